@@ -1,0 +1,99 @@
+// swift-tools-version: 6.1
+
+import PackageDescription
+
+/// Every target is built in Swift 6 mode with warnings as errors, and imports are internal
+/// unless a file says `public import`, so that a dependency never leaks by accident.
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("ExistentialAny"),
+  .unsafeFlags(["-warnings-as-errors"]),
+]
+
+let package = Package(
+  name: "kith",
+  products: [
+    .library(name: "Kith", targets: ["Kith"]),
+    .executable(name: "kith", targets: ["kith"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+    .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+  ],
+  targets: [
+    .systemLibrary(
+      name: "CSodium", pkgConfig: "libsodium", providers: [.apt(["libsodium-dev"])]),
+    .target(name: "KithCrypto", dependencies: ["CSodium"], swiftSettings: strict),
+    .target(
+      name: "KithCore",
+      dependencies: [
+        "KithCrypto",
+        .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+      ],
+      exclude: ["Wire/kith.proto"],
+      swiftSettings: strict),
+    .target(
+      name: "KithStorage",
+      dependencies: ["KithCore", "KithCrypto", .product(name: "GRDB", package: "GRDB.swift")],
+      swiftSettings: strict),
+    .target(
+      name: "KithNetwork",
+      dependencies: [
+        "KithCore", "KithCrypto",
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "Kith",
+      dependencies: [
+        "KithCore", "KithCrypto", "KithNetwork", "KithStorage",
+        .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Metrics", package: "swift-metrics"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "KithCommands",
+      dependencies: [
+        "Kith", "KithCrypto",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: strict),
+    .executableTarget(name: "kith", dependencies: ["KithCommands"], swiftSettings: strict),
+    .testTarget(
+      name: "KithCryptoTests", dependencies: ["KithCrypto"],
+      resources: [.copy("Vectors")], swiftSettings: strict),
+    .testTarget(
+      name: "KithCoreTests", dependencies: ["KithCore", "KithCrypto"],
+      resources: [.copy("Vectors")], swiftSettings: strict),
+    .testTarget(
+      name: "KithStorageTests", dependencies: ["KithStorage", "KithCore", "KithCrypto"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "KithNetworkTests",
+      dependencies: [
+        "KithNetwork", "KithCore", "KithCrypto",
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
+    .testTarget(name: "KithTests", dependencies: ["Kith"], swiftSettings: strict),
+    .testTarget(
+      name: "KithCommandsTests", dependencies: ["KithCommands", "Kith"],
+      resources: [.copy("Samples")], swiftSettings: strict),
+  ]
+)

@@ -1,0 +1,6 @@
+#ifndef KITH_CSODIUM_H
+#define KITH_CSODIUM_H
+
+#include <sodium.h>
+
+#endif
