@@ -1,4 +1,4 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.2
 
 import PackageDescription
 
@@ -8,7 +8,7 @@ let strict: [SwiftSetting] = [
   .swiftLanguageMode(.v6),
   .enableUpcomingFeature("InternalImportsByDefault"),
   .enableUpcomingFeature("ExistentialAny"),
-  .unsafeFlags(["-warnings-as-errors"]),
+  .treatAllWarnings(as: .error),
 ]
 
 let package = Package(
