@@ -38,7 +38,7 @@ let package = Package(
         "KithCrypto",
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),
       ],
-      exclude: ["Wire/kith.proto"],
+      exclude: ["Wire/kith.proto", "Wire/generate.sh"],
       swiftSettings: strict),
     .target(
       name: "KithStorage",
