@@ -1,0 +1,35 @@
+/// A reading of a hybrid logical clock: 48 bits of milliseconds since 1970, then 16 of counter,
+/// which carries over into the milliseconds (Kulkarni, Demirbas, Madappa, Avva and Leone, "Logical
+/// Physical Clocks", 2014; design, section 6).
+public struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// The 64 bits.
+  public let rawValue: UInt64
+
+  /// The earliest reading.
+  public static let zero = Self(rawValue: 0)
+
+  /// Makes a reading of its bits.
+  public init(rawValue: UInt64) {
+    self.rawValue = rawValue
+  }
+
+  /// The first reading within a millisecond since 1970.
+  public init(milliseconds: UInt64) {
+    self.rawValue = milliseconds << 16
+  }
+
+  /// Milliseconds since 1970.
+  public var milliseconds: UInt64 { rawValue >> 16 }
+
+  /// How many readings came before this one in its millisecond.
+  public var counter: UInt16 { UInt16(truncatingIfNeeded: rawValue) }
+
+  /// The next reading; the counter carries over.
+  public var successor: Self { Self(rawValue: rawValue &+ 1) }
+
+  /// Milliseconds and counter.
+  public var description: String { "\(milliseconds).\(counter)" }
+
+  /// Compares as times.
+  public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}

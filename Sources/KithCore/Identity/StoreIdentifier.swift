@@ -1,0 +1,26 @@
+/// Names a store of an account, such as `com.example.Bookmarks` (Apple's kvstore-identifier).
+public struct StoreIdentifier: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// The most bytes of UTF-8 that an identifier may have.
+  public static let maximumBytes = 255
+
+  /// The identifier's text.
+  public let rawValue: String
+
+  /// Makes an identifier, or nil where the text is empty, longer than ``maximumBytes`` bytes of
+  /// UTF-8, or holds a control character.
+  public init?(_ rawValue: String) {
+    let bytes = rawValue.utf8.count
+    guard bytes > 0, bytes <= Self.maximumBytes,
+      rawValue.unicodeScalars.allSatisfy({ $0.value >= 0x20 && $0.value != 0x7f })
+    else { return nil }
+    self.rawValue = rawValue
+  }
+
+  /// The identifier's text.
+  public var description: String { rawValue }
+
+  /// Compares as UTF-8 bytes.
+  public static func < (left: Self, right: Self) -> Bool {
+    left.rawValue.utf8.lexicographicallyPrecedes(right.rawValue.utf8)
+  }
+}

@@ -1,0 +1,40 @@
+/// A store's limits (design, section 1). Peers with different policies for a store do not sync it.
+public struct Policy: Hashable, Sendable {
+  /// The most that the encoded values shown may take together, in bytes.
+  public var totalBytes: Int
+  /// The most keys shown.
+  public var keys: Int
+  /// The longest key, in bytes of UTF-8.
+  public var keyBytes: Int
+  /// The largest value, in encoded bytes.
+  public var valueBytes: Int
+
+  /// 1,048,576 bytes in all, 1,024 keys, 64 bytes a key, 1,048,576 bytes a value.
+  public static let standard = Self()
+
+  /// The largest policy that a node takes, so that one store's memory stays bounded.
+  public static let maximum = Self(
+    totalBytes: 16 << 20, keys: 65_536, keyBytes: 1_024, valueBytes: 4 << 20)
+
+  /// Makes a policy; the defaults are the design's.
+  public init(
+    totalBytes: Int = 1 << 20, keys: Int = 1_024, keyBytes: Int = 64, valueBytes: Int = 1 << 20
+  ) {
+    self.totalBytes = totalBytes
+    self.keys = keys
+    self.keyBytes = keyBytes
+    self.valueBytes = valueBytes
+  }
+
+  /// Whether no limit is above ``maximum``'s, and none is negative.
+  public var isWithinBounds: Bool {
+    let most = Self.maximum
+    return (0...most.totalBytes).contains(totalBytes) && (0...most.keys).contains(keys)
+      && (0...most.keyBytes).contains(keyBytes) && (0...most.valueBytes).contains(valueBytes)
+  }
+
+  /// Whether a value of this size under a key of this size could ever be shown.
+  func permits(keyBytes: Int, valueBytes: Int) -> Bool {
+    keyBytes <= self.keyBytes && valueBytes <= self.valueBytes
+  }
+}

@@ -1,0 +1,43 @@
+/// When an entry was written. It decides which write of a key wins (design, section 1).
+public struct Stamp: Hashable, Comparable, Sendable {
+  /// The writer's hybrid logical clock.
+  public let clock: HybridTime
+  /// The writer.
+  public let device: DeviceID
+
+  /// Makes a stamp.
+  public init(clock: HybridTime, device: DeviceID) {
+    self.clock = clock
+    self.device = device
+  }
+
+  /// By clock, then by device id.
+  public static func < (left: Self, right: Self) -> Bool {
+    left.clock != right.clock ? left.clock < right.clock : left.device < right.device
+  }
+}
+
+/// When an entry's room was claimed. It decides who keeps their room when there is too little
+/// (design, sections 1 and 3). Entries with equal claims are one group.
+public struct Claim: Hashable, Comparable, Sendable {
+  /// The publishing clock under which the room was claimed.
+  public let clock: HybridTime
+  /// The device that claimed it.
+  public let device: DeviceID
+  /// Tells the transactions of one publishing apart.
+  public let group: UInt32
+
+  /// Makes a claim.
+  public init(clock: HybridTime, device: DeviceID, group: UInt32) {
+    self.clock = clock
+    self.device = device
+    self.group = group
+  }
+
+  /// By clock, then by device id, then by group.
+  public static func < (left: Self, right: Self) -> Bool {
+    if left.clock != right.clock { return left.clock < right.clock }
+    if left.device != right.device { return left.device < right.device }
+    return left.group < right.group
+  }
+}

@@ -1,0 +1,176 @@
+public import KithCrypto
+
+/// Names one stored change set. The digest tells the two sides of a fork apart.
+public struct ChangeSetReference: Hashable, Sendable {
+  /// The author.
+  public let device: DeviceID
+  /// The author's database.
+  public let incarnation: Incarnation
+  /// The author's count: 1, 2, 3 …
+  public let sequence: UInt64
+  /// The BLAKE2b-256 of the header's bytes.
+  public let digest: Digest256
+
+  /// Makes a reference.
+  public init(device: DeviceID, incarnation: Incarnation, sequence: UInt64, digest: Digest256) {
+    self.device = device
+    self.incarnation = incarnation
+    self.sequence = sequence
+    self.digest = digest
+  }
+}
+
+/// A change set as it is kept: what was signed, byte for byte, and the entries that still count.
+public struct StoredChangeSet: Hashable, Sendable {
+  /// The encoded header, as signed.
+  public var header: [UInt8]
+  /// The author's signature, 64 bytes.
+  public var signature: [UInt8]
+  /// Sealed entries by index; superseded ones are gone.
+  public var entries: [UInt32: [UInt8]]
+
+  /// Makes a stored change set.
+  public init(header: [UInt8], signature: [UInt8], entries: [UInt32: [UInt8]] = [:]) {
+    self.header = header
+    self.signature = signature
+    self.entries = entries
+  }
+}
+
+/// What is remembered of one store from run to run.
+public struct StoredStore: Hashable, Sendable {
+  /// Limits.
+  public var policy: Policy
+  /// Whether the first pull is still to come.
+  public var isProvisional: Bool
+  /// What is covered, by device and incarnation.
+  public var vector: [DeviceID: [Incarnation: UInt64]] = [:]
+  /// Change sets by reference.
+  public var changeSets: [ChangeSetReference: StoredChangeSet] = [:]
+  /// Drafts by ordinal, as the core encodes them. Sealed by the storage.
+  public var drafts: [UInt64: [UInt8]] = [:]
+  /// Refusals not yet taken, by number, as the core encodes them. Sealed by the storage.
+  public var refusals: [UInt64: [UInt8]] = [:]
+
+  /// Makes a store with nothing in it.
+  public init(policy: Policy, isProvisional: Bool) {
+    self.policy = policy
+    self.isProvisional = isProvisional
+  }
+}
+
+/// Everything that a replica remembers from run to run.
+public struct Snapshot: Hashable, Sendable {
+  /// The hybrid logical clock.
+  public var clock: HybridTime = .zero
+  /// This database's incarnation; nil before the first start.
+  public var incarnation: Incarnation?
+  /// Whether this device's first pull is still to come.
+  public var isProvisional = false
+  /// Membership records, encoded, by the digest of their body.
+  public var records: [Digest256: [UInt8]] = [:]
+  /// Addresses at which devices were met.
+  public var addresses: [DeviceID: [String]] = [:]
+  /// Stores by identifier.
+  public var stores: [StoreIdentifier: StoredStore] = [:]
+
+  /// Makes an empty snapshot.
+  public init() {}
+}
+
+/// One change to what is remembered. The core asks for them in `Effect.persist`; storage applies
+/// those of one commit together or not at all.
+public enum Mutation: Hashable, Sendable {
+  /// Remembers the hybrid logical clock.
+  case setClock(HybridTime)
+  /// Begins a new incarnation.
+  case setIncarnation(Incarnation)
+  /// Remembers whether the device's first pull is still to come.
+  case setProvisional(Bool)
+  /// Keeps a membership record.
+  case putRecord(Digest256, [UInt8])
+  /// Replaces the addresses of a device.
+  case setAddresses(DeviceID, [String])
+  /// Begins a store, or changes its policy and whether it is provisional.
+  case putStore(StoreIdentifier, Policy, isProvisional: Bool)
+  /// Keeps a change set's header and signature; its entries come as mutations of their own.
+  case putHeader(StoreIdentifier, ChangeSetReference, header: [UInt8], signature: [UInt8])
+  /// Forgets a change set with all its entries.
+  case removeChangeSet(StoreIdentifier, ChangeSetReference)
+  /// Keeps one sealed entry of a change set.
+  case putEntry(StoreIdentifier, ChangeSetReference, index: UInt32, box: [UInt8])
+  /// Forgets one sealed entry; the header stays.
+  case removeEntry(StoreIdentifier, ChangeSetReference, index: UInt32)
+  /// Covers change sets of one incarnation up to a sequence.
+  case setVector(StoreIdentifier, DeviceID, Incarnation, UInt64)
+  /// Forgets what was covered of one incarnation.
+  case removeVector(StoreIdentifier, DeviceID, Incarnation)
+  /// Keeps a draft under its ordinal.
+  case putDraft(StoreIdentifier, UInt64, [UInt8])
+  /// Forgets a draft.
+  case removeDraft(StoreIdentifier, UInt64)
+  /// Keeps a refusal under its number.
+  case putRefusal(StoreIdentifier, UInt64, [UInt8])
+  /// Forgets a refusal that the program has taken.
+  case removeRefusal(StoreIdentifier, UInt64)
+}
+
+/// Where a replica's memory lives: SQLite in production, memory in tests and the simulator. Every
+/// implementation passes the same conformance tests.
+public protocol ReplicaStorage: AnyObject, Sendable {
+  /// All that was committed.
+  func load() throws(StorageError) -> Snapshot
+
+  /// Applies mutations in order, durably, together or not at all.
+  func commit(_ mutations: [Mutation]) throws(StorageError)
+}
+
+/// Why storage refused, with the path it is about and what to do.
+public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What went wrong. A struct, so that a new code breaks nobody.
+  public struct Code: Hashable, Sendable, CustomStringConvertible {
+    /// The code's name, as printed and logged.
+    public let description: String
+
+    /// No room left on the device.
+    public static let diskFull = Self(description: "diskFull")
+    /// The file system or directory cannot be written.
+    public static let readOnly = Self(description: "readOnly")
+    /// The file is damaged; it is never recreated silently.
+    public static let damaged = Self(description: "damaged")
+    /// The file was written by a newer version.
+    public static let newerSchema = Self(description: "newerSchema")
+    /// Another node owns the directory.
+    public static let inUse = Self(description: "inUse")
+    /// The directory holds no device.
+    public static let missing = Self(description: "missing")
+    /// The directory already holds a device.
+    public static let alreadyExists = Self(description: "alreadyExists")
+    /// Modes or owner let others read secrets.
+    public static let unsafePermissions = Self(description: "unsafePermissions")
+    /// A passphrase is needed, or the one given is wrong.
+    public static let passphrase = Self(description: "passphrase")
+    /// Anything else that the operating system or SQLite reports.
+    public static let inputOutput = Self(description: "inputOutput")
+  }
+
+  /// What went wrong.
+  public let code: Code
+  /// The file or directory concerned.
+  public let path: String
+  /// What happened and what to do.
+  public let message: String
+  /// The process that owns the directory, with ``Code/inUse``.
+  public let owner: Int32?
+
+  /// Makes an error.
+  public init(code: Code, path: String, message: String, owner: Int32? = nil) {
+    self.code = code
+    self.path = path
+    self.message = message
+    self.owner = owner
+  }
+
+  /// The message behind the path.
+  public var description: String { "\(path): \(message)" }
+}

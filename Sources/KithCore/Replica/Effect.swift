@@ -1,0 +1,195 @@
+/// What a replica wants done, in order. A `persist` stands before every `send`, `durable` and
+/// `close` that depends on it; the shell may join several persists into one commit, but never lets
+/// a later effect overtake one. `view` and `report` depend on nothing.
+public enum Effect: Sendable {
+  /// Make these durable, together.
+  case persist([Mutation])
+  /// Send a message, which is encoded already.
+  case send(SessionID, [UInt8])
+  /// End the session.
+  case close(SessionID, CloseReason)
+  /// The transaction holds and is visible; `durable` follows.
+  case accepted(WriteID)
+  /// The transaction changed nothing.
+  case refused(WriteID, WriteError)
+  /// The transaction survives a crash from here on.
+  case durable(WriteID)
+  /// What a program sees has changed.
+  case view(ViewChange)
+  /// Refusals wait to be taken by the program.
+  case refusals(StoreIdentifier, [Refusal])
+  /// The device's first pull of a store has ended.
+  case firstSync(StoreIdentifier)
+  /// What peers have, or who they are, has changed; statuses and waits want another look.
+  case progress
+  /// Addresses at which devices may be met.
+  case addresses([DeviceID: [String]])
+  /// Hand in `Input.tick` at this reading of the monotonic clock, instead of any asked for before.
+  case wake(atMonotonicMilliseconds: UInt64)
+  /// Something an operator may want to know.
+  case report(Report)
+}
+
+/// Why the core ends a session.
+public enum CloseReason: String, Hashable, Sendable {
+  /// Another session with the same device stays.
+  case duplicate
+  /// The peer is this device itself.
+  case ourselves
+  /// The peer is not a member, and its records did not make it one.
+  case notMember
+  /// Both sides exchanged their records; dial again for the rest.
+  case membershipOnly
+  /// The peer broke the protocol.
+  case protocolViolation
+  /// The session is older than a day; dial again.
+  case aged
+  /// Nothing was heard for too long.
+  case silent
+}
+
+/// Why a program's view changed (design, section 10).
+public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
+  /// Another device wrote.
+  case serverChange
+  /// The first pull ended.
+  case initialSyncChange
+  /// The quota changed what is shown.
+  case quotaViolationChange
+  /// The account is another.
+  case accountChange
+}
+
+/// A change of what one store shows. Applied in order to the old view they give the new view.
+public struct ViewChange: Hashable, Sendable {
+  /// The store.
+  public var store: StoreIdentifier
+  /// Why; nil for the program's own write, which is not notified.
+  public var reason: ChangeReason?
+  /// New value by key in the order of keys; nil: the key shows nothing.
+  public var changes: [(key: String, value: EncodedValue?)]
+  /// Keys whose writes by this program lost, in order.
+  public var superseded: [String]
+
+  /// Makes a change.
+  public init(
+    store: StoreIdentifier, reason: ChangeReason?,
+    changes: [(key: String, value: EncodedValue?)], superseded: [String] = []
+  ) {
+    self.store = store
+    self.reason = reason
+    self.changes = changes
+    self.superseded = superseded
+  }
+
+  /// Compares all parts.
+  public static func == (left: Self, right: Self) -> Bool {
+    left.store == right.store && left.reason == right.reason
+      && left.superseded == right.superseded && left.changes.count == right.changes.count
+      && zip(left.changes, right.changes).allSatisfy { $0.key == $1.key && $0.value == $1.value }
+  }
+
+  /// Hashes store, reason and keys.
+  public func hash(into hasher: inout Hasher) {
+    hasher.combine(store)
+    hasher.combine(reason)
+    for change in changes { hasher.combine(change.key) }
+  }
+}
+
+/// A transaction that was accepted here and refused when it was published (design, section 3).
+public struct Refusal: Hashable, Sendable {
+  /// Why it was refused.
+  public enum Reason: UInt8, Hashable, Sendable {
+    /// Its values would not all be shown.
+    case quota = 1
+    /// It was provisional, and one of its keys lost in the first pull.
+    case initialSync = 2
+  }
+
+  /// Counts the refusals of a store: 1, 2, 3 …
+  public var number: UInt64
+  /// Why it was refused.
+  public var reason: Reason
+  /// When the transaction was written.
+  public var clock: HybridTime
+  /// All that it wrote, in its order.
+  public var operations: [Operation]
+
+  /// Makes a refusal.
+  public init(number: UInt64, reason: Reason, clock: HybridTime, operations: [Operation]) {
+    self.number = number
+    self.reason = reason
+    self.clock = clock
+    self.operations = operations
+  }
+}
+
+/// Why a local transaction was not accepted (design, section 11).
+public enum WriteError: Error, Hashable, Sendable {
+  /// The store was not opened.
+  case unknownStore(StoreIdentifier)
+  /// The key is empty, or longer than the policy allows.
+  case invalidKey(key: String, bytes: Int, limit: Int)
+  /// The value is larger than the policy allows.
+  case valueTooLarge(key: String, bytes: Int, limit: Int)
+  /// The values would not all be shown: what is in use, what it would be, and the limits.
+  case quotaExceeded(QuotaNumbers)
+}
+
+/// The numbers of a quota refusal.
+public struct QuotaNumbers: Hashable, Sendable {
+  /// Bytes shown now.
+  public var usedBytes: Int
+  /// Bytes that would be shown if everything were.
+  public var askedBytes: Int
+  /// The most bytes.
+  public var limitBytes: Int
+  /// Keys shown now.
+  public var usedKeys: Int
+  /// Keys that would be shown if everything were.
+  public var askedKeys: Int
+  /// The most keys.
+  public var limitKeys: Int
+
+  /// Makes the numbers.
+  public init(
+    usedBytes: Int, askedBytes: Int, limitBytes: Int, usedKeys: Int, askedKeys: Int,
+    limitKeys: Int
+  ) {
+    self.usedBytes = usedBytes
+    self.askedBytes = askedBytes
+    self.limitBytes = limitBytes
+    self.usedKeys = usedKeys
+    self.askedKeys = askedKeys
+    self.limitKeys = limitKeys
+  }
+}
+
+/// Something that an operator may want to know. Never holds a key or a value.
+public enum Report: Hashable, Sendable {
+  /// Change sets failed their signature or digest; the peer that sent them.
+  case rejected(peer: DeviceID?, count: Int)
+  /// Validly signed entries are wrong for ever and set aside; their author.
+  case quarantined(store: StoreIdentifier, author: DeviceID, count: Int)
+  /// Two change sets carry one sequence: a copied directory.
+  case fork(store: StoreIdentifier, device: DeviceID, sequence: UInt64)
+  /// This device runs a second time elsewhere.
+  case clone(DeviceID)
+  /// This database was restored or copied and goes on under a new incarnation.
+  case newIncarnation
+  /// This device has used up its incarnations.
+  case tooManyIncarnations
+  /// Equal vectors had different digests.
+  case divergence(store: StoreIdentifier, peer: DeviceID)
+  /// Peers have different limits for a store, which therefore does not sync.
+  case policyMismatch(store: StoreIdentifier, peer: DeviceID, ours: Policy, theirs: Policy)
+  /// Clocks differ by this many milliseconds (theirs less ours); stores are not exchanged.
+  case clocksDiffer(peer: DeviceID, milliseconds: Int64)
+  /// A peer published too far ahead of this clock.
+  case publishedAhead(peer: DeviceID, milliseconds: Int64)
+  /// An author's change sets in a store take more than a node keeps.
+  case authorOverLimit(store: StoreIdentifier, author: DeviceID)
+  /// A stored item cannot be opened any more.
+  case damagedItem(store: StoreIdentifier)
+}

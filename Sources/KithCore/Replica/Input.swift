@@ -1,0 +1,89 @@
+public import KithCrypto
+
+/// Names a session with a peer, as long as it lasts.
+public struct SessionID: Hashable, Comparable, Sendable {
+  /// The shell counts them: 1, 2, 3 …
+  public let rawValue: UInt64
+
+  /// Makes an id.
+  public init(rawValue: UInt64) {
+    self.rawValue = rawValue
+  }
+
+  /// By age.
+  public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+/// Names a local transaction, so that its fate can be reported.
+public struct WriteID: Hashable, Sendable {
+  /// The shell counts them: 1, 2, 3 …
+  public let rawValue: UInt64
+
+  /// Makes an id.
+  public init(rawValue: UInt64) {
+    self.rawValue = rawValue
+  }
+}
+
+/// One write of a local transaction.
+public struct Operation: Hashable, Sendable {
+  /// The key.
+  public var key: String
+  /// The value to set; nil removes the key.
+  public var value: EncodedValue?
+
+  /// Makes an operation.
+  public init(key: String, value: EncodedValue?) {
+    self.key = key
+    self.value = value
+  }
+}
+
+/// The other side of an established session, as the handshake showed it.
+public struct SessionPeer: Hashable, Sendable {
+  /// The peer's proved Noise static key.
+  public var transportKey: TransportPublicKey
+  /// What the peer said of itself.
+  public var hello: Hello
+  /// Whether this side dialled.
+  public var isDialled: Bool
+  /// Where the peer is, `host:port`; with its listening port where that is known.
+  public var address: String
+
+  /// Makes a peer.
+  public init(transportKey: TransportPublicKey, hello: Hello, isDialled: Bool, address: String) {
+    self.transportKey = transportKey
+    self.hello = hello
+    self.isDialled = isDialled
+    self.address = address
+  }
+}
+
+/// What happens to a replica.
+public enum Input: Sendable {
+  /// The process has started, its node is about to serve. Given once, first. `isCopy`: the
+  /// database's file or machine is another than the one it was made on (design, section 4).
+  case start(isCopy: Bool)
+  /// The kernel calls the clock synchronised, or no longer (`adjtimex`).
+  case clockStatus(isSynchronised: Bool)
+  /// The program opens a store.
+  case open(StoreIdentifier, Policy)
+  /// A local transaction: what it writes is visible at once; it is durable after the next flush.
+  case write(WriteID, StoreIdentifier, [Operation])
+  /// The shell is ready to commit: makes what was written durable and publishes what can be.
+  case flush
+  /// The program has taken the refusals up to this number.
+  case takeRefusals(StoreIdentifier, through: UInt64)
+  /// New membership records of our own making (pairing).
+  case learn([Record])
+  /// A session was established.
+  case connected(SessionID, SessionPeer)
+  /// A message arrived on a session, decoded and with its signatures checked.
+  case received(SessionID, InboundMessage)
+  /// The session can take more, or cannot for now.
+  case writable(SessionID, Bool)
+  /// The session is over.
+  case disconnected(SessionID)
+  /// The time asked for by `Effect.wake` has come; harmless at any other time.
+  case tick
+}

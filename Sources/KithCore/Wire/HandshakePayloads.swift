@@ -1,0 +1,87 @@
+public import KithCrypto
+
+/// What a dialler offers in the payload of handshake message 1.
+public struct Offer: Hashable, Sendable {
+  /// Protocol versions that the dialler speaks.
+  public var versions: [UInt32]
+
+  /// The versions that this code speaks, best first.
+  public static let current = Self(versions: [1])
+
+  /// Makes an offer.
+  public init(versions: [UInt32]) {
+    self.versions = versions
+  }
+
+  /// Reads an offer; nil where the bytes are malformed.
+  public init?(decoding bytes: [UInt8]) {
+    guard let wire = try? WireOffer(serializedBytes: bytes) else { return nil }
+    versions = wire.versions
+  }
+
+  /// The highest version that both sides speak, or nil.
+  public func chosen(from other: Offer) -> UInt32? {
+    versions.filter(other.versions.contains).max()
+  }
+
+  /// The offer's bytes.
+  public func encoded() -> [UInt8] {
+    var wire = WireOffer()
+    wire.versions = versions
+    return wire.encodedBytes()
+  }
+}
+
+/// What each side says of itself in the payloads of handshake messages 2 and 3.
+public struct Hello: Hashable, Sendable {
+  /// The protocol version, chosen by the listener.
+  public var version: UInt32
+  /// The side's hybrid logical clock.
+  public var clock: HybridTime
+  /// Whether the side's kernel calls its clock synchronised.
+  public var isSynchronised: Bool
+  /// The side's process.
+  public var process: ProcessID
+  /// The digest of the membership records that the side holds.
+  public var rosterDigest: Digest256
+  /// The port that the side listens on; 0: none.
+  public var port: UInt16
+
+  /// Makes a hello.
+  public init(
+    version: UInt32, clock: HybridTime, isSynchronised: Bool, process: ProcessID,
+    rosterDigest: Digest256, port: UInt16
+  ) {
+    self.version = version
+    self.clock = clock
+    self.isSynchronised = isSynchronised
+    self.process = process
+    self.rosterDigest = rosterDigest
+    self.port = port
+  }
+
+  /// Reads a hello; nil where the bytes are malformed.
+  public init?(decoding bytes: [UInt8]) {
+    guard let wire = try? WireHello(serializedBytes: bytes),
+      let process = try? Digest128(wire.processID),
+      let digest = try? Digest256(wire.rosterDigest),
+      let port = UInt16(exactly: wire.port)
+    else { return nil }
+    self.init(
+      version: wire.version, clock: HybridTime(rawValue: wire.clock),
+      isSynchronised: wire.synchronised, process: ProcessID(process), rosterDigest: digest,
+      port: port)
+  }
+
+  /// The hello's bytes.
+  public func encoded() -> [UInt8] {
+    var wire = WireHello()
+    wire.version = version
+    wire.clock = clock.rawValue
+    wire.synchronised = isSynchronised
+    wire.processID = .init(process.digest.bytes)
+    wire.rosterDigest = .init(rosterDigest.bytes)
+    wire.port = UInt32(port)
+    return wire.encodedBytes()
+  }
+}
