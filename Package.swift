@@ -36,6 +36,7 @@ let package = Package(
       name: "KithCore",
       dependencies: [
         "KithCrypto",
+        .product(name: "HeapModule", package: "swift-collections"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),
       ],
       exclude: ["Wire/kith.proto", "Wire/generate.sh"],
