@@ -3,7 +3,7 @@ import CSodium
 /// BLAKE2b-512, HMAC (RFC 2104, block of 128 bytes) and Noise's HKDF (section 4.3) over it.
 ///
 /// HMAC and not BLAKE2b's own keyed mode, because Noise says so.
-enum NoiseHash {
+package enum NoiseHash {
   /// How many bytes a hash has.
   static let byteCount = 64
 
@@ -40,7 +40,7 @@ enum NoiseHash {
   }
 
   /// HMAC of a message and perhaps one more byte, under a key of 64 bytes.
-  static func authenticate(
+  package static func authenticate(
     key: UnsafeRawBufferPointer, _ message: UnsafeRawBufferPointer, _ lastByte: UInt8?,
     into tag: UnsafeMutableRawBufferPointer
   ) {
