@@ -1,13 +1,6 @@
 import Foundation
 import KithCore
 
-/// Why a text is no value in GVariant's text format, or none that a store can hold.
-struct GVariantError: Error, Equatable, CustomStringConvertible {
-  let description: String
-
-  init(_ description: String) { self.description = description }
-}
-
 /// Reads GVariant's text format (GLib, "GVariant Text Format"), as `dconf dump` and `gsettings`
 /// print it.
 ///
@@ -117,7 +110,8 @@ struct GVariantReader {
       return isDouble ? .double(Double(integer)) : .integer(integer)
     }
     let isSpecial = ["inf", "infinity", "nan"].contains(unsigned.lowercased())
-    let looksLikeDouble = unsigned.first.map { $0.isASCII && ($0.isNumber || $0 == ".") } ?? false
+    let beginsAsNumber = unsigned.first.map { $0 == "." || $0.isWholeNumber } ?? false
+    let looksLikeDouble = beginsAsNumber && (isDouble || unsigned.contains { ".eE".contains($0) })
     guard radix != 16, isSpecial || looksLikeDouble, let double = Double(text),
       isSpecial || double.isFinite
     else {

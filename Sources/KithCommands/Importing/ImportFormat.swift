@@ -36,7 +36,7 @@ enum ImportFormat: String, CaseIterable, Sendable {
 
   /// Whether a line is `[org/gnome/desktop]` rather than a JSON array.
   private static func isSection(_ line: Data) -> Bool {
-    let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespaces)
+    let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
     guard text.hasSuffix("]") else { return false }
     let name = text.dropFirst().dropLast()
     let isNumber = Double(name) != nil || ["true", "false", "null"].contains(name)

@@ -33,6 +33,10 @@ enum PropertyListReader {
 
   /// The objects of a property list, as Foundation gives them.
   static func object(_ data: Data) throws(ImportError) -> Any {
+    // Foundation would also read the older format without markup, in which any word is a string.
+    guard (try? ImportFormat.detect(data)) == .plist else {
+      throw ImportError("it begins neither as XML nor as a binary property list")
+    }
     do {
       return try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
     } catch {
