@@ -3,7 +3,7 @@ internal import KithCrypto
 /// Seals and signs what this device publishes (design, section 4).
 struct Sealer {
   /// The precomputed key of this device and the epoch.
-  let box: SharedBox?
+  let box: SharedBox
   let storeTag: Digest128
   let epoch: EpochID
   let chain: ChainID
@@ -33,7 +33,6 @@ struct Sealer {
   func seal(
     _ plaintexts: [[UInt8]], sequence: UInt64, clock: HybridTime, noncePrefix: NoncePrefix
   ) -> ChangeSet {
-    guard let box else { preconditionFailure("a member's own box key is valid") }
     var entries: [UInt32: [UInt8]] = [:]
     var digests: [Digest256] = []
     for (index, plaintext) in plaintexts.enumerated() {

@@ -58,7 +58,7 @@ extension Replica {
   private mutating func apply(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
-    guard var store = stores[batch.store] else { return }
+    guard stores[batch.store] != nil else { return }
     let limit = HybridTime(
       milliseconds: now.wallMilliseconds + UInt64(Limits.clockDifferenceMilliseconds))
     if let ahead = batch.changeSets.map(\.header.clock).max(), ahead > limit {
@@ -69,7 +69,10 @@ extension Replica {
       disconnect(id)
       return
     }
-    let shownBefore = store.state.shown
+    // Taken out, so that changing it copies nothing.
+    guard var store = stores.removeValue(forKey: batch.store) else { return }
+    let hadDrafts = !store.drafts.isEmpty
+    let shownBefore = hadDrafts ? store.state.shown : [:]
     var intake = Intake(taint: taint)
     for changeSet in batch.changeSets { take(changeSet, into: &store, noting: &intake) }
     intake.covered = cover(batch, in: &store, taint: intake.taint)
@@ -80,7 +83,6 @@ extension Replica {
       store.isProvisional = false
       intake.mutations.append(.putStore(batch.store, store.policy, isProvisional: false))
     }
-    let hadDrafts = !store.drafts.isEmpty
     var changes = store.state.refresh(intake.touched)
     let recheck = store.recheckDrafts(author: keys.id, endsFirstPull: endsFirstPull)
     if hadDrafts { changes = store.state.changes(since: shownBefore) }

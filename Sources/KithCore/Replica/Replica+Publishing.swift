@@ -15,9 +15,12 @@ extension Replica {
   mutating func publish(
     _ identifier: StoreIdentifier
   ) -> (mutations: [Mutation], batch: Batch?) {
-    guard var store = stores[identifier], let epoch = keyring.current, let incarnation else {
-      return ([], nil)
-    }
+    guard let epoch = keyring.current, let incarnation,
+      let certificate = roster.certificate(of: keys.id),
+      let box = keyring.sharedBox(epoch: epoch.id, author: certificate),
+      // Taken out, so that changing it copies nothing.
+      var store = stores.removeValue(forKey: identifier)
+    else { return ([], nil) }
     let chain = ChainID(device: keys.id, incarnation: incarnation)
     let before = store.log.chains[chain]?.covered ?? 0
     let clock: HybridTime = tick()
@@ -25,9 +28,8 @@ extension Replica {
       .sorted { $0.key < $1.key }
     var mutations: [Mutation] = []
     var batch = Batch(store: identifier)
-    var sealer = Sealer(
-      box: keyring.sharedBox(epoch: epoch.id, author: keys.boxPublicKey),
-      storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain, account: account,
+    let sealer = Sealer(
+      box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain, account: account,
       keys: keys)
     var publishingClock = clock
     for part in Sealer.parts(of: entries.map { ($0, $0.plaintext()) }) {

@@ -88,7 +88,10 @@ extension Replica {
   private mutating func sendRecords(on id: SessionID) {
     let chain = roster.chain(of: keys.id)
     let known = Set(chain.map(\.id))
-    send(chain + roster.records.filter { !known.contains($0.id) }, on: id)
+    let rest =
+      sessions[id]?.device == nil
+      ? roster.recordsForStranger(device: keys.id) : roster.records
+    send(chain + rest.filter { !known.contains($0.id) }, on: id)
   }
 
   private mutating func send(_ records: [Record], on id: SessionID) {
@@ -112,13 +115,7 @@ extension Replica {
 
   /// Takes in membership records, and passes on what is new.
   mutating func learn(_ records: [Record], from source: SessionID?) {
-    var fresh: [Record] = []
-    for record in records {
-      switch roster.learn(record) {
-      case .new, .improved: fresh.append(roster.record(record.id) ?? record)
-      case .known, .rejected: break
-      }
-    }
+    let fresh = roster.learn(all: records)
     if !fresh.isEmpty {
       keyring.refresh(from: roster, keys: keys)
       effects.append(.persist(fresh.map { .putRecord($0.id, $0.encoded) }))

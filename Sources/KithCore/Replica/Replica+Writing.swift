@@ -18,12 +18,13 @@ extension Replica {
     for operation in operations { try Self.check(operation, policy) }
     let effective = stores[identifier]?.effective(operations) ?? []
     if !effective.isEmpty {
-      let clock = stores[identifier].flatMap { store in
-        store.isProvisional ? store.provisionalClock(for: effective) : nil
-      }
-      let stamp = clock ?? tick()
+      let stamp =
+        stores[identifier].flatMap { store in
+          store.isProvisional ? store.provisionalClock(for: effective) : nil
+        } ?? tick()
+      let author = keys.id
       guard
-        let changes = stores[identifier]?.accept(effective, clock: stamp, author: keys.id)
+        let changes = stores[identifier]?.accept(effective, clock: stamp, author: author)
       else { throw .quotaExceeded(numbers(of: effective, in: identifier)) }
       showLocal(changes, of: effective, in: identifier)
     }

@@ -59,10 +59,12 @@ public struct Replica: Sendable {
     isProvisional = snapshot.isProvisional
     addresses = snapshot.addresses
     var roster = Roster(account: account)
+    var records: [Record] = []
     for (_, bytes) in snapshot.records.sorted(by: { $0.key < $1.key }) {
       guard let record = try? Record(decoding: bytes) else { throw .damagedRecord }
-      _ = roster.learn(record)
+      records.append(record)
     }
+    _ = roster.learn(all: records)
     guard roster.certificate(of: keys.id) != nil else { throw .notAMember }
     self.roster = roster
     keyring = Keyring()
@@ -87,7 +89,7 @@ public struct Replica: Sendable {
     case .received(let session, let message): receive(message, on: session)
     case .writable(let session, let isWritable): setWritable(isWritable, session)
     case .disconnected(let session): disconnect(session)
-    case .tick: tick()
+    case .tick: passTime()
     }
     requestWake()
     defer { effects = [] }
@@ -111,7 +113,7 @@ public struct Replica: Sendable {
   /// A new reading of the hybrid clock.
   mutating func tick() -> HybridTime { clock.tick(at: now) }
 
-  private mutating func tick() {
+  private mutating func passTime() {
     for id in sessions.keys.sorted() {
       guard let session = sessions[id] else { continue }
       if now.monotonicMilliseconds >= session.openedAt + Limits.sessionMilliseconds {
@@ -134,8 +136,19 @@ public struct Replica: Sendable {
   // MARK: Start
 
   private mutating func start(isCopy: Bool) {
-    guard isCopy || incarnation == nil else { return }
-    takeNewIncarnation(isFirst: incarnation == nil)
+    if isCopy || incarnation == nil { takeNewIncarnation(isFirst: incarnation == nil) }
+    for identifier in stores.keys.sorted() {
+      guard var store = stores[identifier] else { continue }
+      let recheck = store.recheckDrafts(author: keys.id, endsFirstPull: false)
+      stores[identifier] = store
+      tell(recheck, in: identifier)
+    }
+  }
+
+  /// Makes durable and known what became of drafts on a state that changed below them.
+  private mutating func tell(_ recheck: StoreReplica.Recheck, in identifier: StoreIdentifier) {
+    if !recheck.mutations.isEmpty { effects.append(.persist(recheck.mutations)) }
+    if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
   }
 
   /// Goes on under a new incarnation (design, section 4).
@@ -182,10 +195,20 @@ public struct Replica: Sendable {
   private mutating func changePolicy(of identifier: StoreIdentifier, to policy: Policy) {
     guard var store = stores[identifier] else { return }
     let old = store.state.shown
-    store.changePolicy(to: policy, author: keys.id)
-    effects.append(contentsOf: viewEffects(of: store, since: old, reason: .quotaViolationChange))
+    store.state = store.state.under(policy)
+    let recheck = store.recheckDrafts(author: keys.id, endsFirstPull: false)
+    let changes = store.state.changes(since: old)
+    if !changes.isEmpty {
+      effects.append(
+        .view(
+          ViewChange(
+            store: identifier, reason: .quotaViolationChange,
+            changes: changes.map { ($0.key.text, $0.value) },
+            superseded: recheck.refused.sorted().map(\.text))))
+    }
     effects.append(
       .persist([.putStore(identifier, policy, isProvisional: store.isProvisional)]))
+    tell(recheck, in: identifier)
     stores[identifier] = store
     for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
       sessions[id]?.mismatched.remove(identifier)
@@ -198,20 +221,6 @@ public struct Replica: Sendable {
     else { return }
     effects.append(.persist(mutations))
     effects.append(.progress)
-  }
-
-  /// One change for everything that shows differently than before.
-  func viewEffects(
-    of store: StoreReplica, since old: [Key: Shown], reason: ChangeReason?
-  ) -> [Effect] {
-    let changes = store.state.changes(since: old)
-    guard !changes.isEmpty else { return [] }
-    return [
-      .view(
-        ViewChange(
-          store: store.identifier, reason: reason,
-          changes: changes.map { ($0.key.text, $0.value) }))
-    ]
   }
 }
 

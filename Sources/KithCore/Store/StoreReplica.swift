@@ -254,14 +254,6 @@ struct StoreReplica {
     nextRefusal = max(nextRefusal, refusal.number + 1)
   }
 
-  /// Takes on other limits. Drafts that no longer stand are refused when they are published.
-  mutating func changePolicy(to policy: Policy, author: DeviceID) {
-    state = state.under(policy)
-    for (index, draft) in drafts.enumerated() {
-      _ = state.lay(draft, author: author, group: UInt32(clamping: index))
-    }
-  }
-
   // MARK: Entries
 
   /// Merges a published entry and returns the homes that are not wanted any more.
