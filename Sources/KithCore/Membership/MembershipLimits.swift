@@ -9,6 +9,8 @@ public enum MembershipLimits {
   public static let pendingRecords = 256
   /// The most bytes of an encoded record.
   public static let recordBytes = 16 << 10
+  /// The most bytes of a record's body, so that all the signatures it may gain fit beside it.
+  public static let bodyBytes = 12 << 10
   /// The most signatures of a record.
   public static let signatures = 32
   /// The most bytes of UTF-8 of a device's name.
@@ -16,9 +18,9 @@ public enum MembershipLimits {
   /// The most parents that an epoch names.
   public static let parents = 64
   /// The most recipients that an epoch's record names; lockboxes serve the others.
-  public static let recipients = 100
+  public static let recipients = 80
   /// The most devices that a revocation lists as staying.
-  public static let keeps = 400
+  public static let keeps = 340
   /// The most bytes of records that a session carries which is for membership only (section 8).
   public static let strangerBytes = 16 << 10
   /// The most epochs that a keyring holds open.

@@ -66,8 +66,8 @@ public struct Record: Hashable, Sendable {
   }
 
   init(_ wire: WireRecord) throws(RecordError) {
-    guard wire.body.count <= MembershipLimits.recordBytes else {
-      throw .tooLarge(bytes: wire.body.count, limit: MembershipLimits.recordBytes)
+    guard wire.body.count <= MembershipLimits.bodyBytes else {
+      throw .tooLarge(bytes: wire.body.count, limit: MembershipLimits.bodyBytes)
     }
     guard wire.signatures.count <= MembershipLimits.signatures else {
       throw .tooManySignatures(count: wire.signatures.count, limit: MembershipLimits.signatures)
@@ -80,10 +80,6 @@ public struct Record: Hashable, Sendable {
           signature: try RecordBody.fixed(signature.signature)))
     }
     try self.init(body: [UInt8](wire.body), signatures: signatures)
-    let size = encoded.count
-    guard size <= MembershipLimits.recordBytes else {
-      throw .tooLarge(bytes: size, limit: MembershipLimits.recordBytes)
-    }
   }
 
   /// Of several signatures of one signer the smallest stays.
