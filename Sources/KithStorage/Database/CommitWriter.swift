@@ -11,6 +11,12 @@ struct CommitWriter {
   private var clock: HybridTime?
   /// A header not yet written, because its first entry may follow and go into the same row.
   private var pending: PendingHeader?
+  /// Removals of change sets that are still to come in this commit, the last one first. A new
+  /// change set takes the row of one that goes: one page is written where else two would be, and
+  /// no page is left half empty for SQLite to balance.
+  private var doomed: [RowIndex.ChangeSetKey] = []
+  /// Rows of change sets that this commit has removed, and that no new one has taken.
+  private var freeRows: [Int64] = []
 
   private struct PendingHeader {
     var key: RowIndex.ChangeSetKey
@@ -25,8 +31,16 @@ struct CommitWriter {
 
   /// Applies mutations in order.
   mutating func apply(_ mutations: [Mutation], seal: borrowing RowSeal) throws {
+    doomed = mutations.reversed().compactMap { mutation in
+      guard case .removeChangeSet(let store, let reference) = mutation,
+        let row = index.stores[store]
+      else { return nil }
+      return RowIndex.ChangeSetKey(store: row, reference: reference)
+    }
     for mutation in mutations { try apply(mutation, seal: seal) }
     try writePending(with: nil)
+    for row in freeRows { try statements.run("DELETE FROM change_set WHERE id = ?", row) }
+    freeRows = []
     if let clock {
       try setCounter(0, [], 0, clock.rawValue)
       self.clock = nil
@@ -140,16 +154,28 @@ extension CommitWriter {
   private mutating func writePending(with entry: (index: UInt32, box: [UInt8])?) throws {
     guard let header = pending else { return }
     pending = nil
-    let slot = RowIndex.Slot(id: index.lastChangeSet + 1, inlineIndex: entry?.index)
+    let slot = RowIndex.Slot(id: try takeRow(for: header.key), inlineIndex: entry?.index)
     let reference = header.key.reference
     try statements.run(
-      "INSERT INTO change_set VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO change_set VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
       slot.id, header.key.store, reference.device.bytes.blob,
       reference.incarnation.rawValue.signed, reference.sequence.signed,
       reference.digest.bytes.blob, entry.map { Int64($0.index) }, header.header.blob,
       header.signature.blob, entry?.box.blob)
-    index.lastChangeSet = slot.id
+    index.lastChangeSet = max(index.lastChangeSet, slot.id)
     index.changeSets[header.key] = slot
+  }
+
+  /// The row of a change set that this commit removes, or a new one. Whatever else the commit does
+  /// to that change set before its removal is void, so it may go at once.
+  private mutating func takeRow(for key: RowIndex.ChangeSetKey) throws -> Int64 {
+    if let row = freeRows.popLast() { return row }
+    while let old = doomed.popLast() {
+      guard old != key, let slot = index.changeSets.removeValue(forKey: old) else { continue }
+      if slot.hasMore { try statements.run("DELETE FROM entry WHERE change_set = ?", slot.id) }
+      return slot.id
+    }
+    return index.lastChangeSet + 1
   }
 
   private mutating func removeChangeSet(
@@ -158,8 +184,9 @@ extension CommitWriter {
     guard let row = index.stores[store] else { return }
     let key = RowIndex.ChangeSetKey(store: row, reference: reference)
     if pending?.key == key { pending = nil }
+    if doomed.last == key { doomed.removeLast() }
     guard let slot = index.changeSets.removeValue(forKey: key) else { return }
-    try statements.run("DELETE FROM change_set WHERE id = ?", slot.id)
+    freeRows.append(slot.id)
     if slot.hasMore { try statements.run("DELETE FROM entry WHERE change_set = ?", slot.id) }
   }
 
@@ -188,7 +215,8 @@ extension CommitWriter {
   ) throws {
     guard let row = index.stores[store] else { return }
     let key = RowIndex.ChangeSetKey(store: row, reference: reference)
-    guard pending?.key != key, let slot = index.changeSets[key] else { return }
+    // An entry of a change set that goes next goes with it.
+    guard pending?.key != key, doomed.last != key, let slot = index.changeSets[key] else { return }
     if slot.inlineIndex == entry {
       try statements.run(
         "UPDATE change_set SET entry_index = NULL, entry_box = NULL WHERE id = ?", slot.id)
