@@ -99,7 +99,10 @@ struct CommitWriter {
     _ store: Int64, _ device: [UInt8], _ incarnation: UInt64, _ value: UInt64
   ) throws {
     try statements.run(
-      "INSERT OR REPLACE INTO counter VALUES (?, ?, ?, ?)",
+      """
+      INSERT INTO counter VALUES (?, ?, ?, ?)
+      ON CONFLICT (store, device, incarnation) DO UPDATE SET value = excluded.value
+      """,
       store, device.blob, incarnation.signed, value.signed)
   }
 
