@@ -39,7 +39,7 @@ struct CommitWriter {
     }
     for mutation in mutations { try apply(mutation, seal: seal) }
     try writePending(with: nil)
-    for row in freeRows { try statements.run("DELETE FROM change_set WHERE id = ?", row) }
+    for row in freeRows { try statements.run("DELETE FROM change_set WHERE id = ?", .integer(row)) }
     freeRows = []
     if let clock {
       try setCounter(0, [], 0, clock.rawValue)
@@ -73,25 +73,25 @@ struct CommitWriter {
       guard let row = index.stores[store] else { return }
       try statements.run(
         "DELETE FROM counter WHERE store = ? AND device = ? AND incarnation = ?",
-        row, device.bytes.blob, incarnation.rawValue.signed)
+        .integer(row), device.bytes.blob, incarnation.rawValue.signed)
     case .putDraft(let store, let ordinal, let draft):
       guard let row = index.stores[store] else { return }
       try statements.run(
         "INSERT OR REPLACE INTO draft VALUES (?, ?, ?)",
-        row, ordinal.signed, seal.seal(.draft, store, ordinal, draft).blob)
+        .integer(row), ordinal.signed, seal.seal(.draft, store, ordinal, draft).blob)
     case .removeDraft(let store, let ordinal):
       guard let row = index.stores[store] else { return }
       try statements.run(
-        "DELETE FROM draft WHERE store = ? AND ordinal = ?", row, ordinal.signed)
+        "DELETE FROM draft WHERE store = ? AND ordinal = ?", .integer(row), ordinal.signed)
     case .putRefusal(let store, let number, let refusal):
       guard let row = index.stores[store] else { return }
       try statements.run(
         "INSERT OR REPLACE INTO refusal VALUES (?, ?, ?)",
-        row, number.signed, seal.seal(.refusal, store, number, refusal).blob)
+        .integer(row), number.signed, seal.seal(.refusal, store, number, refusal).blob)
     case .removeRefusal(let store, let number):
       guard let row = index.stores[store] else { return }
       try statements.run(
-        "DELETE FROM refusal WHERE store = ? AND number = ?", row, number.signed)
+        "DELETE FROM refusal WHERE store = ? AND number = ?", .integer(row), number.signed)
     }
   }
 
@@ -103,14 +103,15 @@ struct CommitWriter {
       INSERT INTO counter VALUES (?, ?, ?, ?)
       ON CONFLICT (store, device, incarnation) DO UPDATE SET value = excluded.value
       """,
-      store, device.blob, incarnation.signed, value.signed)
+      .integer(store), device.blob, incarnation.signed, value.signed)
   }
 
   private func setAddresses(_ device: DeviceID, _ list: [String]) throws {
     try statements.run("DELETE FROM address WHERE device = ?", device.bytes.blob)
     for (position, address) in list.enumerated() {
       try statements.run(
-        "INSERT INTO address VALUES (?, ?, ?)", device.bytes.blob, position, address)
+        "INSERT INTO address VALUES (?, ?, ?)", device.bytes.blob, .integer(Int64(position)),
+        .text(address))
     }
   }
 
@@ -123,13 +124,14 @@ struct CommitWriter {
         UPDATE store SET total_bytes = ?, keys = ?, key_bytes = ?, value_bytes = ?,
           is_provisional = ? WHERE id = ?
         """,
-        policy.totalBytes, policy.keys, policy.keyBytes, policy.valueBytes, isProvisional, row)
+        .count(policy.totalBytes), .count(policy.keys), .count(policy.keyBytes),
+        .count(policy.valueBytes), .flag(isProvisional), .integer(row))
     } else {
       let row = index.lastStore + 1
       try statements.run(
         "INSERT INTO store VALUES (?, ?, ?, ?, ?, ?, ?)",
-        row, store.rawValue, policy.totalBytes, policy.keys, policy.keyBytes, policy.valueBytes,
-        isProvisional)
+        .integer(row), .text(store.rawValue), .count(policy.totalBytes), .count(policy.keys),
+        .count(policy.keyBytes), .count(policy.valueBytes), .flag(isProvisional))
       index.lastStore = row
       index.stores[store] = row
     }
@@ -147,7 +149,7 @@ extension CommitWriter {
     if let slot = index.changeSets[key] {
       try statements.run(
         "UPDATE change_set SET header = ?, signature = ? WHERE id = ?",
-        header.blob, signature.blob, slot.id)
+        header.blob, signature.blob, .integer(slot.id))
     } else {
       pending = PendingHeader(key: key, header: header, signature: signature)
     }
@@ -161,10 +163,11 @@ extension CommitWriter {
     let reference = header.key.reference
     try statements.run(
       "INSERT OR REPLACE INTO change_set VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      slot.id, header.key.store, reference.device.bytes.blob,
+      .integer(slot.id), .integer(header.key.store), reference.device.bytes.blob,
       reference.incarnation.rawValue.signed, reference.sequence.signed,
-      reference.digest.bytes.blob, entry.map { Int64($0.index) }, header.header.blob,
-      header.signature.blob, entry?.box.blob)
+      reference.digest.bytes.blob, entry.map { .integer(Int64($0.index)) } ?? .null,
+      header.header.blob,
+      header.signature.blob, entry?.box.blob ?? .null)
     index.lastChangeSet = max(index.lastChangeSet, slot.id)
     index.changeSets[header.key] = slot
   }
@@ -175,7 +178,9 @@ extension CommitWriter {
     if let row = freeRows.popLast() { return row }
     while let old = doomed.popLast() {
       guard old != key, let slot = index.changeSets.removeValue(forKey: old) else { continue }
-      if slot.hasMore { try statements.run("DELETE FROM entry WHERE change_set = ?", slot.id) }
+      if slot.hasMore {
+        try statements.run("DELETE FROM entry WHERE change_set = ?", .integer(slot.id))
+      }
       return slot.id
     }
     return index.lastChangeSet + 1
@@ -190,7 +195,9 @@ extension CommitWriter {
     if doomed.last == key { doomed.removeLast() }
     guard let slot = index.changeSets.removeValue(forKey: key) else { return }
     freeRows.append(slot.id)
-    if slot.hasMore { try statements.run("DELETE FROM entry WHERE change_set = ?", slot.id) }
+    if slot.hasMore {
+      try statements.run("DELETE FROM entry WHERE change_set = ?", .integer(slot.id))
+    }
   }
 
   private mutating func putEntry(
@@ -203,11 +210,12 @@ extension CommitWriter {
     if slot.inlineIndex == entry || (slot.inlineIndex == nil && !slot.hasMore) {
       try statements.run(
         "UPDATE change_set SET entry_index = ?, entry_box = ? WHERE id = ?",
-        Int64(entry), box.blob, slot.id)
+        .integer(Int64(entry)), box.blob, .integer(slot.id))
       slot.inlineIndex = entry
     } else {
       try statements.run(
-        "INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", slot.id, Int64(entry), box.blob)
+        "INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", .integer(slot.id), .integer(Int64(entry)),
+        box.blob)
       slot.hasMore = true
     }
     index.changeSets[key] = slot
@@ -222,11 +230,13 @@ extension CommitWriter {
     guard pending?.key != key, doomed.last != key, let slot = index.changeSets[key] else { return }
     if slot.inlineIndex == entry {
       try statements.run(
-        "UPDATE change_set SET entry_index = NULL, entry_box = NULL WHERE id = ?", slot.id)
+        "UPDATE change_set SET entry_index = NULL, entry_box = NULL WHERE id = ?", .integer(slot.id)
+      )
       index.changeSets[key]?.inlineIndex = nil
     } else if slot.hasMore {
       try statements.run(
-        "DELETE FROM entry WHERE change_set = ? AND entry_index = ?", slot.id, Int64(entry))
+        "DELETE FROM entry WHERE change_set = ? AND entry_index = ?",
+        .integer(slot.id), .integer(Int64(entry)))
     }
   }
 }
