@@ -34,6 +34,7 @@ public struct PairingDialler: Sendable {
   ///   - token: Its 32 bytes.
   ///   - answer: Makes the payload of message 3 of that of message 2; an error that it throws is
   ///     thrown on, and the inviter learns nothing. Called on an event-loop thread.
+  /// - Returns: The exchange, which the inviter has not yet confirmed to be established.
   /// - Throws: ``PairingError``, or what `answer` throws.
   public func connect(
     to address: PeerAddress, token: SharedPresharedKey,
