@@ -168,7 +168,8 @@ final class MessageCodec {
     let content = min(missingBytes, piece.count)
     message.append(contentsOf: UnsafeRawBufferPointer(rebasing: piece[..<content]))
     missingBytes -= content
-    guard UnsafeRawBufferPointer(rebasing: piece[content...]).allSatisfy({ $0 == 0 }) else { return .failure(.malformed) }
+    let padding = UnsafeRawBufferPointer(rebasing: piece[content...])
+    guard padding.allSatisfy({ $0 == 0 }) else { return .failure(.malformed) }
     return .success(())
   }
 }
