@@ -1,0 +1,89 @@
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
+/// A value of a store: what property lists can hold.
+///
+/// Equality is that of the bytes on the wire, so that every peer agrees about it: doubles and
+/// dates compare by bit pattern (a NaN equals the same NaN, `0.0` and `-0.0` differ), strings and
+/// dictionary keys by their UTF-8 bytes (unlike Swift's `String`, where a composed and a
+/// decomposed "é" are equal). Values of different cases are never equal.
+///
+/// A dictionary cannot hold two keys that Swift calls equal. Encoded bytes that name two
+/// canonically equivalent keys in one dictionary are therefore ``ValueError/malformed``: dropping
+/// one of them silently would lose data.
+public enum PropertyListValue: Sendable {
+  /// True or false.
+  case bool(Bool)
+  /// A signed 64-bit integer.
+  case integer(Int64)
+  /// A 64-bit binary floating-point number; NaN and the infinities are allowed.
+  case double(Double)
+  /// Text.
+  case string(String)
+  /// A point in time, as the seconds since 2001-01-01T00:00:00Z in a `Double`.
+  case date(Date)
+  /// Bytes.
+  case data(Data)
+  /// Values in order.
+  case array([PropertyListValue])
+  /// Values by name.
+  case dictionary([String: PropertyListValue])
+}
+
+extension PropertyListValue: Hashable {
+  /// Whether both have the same encoding; see the type's description.
+  ///
+  /// - Complexity: O(*n*), where *n* is the size of the smaller value.
+  public static func == (one: Self, other: Self) -> Bool {
+    switch (one, other) {
+    case (.bool(let a), .bool(let b)): a == b
+    case (.integer(let a), .integer(let b)): a == b
+    case (.double(let a), .double(let b)): a.bitPattern == b.bitPattern
+    case (.string(let a), .string(let b)): a.utf8.elementsEqual(b.utf8)
+    case (.date(let a), .date(let b)):
+      a.timeIntervalSinceReferenceDate.bitPattern == b.timeIntervalSinceReferenceDate.bitPattern
+    case (.data(let a), .data(let b)): a == b
+    case (.array(let a), .array(let b)): a == b
+    case (.dictionary(let a), .dictionary(let b)):
+      a.count == b.count
+        && a.allSatisfy { key, value in
+          guard let index = b.index(forKey: key) else { return false }
+          return b[index].key.utf8.elementsEqual(key.utf8) && b[index].value == value
+        }
+    default: false
+    }
+  }
+
+  /// Feeds the value to the hasher.
+  ///
+  /// - Complexity: O(*n*), where *n* is the size of the value.
+  public func hash(into hasher: inout Hasher) {
+    switch self {
+    case .bool(let bool): hasher.combine(bool)
+    case .integer(let integer): hasher.combine(integer)
+    case .double(let double): hasher.combine(double.bitPattern)
+    case .string(let string): hasher.combine(string)
+    case .date(let date): hasher.combine(date.timeIntervalSinceReferenceDate.bitPattern)
+    case .data(let data): hasher.combine(data)
+    case .array(let values): hasher.combine(values)
+    case .dictionary(let members):
+      // Members have no order, so their hashes are joined by an operation that has none either.
+      var all = 0
+      for (key, value) in members {
+        var member = hasher
+        member.combine(key)
+        member.combine(value)
+        all ^= member.finalize()
+      }
+      hasher.combine(all)
+    }
+  }
+}
+
+extension PropertyListValue {
+  /// How many containers may lie inside each other: a scalar has depth 0, an array of scalars 1.
+  public static let maximumDepth = 64
+}
