@@ -1,0 +1,103 @@
+/// Bytes held inline as words in memory order: no heap, equality and hashing word by word, and
+/// order as bytes.
+public protocol ByteStorage: Hashable, Comparable, Sendable, BitwiseCopyable {
+  /// All bytes zero.
+  init()
+}
+
+/// Sixteen bytes inline.
+public struct Bytes16: ByteStorage {
+  @usableFromInline let first: UInt64
+  @usableFromInline let second: UInt64
+
+  /// All bytes zero.
+  @inlinable
+  public init() {
+    first = 0
+    second = 0
+  }
+
+  /// Whether `left` comes before `right`, compared as bytes.
+  @inlinable
+  public static func < (left: Self, right: Self) -> Bool {
+    left.first == right.first
+      ? left.second.bigEndian < right.second.bigEndian
+      : left.first.bigEndian < right.first.bigEndian
+  }
+}
+
+/// Twenty bytes inline.
+public struct Bytes20: ByteStorage {
+  @usableFromInline let head: Bytes16
+  @usableFromInline let tail: UInt32
+
+  /// All bytes zero.
+  @inlinable
+  public init() {
+    head = Bytes16()
+    tail = 0
+  }
+
+  /// Whether `left` comes before `right`, compared as bytes.
+  @inlinable
+  public static func < (left: Self, right: Self) -> Bool {
+    left.head == right.head ? left.tail.bigEndian < right.tail.bigEndian : left.head < right.head
+  }
+}
+
+/// Twenty-four bytes inline.
+public struct Bytes24: ByteStorage {
+  @usableFromInline let head: Bytes16
+  @usableFromInline let tail: UInt64
+
+  /// All bytes zero.
+  @inlinable
+  public init() {
+    head = Bytes16()
+    tail = 0
+  }
+
+  /// Whether `left` comes before `right`, compared as bytes.
+  @inlinable
+  public static func < (left: Self, right: Self) -> Bool {
+    left.head == right.head ? left.tail.bigEndian < right.tail.bigEndian : left.head < right.head
+  }
+}
+
+/// Thirty-two bytes inline.
+public struct Bytes32: ByteStorage {
+  @usableFromInline let head: Bytes16
+  @usableFromInline let tail: Bytes16
+
+  /// All bytes zero.
+  @inlinable
+  public init() {
+    head = Bytes16()
+    tail = Bytes16()
+  }
+
+  /// Whether `left` comes before `right`, compared as bytes.
+  @inlinable
+  public static func < (left: Self, right: Self) -> Bool {
+    left.head == right.head ? left.tail < right.tail : left.head < right.head
+  }
+}
+
+/// Sixty-four bytes inline.
+public struct Bytes64: ByteStorage {
+  @usableFromInline let head: Bytes32
+  @usableFromInline let tail: Bytes32
+
+  /// All bytes zero.
+  @inlinable
+  public init() {
+    head = Bytes32()
+    tail = Bytes32()
+  }
+
+  /// Whether `left` comes before `right`, compared as bytes.
+  @inlinable
+  public static func < (left: Self, right: Self) -> Bool {
+    left.head == right.head ? left.tail < right.tail : left.head < right.head
+  }
+}

@@ -1,0 +1,104 @@
+import CSodium
+
+/// BLAKE2b, unkeyed and keyed (`crypto_generichash`).
+public enum Blake2b {
+  /// The 32-byte digest of the parts, one after another.
+  ///
+  /// The parts are joined without a separator: where their borders matter, make them plain.
+  /// - Complexity: O(*n*) in the bytes of all parts.
+  public static func digest256(_ parts: [UInt8]...) -> Digest256 {
+    var hasher = Hasher()
+    for part in parts { hasher.update(part) }
+    return hasher.digest256()
+  }
+
+  /// The 32-byte digest of a slice.
+  ///
+  /// - Complexity: O(*n*).
+  public static func digest256(_ bytes: ArraySlice<UInt8>) -> Digest256 {
+    var hasher = Hasher()
+    hasher.update(bytes)
+    return hasher.digest256()
+  }
+
+  /// The 16-byte digest of the message under a key; without the key it tells nothing.
+  ///
+  /// - Complexity: O(*n*).
+  public static func keyed128<Key: SecretKey & ~Copyable>(
+    _ message: [UInt8], key: borrowing Key
+  ) -> Digest128 {
+    key.withUnsafeBytes { keyed($0, message) }
+  }
+
+  /// The 16-byte digest of the message under a key of 16 to 64 bytes.
+  ///
+  /// - Complexity: O(*n*).
+  public static func keyed128(_ message: [UInt8], key: borrowing SecretBytes) -> Digest128 {
+    key.withUnsafeBytes { keyed($0, message) }
+  }
+
+  /// The 32-byte digest of the message under a key; without the key it tells nothing.
+  ///
+  /// - Complexity: O(*n*).
+  public static func keyed256<Key: SecretKey & ~Copyable>(
+    _ message: [UInt8], key: borrowing Key
+  ) -> Digest256 {
+    key.withUnsafeBytes { keyed($0, message) }
+  }
+
+  private static func keyed<Digest: FixedBytes>(
+    _ key: UnsafeRawBufferPointer, _ message: [UInt8]
+  ) -> Digest {
+    precondition((16...64).contains(key.count), "BLAKE2b keys have 16 to 64 bytes")
+    Sodium.start()
+    return Digest {
+      _ = crypto_generichash(
+        $0.bytePointer, $0.count, message, UInt64(message.count), key.bytePointer, key.count)
+    }
+  }
+}
+
+extension Blake2b {
+  /// BLAKE2b-256 of bytes that come in pieces.
+  public struct Hasher: Sendable {
+    private var state = kith_blake2b_state()
+
+    /// A hasher that has seen nothing.
+    public init() {
+      Sodium.start()
+      kith_blake2b_init(&state, Digest256.byteCount)
+    }
+
+    /// Adds bytes.
+    ///
+    /// - Complexity: O(*n*).
+    public mutating func update(_ bytes: [UInt8]) {
+      kith_blake2b_update(&state, bytes, UInt64(bytes.count))
+    }
+
+    /// Adds the bytes of a slice, without copying it.
+    ///
+    /// - Complexity: O(*n*).
+    public mutating func update(_ bytes: ArraySlice<UInt8>) {
+      bytes.withUnsafeBytes { update($0) }
+    }
+
+    /// Adds the bytes of a digest, key or other fixed-size value, without copying it.
+    public mutating func update(_ value: some FixedBytes) {
+      value.withUnsafeBytes { update($0) }
+    }
+
+    /// Adds the bytes of a buffer.
+    ///
+    /// - Complexity: O(*n*).
+    public mutating func update(_ buffer: UnsafeRawBufferPointer) {
+      kith_blake2b_update(&state, buffer.bytePointer, UInt64(buffer.count))
+    }
+
+    /// The digest of all bytes so far; the hasher can take more.
+    public func digest256() -> Digest256 {
+      var state = state
+      return Digest256 { kith_blake2b_final(&state, $0.bytePointer, $0.count) }
+    }
+  }
+}

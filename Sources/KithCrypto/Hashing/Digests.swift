@@ -1,0 +1,17 @@
+/// A BLAKE2b digest of 32 bytes.
+public struct Digest256: FixedBytes {
+  /// The bytes.
+  public let storage: Bytes32
+
+  /// The value with these bytes.
+  @inlinable public init(storage: Bytes32) { self.storage = storage }
+}
+
+/// A BLAKE2b digest of 16 bytes.
+public struct Digest128: FixedBytes {
+  /// The bytes.
+  public let storage: Bytes16
+
+  /// The value with these bytes.
+  @inlinable public init(storage: Bytes16) { self.storage = storage }
+}

@@ -1,0 +1,32 @@
+import CSodium
+
+/// Subkeys of a master secret (`crypto_kdf_derive_from_key`).
+public enum KeyDerivation {
+  /// The 32-byte subkey with this number and context.
+  ///
+  /// The context is eight bytes of ASCII that name the purpose, such as `KithEpo1`. A subkey
+  /// tells nothing of its master nor of other subkeys.
+  public static func derive<Master: SecretKey & ~Copyable>(
+    _ subkey: UInt64, context: StaticString, from master: borrowing Master
+  ) -> SecretBytes {
+    precondition(
+      context.utf8CodeUnitCount == Int(crypto_kdf_CONTEXTBYTES),
+      "a context has 8 bytes")
+    return master.withUnsafeBytes { master in
+      SecretBytes(count: secretKeyByteCount) { target in
+        context.utf8Start.withMemoryRebound(to: CChar.self, capacity: 8) { context in
+          _ = crypto_kdf_derive_from_key(
+            target.bytePointer, target.count, subkey, context, master.bytePointer)
+        }
+      }
+    }
+  }
+
+  /// The subkey with this number and context, as a key with a purpose.
+  public static func derive<Key: SecretKey & ~Copyable, Master: SecretKey & ~Copyable>(
+    _ subkey: UInt64, context: StaticString, from master: borrowing Master,
+    as type: Key.Type = Key.self
+  ) -> Key {
+    Key(unchecked: derive(subkey, context: context, from: master))
+  }
+}

@@ -1,0 +1,27 @@
+import CSodium
+
+/// An X25519 key that boxes are sealed to and from (`crypto_box_seed_keypair`).
+public struct BoxKey: ~Copyable, Sendable {
+  private let secret: SecretBytes
+
+  /// The key that others seal to.
+  public let publicKey: BoxPublicKey
+
+  /// The key that the seed names.
+  public init(seed: borrowing BoxSeed) {
+    var publicKey = BoxPublicKey(storage: Bytes32())
+    secret = seed.withUnsafeBytes { seed in
+      SecretBytes(count: Int(crypto_box_SECRETKEYBYTES)) { secret in
+        publicKey = BoxPublicKey {
+          _ = crypto_box_seed_keypair($0.bytePointer, secret.bytePointer, seed.bytePointer)
+        }
+      }
+    }
+    self.publicKey = publicKey
+  }
+
+  /// Lends the private key for the time of `body`; the pointer must not outlive it.
+  borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}

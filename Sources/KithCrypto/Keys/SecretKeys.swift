@@ -1,0 +1,103 @@
+/// The 32-byte seed of an Ed25519 signing key.
+public struct SigningSeed: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 bytes whose number has been checked.
+  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// The 32-byte seed of an X25519 box key.
+public struct BoxSeed: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 bytes whose number has been checked.
+  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// The secret that the members of one epoch share; keys are derived from it.
+public struct EpochSecret: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 bytes whose number has been checked.
+  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// The account's recovery key: 32 bytes that are shown once and stay on no device.
+public struct RecoverySeed: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 bytes whose number has been checked.
+  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// A pre-shared key of the Noise handshake.
+public struct PresharedKey: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 bytes whose number has been checked.
+  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// The key under which store identifiers are hashed to store tags.
+public struct StoreTagKey: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 bytes whose number has been checked.
+  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// The key under which discovery beacons are hashed.
+public struct BeaconKey: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 bytes whose number has been checked.
+  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// The key that seals what lies on this device's disk.
+public struct StorageKey: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 bytes whose number has been checked.
+  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}

@@ -1,0 +1,22 @@
+import CSodium
+
+/// An X25519 private key of the Noise handshake, static or ephemeral, with its public key.
+public struct TransportPrivateKey: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// The public key, computed once.
+  public let publicKey: TransportPublicKey
+
+  /// Wraps 32 bytes whose number has been checked, and computes the public key.
+  public init(unchecked secret: consuming SecretBytes) {
+    publicKey = secret.withUnsafeBytes { secret in
+      TransportPublicKey { _ = crypto_scalarmult_base($0.bytePointer, secret.bytePointer) }
+    }
+    self.secret = secret
+  }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}

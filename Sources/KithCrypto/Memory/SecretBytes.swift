@@ -1,0 +1,69 @@
+import CSodium
+
+/// Secret bytes in memory between guard pages: locked against swapping, left out of core dumps,
+/// read-only once initialised, and zeroed when the value ends.
+///
+/// Each value takes at least one locked page and a few system calls to make, so keep it for keys
+/// that live, not for what passes.
+public struct SecretBytes: ~Copyable, @unchecked Sendable {
+  // Unchecked: the pointer has one owner, this noncopyable value, and the memory behind it is
+  // write-protected by the kernel from the end of `init` until `deinit`.
+  private let base: UnsafeMutableRawPointer
+
+  /// The number of bytes.
+  public let count: Int
+
+  /// Allocates `count` zero bytes, lets `initialize` write them, and write-protects them.
+  ///
+  /// Ends the process if the system has no memory for it.
+  public init<E: Error>(
+    count: Int, _ initialize: (UnsafeMutableRawBufferPointer) throws(E) -> Void
+  ) throws(E) {
+    precondition(count >= 0, "a secret cannot have \(count) bytes")
+    Sodium.start()
+    guard let base = sodium_malloc(count) else {
+      fatalError("no memory for \(count) secret bytes; is RLIMIT_AS or vm.max_map_count reached?")
+    }
+    sodium_memzero(base, count)
+    do throws(E) {
+      try initialize(UnsafeMutableRawBufferPointer(start: base, count: count))
+    } catch {
+      sodium_free(base)
+      throw error
+    }
+    _ = sodium_mprotect_readonly(base)
+    self.base = base
+    self.count = count
+  }
+
+  /// Copies the bytes in and zeroes the source.
+  ///
+  /// Zeroing reaches only the storage of `bytes`: a copy made before keeps its bytes.
+  public init(zeroing bytes: inout [UInt8]) {
+    self.init(count: bytes.count) { target in
+      bytes.withUnsafeBytes { target.copyMemory(from: $0) }
+    }
+    Sodium.zero(&bytes)
+  }
+
+  /// Draws `count` bytes from `entropy`.
+  public init(random count: Int, using entropy: inout some Entropy) {
+    self.init(count: count) { entropy.fill($0) }
+  }
+
+  deinit { sodium_free(base) }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R {
+    try body(UnsafeRawBufferPointer(start: base, count: count))
+  }
+
+  /// Another secret with the same bytes, in memory of its own.
+  public borrowing func copy() -> SecretBytes {
+    withUnsafeBytes { source in
+      SecretBytes(count: count) { $0.copyMemory(from: source) }
+    }
+  }
+}

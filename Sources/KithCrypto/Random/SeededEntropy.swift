@@ -1,0 +1,42 @@
+import CSodium
+
+/// A deterministic source for tests and the simulator: the same seed and the same calls give the
+/// same bytes, on every machine. Never use it for keys that protect anything.
+///
+/// Each call takes the next nonce of one ChaCha20 key, so its bytes depend on the number of calls
+/// before it and not on how much they drew.
+public struct SeededEntropy: RandomNumberGenerator, Entropy {
+  private let key: Digest256
+  private var callCount: UInt64 = 0
+
+  /// The source that `seed` names.
+  public init(seed: UInt64) {
+    key = withUnsafeBytes(of: seed.littleEndian) { Blake2b.digest256(Array($0)) }
+  }
+
+  /// The next number.
+  public mutating func next() -> UInt64 {
+    var number: UInt64 = 0
+    withUnsafeMutableBytes(of: &number) { fill($0) }
+    return UInt64(littleEndian: number)
+  }
+
+  /// The next `count` bytes.
+  public mutating func bytes(_ count: Int) -> [UInt8] {
+    var bytes = [UInt8](repeating: 0, count: count)
+    bytes.withUnsafeMutableBytes { fill($0) }
+    return bytes
+  }
+
+  /// Fills the buffer with the next bytes.
+  public mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
+    var nonce = callCount.littleEndian
+    callCount += 1
+    withUnsafeBytes(of: &nonce) { nonce in
+      key.withUnsafeBytes { key in
+        _ = crypto_stream_chacha20(
+          buffer.bytePointer, UInt64(buffer.count), nonce.bytePointer, key.bytePointer)
+      }
+    }
+  }
+}

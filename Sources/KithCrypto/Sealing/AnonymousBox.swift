@@ -1,0 +1,112 @@
+import CSodium
+
+/// A box from nobody to a box key, in the format of `crypto_box_seal`: the ephemeral public key,
+/// then the box under a nonce hashed from both public keys.
+///
+/// Unlike `crypto_box_seal`, the ephemeral key comes in, so that sealing is a pure function.
+public enum AnonymousBox {
+  /// How many bytes longer than its plaintext a sealed box is.
+  public static let overhead = BoxPublicKey.byteCount + SharedBox.overhead
+
+  /// Seals the plaintext to `recipient`; throws `invalidKey` if that key is of low order.
+  ///
+  /// The `ephemeral` seed is fresh and random for this one box.
+  public static func seal(
+    _ plaintext: [UInt8], to recipient: BoxPublicKey, ephemeral: borrowing BoxSeed
+  ) throws(CryptoError) -> [UInt8] {
+    guard let sealed = plaintext.withUnsafeBytes({ seal($0, recipient, ephemeral) }) else {
+      throw .invalidKey
+    }
+    return sealed
+  }
+
+  /// Seals a secret to `recipient`; throws `invalidKey` if that key is of low order.
+  ///
+  /// The secret is read where it lies. The `ephemeral` seed is fresh and random for this one box.
+  public static func seal<Secret: SecretKey & ~Copyable>(
+    secret: borrowing Secret, to recipient: BoxPublicKey, ephemeral: borrowing BoxSeed
+  ) throws(CryptoError) -> [UInt8] {
+    guard let sealed = secret.withUnsafeBytes({ seal($0, recipient, ephemeral) }) else {
+      throw .invalidKey
+    }
+    return sealed
+  }
+
+  /// Opens a box that was sealed to `key`; throws `authenticationFailed` if it is anything else.
+  public static func open(
+    _ sealed: [UInt8], with key: borrowing BoxKey
+  ) throws(CryptoError) -> [UInt8] {
+    guard sealed.count >= overhead else { throw .authenticationFailed }
+    var plaintext = [UInt8](repeating: 0, count: sealed.count - overhead)
+    let isAuthentic = plaintext.withUnsafeMutableBytes { open(sealed, with: key, into: $0) }
+    guard isAuthentic else { throw .authenticationFailed }
+    return plaintext
+  }
+
+  /// Opens a box straight into guarded memory; throws `authenticationFailed` if it was not
+  /// sealed to `key`.
+  public static func openSecret(
+    _ sealed: [UInt8], with key: borrowing BoxKey
+  ) throws(CryptoError) -> SecretBytes {
+    guard sealed.count >= overhead else { throw .authenticationFailed }
+    return try key.withUnsafeBytes { (secretKey) throws(CryptoError) in
+      let publicKey = key.publicKey
+      return try SecretBytes(count: sealed.count - overhead) { (target) throws(CryptoError) in
+        guard open(sealed, publicKey, secretKey, into: target) else {
+          throw .authenticationFailed
+        }
+      }
+    }
+  }
+
+  private static func seal(
+    _ plaintext: UnsafeRawBufferPointer, _ recipient: BoxPublicKey,
+    _ ephemeral: borrowing BoxSeed
+  ) -> [UInt8]? {
+    let sender = BoxKey(seed: ephemeral)
+    var isValid = false
+    let nonce = nonce(from: sender.publicKey, to: recipient)
+    var sealed = sender.publicKey.bytes
+    sealed.append(contentsOf: repeatElement(0, count: plaintext.count + SharedBox.overhead))
+    sealed.withUnsafeMutableBytes { sealed in
+      let target = UnsafeMutableRawBufferPointer(rebasing: sealed[BoxPublicKey.byteCount...])
+      nonce.withUnsafeBytes { nonce in
+        recipient.withUnsafeBytes { recipient in
+          sender.withUnsafeBytes { sender in
+            isValid =
+              crypto_box_easy(
+                target.bytePointer, plaintext.bytePointer, UInt64(plaintext.count),
+                nonce.bytePointer, recipient.bytePointer, sender.bytePointer) == 0
+          }
+        }
+      }
+    }
+    return isValid ? sealed : nil
+  }
+
+  private static func open(
+    _ sealed: [UInt8], with key: borrowing BoxKey, into target: UnsafeMutableRawBufferPointer
+  ) -> Bool {
+    let publicKey = key.publicKey
+    return key.withUnsafeBytes { open(sealed, publicKey, $0, into: target) }
+  }
+
+  private static func open(
+    _ sealed: [UInt8], _ publicKey: BoxPublicKey, _ secretKey: UnsafeRawBufferPointer,
+    into target: UnsafeMutableRawBufferPointer
+  ) -> Bool {
+    publicKey.withUnsafeBytes { publicKey in
+      crypto_box_seal_open(
+        target.bytePointer, sealed, UInt64(sealed.count), publicKey.bytePointer,
+        secretKey.bytePointer) == 0
+    }
+  }
+
+  private static func nonce(from sender: BoxPublicKey, to recipient: BoxPublicKey) -> BoxNonce {
+    let input = sender.bytes + recipient.bytes
+    return BoxNonce {
+      _ = crypto_generichash(
+        $0.bytePointer, $0.count, input, UInt64(input.count), nil, 0)
+    }
+  }
+}

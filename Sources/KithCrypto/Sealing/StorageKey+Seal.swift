@@ -1,0 +1,105 @@
+import CSodium
+
+extension StorageKey {
+  /// How many bytes longer than its plaintext a sealed result is: nonce and authenticator.
+  public static let overhead = nonceByteCount + Int(crypto_secretbox_MACBYTES)
+
+  /// How many bytes the nonce has.
+  public static let nonceByteCount = Int(crypto_secretbox_NONCEBYTES)
+
+  /// Seals the plaintext (`crypto_secretbox_easy`); the result begins with the nonce, which is
+  /// 24 random bytes, used once; another number throws `wrongLength`.
+  ///
+  /// - Complexity: O(*n*).
+  public borrowing func seal(
+    _ plaintext: [UInt8], nonce: [UInt8]
+  ) throws(CryptoError) -> [UInt8] {
+    seal(plaintext, nonce: try BoxNonce(nonce))
+  }
+
+  /// Seals the plaintext under a nonce drawn from `entropy`.
+  ///
+  /// - Complexity: O(*n*).
+  public borrowing func seal(_ plaintext: [UInt8], using entropy: inout some Entropy) -> [UInt8] {
+    seal(plaintext, nonce: entropy.draw(BoxNonce.self))
+  }
+
+  /// Seals the plaintext (`crypto_secretbox_easy`); the result begins with the nonce, which is
+  /// random and used once.
+  ///
+  /// - Complexity: O(*n*).
+  public borrowing func seal(_ plaintext: [UInt8], nonce: BoxNonce) -> [UInt8] {
+    let sealedCount = plaintext.count + Self.overhead
+    return withUnsafeBytes { key in
+      [UInt8](unsafeUninitializedCapacity: sealedCount) { target, count in
+        let target = UnsafeMutableRawBufferPointer(target)
+        nonce.withUnsafeBytes { nonce in
+          target.copyMemory(from: nonce)
+          _ = crypto_secretbox_easy(
+            target.bytePointer + Self.nonceByteCount, plaintext, UInt64(plaintext.count),
+            nonce.bytePointer, key.bytePointer)
+        }
+        count = sealedCount
+      }
+    }
+  }
+
+  /// Opens what this key sealed; throws `authenticationFailed` if it is anything else.
+  ///
+  /// - Complexity: O(*n*).
+  public borrowing func open(_ sealed: [UInt8]) throws(CryptoError) -> [UInt8] {
+    guard sealed.count >= Self.overhead else { throw .authenticationFailed }
+    var plaintext = [UInt8](repeating: 0, count: sealed.count - Self.overhead)
+    let isAuthentic = plaintext.withUnsafeMutableBytes { open(sealed, into: $0) }
+    guard isAuthentic else { throw .authenticationFailed }
+    return plaintext
+  }
+
+  /// Opens a sealed secret straight into guarded memory; throws `authenticationFailed` if this
+  /// key did not seal it.
+  public borrowing func openSecret(_ sealed: [UInt8]) throws(CryptoError) -> SecretBytes {
+    guard sealed.count >= Self.overhead else { throw .authenticationFailed }
+    var isAuthentic = false
+    let secret = withUnsafeBytes { key in
+      SecretBytes(count: sealed.count - Self.overhead) {
+        isAuthentic = Self.open(sealed, key, into: $0)
+      }
+    }
+    guard isAuthentic else { throw .authenticationFailed }
+    return secret
+  }
+
+  /// Seals a secret, read where it lies, under a random nonce that is used once.
+  public borrowing func seal(secret: borrowing SecretBytes, nonce: BoxNonce) -> [UInt8] {
+    var sealed = nonce.bytes
+    sealed.append(contentsOf: repeatElement(0, count: secret.count + SharedBox.overhead))
+    withUnsafeBytes { key in
+      secret.withUnsafeBytes { secret in
+        nonce.withUnsafeBytes { nonce in
+          sealed.withUnsafeMutableBytes { target in
+            _ = crypto_secretbox_easy(
+              target.bytePointer + Self.nonceByteCount, secret.bytePointer,
+              UInt64(secret.count), nonce.bytePointer, key.bytePointer)
+          }
+        }
+      }
+    }
+    return sealed
+  }
+
+  private borrowing func open(
+    _ sealed: [UInt8], into target: UnsafeMutableRawBufferPointer
+  ) -> Bool {
+    withUnsafeBytes { Self.open(sealed, $0, into: target) }
+  }
+
+  private static func open(
+    _ sealed: [UInt8], _ key: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
+  ) -> Bool {
+    sealed.withUnsafeBytes { sealed in
+      crypto_secretbox_open_easy(
+        target.bytePointer, sealed.bytePointer + nonceByteCount,
+        UInt64(sealed.count - nonceByteCount), sealed.bytePointer, key.bytePointer) == 0
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import CSodium
+
+/// An Ed25519 signature of 64 bytes.
+public struct Signature: FixedBytes {
+  /// The bytes.
+  public let storage: Bytes64
+
+  /// The value with these bytes.
+  @inlinable public init(storage: Bytes64) { self.storage = storage }
+}
+
+/// An Ed25519 key that signs (`crypto_sign_detached`).
+public struct SigningKey: ~Copyable, Sendable {
+  /// Seed and public key, as libsodium keeps them.
+  private let expanded: SecretBytes
+
+  /// The key that verifies this one's signatures.
+  public let publicKey: SigningPublicKey
+
+  /// The key that the seed names.
+  public init(seed: borrowing SigningSeed) {
+    var publicKey = SigningPublicKey(storage: Bytes32())
+    expanded = seed.withUnsafeBytes { seed in
+      SecretBytes(count: Int(crypto_sign_SECRETKEYBYTES)) { secret in
+        publicKey = SigningPublicKey {
+          _ = crypto_sign_seed_keypair($0.bytePointer, secret.bytePointer, seed.bytePointer)
+        }
+      }
+    }
+    self.publicKey = publicKey
+  }
+
+  /// Signs the message. The same message always gets the same signature.
+  ///
+  /// - Complexity: O(*n*) in the length of the message, which is hashed twice.
+  public borrowing func sign(_ message: [UInt8]) -> Signature {
+    expanded.withUnsafeBytes { secret in
+      Signature {
+        _ = crypto_sign_detached(
+          $0.bytePointer, nil, message, UInt64(message.count), secret.bytePointer)
+      }
+    }
+  }
+}
+
+extension SigningPublicKey {
+  /// Whether this key's owner signed the message.
+  ///
+  /// Keys and points of low order, and non-canonical encodings, are never valid.
+  /// - Complexity: O(*n*) in the length of the message.
+  public func isValid(_ signature: Signature, for message: [UInt8]) -> Bool {
+    Sodium.start()
+    return withUnsafeBytes { key in
+      signature.withUnsafeBytes { signature in
+        crypto_sign_verify_detached(
+          signature.bytePointer, message, UInt64(message.count), key.bytePointer) == 0
+      }
+    }
+  }
+}
