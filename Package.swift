@@ -36,6 +36,7 @@ let package = Package(
       name: "KithCore",
       dependencies: [
         "KithCrypto",
+        .product(name: "HeapModule", package: "swift-collections"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),
       ],
       exclude: ["Wire/kith.proto", "Wire/generate.sh"],
@@ -68,7 +69,7 @@ let package = Package(
     .target(
       name: "KithCommands",
       dependencies: [
-        "Kith", "KithCrypto",
+        "Kith", "KithCore", "KithCrypto",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -79,7 +80,10 @@ let package = Package(
       name: "KithCryptoTests", dependencies: ["KithCrypto"],
       resources: [.copy("Vectors")], swiftSettings: strict),
     .testTarget(
-      name: "KithCoreTests", dependencies: ["KithCore", "KithCrypto"],
+      name: "KithCoreTests",
+      dependencies: [
+        "KithCore", "KithCrypto", .product(name: "SwiftProtobuf", package: "swift-protobuf"),
+      ],
       resources: [.copy("Vectors")], swiftSettings: strict),
     .testTarget(
       name: "KithStorageTests", dependencies: ["KithStorage", "KithCore", "KithCrypto"],
@@ -93,7 +97,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(name: "KithTests", dependencies: ["Kith"], swiftSettings: strict),
     .testTarget(
-      name: "KithCommandsTests", dependencies: ["KithCommands", "Kith"],
+      name: "KithCommandsTests", dependencies: ["KithCommands", "Kith", "KithCore"],
       resources: [.copy("Samples")], swiftSettings: strict),
   ]
 )

@@ -24,6 +24,10 @@ public struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// How many readings came before this one in its millisecond.
   public var counter: UInt16 { UInt16(truncatingIfNeeded: rawValue) }
 
+  /// Whether this is a provisional stamp's: below every reading of a real clock (design, section 10,
+  /// "First sync").
+  public var isProvisional: Bool { rawValue < 1 << 40 }
+
   /// The next reading; the counter carries over.
   public var successor: Self { Self(rawValue: rawValue &+ 1) }
 

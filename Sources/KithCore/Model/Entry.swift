@@ -23,7 +23,7 @@ public struct Entry: Hashable, Sendable {
   }
 
   /// The key written.
-  public let key: String
+  public let key: Key
   /// When it was written.
   public let stamp: Stamp
   /// What was written.
@@ -37,7 +37,7 @@ public struct Entry: Hashable, Sendable {
 
   /// Makes an entry.
   public init(
-    key: String, stamp: Stamp, content: Content, claim: Claim, replaced: Stamp? = nil,
+    key: Key, stamp: Stamp, content: Content, claim: Claim, replaced: Stamp? = nil,
     fallback: Fallback? = nil
   ) {
     self.key = key

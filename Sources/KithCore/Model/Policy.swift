@@ -14,7 +14,7 @@ public struct Policy: Hashable, Sendable {
 
   /// The largest policy that a node takes, so that one store's memory stays bounded.
   public static let maximum = Self(
-    totalBytes: 16 << 20, keys: 65_536, keyBytes: 1_024, valueBytes: 4 << 20)
+    totalBytes: 16 << 20, keys: 65_536, keyBytes: 1_024, valueBytes: 2 << 20)
 
   /// Makes a policy; the defaults are the design's.
   public init(

@@ -6,6 +6,8 @@ public enum Effect: Sendable {
   case persist([Mutation])
   /// Send a message, which is encoded already.
   case send(SessionID, [UInt8])
+  /// The session's peer proved to be a member: it may use the whole protocol from here on.
+  case promote(SessionID)
   /// End the session.
   case close(SessionID, CloseReason)
   /// The transaction holds and is visible; `durable` follows.
@@ -14,7 +16,7 @@ public enum Effect: Sendable {
   case refused(WriteID, WriteError)
   /// The transaction survives a crash from here on.
   case durable(WriteID)
-  /// What a program sees has changed.
+  /// What a program sees has changed. All the changes that one input makes show at once.
   case view(ViewChange)
   /// Refusals wait to be taken by the program.
   case refusals(StoreIdentifier, [Refusal])

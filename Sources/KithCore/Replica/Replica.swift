@@ -8,4 +8,226 @@ public import KithCrypto
 /// shell never reorders. After a commit fails, throw the replica away and make a new one from what
 /// storage holds.
 public struct Replica: Sendable {
+  /// The account.
+  public let account: AccountID
+  let keys: DeviceKeys
+  let process: ProcessID
+  var entropy: any Entropy
+
+  /// The account's membership.
+  public internal(set) var roster: Roster
+  /// The epochs' keys that this device holds.
+  public internal(set) var keyring: Keyring
+
+  var clock: HybridClock
+  /// What is added to the host's clock where another device's is synchronised and ours is not.
+  var clockAdjustmentMilliseconds: Int64 = 0
+  var isClockSynchronised = false
+  var incarnation: Incarnation?
+  /// Whether this device has used up its incarnations, and publishes no more.
+  var isBarren = false
+  /// Whether the device's first pull is still to come.
+  var isProvisional: Bool
+
+  var stores: [StoreIdentifier: StoreReplica] = [:]
+  var sessions: [SessionID: Session] = [:]
+  var addresses: [DeviceID: [String]]
+  /// What devices are known to cover, also those that are away.
+  var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
+  var lastSeen: [DeviceID: UInt64] = [:]
+  var counters = ReplicaStatus.Counters()
+
+  /// The time of the input at hand.
+  var now = Instant(wallMilliseconds: 0, monotonicMilliseconds: 0)
+  /// What the input at hand wants done.
+  var effects: [Effect] = []
+  private var wakeAt: UInt64?
+
+  /// Makes a replica of what storage holds.
+  ///
+  /// - Complexity: O(*n*) in the entries stored; each is opened.
+  public init(
+    account: AccountID, keys: DeviceKeys, snapshot: Snapshot, process: ProcessID,
+    entropy: some Entropy
+  ) throws(ReplicaError) {
+    self.account = account
+    self.keys = keys
+    self.process = process
+    self.entropy = entropy
+    clock = HybridClock(latest: snapshot.clock)
+    incarnation = snapshot.incarnation
+    isProvisional = snapshot.isProvisional
+    addresses = snapshot.addresses
+    var roster = Roster(account: account)
+    var records: [Record] = []
+    for (_, bytes) in snapshot.records.sorted(by: { $0.key < $1.key }) {
+      guard let record = try? Record(decoding: bytes) else { throw .damagedRecord }
+      records.append(record)
+    }
+    _ = roster.learn(all: records)
+    guard roster.certificate(of: keys.id) != nil else { throw .notAMember }
+    self.roster = roster
+    keyring = Keyring()
+    keyring.refresh(from: roster, keys: keys)
+    for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
+      stores[identifier] = restored(identifier, stored)
+    }
+  }
+
+  /// Takes in one input and says what is to be done about it, in order.
+  public mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
+    now = adjusted(instant)
+    switch input {
+    case .start(let isCopy): start(isCopy: isCopy)
+    case .clockStatus(let isSynchronised): isClockSynchronised = isSynchronised
+    case .open(let store, let policy): open(store, policy: policy)
+    case .write(let id, let store, let operations): write(id, store, operations)
+    case .flush: flush()
+    case .takeRefusals(let store, let number): takeRefusals(of: store, through: number)
+    case .learn(let records): learn(records, from: nil)
+    case .connected(let session, let peer): connect(session, to: peer)
+    case .received(let session, let message): receive(message, on: session)
+    case .writable(let session, let isWritable): setWritable(isWritable, session)
+    case .disconnected(let session): disconnect(session)
+    case .tick: passTime()
+    }
+    requestWake()
+    defer { effects = [] }
+    return effects
+  }
+
+  /// Whether a `flush` has anything to do. The shell hands one in before each of its commits.
+  public var needsFlush: Bool {
+    stores.values.contains(where: \.needsFlush)
+  }
+
+  // MARK: Time
+
+  private func adjusted(_ instant: Instant) -> Instant {
+    let wall = Int64(clamping: instant.wallMilliseconds) + clockAdjustmentMilliseconds
+    return Instant(
+      wallMilliseconds: UInt64(max(0, wall)),
+      monotonicMilliseconds: instant.monotonicMilliseconds)
+  }
+
+  /// A new reading of the hybrid clock.
+  mutating func tick() -> HybridTime { clock.tick(at: now) }
+
+  private mutating func passTime() {
+    for id in sessions.keys.sorted() {
+      guard let session = sessions[id] else { continue }
+      if now.monotonicMilliseconds >= session.openedAt + Limits.sessionMilliseconds {
+        effects.append(.close(id, .aged))
+      } else if now.monotonicMilliseconds >= session.nextHaveAt {
+        sendHave(on: id)
+      }
+    }
+  }
+
+  private mutating func requestWake() {
+    let next = sessions.values.map {
+      min($0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds)
+    }.min()
+    guard let next, next != wakeAt else { return }
+    wakeAt = next
+    effects.append(.wake(atMonotonicMilliseconds: next))
+  }
+
+  // MARK: Start
+
+  private mutating func start(isCopy: Bool) {
+    if isCopy || incarnation == nil { takeNewIncarnation(isFirst: incarnation == nil) }
+    for identifier in stores.keys.sorted() {
+      guard var store = stores[identifier] else { continue }
+      let recheck = store.recheckDrafts(author: keys.id, endsFirstPull: false)
+      stores[identifier] = store
+      tell(recheck, in: identifier)
+    }
+  }
+
+  /// Makes durable and known what became of drafts on a state that changed below them.
+  private mutating func tell(_ recheck: StoreReplica.Recheck, in identifier: StoreIdentifier) {
+    if !recheck.mutations.isEmpty { effects.append(.persist(recheck.mutations)) }
+    if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
+  }
+
+  /// Goes on under a new incarnation (design, section 4).
+  mutating func takeNewIncarnation(isFirst: Bool = false) {
+    var used = Set<Incarnation>()
+    for store in stores.values {
+      used.formUnion(store.log.chains.keys.filter { $0.device == keys.id }.map(\.incarnation))
+    }
+    guard used.count < Limits.incarnations else {
+      isBarren = true
+      effects.append(.report(.tooManyIncarnations))
+      return
+    }
+    let drawn = entropy.draw(Digest128.self).bytes.prefix(8)
+    let fresh = Incarnation(rawValue: drawn.reduce(0) { $0 << 8 | UInt64($1) })
+    incarnation = fresh
+    effects.append(.persist([.setIncarnation(fresh), .setClock(clock.latest)]))
+    if !isFirst { effects.append(.report(.newIncarnation)) }
+  }
+
+  // MARK: Stores
+
+  private mutating func open(_ identifier: StoreIdentifier, policy: Policy) {
+    if let store = stores[identifier] {
+      guard store.policy != policy else { return }
+      changePolicy(of: identifier, to: policy)
+      return
+    }
+    create(identifier, policy: policy)
+    // Peers that do not have it yet begin it; those that do answer.
+    for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
+      sendHave(on: id, only: [identifier])
+    }
+  }
+
+  /// Begins a store with nothing in it.
+  mutating func create(_ identifier: StoreIdentifier, policy: Policy) {
+    stores[identifier] = StoreReplica(
+      identifier: identifier, policy: policy, isProvisional: isProvisional)
+    effects.append(
+      .persist([.putStore(identifier, policy, isProvisional: isProvisional)]))
+  }
+
+  private mutating func changePolicy(of identifier: StoreIdentifier, to policy: Policy) {
+    guard var store = stores[identifier] else { return }
+    let old = store.state.shown
+    store.state = store.state.under(policy)
+    let recheck = store.recheckDrafts(author: keys.id, endsFirstPull: false)
+    let changes = store.state.changes(since: old)
+    if !changes.isEmpty {
+      effects.append(
+        .view(
+          ViewChange(
+            store: identifier, reason: .quotaViolationChange,
+            changes: changes.map { ($0.key.text, $0.value) },
+            superseded: recheck.refused.sorted().map(\.text))))
+    }
+    effects.append(
+      .persist([.putStore(identifier, policy, isProvisional: store.isProvisional)]))
+    tell(recheck, in: identifier)
+    stores[identifier] = store
+    for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
+      sessions[id]?.mismatched.remove(identifier)
+      sendHave(on: id, only: [identifier])
+    }
+  }
+
+  private mutating func takeRefusals(of identifier: StoreIdentifier, through number: UInt64) {
+    guard let mutations = stores[identifier]?.takeRefusals(through: number), !mutations.isEmpty
+    else { return }
+    effects.append(.persist(mutations))
+    effects.append(.progress)
+  }
+}
+
+/// Why a replica cannot be made of what storage holds.
+public enum ReplicaError: Error, Hashable, Sendable {
+  /// A membership record cannot be read.
+  case damagedRecord
+  /// The records do not make this device a member of the account.
+  case notAMember
 }

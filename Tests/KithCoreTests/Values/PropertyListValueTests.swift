@@ -44,3 +44,10 @@ struct PropertyListValueTests {
     #expect(value == .dictionary(["a": 2]))
   }
 }
+
+extension PropertyListValueTests {
+  @Test func `a date that is not finite can be described`() {
+    let nowhen = PropertyListValue.date(Date(timeIntervalSinceReferenceDate: .nan))
+    #expect("\(["b": [nowhen], "a": [:]] as PropertyListValue)" == #"["a": [:], "b": [date(nan)]]"#)
+  }
+}

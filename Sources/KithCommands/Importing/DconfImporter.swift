@@ -1,0 +1,54 @@
+import Foundation
+import KithCore
+
+/// Imports what `dconf dump /` prints: a key file with values in GVariant's text format.
+///
+/// A key is the path of its section, a slash, and its name: `org/gnome/desktop/interface/clock-format`.
+/// Under `[/]` it is the name alone.
+enum DconfImporter {
+  static func read(_ data: Data) throws(ImportError) -> ImportedFile {
+    var file = ImportedFile(format: .dconf)
+    var section: String?
+    var lineOfKey: [String: Int] = [:]
+    for (index, line) in data.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated()
+    {
+      let number = index + 1
+      guard let text = String(validating: line, as: UTF8.self)?.trimmed else {
+        throw ImportError("line \(number): the text is not valid UTF-8")
+      }
+      if text.isEmpty || text.hasPrefix("#") || text.hasPrefix(";") { continue }
+      if text.hasPrefix("[") {
+        guard text.hasSuffix("]"), text.utf8.count > 2 else {
+          throw ImportError("line \(number): a section must be written as [path/of/section]")
+        }
+        section = text.dropFirst().dropLast().split(separator: "/").joined(separator: "/")
+        continue
+      }
+      guard let equals = text.firstIndex(of: "="), equals > text.startIndex else {
+        throw ImportError("line \(number): expected [section] or key=value")
+      }
+      guard let section else {
+        throw ImportError("line \(number): a key stands before the first [section]")
+      }
+      let name = String(text[..<equals]).trimmed
+      let key = section.isEmpty ? name : section + "/" + name
+      if let first = lineOfKey.updateValue(number, forKey: key) {
+        let reason = "line \(number): the key was already given in line \(first)"
+        file.skipped.append(ImportedFile.Skipped(key: key, reason: reason))
+        continue
+      }
+      file.add(key) {
+        var reader = GVariantReader(String(text[text.index(after: equals)...]).trimmed)
+        do throws(GVariantError) { return try reader.read() } catch {
+          throw ImportError("line \(number): \(error)")
+        }
+      }
+    }
+    return file
+  }
+}
+
+extension String {
+  /// Without white space (and the carriage return of Windows' line ends) on both sides.
+  fileprivate var trimmed: String { trimmingCharacters(in: .whitespacesAndNewlines) }
+}

@@ -1,0 +1,45 @@
+import Foundation
+import KithCore
+
+/// Imports a JSON object: one key for each member.
+enum JSONImporter {
+  static func read(_ data: Data) throws(ImportError) -> ImportedFile {
+    let root: JSONNode
+    do throws(JSONSyntaxError) {
+      var reader = JSONReader(Array(data), allowsComments: true)
+      root = try reader.read()
+    } catch {
+      throw ImportError("the file is not valid JSON: \(error)")
+    }
+    guard case .object(var members) = root else {
+      throw ImportError(
+        "line 1: the file holds \(root.kindName) where an object with one member a key is needed: "
+          + "{\"key\": value, …}")
+    }
+    // `kith export` writes a store whose only key looks like a tag in this form.
+    if members.count == 1, members[0].key == ValueJSON.Tag.dictionary.rawValue,
+      case .object(let inner) = members[0].value
+    {
+      members = inner
+    }
+    var file = ImportedFile(format: .json)
+    for member in members {
+      file.add(member.key) { try ValueJSON.value(member.value) }
+    }
+    return file
+  }
+}
+
+extension JSONNode {
+  /// What the node is, with its article.
+  fileprivate var kindName: String {
+    switch self {
+    case .null: "null"
+    case .bool: "a bool"
+    case .number: "a number"
+    case .string: "a string"
+    case .array: "an array"
+    case .object: "an object"
+    }
+  }
+}

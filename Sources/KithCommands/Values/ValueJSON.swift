@@ -1,0 +1,156 @@
+import Foundation
+import KithCore
+
+/// The JSON form of values: one form for each value, and each value back to the last bit.
+///
+/// | value | JSON |
+/// | --- | --- |
+/// | bool, string, array, dictionary | themselves; members in order of their keys' UTF-8 bytes |
+/// | integer | digits: `1` |
+/// | double | the shortest digits that name it, always with a fraction or exponent: `1.0`, `1e+16` |
+/// | double, infinite or not a number | `{"$double":"inf"}`, `"-inf"`, `"nan"`; any other NaN as its bits, `"0x7ff8000000000001"` |
+/// | date | `{"$date":"2026-11-21T10:00:00.123Z"}`, with as many decimals as it takes |
+/// | date that ISO 8601 cannot say exactly | `{"$date":`*double*`}`: seconds since 2001-01-01T00:00:00Z |
+/// | data | `{"$data":"`*base64*`"}` |
+/// | dictionary whose only key is one of these tags | `{"$dictionary":{…}}` |
+///
+/// In strings, `"`, `\` and control characters are escaped and nothing else. Compact text has no
+/// white space; indented text has two spaces a level, one member or element a line, and a space
+/// after each colon.
+///
+/// Plain JSON of other programs is read by the same rules: a number without fraction and exponent is
+/// an integer if 64 bits hold it and a double otherwise, and `null` is refused.
+enum ValueJSON {
+  /// The keys that mark a tagged value.
+  enum Tag: String {
+    case date = "$date"
+    case data = "$data"
+    case double = "$double"
+    case dictionary = "$dictionary"
+  }
+
+  /// The value's JSON, without a line end.
+  static func text(_ value: PropertyListValue, indented: Bool = false) -> String {
+    var writer = ValueJSONWriter(isIndented: indented)
+    writer.write(value)
+    return writer.text
+  }
+
+  /// Reads a JSON text.
+  ///
+  /// - Throws: `JSONSyntaxError` or `ValueJSONError`.
+  static func value(_ text: String) throws -> PropertyListValue {
+    var reader = JSONReader(Array(text.utf8))
+    return try value(try reader.read())
+  }
+
+  /// The value that a node of JSON stands for.
+  static func value(_ node: JSONNode) throws(ValueJSONError) -> PropertyListValue {
+    switch node {
+    case .null: throw ValueJSONError("null is no value")
+    case .bool(let bool): return .bool(bool)
+    case .number(let text): return try number(text)
+    case .string(let string): return .string(string)
+    case .array(let nodes):
+      var values: [PropertyListValue] = []
+      for (index, node) in nodes.enumerated() {
+        do throws(ValueJSONError) { values.append(try value(node)) } catch {
+          throw error.inside("[\(index)]")
+        }
+      }
+      return .array(values)
+    case .object(let members):
+      if members.count == 1, let tag = Tag(rawValue: members[0].key) {
+        return try tagged(tag, members[0].value)
+      }
+      return .dictionary(try dictionary(members))
+    }
+  }
+
+  private static func dictionary(
+    _ members: [JSONMember]
+  ) throws(ValueJSONError) -> [String: PropertyListValue] {
+    var values: [String: PropertyListValue] = [:]
+    for member in members {
+      do throws(ValueJSONError) { values[member.key] = try value(member.value) } catch {
+        throw error.inside(".\(member.key)")
+      }
+    }
+    return values
+  }
+
+  private static func number(_ text: String) throws(ValueJSONError) -> PropertyListValue {
+    if let integer = Int64(text) { return .integer(integer) }
+    guard let double = Double(text), double.isFinite else {
+      throw ValueJSONError("the number \(text) is beyond the range of a double")
+    }
+    return .double(double)
+  }
+
+  private static func tagged(
+    _ tag: Tag, _ node: JSONNode
+  ) throws(ValueJSONError) -> PropertyListValue {
+    switch (tag, node) {
+    case (.date, .string(let text)):
+      guard let date = ISO8601Text.date(text) else { break }
+      return .date(date)
+    case (.date, .number), (.date, .object):
+      // Only a double stands for seconds; a text without a fraction is read as one, too.
+      switch try value(node) {
+      case .double(let seconds): return .date(Date(timeIntervalSinceReferenceDate: seconds))
+      case .integer(let seconds):
+        return .date(Date(timeIntervalSinceReferenceDate: Double(seconds)))
+      default: break
+      }
+    case (.data, .string(let text)):
+      guard let data = Data(base64Encoded: text) else { break }
+      return .data(data)
+    case (.double, .string(let text)):
+      guard let double = specialDouble(text) else { break }
+      return .double(double)
+    case (.dictionary, .object(let members)):
+      return .dictionary(try dictionary(members))
+    default: break
+    }
+    throw ValueJSONError("{\"\(tag.rawValue)\": …} is not followed by \(tag.expectation)")
+  }
+
+  private static func specialDouble(_ text: String) -> Double? {
+    switch text {
+    case "nan": return .nan
+    case "inf": return .infinity
+    case "-inf": return -.infinity
+    default:
+      guard text.utf8.count == 18, text.hasPrefix("0x") else { return nil }
+      return UInt64(text.dropFirst(2), radix: 16).map(Double.init(bitPattern:))
+    }
+  }
+}
+
+extension ValueJSON.Tag {
+  fileprivate var expectation: String {
+    switch self {
+    case .date: "an ISO 8601 date such as \"2026-11-21T10:00:00Z\", or seconds since 2001"
+    case .data: "base64 text such as \"AAEC\""
+    case .double: "\"nan\", \"inf\", \"-inf\" or 16 hexadecimal digits after 0x"
+    case .dictionary: "an object"
+    }
+  }
+}
+
+/// JSON that stands for no value, and where in the value it is.
+struct ValueJSONError: Error, Equatable, CustomStringConvertible {
+  /// Such as `.window.frames[2]`; empty for the value itself.
+  private(set) var path = ""
+  let reason: String
+
+  init(_ reason: String) { self.reason = reason }
+
+  var description: String { path.isEmpty ? reason : "at \(path): \(reason)" }
+
+  fileprivate func inside(_ step: String) -> ValueJSONError {
+    var copy = self
+    copy.path = step + path
+    return copy
+  }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import KithCore
+
+/// The kinds of value that a person can ask for, by the names that `--type` takes.
+enum ValueType: String, CaseIterable, Sendable {
+  case auto, bool, integer, double, string, date, data, json, plist
+}
+
+/// Values as people type and read them on a command line.
+enum ValueText {
+  /// The value that a text stands for.
+  ///
+  /// With `auto` (or nil): `true` and `false` are bools; numbers as JSON writes them are integers
+  /// or doubles (digits that 64 bits cannot hold stay a string, so that none is lost); a text that
+  /// begins with `{`, `[` or `"` and is valid JSON is what the JSON says; all else is a string.
+  ///
+  /// - Throws: ``ValueTextError``.
+  static func parse(
+    _ text: String, as type: ValueType? = nil
+  ) throws(ValueTextError) -> PropertyListValue {
+    let value: PropertyListValue? =
+      switch type ?? .auto {
+      case .auto: automatic(text)
+      case .bool: bool(text)
+      case .integer: Int64(text).map(PropertyListValue.integer)
+      case .double: double(text)
+      case .string: .string(text)
+      case .date: ISO8601Text.date(text).map(PropertyListValue.date)
+      case .data: data(text).map(PropertyListValue.data)
+      case .json: try explained(text, .json) { try ValueJSON.value(text) }
+      case .plist: try explained(text, .plist) { try PropertyListReader.value(Data(text.utf8)) }
+      }
+    guard let value else { throw ValueTextError(text: text, type: type ?? .auto) }
+    return value
+  }
+
+  /// A value for people to read: a string without quotes, a date in ISO 8601, data in base64, and
+  /// everything else as its JSON.
+  static func text(_ value: PropertyListValue) -> String {
+    switch value {
+    case .string(let string): string
+    case .date(let date): ISO8601Text.text(date) ?? ValueJSON.text(value)
+    case .data(let data): data.base64EncodedString()
+    case .double(let double): double.description
+    default: ValueJSON.text(value)
+    }
+  }
+
+  private static func automatic(_ text: String) -> PropertyListValue {
+    guard let first = text.utf8.first else { return .string(text) }
+    switch first {
+    case UInt8(ascii: "t"), UInt8(ascii: "f"), UInt8(ascii: "{"), UInt8(ascii: "["),
+      UInt8(ascii: "\""):
+      return (try? ValueJSON.value(text)) ?? .string(text)
+    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+      guard let value = try? ValueJSON.value(text) else { return .string(text) }
+      if case .double = value, !text.contains(where: { ".eE".contains($0) }) {
+        return .string(text)
+      }
+      // White space around a number is kept by keeping the string.
+      return text.contains(where: \.isWhitespace) ? .string(text) : value
+    default: return .string(text)
+    }
+  }
+
+  private static func bool(_ text: String) -> PropertyListValue? {
+    switch text.lowercased() {
+    case "true", "yes", "on", "1": true
+    case "false", "no", "off", "0": false
+    default: nil
+    }
+  }
+
+  private static func double(_ text: String) -> PropertyListValue? {
+    // `Double` reads digits too large for it as infinity, and hexadecimal, which nobody means here.
+    guard let double = Double(text), !text.lowercased().contains("x"),
+      double.isFinite || ["inf", "+inf", "-inf", "nan"].contains(text.lowercased())
+    else { return nil }
+    return .double(double)
+  }
+
+  private static func data(_ text: String) -> Data? {
+    guard text.hasPrefix("0x") else { return Data(base64Encoded: text) }
+    let digits = Array(text.utf8.dropFirst(2))
+    guard digits.count.isMultiple(of: 2) else { return nil }
+    var data = Data(capacity: digits.count / 2)
+    for index in stride(from: 0, to: digits.count, by: 2) {
+      guard let high = Character(Unicode.Scalar(digits[index])).hexDigitValue,
+        let low = Character(Unicode.Scalar(digits[index + 1])).hexDigitValue
+      else { return nil }
+      data.append(UInt8(high << 4 | low))
+    }
+    return data
+  }
+
+  private static func explained(
+    _ text: String, _ type: ValueType, _ parse: () throws -> PropertyListValue
+  ) throws(ValueTextError) -> PropertyListValue {
+    do { return try parse() } catch {
+      throw ValueTextError(text: text, type: type, detail: String(describing: error))
+    }
+  }
+}
+
+/// A text that is no value of the type asked for.
+struct ValueTextError: Error, Equatable, CustomStringConvertible {
+  let text: String
+  let type: ValueType
+  /// Where and why it went wrong, if that can be said.
+  var detail: String?
+
+  var description: String {
+    let shown = text.count > 40 ? text.prefix(40) + "…" : text[...]
+    let why = detail.map { " (\($0))" } ?? ""
+    return "\"\(shown)\" is not \(type.expectation)\(why); for example: \(type.example)"
+  }
+}
+
+extension ValueType {
+  /// What a text of this type has to be, with its article.
+  var expectation: String {
+    switch self {
+    case .auto: "a value"
+    case .bool: "a bool: true, false, yes, no, on, off, 1 or 0"
+    case .integer: "an integer: a whole number from \(Int64.min) to \(Int64.max)"
+    case .double: "a double: a decimal number, inf, -inf or nan"
+    case .string: "a string"
+    case .date: "a date: ISO 8601, in UTC unless it has an offset"
+    case .data: "data: base64, or hexadecimal digits in pairs after 0x"
+    case .json: "JSON"
+    case .plist: "an XML property list"
+    }
+  }
+
+  /// A text that would be accepted.
+  var example: String {
+    switch self {
+    case .auto, .string: "hello"
+    case .bool: "true"
+    case .integer: "42"
+    case .double: "0.5"
+    case .date: "2026-11-21T10:00:00.123Z"
+    case .data: "AAEC, or 0x000102"
+    case .json: "{\"width\": 80}"
+    case .plist: "<plist><array><integer>1</integer></array></plist>"
+    }
+  }
+}

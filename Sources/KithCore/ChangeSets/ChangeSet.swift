@@ -1,0 +1,105 @@
+internal import KithCrypto
+
+/// A change set whose signature holds, with the sealed entries that came with it.
+struct ChangeSet: Hashable {
+  var header: ChangeSetHeader
+  var reference: ChangeSetReference
+  var stored: StoredChangeSet
+
+  init(header: ChangeSetHeader, stored: StoredChangeSet) {
+    self.header = header
+    self.stored = stored
+    reference = ChangeSetReference(
+      device: header.chain.device, incarnation: header.chain.incarnation,
+      sequence: header.sequence, digest: Blake2b.digest256(stored.header))
+  }
+
+  /// What it takes of a node's memory and disk, counted against its author.
+  var weight: Int {
+    stored.entries.values.reduce(Limits.overheadBytes + stored.header.count) {
+      $0 + $1.count + Limits.overheadBytes
+    }
+  }
+
+  /// The encoded form, with the entries that are left.
+  var wire: WireChangeSet {
+    var wire = WireChangeSet()
+    wire.header = .init(stored.header)
+    wire.signature = .init(stored.signature)
+    wire.entries = stored.entries.sorted { $0.key < $1.key }.map { index, box in
+      var entry = WireSealedEntry()
+      entry.index = index
+      entry.box = .init(box)
+      return entry
+    }
+    return wire
+  }
+}
+
+/// What the checks that need no state say of a change set: signature and digests.
+enum CheckedChangeSet: Hashable {
+  /// The signature and every digest hold.
+  case sound(ChangeSet)
+  /// The signature or a digest does not hold; the chain that it claims to be of, if it says so.
+  case unsound(ChainID?)
+  /// Signed validly, and in a format that this version does not know.
+  case unknownFormat(ChainID)
+  /// Signed validly, and wrong for ever.
+  case impossible(ChainID)
+
+  /// Checks a change set. Pure and independent of all others, so many can be checked at once.
+  init(_ wire: WireChangeSet, account: AccountID) {
+    let bytes = [UInt8](wire.header)
+    let header: ChangeSetHeader?
+    let chain: ChainID
+    var verdict: CheckedChangeSet?
+    do throws(ChangeSetHeader.Problem) {
+      let decoded = try ChangeSetHeader(decoding: bytes)
+      (header, chain) = (decoded, decoded.chain)
+    } catch {
+      switch error {
+      case .malformed:
+        self = .unsound(nil)
+        return
+      case .unknownFormat(let claimed):
+        (header, chain, verdict) = (nil, claimed, .unknownFormat(claimed))
+      case .impossible(let claimed):
+        (header, chain, verdict) = (nil, claimed, .impossible(claimed))
+      }
+    }
+    guard let signature = try? Signature(wire.signature),
+      chain.device.isValid(
+        signature, for: ChangeSetHeader.signedBytes(account: account, header: bytes))
+    else {
+      self = .unsound(chain)
+      return
+    }
+    guard let header else {
+      self = verdict ?? .unsound(chain)
+      return
+    }
+    guard let entries = Self.entries(of: wire, matching: header.entryDigests) else {
+      self = .unsound(chain)
+      return
+    }
+    self = .sound(
+      ChangeSet(
+        header: header,
+        stored: StoredChangeSet(header: bytes, signature: signature.bytes, entries: entries)))
+  }
+
+  private static func entries(
+    of wire: WireChangeSet, matching digests: [Digest256]
+  ) -> [UInt32: [UInt8]]? {
+    var entries: [UInt32: [UInt8]] = [:]
+    entries.reserveCapacity(min(wire.entries.count, digests.count))
+    for entry in wire.entries {
+      let box = [UInt8](entry.box)
+      guard entry.index < digests.count, entries[entry.index] == nil,
+        Blake2b.digest256(box) == digests[Int(entry.index)]
+      else { return nil }
+      entries[entry.index] = box
+    }
+    return entries
+  }
+}

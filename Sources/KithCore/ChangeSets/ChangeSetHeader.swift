@@ -1,0 +1,94 @@
+internal import KithCrypto
+
+/// One database of a device: its change sets of a store form a chain.
+struct ChainID: Hashable, Comparable {
+  var device: DeviceID
+  var incarnation: Incarnation
+
+  static func < (left: Self, right: Self) -> Bool {
+    left.device != right.device
+      ? left.device < right.device : left.incarnation < right.incarnation
+  }
+}
+
+/// The signed part of a change set (design, section 4).
+struct ChangeSetHeader: Hashable {
+  /// The only format so far.
+  static let format: UInt32 = 1
+
+  var storeTag: Digest128
+  var epoch: EpochID
+  var chain: ChainID
+  var sequence: UInt64
+  /// The publishing clock.
+  var clock: HybridTime
+  var noncePrefix: NoncePrefix
+  /// The BLAKE2b-256 of each sealed entry, by index.
+  var entryDigests: [Digest256]
+
+  /// Why a header cannot be used.
+  enum Problem: Error, Hashable {
+    /// Not a header at all: nothing in it can be believed.
+    case malformed
+    /// Written by a newer version: it cannot be judged yet.
+    case unknownFormat(ChainID)
+    /// Wrong for ever.
+    case impossible(ChainID)
+  }
+
+  init(
+    storeTag: Digest128, epoch: EpochID, chain: ChainID, sequence: UInt64, clock: HybridTime,
+    noncePrefix: NoncePrefix, entryDigests: [Digest256]
+  ) {
+    self.storeTag = storeTag
+    self.epoch = epoch
+    self.chain = chain
+    self.sequence = sequence
+    self.clock = clock
+    self.noncePrefix = noncePrefix
+    self.entryDigests = entryDigests
+  }
+
+  init(decoding bytes: [UInt8]) throws(Problem) {
+    guard let wire = try? WireChangeSetHeader(serializedBytes: bytes),
+      let device = try? DeviceID(wire.device)
+    else { throw .malformed }
+    let chain = ChainID(device: device, incarnation: Incarnation(rawValue: wire.incarnation))
+    guard wire.format == Self.format else { throw .unknownFormat(chain) }
+    guard let storeTag = try? Digest128(wire.storeTag),
+      let epoch = try? Digest256(wire.epoch),
+      let noncePrefix = try? NoncePrefix(wire.noncePrefix),
+      wire.entryDigests.count <= Limits.entriesPerChangeSet,
+      (1...Limits.sequence).contains(wire.sequence)
+    else { throw .impossible(chain) }
+    var digests: [Digest256] = []
+    for digest in wire.entryDigests {
+      guard let digest = try? Digest256(digest) else { throw .impossible(chain) }
+      digests.append(digest)
+    }
+    self.init(
+      storeTag: storeTag, epoch: EpochID(epoch), chain: chain, sequence: wire.sequence,
+      clock: HybridTime(rawValue: wire.clock), noncePrefix: noncePrefix, entryDigests: digests)
+  }
+
+  func encoded() -> [UInt8] {
+    var wire = WireChangeSetHeader()
+    wire.format = Self.format
+    wire.storeTag = .init(storeTag.bytes)
+    wire.epoch = .init(epoch.bytes)
+    wire.device = .init(chain.device.bytes)
+    wire.incarnation = chain.incarnation.rawValue
+    wire.sequence = sequence
+    wire.clock = clock.rawValue
+    wire.noncePrefix = .init(noncePrefix.bytes)
+    wire.entryDigests = entryDigests.map { .init($0.bytes) }
+    return wire.encodedBytes()
+  }
+
+  /// What the author signs: the domain, a zero byte, the account id and the header's bytes.
+  static func signedBytes(account: AccountID, header: [UInt8]) -> [UInt8] {
+    domain + account.bytes + header
+  }
+
+  private static let domain = Array("kith change set v1\0".utf8)
+}

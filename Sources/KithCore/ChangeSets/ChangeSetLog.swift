@@ -1,0 +1,144 @@
+internal import KithCrypto
+
+/// The change sets of a store that are kept: those with an entry that still counts, and the newest
+/// header of every chain (design, section 4).
+struct ChangeSetLog {
+  /// What is known of one chain.
+  struct Chain: Hashable {
+    /// The sequence up to which everything is covered.
+    var covered: UInt64 = 0
+    /// The highest sequence of a signed header received; a vector is believed up to here.
+    var received: UInt64 = 0
+    /// Change sets kept, by sequence: several of one sequence are a fork.
+    var kept: [UInt64: [Digest256]] = [:]
+  }
+
+  private(set) var chains: [ChainID: Chain] = [:]
+  private(set) var changeSets: [ChangeSetReference: ChangeSet] = [:]
+  /// Bytes kept of each author.
+  private(set) var weights: [DeviceID: Int] = [:]
+  /// Entries set aside for ever, oldest first.
+  private(set) var quarantined: [EntryHome] = []
+
+  /// What is covered, by chain.
+  var vector: [ChainID: UInt64] {
+    chains.compactMapValues { $0.covered > 0 ? $0.covered : nil }
+  }
+
+  /// Whether something was received that is not covered, so that the vector says too little.
+  var holdsUncovered: Bool {
+    chains.values.contains { $0.received > $0.covered }
+  }
+
+  func knows(_ reference: ChangeSetReference) -> Bool {
+    changeSets[reference] != nil
+  }
+
+  /// Whether another change set with the same sequence is kept: a fork.
+  func isFork(_ reference: ChangeSetReference) -> Bool {
+    let chain = ChainID(device: reference.device, incarnation: reference.incarnation)
+    guard let digests = chains[chain]?.kept[reference.sequence] else { return false }
+    return digests.contains { $0 != reference.digest }
+  }
+
+  /// Keeps a change set with all the entries it came with, and returns the reference of the chain's
+  /// newest until now, which may be pruned.
+  @discardableResult
+  mutating func insert(_ changeSet: ChangeSet) -> [ChangeSetReference] {
+    let reference = changeSet.reference
+    let id = changeSet.header.chain
+    let previous = chains[id]?.received ?? 0
+    chains[id, default: Chain()].received = max(previous, reference.sequence)
+    chains[id]?.kept[reference.sequence, default: []].append(reference.digest)
+    changeSets[reference] = changeSet
+    weights[reference.device, default: 0] += changeSet.weight
+    guard previous > 0, previous < reference.sequence else { return [] }
+    return (chains[id]?.kept[previous] ?? []).map {
+      ChangeSetReference(
+        device: id.device, incarnation: id.incarnation, sequence: previous, digest: $0)
+    }
+  }
+
+  /// Covers a chain up to a sequence, as far as signed headers were received. Returns the sequence
+  /// now covered if it rose.
+  mutating func cover(_ id: ChainID, through sequence: UInt64) -> UInt64? {
+    guard var chain = chains[id] else { return nil }
+    let believed = min(sequence, chain.received)
+    guard believed > chain.covered else { return nil }
+    chain.covered = believed
+    chains[id] = chain
+    return believed
+  }
+
+  /// Puts back what was covered, from storage.
+  mutating func restore(_ id: ChainID, covered: UInt64) {
+    chains[id, default: Chain()].covered = covered
+  }
+
+  /// Drops entries, and the change sets that are left without any unless they are the newest of
+  /// their chain. Returns what storage has to do.
+  mutating func drop(
+    _ homes: [EntryHome], alsoConsidering candidates: [ChangeSetReference] = [],
+    in store: StoreIdentifier
+  ) -> [Mutation] {
+    var emptied = candidates
+    var dropped: [EntryHome] = []
+    for home in homes {
+      guard let box = changeSets[home.changeSet]?.stored.entries.removeValue(forKey: home.index)
+      else { continue }
+      weights[home.changeSet.device, default: 0] -= box.count + Limits.overheadBytes
+      if changeSets[home.changeSet]?.stored.entries.isEmpty == true { emptied.append(home.changeSet) }
+      dropped.append(home)
+    }
+    var forgotten: [ChangeSetReference] = []
+    for reference in emptied where isSpent(reference) {
+      forget(reference)
+      forgotten.append(reference)
+    }
+    let gone = Set(forgotten)
+    return dropped.filter { !gone.contains($0.changeSet) }.map {
+      Mutation.removeEntry(store, $0.changeSet, index: $0.index)
+    } + forgotten.map { Mutation.removeChangeSet(store, $0) }
+  }
+
+  private func isSpent(_ reference: ChangeSetReference) -> Bool {
+    guard let changeSet = changeSets[reference], changeSet.stored.entries.isEmpty else {
+      return false
+    }
+    return reference.sequence < chains[changeSet.header.chain]?.received ?? 0
+  }
+
+  private mutating func forget(_ reference: ChangeSetReference) {
+    guard let changeSet = changeSets.removeValue(forKey: reference) else { return }
+    weights[reference.device, default: 0] -= changeSet.weight
+    let id = changeSet.header.chain
+    chains[id]?.kept[reference.sequence]?.removeAll { $0 == reference.digest }
+    if chains[id]?.kept[reference.sequence]?.isEmpty == true {
+      chains[id]?.kept[reference.sequence] = nil
+    }
+  }
+
+  /// Sets an entry aside for ever. Returns the homes that no longer have room among those kept.
+  mutating func quarantine(_ home: EntryHome) -> [EntryHome] {
+    quarantined.append(home)
+    guard quarantined.count > Limits.quarantined else { return [] }
+    let excess = quarantined.count - Limits.quarantined
+    defer { quarantined.removeFirst(excess) }
+    return Array(quarantined.prefix(excess))
+  }
+
+  /// Change sets above a vector and the newest of every chain, in order.
+  ///
+  /// - Complexity: O(*n* log *n*) in the change sets kept.
+  func changeSets(above vector: [ChainID: UInt64]) -> [ChangeSet] {
+    changeSets.values.filter { changeSet in
+      changeSet.reference.sequence > vector[changeSet.header.chain] ?? 0
+    }.sorted { left, right in
+      if left.header.chain != right.header.chain { return left.header.chain < right.header.chain }
+      if left.header.sequence != right.header.sequence {
+        return left.header.sequence < right.header.sequence
+      }
+      return left.reference.digest < right.reference.digest
+    }
+  }
+}

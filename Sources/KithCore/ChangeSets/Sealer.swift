@@ -1,0 +1,54 @@
+internal import KithCrypto
+
+/// Seals and signs what this device publishes (design, section 4).
+struct Sealer {
+  /// The precomputed key of this device and the epoch.
+  let box: SharedBox
+  let storeTag: Digest128
+  let epoch: EpochID
+  let chain: ChainID
+  let account: AccountID
+  let keys: DeviceKeys
+
+  /// Entries with their plaintexts, cut where a change set grows too large.
+  static func parts(
+    of entries: [(entry: Entry, plaintext: [UInt8])]
+  ) -> [[(entry: Entry, plaintext: [UInt8])]] {
+    var parts: [[(entry: Entry, plaintext: [UInt8])]] = []
+    var bytes = 0
+    for entry in entries {
+      if let last = parts.indices.last, parts[last].count < Limits.entriesPerChangeSet,
+        bytes + entry.plaintext.count <= Limits.changeSetBytes
+      {
+        parts[last].append(entry)
+      } else {
+        parts.append([entry])
+        bytes = 0
+      }
+      bytes += entry.plaintext.count
+    }
+    return parts
+  }
+
+  func seal(
+    _ plaintexts: [[UInt8]], sequence: UInt64, clock: HybridTime, noncePrefix: NoncePrefix
+  ) -> ChangeSet {
+    var entries: [UInt32: [UInt8]] = [:]
+    var digests: [Digest256] = []
+    for (index, plaintext) in plaintexts.enumerated() {
+      let index = UInt32(index)
+      let sealed = box.seal(plaintext, nonce: BoxNonce(prefix: noncePrefix, index: index))
+      entries[index] = sealed
+      digests.append(Blake2b.digest256(sealed))
+    }
+    let header = ChangeSetHeader(
+      storeTag: storeTag, epoch: epoch, chain: chain, sequence: sequence, clock: clock,
+      noncePrefix: noncePrefix, entryDigests: digests)
+    let bytes = header.encoded()
+    let signature = keys.signing.sign(
+      ChangeSetHeader.signedBytes(account: account, header: bytes))
+    return ChangeSet(
+      header: header,
+      stored: StoredChangeSet(header: bytes, signature: signature.bytes, entries: entries))
+  }
+}

@@ -1,0 +1,43 @@
+/// The limits of the core. Everything that grows with what peers send has one here.
+public enum Limits {
+  /// The highest sequence: what a double still counts exactly.
+  static let sequence: UInt64 = 1 << 53
+  /// Entries in one change set.
+  static let entriesPerChangeSet = 8_192
+  /// Plaintext bytes after which publishing begins another change set.
+  static let changeSetBytes = 1 << 20
+  /// Bytes of change sets after which a batch goes on in another message.
+  static let batchPartBytes = 1 << 20
+  /// Bytes of one batch that a session may have under way.
+  static let batchBytes = 128 << 20
+  /// The largest message, in bytes; the network refuses larger ones.
+  public static let messageBytes = 8 << 20
+  /// Stores of an account.
+  static let stores = 256
+  /// Incarnations that one device may use.
+  static let incarnations = 16
+  /// Chains (devices times incarnations) of a store.
+  static let chainsPerStore = 4_096
+  /// Drafts of a store kept one by one; beyond, those that a later draft covers wholly are joined.
+  static let drafts = 4_096
+  /// Removed entries of a store (design, section 5).
+  static let removals = 4_096
+  /// Entries of a store set aside for ever that are kept to be passed on.
+  static let quarantined = 256
+  /// A node keeps this many times the policy's bytes of one author in a store (design, section 5).
+  static let authorFactor = 8
+  /// What each change set and entry counts beside its bytes, so that empty ones are bounded too.
+  static let overheadBytes = 256
+  /// How far clocks may differ, in milliseconds (design, section 6).
+  static let clockDifferenceMilliseconds: Int64 = 60_000
+  /// How often a full `Have` is sent, in milliseconds, less up to a quarter of jitter.
+  static let haveIntervalMilliseconds: UInt64 = 30_000
+  /// How long a session lasts before it is dialled anew, in milliseconds.
+  static let sessionMilliseconds: UInt64 = 24 * 3_600_000
+  /// Bytes of one message of records, which a stranger may be sent too (design, section 8).
+  static let recordsMessageBytes = 12 << 10
+  /// Addresses kept of one device.
+  static let addressesPerDevice = 8
+  /// The longest address, in bytes.
+  static let addressBytes = 262
+}

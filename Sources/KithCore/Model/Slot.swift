@@ -1,0 +1,84 @@
+internal import KithCrypto
+
+/// Where the sealed form of an entry stands.
+struct EntryHome: Hashable {
+  var changeSet: ChangeSetReference
+  var index: UInt32
+}
+
+/// An entry of the state, with what is needed to compare it and to find its sealed form.
+struct KeptEntry: Hashable {
+  var entry: Entry
+  /// The BLAKE2b-256 of the plaintext.
+  var digest: Digest256
+  /// Nil for a draft, which has no sealed form yet.
+  var home: EntryHome?
+
+  /// The order in which entries of one key supersede each other: by stamp; among equal stamps,
+  /// which only a copied directory makes, a removal wins, then the later `replaced`, then the
+  /// larger digest (design, section 2).
+  static func isOlder(_ left: KeptEntry, than right: KeptEntry) -> Bool {
+    if left.entry.stamp != right.entry.stamp { return left.entry.stamp < right.entry.stamp }
+    if left.entry.isRemoval != right.entry.isRemoval { return right.entry.isRemoval }
+    if left.entry.replaced != right.entry.replaced {
+      guard let mine = left.entry.replaced else { return true }
+      guard let theirs = right.entry.replaced else { return false }
+      return mine < theirs
+    }
+    return left.digest < right.digest
+  }
+}
+
+/// What a state keeps of one key: the newest entry, and the runner-up as long as the newest is a
+/// value that was written without knowing it (design, section 2).
+struct Slot: Hashable {
+  private(set) var newest: KeptEntry
+  private(set) var runnerUp: KeptEntry?
+
+  init(_ entry: KeptEntry) {
+    newest = entry
+  }
+
+  /// What became of a merged entry.
+  enum Outcome: Hashable {
+    /// It was there already.
+    case known
+    /// It is superseded, and not kept.
+    case superseded
+    /// It is kept; these are not kept any more.
+    case kept(dropped: [KeptEntry])
+  }
+
+  /// Takes in an entry of the same key. Commutative, associative and idempotent over any sequence
+  /// of entries: the slot is the first two of their order, less what the rule above drops.
+  mutating func merge(_ entry: KeptEntry) -> Outcome {
+    if entry.digest == newest.digest || entry.digest == runnerUp?.digest { return .known }
+    var dropped: [KeptEntry] = []
+    if KeptEntry.isOlder(newest, than: entry) {
+      if let runnerUp { dropped.append(runnerUp) }
+      runnerUp = newest
+      newest = entry
+    } else if let second = runnerUp {
+      guard KeptEntry.isOlder(second, than: entry) else { return .superseded }
+      dropped.append(second)
+      runnerUp = entry
+    } else {
+      runnerUp = entry
+    }
+    if let second = runnerUp, !keeps(runnerUp: second) {
+      runnerUp = nil
+      if second.digest == entry.digest { return .superseded }
+      dropped.append(second)
+    }
+    return .kept(dropped: dropped)
+  }
+
+  private func keeps(runnerUp: KeptEntry) -> Bool {
+    guard !newest.entry.isRemoval else { return false }
+    guard let replaced = newest.entry.replaced else { return true }
+    return replaced < runnerUp.entry.stamp
+  }
+
+  /// The entries kept, newest first.
+  var kept: [KeptEntry] { runnerUp.map { [newest, $0] } ?? [newest] }
+}

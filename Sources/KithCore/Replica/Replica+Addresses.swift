@@ -1,0 +1,67 @@
+internal import KithCrypto
+
+extension Replica {
+  /// Remembers where a peer was met, and tells the others.
+  mutating func rememberAddress(of id: SessionID) {
+    guard let session = sessions[id], let device = session.device,
+      session.peer.isDialled || session.peer.hello.port != 0
+    else { return }
+    remember([session.peer.address], of: device, from: id)
+  }
+
+  /// Tells a peer where other devices were met.
+  mutating func sendAddresses(on id: SessionID) {
+    send(addresses: addresses, on: id)
+  }
+
+  mutating func learn(_ learned: [DeviceID: [String]], from id: SessionID) {
+    guard exchanges(id) else { return }
+    for (device, addresses) in learned.sorted(by: { $0.key < $1.key })
+    where device != keys.id && roster.isMember(device) {
+      remember(addresses, of: device, from: id)
+    }
+  }
+
+  private mutating func remember(
+    _ new: [String], of device: DeviceID, from source: SessionID
+  ) {
+    let valid = new.prefix(Limits.addressesPerDevice).filter { address in
+      (1...Limits.addressBytes).contains(address.utf8.count)
+        && address.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
+    }
+    let old = addresses[device] ?? []
+    let added = valid.filter { !old.contains($0) }
+    guard !added.isEmpty else { return }
+    // The newest come first; the oldest are forgotten.
+    addresses[device] = Array((added + old).prefix(Limits.addressesPerDevice))
+    let all = addresses[device] ?? []
+    effects.append(.persist([.setAddresses(device, all)]))
+    effects.append(.addresses([device: all]))
+    for id in sessions.keys.sorted() where id != source && exchanges(id) {
+      send(addresses: [device: added], on: id)
+    }
+  }
+
+  private mutating func send(addresses: [DeviceID: [String]], on id: SessionID) {
+    guard let session = sessions[id] else { return }
+    var message = WireMessage()
+    for (device, addresses) in addresses.sorted(by: { $0.key < $1.key })
+    where device != session.device {
+      // Where this host reaches itself says nothing to another host.
+      let useful = addresses.filter {
+        Self.isLoopback(session.peer.address) || !Self.isLoopback($0)
+      }
+      guard !useful.isEmpty else { continue }
+      var wire = WireDeviceAddresses()
+      wire.device = .init(device.bytes)
+      wire.addresses = useful
+      message.addresses.devices.append(wire)
+    }
+    guard !message.addresses.devices.isEmpty else { return }
+    effects.append(.send(id, message.encodedBytes()))
+  }
+
+  private static func isLoopback(_ address: String) -> Bool {
+    address.hasPrefix("127.") || address.hasPrefix("[::1]") || address.hasPrefix("localhost:")
+  }
+}

@@ -1,0 +1,173 @@
+internal import KithCrypto
+
+extension Replica {
+  /// Collects the parts of a batch, and applies it when the last is there.
+  mutating func receive(_ part: BatchPart, size: Int, on id: SessionID) {
+    guard exchanges(id), var session = sessions[id], let device = session.device,
+      stores[part.store] != nil, !session.mismatched.contains(part.store)
+    else { return }
+    var batch = session.partial ?? Batch(store: part.store, answers: part.answers)
+    session.partialBytes += size
+    guard batch.store == part.store, session.partialBytes <= Limits.batchBytes else {
+      effects.append(.close(id, .protocolViolation))
+      disconnect(id)
+      return
+    }
+    batch.isEverything = part.isEverything
+    batch.covers += part.covers
+    for checked in part.changeSets {
+      collect(checked, into: &batch, noting: &session.partialTaint, in: part.store, device)
+    }
+    if part.hasMore {
+      session.partial = batch
+      sessions[id] = session
+      return
+    }
+    let taint = session.partialTaint
+    session.partial = nil
+    session.partialBytes = 0
+    session.partialTaint = Taint()
+    sessions[id] = session
+    if taint.rejected > 0 {
+      counters.rejected += taint.rejected
+      effects.append(.report(.rejected(peer: device, count: taint.rejected)))
+    }
+    apply(batch, taint: taint, from: id, device)
+  }
+
+  private mutating func collect(
+    _ checked: CheckedChangeSet, into batch: inout Batch, noting taint: inout Taint,
+    in store: StoreIdentifier, _ peer: DeviceID
+  ) {
+    switch checked {
+    case .sound(let changeSet): batch.changeSets.append(changeSet)
+    case .unsound(let chain):
+      taint.rejected += 1
+      if let chain { taint.chains.insert(chain) } else { taint.isTotal = true }
+    case .unknownFormat(let chain): taint.chains.insert(chain)
+    case .impossible(let chain):
+      // Wrong for ever, and without a sequence that could be counted.
+      counters.quarantined += 1
+      stores[store]?.quarantined += 1
+      taint.chains.insert(chain)
+      effects.append(.report(.quarantined(store: store, author: chain.device, count: 1)))
+    }
+  }
+
+  /// Applies a batch, counts it in the vector and passes it on, in one step (design, section 5).
+  private mutating func apply(
+    _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
+  ) {
+    guard stores[batch.store] != nil else { return }
+    let limit = HybridTime(
+      milliseconds: now.wallMilliseconds + UInt64(Limits.clockDifferenceMilliseconds))
+    if let ahead = batch.changeSets.map(\.header.clock).max(), ahead > limit {
+      // Nothing more from this connection is applied or counted until it is acceptable.
+      let difference = Int64(clamping: ahead.milliseconds) - Int64(clamping: now.wallMilliseconds)
+      effects.append(.report(.publishedAhead(peer: peer, milliseconds: difference)))
+      effects.append(.close(id, .protocolViolation))
+      disconnect(id)
+      return
+    }
+    // Taken out, so that changing it copies nothing.
+    guard var store = stores.removeValue(forKey: batch.store) else { return }
+    let hadDrafts = !store.drafts.isEmpty
+    let shownBefore = hadDrafts ? store.state.shown : [:]
+    var intake = Intake(taint: taint)
+    for changeSet in batch.changeSets { take(changeSet, into: &store, noting: &intake) }
+    intake.covered = cover(batch, in: &store, taint: intake.taint)
+    let endsFirstPull =
+      batch.answers > 0 && store.isProvisional && sessions[id]?.isProvisional == false
+      && sessions[id]?.provisionalStores.contains(batch.store) == false
+    if endsFirstPull {
+      store.isProvisional = false
+      intake.mutations.append(.putStore(batch.store, store.policy, isProvisional: false))
+    }
+    var changes = store.state.refresh(intake.touched)
+    let recheck = store.recheckDrafts(author: keys.id, endsFirstPull: endsFirstPull)
+    if hadDrafts { changes = store.state.changes(since: shownBefore) }
+    intake.mutations += recheck.mutations
+    stores[batch.store] = store
+    show(changes, of: batch.store, intake, recheck, isFirstPull: endsFirstPull)
+    if batch.answers > 0 { sessions[id]?.pulled.insert(batch.store) }
+    intake.mutations += pruneRemovals(of: batch.store)
+    finish(batch, intake, from: id)
+    if endsFirstPull { effects.append(.firstSync(batch.store)) }
+    if batch.answers > 0 { endFirstPullIfComplete(on: id) }
+  }
+
+  /// Makes what came durable, together with the drafts that can be published now, and passes it on.
+  private mutating func finish(_ batch: Batch, _ intake: Intake, from id: SessionID) {
+    var mutations = intake.mutations
+    var own: Batch?
+    if let store = stores[batch.store], !store.drafts.isEmpty, canPublish(batch.store) {
+      let published = publish(batch.store)
+      mutations += published.mutations
+      own = published.batch
+    }
+    if !mutations.isEmpty { effects.append(.persist(mutations + [.setClock(clock.latest)])) }
+    let relayed = Batch(
+      store: batch.store, isEverything: batch.isEverything, changeSets: intake.fresh,
+      covers: intake.covered)
+    if !relayed.isEmpty { push(relayed, except: id) }
+    if let own { push(own, except: nil) }
+    if intake.needsNewIncarnation {
+      effects.append(.report(.clone(keys.id)))
+      takeNewIncarnation()
+    }
+  }
+
+  /// Believes what the batch covers, where nothing of it was rejected, up to a signed header
+  /// received, and only where we cover what it starts from.
+  private func cover(_ batch: Batch, in store: inout StoreReplica, taint: Taint) -> [Cover] {
+    var raised: [Cover] = []
+    for cover in batch.covers where !taint.covers(cover.chain) {
+      let from = store.log.chains[cover.chain]?.covered ?? 0
+      guard cover.from <= from,
+        let covered = store.log.cover(cover.chain, through: cover.through)
+      else { continue }
+      store.untold.insert(cover.chain)
+      raised.append(Cover(chain: cover.chain, from: from, through: covered))
+    }
+    return raised
+  }
+
+  // MARK: What programs see
+
+  private mutating func show(
+    _ changes: [(key: Key, value: EncodedValue?)], of identifier: StoreIdentifier,
+    _ intake: Intake, _ recheck: StoreReplica.Recheck, isFirstPull: Bool
+  ) {
+    let reason: ChangeReason = isFirstPull ? .initialSyncChange : .serverChange
+    let written = intake.touched.union(recheck.superseded).subtracting(recheck.refused)
+    for (reason, part, superseded) in [
+      (
+        reason, changes.filter { isFirstPull || written.contains($0.key) },
+        recheck.superseded.sorted()
+      ),
+      (
+        .quotaViolationChange, changes.filter { !isFirstPull && !written.contains($0.key) },
+        recheck.refused.sorted()
+      ),
+    ] where !part.isEmpty || !superseded.isEmpty {
+      effects.append(
+        .view(
+          ViewChange(
+            store: identifier, reason: reason, changes: part.map { ($0.key.text, $0.value) },
+            superseded: superseded.map(\.text))))
+    }
+    if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
+  }
+
+  /// The device's first pull has ended when one device that is past its own has answered for every
+  /// store that it has (design, section 10).
+  mutating func endFirstPullIfComplete(on id: SessionID) {
+    guard isProvisional, let session = sessions[id], !session.isProvisional,
+      let listed = session.listed,
+      listed.subtracting(session.mismatched).isSubset(of: session.pulled)
+    else { return }
+    isProvisional = false
+    effects.append(.persist([.setProvisional(false)]))
+    effects.append(.progress)
+  }
+}

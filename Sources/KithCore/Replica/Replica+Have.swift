@@ -1,0 +1,178 @@
+internal import KithCrypto
+
+extension Replica {
+  /// Asks for what a peer has and we do not: of all stores, or of some that are new.
+  mutating func sendHave(on id: SessionID, only identifiers: [StoreIdentifier]? = nil) {
+    guard var session = sessions[id], session.isExchanging else { return }
+    session.haveNumber += 1
+    if identifiers == nil {
+      let jitter = entropy.draw(Digest128.self).bytes.prefix(2).reduce(0) { $0 << 8 | UInt64($1) }
+      let quarter = Limits.haveIntervalMilliseconds / 4
+      session.nextHaveAt =
+        now.monotonicMilliseconds + Limits.haveIntervalMilliseconds - jitter * quarter / 65_536
+    }
+    sessions[id] = session
+    let listed = (identifiers ?? stores.keys.sorted()).compactMap { stores[$0]?.have() }
+    let have = Have(
+      number: session.haveNumber, isWhole: true, listsAll: identifiers == nil,
+      isProvisional: isProvisional, stores: listed)
+    effects.append(.send(id, have.message()))
+  }
+
+  /// Tells peers what is covered now, of the chains that changed since they were told.
+  mutating func tellProgress() {
+    var told: [StoreHave] = []
+    for identifier in stores.keys.sorted() {
+      guard let chains = stores[identifier]?.untold, !chains.isEmpty else { continue }
+      stores[identifier]?.untold = []
+      if let have = stores[identifier]?.have(only: chains) { told.append(have) }
+    }
+    guard !told.isEmpty else { return }
+    let message = Have(
+      number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: told
+    ).message()
+    for id in sessions.keys.sorted() where exchanges(id) {
+      effects.append(.send(id, message))
+    }
+  }
+
+  mutating func receive(_ have: Have, on id: SessionID) {
+    guard exchanges(id), let device = sessions[id]?.device else { return }
+    sessions[id]?.isProvisional = have.isProvisional
+    if have.listsAll { sessions[id]?.listed = Set(have.stores.map(\.store)) }
+    adopt(have.stores, from: id)
+    for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
+      note(theirs, isWhole: have.isWhole, on: id, device)
+      guard have.number > 0, have.isWhole else { continue }
+      answer(theirs, number: have.number, on: id, device)
+    }
+    endFirstPullIfComplete(on: id)
+    effects.append(.progress)
+  }
+
+  /// Begins stores that only the peer has had so far, under its limits.
+  private mutating func adopt(_ theirs: [StoreHave], from id: SessionID) {
+    var adopted: [StoreIdentifier] = []
+    for store in theirs where stores[store.store] == nil && stores.count < Limits.stores {
+      create(store.store, policy: store.policy)
+      adopted.append(store.store)
+    }
+    guard !adopted.isEmpty else { return }
+    for other in sessions.keys.sorted() where exchanges(other) {
+      sendHave(on: other, only: adopted)
+    }
+  }
+
+  /// Peers with different limits for a store do not sync it, and both say so.
+  private mutating func agreesOnPolicy(
+    _ theirs: StoreHave, on id: SessionID, _ device: DeviceID
+  ) -> Bool {
+    guard let ours = stores[theirs.store]?.policy else { return false }
+    guard ours != theirs.policy else {
+      sessions[id]?.mismatched.remove(theirs.store)
+      return true
+    }
+    if sessions[id]?.mismatched.insert(theirs.store).inserted == true {
+      effects.append(
+        .report(
+          .policyMismatch(
+            store: theirs.store, peer: device, ours: ours, theirs: theirs.policy)))
+    }
+    return false
+  }
+
+  /// Remembers what the peer covers.
+  private mutating func note(
+    _ theirs: StoreHave, isWhole: Bool, on id: SessionID, _ device: DeviceID
+  ) {
+    var vector = theirs.vector
+    if !isWhole {
+      vector.merge(sessions[id]?.vectors[theirs.store] ?? [:], uniquingKeysWith: max)
+    }
+    sessions[id]?.vectors[theirs.store] = vector
+    var known = knowledge[device]?[theirs.store] ?? [:]
+    known.merge(theirs.vector, uniquingKeysWith: max)
+    if known.count <= Limits.chainsPerStore { knowledge[device, default: [:]][theirs.store] = known }
+    if theirs.isProvisional {
+      sessions[id]?.provisionalStores.insert(theirs.store)
+    } else {
+      sessions[id]?.provisionalStores.remove(theirs.store)
+    }
+  }
+
+  /// Answers with every kept change set above the peer's vector, as one batch.
+  private mutating func answer(
+    _ theirs: StoreHave, number: UInt64, on id: SessionID, _ device: DeviceID
+  ) {
+    guard var store = stores[theirs.store], let session = sessions[id] else { return }
+    let isFirst = !session.answered.contains(theirs.store)
+    var batch = Self.batch(of: store, above: theirs.vector)
+    if batch.isEmpty, theirs.vector == store.log.vector, let digest = theirs.digest,
+      !store.log.holdsUncovered, digest != store.digest()
+    {
+      batch = Self.batch(of: store, above: [:])
+      batch.isEverything = true
+      if sessions[id]?.diverged.insert(theirs.store).inserted == true {
+        counters.divergences += 1
+        effects.append(.report(.divergence(store: theirs.store, peer: device)))
+      }
+    }
+    stores[theirs.store] = store
+    guard isFirst || !batch.isEmpty else { return }
+    guard isFirst || session.isWritable else {
+      sessions[id]?.behind.insert(theirs.store)
+      return
+    }
+    batch.answers = number
+    sessions[id]?.answered.insert(theirs.store)
+    send(batch, on: id)
+  }
+
+  static func batch(of store: StoreReplica, above vector: [ChainID: UInt64]) -> Batch {
+    var batch = Batch(store: store.identifier)
+    batch.changeSets = store.log.changeSets(above: vector)
+    batch.covers = store.log.vector.sorted { $0.key < $1.key }.compactMap { chain, covered in
+      let from = vector[chain] ?? 0
+      return from < covered ? Cover(chain: chain, from: from, through: covered) : nil
+    }
+    return batch
+  }
+
+  // MARK: Sending batches
+
+  /// Sends new change sets at once to every peer whose first `Have` of the store was answered, but
+  /// not to where they came from, nor to one that has them.
+  mutating func push(_ batch: Batch, except source: SessionID?) {
+    for id in sessions.keys.sorted() where id != source {
+      guard let session = sessions[id], session.isExchanging,
+        session.answered.contains(batch.store), !session.mismatched.contains(batch.store)
+      else { continue }
+      guard session.isWritable else {
+        sessions[id]?.behind.insert(batch.store)
+        continue
+      }
+      let vector = session.vectors[batch.store] ?? [:]
+      let isKnown =
+        batch.changeSets.allSatisfy { $0.header.sequence <= vector[$0.header.chain] ?? 0 }
+        && batch.covers.allSatisfy { $0.through <= vector[$0.chain] ?? 0 }
+      if !isKnown { send(batch, on: id) }
+    }
+  }
+
+  private mutating func send(_ batch: Batch, on id: SessionID) {
+    for message in batch.messages() { effects.append(.send(id, message)) }
+  }
+
+  /// A session that fell behind is sent what it missed as soon as it takes more.
+  mutating func setWritable(_ isWritable: Bool, _ id: SessionID) {
+    guard sessions[id] != nil else { return }
+    sessions[id]?.isWritable = isWritable
+    guard isWritable, let behind = sessions[id]?.behind, !behind.isEmpty else { return }
+    sessions[id]?.behind = []
+    for identifier in behind.sorted() {
+      guard let store = stores[identifier] else { continue }
+      let batch = Self.batch(of: store, above: sessions[id]?.vectors[identifier] ?? [:])
+      if !batch.isEmpty { send(batch, on: id) }
+    }
+  }
+}

@@ -1,0 +1,115 @@
+internal import KithCrypto
+
+/// What taking in the change sets of one batch adds up to.
+struct Intake {
+  var taint: Taint
+  var mutations: [Mutation] = []
+  /// Change sets that were new to us.
+  var fresh: [ChangeSet] = []
+  /// Keys with an entry that was new to us.
+  var touched: Set<Key> = []
+  /// What the vector rose by.
+  var covered: [Cover] = []
+  var needsNewIncarnation = false
+
+  init(taint: Taint) {
+    self.taint = taint
+  }
+}
+
+extension Replica {
+  /// Judges one change set and merges its entries; its neighbours do not depend on it.
+  mutating func take(
+    _ changeSet: ChangeSet, into store: inout StoreReplica, noting intake: inout Intake
+  ) {
+    guard !store.log.knows(changeSet.reference) else { return }
+    switch judge(changeSet, in: store) {
+    case .notYet:
+      intake.taint.chains.insert(changeSet.header.chain)
+    case .misdirected:
+      intake.taint.chains.insert(changeSet.header.chain)
+      counters.rejected += 1
+      effects.append(.report(.rejected(peer: nil, count: 1)))
+    case .tooMuch:
+      intake.taint.chains.insert(changeSet.header.chain)
+      effects.append(
+        .report(.authorOverLimit(store: store.identifier, author: changeSet.header.chain.device)))
+    case .judged(let judged):
+      clock.witness(changeSet.header.clock)
+      watchForCopies(changeSet, store, noting: &intake)
+      keep(changeSet, judged, in: &store, noting: &intake)
+    }
+  }
+
+  /// A second database with this device's keys shows itself by change sets that we did not make;
+  /// a copied one by two of the same sequence (design, section 4).
+  private mutating func watchForCopies(
+    _ changeSet: ChangeSet, _ store: StoreReplica, noting intake: inout Intake
+  ) {
+    let chain = changeSet.header.chain
+    let isFork = store.log.isFork(changeSet.reference)
+    if isFork {
+      counters.forks += 1
+      effects.append(
+        .report(
+          .fork(
+            store: store.identifier, device: chain.device, sequence: changeSet.header.sequence)))
+    }
+    guard chain.device == keys.id, chain.incarnation == incarnation else { return }
+    let own = store.log.chains[chain]?.received ?? 0
+    if isFork || changeSet.header.sequence > own { intake.needsNewIncarnation = true }
+  }
+
+  private mutating func keep(
+    _ changeSet: ChangeSet, _ judged: Judged, in store: inout StoreReplica,
+    noting intake: inout Intake
+  ) {
+    let reference = changeSet.reference
+    let previous = store.log.insert(changeSet)
+    var dropped: [EntryHome] = []
+    for (index, entry, digest) in judged.entries {
+      let kept = KeptEntry(
+        entry: entry, digest: digest, home: EntryHome(changeSet: reference, index: index))
+      let merged = store.merge(kept)
+      if merged.isNew { intake.touched.insert(entry.key) }
+      dropped += merged.dropped
+    }
+    dropped += quarantine(judged.quarantined, of: changeSet, in: &store)
+    // What never reaches the disk need not be removed from it.
+    intake.mutations += store.log.drop(
+      dropped, alsoConsidering: previous + [reference], in: store.identifier
+    ).filter { !$0.concerns(reference) }
+    intake.fresh.append(changeSet)
+    guard let left = store.log.changeSets[reference]?.stored else { return }
+    intake.mutations.append(
+      .putHeader(
+        store.identifier, reference, header: left.header, signature: left.signature))
+    for (index, box) in left.entries.sorted(by: { $0.key < $1.key }) {
+      intake.mutations.append(.putEntry(store.identifier, reference, index: index, box: box))
+    }
+  }
+
+  private mutating func quarantine(
+    _ indices: [UInt32], of changeSet: ChangeSet, in store: inout StoreReplica
+  ) -> [EntryHome] {
+    guard !indices.isEmpty else { return [] }
+    counters.quarantined += indices.count
+    store.quarantined += indices.count
+    effects.append(
+      .report(
+        .quarantined(
+          store: store.identifier, author: changeSet.header.chain.device, count: indices.count)))
+    return indices.flatMap { index in
+      store.log.quarantine(EntryHome(changeSet: changeSet.reference, index: index))
+    }
+  }
+}
+
+extension Mutation {
+  fileprivate func concerns(_ reference: ChangeSetReference) -> Bool {
+    switch self {
+    case .removeEntry(_, reference, _), .removeChangeSet(_, reference): true
+    default: false
+    }
+  }
+}

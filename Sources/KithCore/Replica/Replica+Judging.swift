@@ -1,0 +1,74 @@
+internal import KithCrypto
+
+/// The entries of a change set, opened.
+struct Judged {
+  var entries: [(index: UInt32, entry: Entry, digest: Digest256)] = []
+  /// Wrong for ever, although validly signed.
+  var quarantined: [UInt32] = []
+}
+
+/// What a change set is worth to this replica at this moment (design, section 5).
+enum Judgement {
+  case judged(Judged)
+  /// Unknown author or epoch, or an entry that only a revocation would explain.
+  case notYet
+  /// Signed for another store than it was sent for.
+  case misdirected
+  /// More of one author than a node keeps.
+  case tooMuch
+}
+
+extension Replica {
+  /// Judges a change set whose signature holds. Quarantine is judged from its own bytes alone, one
+  /// entry at a time.
+  mutating func judge(_ changeSet: ChangeSet, in store: StoreReplica) -> Judgement {
+    let header = changeSet.header
+    guard roster.isMember(header.chain.device),
+      let author = roster.certificate(of: header.chain.device), let epoch = keyring[header.epoch],
+      let box = keyring.sharedBox(epoch: header.epoch, author: author)
+    else { return .notYet }
+    guard epoch.storeTag(of: store.identifier) == header.storeTag else { return .misdirected }
+    guard
+      store.log.chains[header.chain] != nil
+        || store.log.chains.count < Limits.chainsPerStore
+    else { return .tooMuch }
+    if header.chain.device != keys.id {
+      let weight = (store.log.weights[header.chain.device] ?? 0) + changeSet.weight
+      let room =
+        Limits.authorFactor * (store.policy.totalBytes + store.policy.keys * Limits.overheadBytes)
+      guard weight <= room else { return .tooMuch }
+    }
+    return open(changeSet, box: box)
+  }
+
+  /// Opens every entry of a change set.
+  func open(_ changeSet: ChangeSet, box: SharedBox) -> Judgement {
+    var judged = Judged()
+    for (index, sealed) in changeSet.stored.entries.sorted(by: { $0.key < $1.key }) {
+      let nonce = BoxNonce(prefix: changeSet.header.noncePrefix, index: index)
+      guard let plaintext = try? box.open(sealed, nonce: nonce),
+        let entry = Entry(plaintext: plaintext), entry.isPossible(in: changeSet.header)
+      else {
+        judged.quarantined.append(index)
+        continue
+      }
+      // Another's stamp stands only where that device is revoked.
+      guard
+        entry.stamp.device == changeSet.header.chain.device
+          || roster.isRevoked(entry.stamp.device)
+      else { return .notYet }
+      judged.entries.append((index, entry, Blake2b.digest256(plaintext)))
+    }
+    return .judged(judged)
+  }
+}
+
+extension Entry {
+  /// Whether the clocks can be true: nothing was written or claimed after it was published, and a
+  /// fallback's claim is earlier than its entry's (design, sections 3 and 4).
+  fileprivate func isPossible(in header: ChangeSetHeader) -> Bool {
+    guard stamp.clock <= header.clock, claim.clock <= header.clock else { return false }
+    guard let fallback else { return true }
+    return fallback.claim < claim && !isRemoval
+  }
+}

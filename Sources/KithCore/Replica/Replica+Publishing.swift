@@ -1,0 +1,107 @@
+internal import KithCrypto
+
+extension Replica {
+  /// Whether drafts of a store are published now: there is a peer, and what it had was applied
+  /// (design, section 3, "Publishing").
+  func canPublish(_ identifier: StoreIdentifier) -> Bool {
+    guard let store = stores[identifier], !store.isProvisional, !isBarren, incarnation != nil,
+      keyring.current != nil
+    else { return false }
+    return sessions.values.contains { $0.isExchanging && $0.pulled.contains(identifier) }
+  }
+
+  /// Publishes all drafts of a store: of each key only the last entry, in as few change sets as
+  /// their size allows.
+  mutating func publish(
+    _ identifier: StoreIdentifier
+  ) -> (mutations: [Mutation], batch: Batch?) {
+    guard let epoch = keyring.current, let incarnation,
+      let certificate = roster.certificate(of: keys.id),
+      let box = keyring.sharedBox(epoch: epoch.id, author: certificate),
+      // Taken out, so that changing it copies nothing.
+      var store = stores.removeValue(forKey: identifier)
+    else { return ([], nil) }
+    let chain = ChainID(device: keys.id, incarnation: incarnation)
+    let before = store.log.chains[chain]?.covered ?? 0
+    let clock: HybridTime = tick()
+    let entries = store.state.drafted.values.map { $0.entry.published(at: clock) }
+      .sorted { $0.key < $1.key }
+    var mutations: [Mutation] = []
+    var batch = Batch(store: identifier)
+    let sealer = Sealer(
+      box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain, account: account,
+      keys: keys)
+    var publishingClock = clock
+    for part in Sealer.parts(of: entries.map { ($0, $0.plaintext()) }) {
+      let sequence = (store.log.chains[chain]?.received ?? 0) + 1
+      let changeSet = sealer.seal(
+        part.map(\.plaintext), sequence: sequence, clock: publishingClock,
+        noncePrefix: entropy.draw())
+      mutations += store.keep(changeSet, part)
+      batch.changeSets.append(changeSet)
+      publishingClock = tick()
+    }
+    mutations += store.forgetPublishedDrafts()
+    if let last = batch.changeSets.last,
+      let covered = store.log.cover(chain, through: last.header.sequence)
+    {
+      mutations.append(.setVector(identifier, keys.id, incarnation, covered))
+      batch.covers = [Cover(chain: chain, from: before, through: covered)]
+    }
+    stores[identifier] = store
+    mutations += pruneRemovals(of: identifier)
+    return (mutations, batch.isEmpty ? nil : batch)
+  }
+
+  /// Forgets removed entries beyond the limit.
+  mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
+    let others = roster.sortedMembers.map(\.device).filter { $0 != keys.id }
+    let knowledge = others.map { self.knowledge[$0]?[identifier] ?? [:] }
+    guard
+      let homes = stores[identifier]?.pruneRemovals(coveredByAll: { home in
+        let chain = ChainID(
+          device: home.changeSet.device, incarnation: home.changeSet.incarnation)
+        return knowledge.allSatisfy { $0[chain] ?? 0 >= home.changeSet.sequence }
+      }), !homes.isEmpty
+    else { return [] }
+    return stores[identifier]?.log.drop(homes, in: identifier) ?? []
+  }
+}
+
+extension Entry {
+  /// A draft's entry as it is published: the room that it claims is claimed now.
+  fileprivate func published(at clock: HybridTime) -> Entry {
+    Entry(
+      key: key, stamp: stamp, content: content, claim: claim.published(at: clock),
+      replaced: replaced, fallback: fallback)
+  }
+}
+
+extension StoreReplica {
+  /// Keeps a change set of our own in the place of the drafts that it publishes. What is shown does
+  /// not change by it: the room it claims is later than all other room, as the drafts' was.
+  fileprivate mutating func keep(
+    _ changeSet: ChangeSet, _ part: [(entry: Entry, plaintext: [UInt8])]
+  ) -> [Mutation] {
+    var mutations: [Mutation] = [
+      .putHeader(
+        identifier, changeSet.reference, header: changeSet.stored.header,
+        signature: changeSet.stored.signature)
+    ]
+    let previous = log.insert(changeSet)
+    untold.insert(changeSet.header.chain)
+    var dropped: [EntryHome] = []
+    for (index, (entry, plaintext)) in part.enumerated() {
+      let index = UInt32(index)
+      state.setDraft(nil, of: entry.key)
+      let kept = KeptEntry(
+        entry: entry, digest: Blake2b.digest256(plaintext),
+        home: EntryHome(changeSet: changeSet.reference, index: index))
+      dropped += merge(kept).dropped
+      if let box = changeSet.stored.entries[index] {
+        mutations.append(.putEntry(identifier, changeSet.reference, index: index, box: box))
+      }
+    }
+    return mutations + log.drop(dropped, alsoConsidering: previous, in: identifier)
+  }
+}

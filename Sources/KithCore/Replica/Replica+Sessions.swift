@@ -1,0 +1,187 @@
+internal import KithCrypto
+
+extension Replica {
+  /// What this node says of itself in a handshake.
+  public func hello(port: UInt16, at instant: Instant) -> Hello {
+    let wall = Int64(clamping: instant.wallMilliseconds) + clockAdjustmentMilliseconds
+    return Hello(
+      version: 1, clock: HybridTime(milliseconds: UInt64(max(0, wall))),
+      isSynchronised: isClockSynchronised, process: process, rosterDigest: roster.digest,
+      port: port)
+  }
+
+  mutating func connect(_ id: SessionID, to peer: SessionPeer) {
+    guard peer.transportKey != keys.transportPublicKey else { return meetOurselves(id, peer) }
+    let offset =
+      Int64(clamping: peer.hello.clock.milliseconds) - Int64(clamping: now.wallMilliseconds)
+    var session = Session(
+      peer: peer, openedAt: now.monotonicMilliseconds, clockOffsetMilliseconds: offset)
+    session.device = roster.device(withTransportKey: peer.transportKey)
+    if let device = session.device, let other = duplicate(of: device) {
+      guard prefers(peer, of: device, over: other) else {
+        effects.append(.close(id, .duplicate))
+        return
+      }
+      effects.append(.close(other, .duplicate))
+      disconnect(other)
+    }
+    sessions[id] = session
+    if peer.hello.rosterDigest != roster.digest { sendRecords(on: id) }
+    if session.device != nil { beginExchange(on: id) }
+    effects.append(.progress)
+  }
+
+  /// We dialled ourselves; or, under another process, a copy of our directory runs elsewhere, and
+  /// both go on under new incarnations.
+  private mutating func meetOurselves(_ id: SessionID, _ peer: SessionPeer) {
+    if peer.hello.process != process {
+      effects.append(.report(.clone(keys.id)))
+      takeNewIncarnation()
+    }
+    effects.append(.close(id, .ourselves))
+  }
+
+  private func duplicate(of device: DeviceID) -> SessionID? {
+    sessions.first { $0.value.device == device }?.key
+  }
+
+  /// Of two connections between the same devices the one dialled by the smaller id stays (design,
+  /// section 8). A process that is new to us has left its older connection behind, and of two that
+  /// one side dialled the older is the one that broke.
+  private func prefers(
+    _ peer: SessionPeer, of device: DeviceID, over other: SessionID
+  ) -> Bool {
+    guard let old = sessions[other]?.peer, old.hello.process == peer.hello.process,
+      old.isDialled != peer.isDialled
+    else { return true }
+    return peer.isDialled == (keys.id < device)
+  }
+
+  mutating func disconnect(_ id: SessionID) {
+    guard let session = sessions.removeValue(forKey: id) else { return }
+    if let device = session.device { lastSeen[device] = now.wallMilliseconds }
+    effects.append(.progress)
+  }
+
+  // MARK: Messages
+
+  mutating func receive(_ message: InboundMessage, on id: SessionID) {
+    guard sessions[id] != nil else { return }
+    if let device = sessions[id]?.device { lastSeen[device] = now.wallMilliseconds }
+    switch message.body {
+    case .records(let records): learn(records, from: id)
+    case .have(let have): receive(have, on: id)
+    case .batch(let part): receive(part, size: message.size, on: id)
+    case .addresses(let addresses): learn(addresses, from: id)
+    }
+  }
+
+  /// Whatever is not membership is for members whose clock agrees with ours.
+  func exchanges(_ id: SessionID) -> Bool {
+    sessions[id]?.isExchanging == true
+  }
+
+  // MARK: Membership
+
+  /// Sends the records that we hold: our own chain first, so that a peer that has never met us
+  /// learns who we are before anything else.
+  private mutating func sendRecords(on id: SessionID) {
+    let chain = roster.chain(of: keys.id)
+    let known = Set(chain.map(\.id))
+    let rest =
+      sessions[id]?.device == nil
+      ? roster.recordsForStranger(device: keys.id) : roster.records
+    send(chain + rest.filter { !known.contains($0.id) }, on: id)
+  }
+
+  private mutating func send(_ records: [Record], on id: SessionID) {
+    var message = WireMessage()
+    var bytes = 0
+    func flush(into effects: inout [Effect]) {
+      guard bytes > 0 else { return }
+      effects.append(.send(id, message.encodedBytes()))
+      message = WireMessage()
+      bytes = 0
+    }
+    for record in records {
+      let encoded = record.encoded
+      if bytes + encoded.count > Limits.recordsMessageBytes { flush(into: &effects) }
+      guard let wire = try? WireRecord(serializedBytes: encoded) else { continue }
+      message.records.records.append(wire)
+      bytes += encoded.count
+    }
+    flush(into: &effects)
+  }
+
+  /// Takes in membership records, and passes on what is new.
+  mutating func learn(_ records: [Record], from source: SessionID?) {
+    let fresh = roster.learn(all: records)
+    if !fresh.isEmpty {
+      keyring.refresh(from: roster, keys: keys)
+      effects.append(.persist(fresh.map { .putRecord($0.id, $0.encoded) }))
+      for id in sessions.keys.sorted() where id != source { send(fresh, on: id) }
+    }
+    recogniseStrangers()
+    guard !fresh.isEmpty else { return }
+    // What could not be judged before may be now.
+    for id in sessions.keys.sorted() where exchanges(id) && id != source { sendHave(on: id) }
+    effects.append(.progress)
+  }
+
+  private mutating func recogniseStrangers() {
+    for id in sessions.keys.sorted() where sessions[id]?.device == nil {
+      guard let key = sessions[id]?.peer.transportKey,
+        let device = roster.device(withTransportKey: key)
+      else { continue }
+      if let other = duplicate(of: device) {
+        effects.append(.close(other, .duplicate))
+        disconnect(other)
+      }
+      sessions[id]?.device = device
+      effects.append(.promote(id))
+      beginExchange(on: id)
+    }
+  }
+
+  // MARK: Clocks
+
+  private enum ClockVerdict {
+    case agrees
+    case theirsAdopted
+    case differs
+  }
+
+  /// Whether clocks are near enough to exchange stores (design, section 6).
+  private func judgeClock(of session: Session) -> ClockVerdict {
+    let offset = session.clockOffsetMilliseconds
+    guard abs(offset) > Limits.clockDifferenceMilliseconds else { return .agrees }
+    switch (isClockSynchronised, session.peer.hello.isSynchronised) {
+    case (false, true): return .theirsAdopted
+    case (true, false): return .agrees  // It adopts ours.
+    default: return .differs
+    }
+  }
+
+  private mutating func beginExchange(on id: SessionID) {
+    guard let session = sessions[id], let device = session.device else { return }
+    lastSeen[device] = now.wallMilliseconds
+    switch judgeClock(of: session) {
+    case .agrees: break
+    case .theirsAdopted:
+      clockAdjustmentMilliseconds += session.clockOffsetMilliseconds
+      let wall = Int64(clamping: now.wallMilliseconds) + session.clockOffsetMilliseconds
+      now.wallMilliseconds = UInt64(max(0, wall))
+      effects.append(
+        .report(.clocksDiffer(peer: device, milliseconds: session.clockOffsetMilliseconds)))
+    case .differs:
+      effects.append(
+        .report(.clocksDiffer(peer: device, milliseconds: session.clockOffsetMilliseconds)))
+      return
+    }
+    sessions[id]?.isExchanging = true
+    sendHave(on: id)
+    rememberAddress(of: id)
+    sendAddresses(on: id)
+    effects.append(.progress)
+  }
+}

@@ -1,0 +1,103 @@
+internal import KithCrypto
+
+extension Replica {
+  /// Accepts a local transaction if every value that it writes would be shown (design, section 3,
+  /// "Who may write"), and shows it at once.
+  mutating func write(_ id: WriteID, _ identifier: StoreIdentifier, _ operations: [Operation]) {
+    do throws(WriteError) {
+      try accept(id, identifier, operations)
+    } catch {
+      effects.append(.refused(id, error))
+    }
+  }
+
+  private mutating func accept(
+    _ id: WriteID, _ identifier: StoreIdentifier, _ operations: [Operation]
+  ) throws(WriteError) {
+    guard let policy = stores[identifier]?.policy else { throw .unknownStore(identifier) }
+    for operation in operations { try Self.check(operation, policy) }
+    let effective = stores[identifier]?.effective(operations) ?? []
+    if !effective.isEmpty {
+      let stamp =
+        stores[identifier].flatMap { store in
+          store.isProvisional ? store.provisionalClock(for: effective) : nil
+        } ?? tick()
+      let author = keys.id
+      guard
+        let changes = stores[identifier]?.accept(effective, clock: stamp, author: author)
+      else { throw .quotaExceeded(numbers(of: effective, in: identifier)) }
+      showLocal(changes, of: effective, in: identifier)
+    }
+    stores[identifier]?.waiting.append(id)
+    effects.append(.accepted(id))
+  }
+
+  private static func check(_ operation: Operation, _ policy: Policy) throws(WriteError) {
+    let bytes = operation.key.utf8.count
+    guard bytes > 0, bytes <= policy.keyBytes || operation.value == nil else {
+      throw .invalidKey(key: operation.key, bytes: bytes, limit: policy.keyBytes)
+    }
+    guard let size = operation.value?.size, size > policy.valueBytes else { return }
+    throw .valueTooLarge(key: operation.key, bytes: size, limit: policy.valueBytes)
+  }
+
+  private func numbers(
+    of operations: [Operation], in identifier: StoreIdentifier
+  ) -> QuotaNumbers {
+    guard let store = stores[identifier] else { preconditionFailure("the store is open") }
+    var numbers = QuotaNumbers(
+      usedBytes: store.state.shownBytes, askedBytes: store.state.shownBytes,
+      limitBytes: store.policy.totalBytes, usedKeys: store.state.shown.count,
+      askedKeys: store.state.shown.count, limitKeys: store.policy.keys)
+    for operation in operations {
+      let shown = store.state.shown[Key(operation.key)]
+      numbers.askedBytes += (operation.value?.size ?? 0) - (shown?.value.size ?? 0)
+      numbers.askedKeys += (operation.value == nil ? 0 : 1) - (shown == nil ? 0 : 1)
+    }
+    return numbers
+  }
+
+  /// The program is not notified of its own writes, but of what they change of other keys (design,
+  /// section 10).
+  private mutating func showLocal(
+    _ changes: [(key: Key, value: EncodedValue?)], of operations: [Operation],
+    in identifier: StoreIdentifier
+  ) {
+    let own = Set(operations.map { Key($0.key) })
+    for (reason, part) in [
+      (nil, changes.filter { own.contains($0.key) }),
+      (ChangeReason.quotaViolationChange, changes.filter { !own.contains($0.key) }),
+    ] where !part.isEmpty {
+      effects.append(
+        .view(
+          ViewChange(
+            store: identifier, reason: reason, changes: part.map { ($0.key.text, $0.value) })))
+    }
+  }
+
+  // MARK: Flush
+
+  /// Publishes what can be, makes the rest durable, and tells peers what is covered now.
+  mutating func flush() {
+    var mutations: [Mutation] = []
+    var batches: [Batch] = []
+    var durable: [WriteID] = []
+    for identifier in stores.keys.sorted() where stores[identifier]?.needsFlush == true {
+      if canPublish(identifier) {
+        let published = publish(identifier)
+        mutations += published.mutations
+        if let batch = published.batch { batches.append(batch) }
+      } else {
+        mutations += stores[identifier]?.makeDraftsDurable() ?? []
+      }
+      durable += stores[identifier]?.waiting ?? []
+      stores[identifier]?.waiting = []
+    }
+    if !mutations.isEmpty {
+      effects.append(.persist(mutations + [.setClock(clock.latest)]))
+    }
+    effects += durable.map(Effect.durable)
+    for batch in batches { push(batch, except: nil) }
+    tellProgress()
+  }
+}

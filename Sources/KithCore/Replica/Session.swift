@@ -1,0 +1,57 @@
+internal import KithCrypto
+
+/// What a replica knows of one session.
+struct Session {
+  let peer: SessionPeer
+  /// The member at the other end, once its certificate is known.
+  var device: DeviceID?
+  /// Its clock less ours, in milliseconds, when it connected.
+  var clockOffsetMilliseconds: Int64
+  let openedAt: UInt64
+  /// Whether stores are exchanged.
+  var isExchanging = false
+  /// The number of the last `Have` that asked.
+  var haveNumber: UInt64 = 0
+  /// When the next full `Have` is due, by the monotonic clock.
+  var nextHaveAt: UInt64 = .max
+  /// Stores whose batch that answers our own first `Have` was applied.
+  var pulled: Set<StoreIdentifier> = []
+  /// Stores whose first `Have` of theirs was answered: new change sets go there at once.
+  var answered: Set<StoreIdentifier> = []
+  /// What the peer says it covers, or was sent.
+  var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
+  /// All stores that the peer said it has, once it has listed all.
+  var listed: Set<StoreIdentifier>?
+  /// Whether the peer's own first pull is still to come; so of its stores.
+  var isProvisional = true
+  var provisionalStores: Set<StoreIdentifier> = []
+  /// Stores whose limits differ from ours.
+  var mismatched: Set<StoreIdentifier> = []
+  /// Stores whose divergence was reported already.
+  var diverged: Set<StoreIdentifier> = []
+  /// The batch whose last part is still to come.
+  var partial: Batch?
+  var partialBytes = 0
+  /// Parts of it that cannot be counted.
+  var partialTaint = Taint()
+  /// Whether the network takes more; otherwise stores fall behind until it does.
+  var isWritable = true
+  var behind: Set<StoreIdentifier> = []
+
+  init(peer: SessionPeer, openedAt: UInt64, clockOffsetMilliseconds: Int64) {
+    self.peer = peer
+    self.openedAt = openedAt
+    self.clockOffsetMilliseconds = clockOffsetMilliseconds
+  }
+}
+
+/// Chains of a batch that may not be counted in the vector, since something of them was rejected
+/// or cannot be judged yet.
+struct Taint {
+  /// Something was rejected that did not even say of which chain it is.
+  var isTotal = false
+  var chains: Set<ChainID> = []
+  var rejected = 0
+
+  func covers(_ chain: ChainID) -> Bool { isTotal || chains.contains(chain) }
+}

@@ -1,0 +1,95 @@
+internal import SwiftProtobuf
+
+/// A local transaction that is not yet published.
+struct Draft: Hashable {
+  /// Counts the drafts of a store: 1, 2, 3 …
+  var ordinal: UInt64
+  /// The clock of the stamp that all its entries carry.
+  var clock: HybridTime
+  /// What it writes; no key twice.
+  var operations: [Operation]
+
+  init(ordinal: UInt64, clock: HybridTime, operations: [Operation]) {
+    self.ordinal = ordinal
+    self.clock = clock
+    self.operations = operations
+  }
+
+  /// Reads a stored draft; nil where the bytes are damaged.
+  init?(ordinal: UInt64, decoding bytes: [UInt8]) {
+    guard let wire = try? WireStoredDraft(serializedBytes: bytes),
+      let operations = [Operation](wire.operations)
+    else { return nil }
+    self.init(
+      ordinal: ordinal, clock: HybridTime(rawValue: wire.clock), operations: operations)
+  }
+
+  func encoded() -> [UInt8] {
+    var wire = WireStoredDraft()
+    wire.clock = clock.rawValue
+    wire.operations = operations.map(WireStoredOperation.init)
+    return wire.encodedBytes()
+  }
+
+  /// Whether this draft leaves nothing of an older one, and stands wherever that one would: it
+  /// writes every key that the older one writes, with no larger value. The older one may then be
+  /// forgotten, so that a thousand offline writes of one key do not fill the disk.
+  func covers(_ older: Draft) -> Bool {
+    older.operations.allSatisfy { old in
+      operations.contains { new in
+        guard Key(new.key) == Key(old.key) else { return false }
+        guard let size = new.value?.size else { return true }
+        return size <= old.value?.size ?? -1
+      }
+    }
+  }
+}
+
+extension Refusal {
+  /// Reads a stored refusal; nil where the bytes are damaged.
+  init?(number: UInt64, decoding bytes: [UInt8]) {
+    guard let wire = try? WireStoredRefusal(serializedBytes: bytes),
+      let reason = UInt8(exactly: wire.reason).flatMap(Reason.init),
+      let operations = [Operation](wire.operations)
+    else { return nil }
+    self.init(
+      number: number, reason: reason, clock: HybridTime(rawValue: wire.clock),
+      operations: operations)
+  }
+
+  func encoded() -> [UInt8] {
+    var wire = WireStoredRefusal()
+    wire.reason = UInt32(reason.rawValue)
+    wire.clock = clock.rawValue
+    wire.operations = operations.map(WireStoredOperation.init)
+    return wire.encodedBytes()
+  }
+}
+
+extension [Operation] {
+  /// Of several operations on one key, only the last.
+  var joined: [Operation] {
+    var seen = Set<Key>()
+    return reversed().filter { seen.insert(Key($0.key)).inserted }.reversed()
+  }
+
+  fileprivate init?(_ wire: [WireStoredOperation]) {
+    self = []
+    for operation in wire {
+      guard operation.hasValue else {
+        append(Operation(key: operation.key, value: nil))
+        continue
+      }
+      guard let value = try? EncodedValue(checking: [UInt8](operation.value)) else { return nil }
+      append(Operation(key: operation.key, value: value))
+    }
+  }
+}
+
+extension WireStoredOperation {
+  fileprivate init(_ operation: Operation) {
+    self.init()
+    key = operation.key
+    if let value = operation.value { self.value = .init(value.bytes) }
+  }
+}

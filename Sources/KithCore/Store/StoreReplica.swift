@@ -1,0 +1,293 @@
+internal import KithCrypto
+
+/// One store of a replica: its state, the change sets behind it, and the local transactions that
+/// are on their way out.
+struct StoreReplica {
+  let identifier: StoreIdentifier
+  /// Whether the first pull is still to come.
+  var isProvisional: Bool
+  var state: StoreState
+  var log = ChangeSetLog()
+
+  /// Local transactions not yet published, oldest first.
+  private(set) var drafts: [Draft] = []
+  /// The latest draft of every key.
+  private var draftOfKey: [Key: UInt64] = [:]
+  /// Drafts that are not on disk yet.
+  private var undurable: Set<UInt64> = []
+  /// Drafts that are on disk and not wanted there any more.
+  private var forgotten: [UInt64] = []
+  private var nextDraft: UInt64 = 1
+  /// Tells the transactions of the next publishing apart.
+  private var group: UInt32 = 0
+
+  /// Refusals that the program has not taken, oldest first.
+  private(set) var refusals: [Refusal] = []
+  private var nextRefusal: UInt64 = 1
+
+  /// Local transactions whose durability is to be announced with the next flush.
+  var waiting: [WriteID] = []
+  /// Chains whose coverage peers have not been told.
+  var untold: Set<ChainID> = []
+  /// Entries of other devices set aside for ever since the start.
+  var quarantined = 0
+
+  private var cachedDigest: Digest256?
+
+  var policy: Policy { state.policy }
+
+  init(identifier: StoreIdentifier, policy: Policy, isProvisional: Bool) {
+    self.identifier = identifier
+    self.isProvisional = isProvisional
+    state = StoreState(policy: policy)
+  }
+
+  /// Whether a flush has anything to do here.
+  var needsFlush: Bool {
+    !undurable.isEmpty || !forgotten.isEmpty || !waiting.isEmpty || !untold.isEmpty
+  }
+
+  /// The digest over all kept entries but removals that are the newest of their key (design,
+  /// section 5): of each, by key, newest first, the key's length as 32-bit big-endian, the key and
+  /// the digest of the entry's plaintext.
+  ///
+  /// - Complexity: O(*n* log *n*) in the keys, when something changed since the last call.
+  mutating func digest() -> Digest256 {
+    if let cachedDigest { return cachedDigest }
+    var hasher = Blake2b.Hasher()
+    for (key, slot) in state.slots.sorted(by: { $0.key < $1.key })
+    where !slot.newest.entry.isRemoval {
+      let text = Array(key.text.utf8)
+      let length = withUnsafeBytes(of: UInt32(text.count).bigEndian, Array.init)
+      for kept in slot.kept {
+        hasher.update(length)
+        hasher.update(text)
+        hasher.update(kept.digest)
+      }
+    }
+    let digest = hasher.digest256()
+    cachedDigest = digest
+    return digest
+  }
+
+  /// What peers are told of this store.
+  mutating func have(only chains: Set<ChainID>? = nil) -> StoreHave {
+    var vector = log.vector
+    if let chains { vector = vector.filter { chains.contains($0.key) } }
+    return StoreHave(
+      store: identifier, vector: vector, digest: chains == nil ? digest() : nil, policy: policy,
+      isProvisional: isProvisional)
+  }
+
+  // MARK: Local transactions
+
+  /// The next provisional stamp's clock: above every provisional stamp seen, and above whatever
+  /// the written keys hold, never the wall clock (design, section 10).
+  func provisionalClock(for operations: [Operation]) -> HybridTime {
+    var latest = HybridTime.zero
+    for slot in state.slots.values {
+      for kept in slot.kept where kept.entry.stamp.clock.isProvisional {
+        latest = max(latest, kept.entry.stamp.clock)
+      }
+    }
+    for draft in drafts where draft.clock.isProvisional { latest = max(latest, draft.clock) }
+    for operation in operations {
+      if let slot = state.slots[Key(operation.key)] {
+        latest = max(latest, slot.newest.entry.stamp.clock)
+      }
+    }
+    return latest.successor
+  }
+
+  /// Joins operations on one key, and leaves out removals of keys that hold nothing.
+  func effective(_ operations: [Operation]) -> [Operation] {
+    operations.joined.filter { operation in
+      if operation.value != nil { return true }
+      guard let slot = state.slot(Key(operation.key)) else { return false }
+      return !slot.newest.entry.isRemoval
+    }
+  }
+
+  /// Takes in a local transaction as a draft if it stands. Returns the keys whose shown value
+  /// changed, or nil where a value would not be shown.
+  mutating func accept(
+    _ operations: [Operation], clock: HybridTime, author: DeviceID
+  ) -> [(key: Key, value: EncodedValue?)]? {
+    let draft = Draft(ordinal: nextDraft, clock: clock, operations: operations)
+    guard let changes = state.lay(draft, author: author, group: group) else { return nil }
+    nextDraft += 1
+    group += 1
+    forgetDrafts(coveredBy: draft)
+    drafts.append(draft)
+    undurable.insert(draft.ordinal)
+    for operation in draft.operations { draftOfKey[Key(operation.key)] = draft.ordinal }
+    return changes
+  }
+
+  private mutating func forgetDrafts(coveredBy draft: Draft) {
+    let ordinals = Set(draft.operations.compactMap { draftOfKey[Key($0.key)] })
+    guard !ordinals.isEmpty else { return }
+    let isCrowded = drafts.count >= Limits.drafts
+    drafts.removeAll { older in
+      guard ordinals.contains(older.ordinal),
+        draft.covers(older) || isCrowded && draft.rewrites(older)
+      else { return false }
+      if undurable.remove(older.ordinal) == nil { forgotten.append(older.ordinal) }
+      return true
+    }
+  }
+
+  /// What storage has to do so that the drafts survive a crash.
+  mutating func makeDraftsDurable() -> [Mutation] {
+    let written = drafts.filter { undurable.contains($0.ordinal) }
+    let mutations =
+      forgotten.map { Mutation.removeDraft(identifier, $0) }
+      + written.map { Mutation.putDraft(identifier, $0.ordinal, $0.encoded()) }
+    undurable = []
+    forgotten = []
+    return mutations
+  }
+
+  /// Forgets the drafts, which were published. What they would publish is in ``state`` already.
+  mutating func forgetPublishedDrafts() -> [Mutation] {
+    let durable = drafts.filter { !undurable.contains($0.ordinal) }.map(\.ordinal)
+    let mutations = (forgotten + durable).map { Mutation.removeDraft(identifier, $0) }
+    drafts = []
+    draftOfKey = [:]
+    undurable = []
+    forgotten = []
+    group = 0
+    return mutations
+  }
+
+  // MARK: Drafts on a new state
+
+  /// What became of the drafts when the published state changed below them.
+  struct Recheck {
+    var mutations: [Mutation] = []
+    var refusals: [Refusal] = []
+    /// Keys whose local writes lost to later ones.
+    var superseded: Set<Key> = []
+    /// Keys of refused transactions.
+    var refused: Set<Key> = []
+  }
+
+  /// Lays the drafts anew, in order, each on the result of those before (design, section 3,
+  /// "Publishing"): what is older than the newest entry it meets is superseded; a transaction whose
+  /// values would not all be shown is refused; a provisional one that loses a key in the first pull
+  /// loses whole.
+  mutating func recheckDrafts(author: DeviceID, endsFirstPull: Bool) -> Recheck {
+    var result = Recheck()
+    guard !drafts.isEmpty else { return result }
+    state.removeDrafts()
+    let before = drafts
+    drafts = []
+    draftOfKey = [:]
+    group = 0
+    for var draft in before {
+      let lost = draft.operations.filter { operation in
+        guard let slot = state.slots[Key(operation.key)] else { return false }
+        return Stamp(clock: draft.clock, device: author) < slot.newest.entry.stamp
+      }
+      if endsFirstPull, draft.clock.isProvisional, !lost.isEmpty {
+        result.superseded.formUnion(draft.keys)
+        refuse(draft, because: .initialSync, noting: &result)
+        continue
+      }
+      if !lost.isEmpty {
+        let keys = Set(lost.map { Key($0.key) })
+        result.superseded.formUnion(keys)
+        draft.operations.removeAll { keys.contains(Key($0.key)) }
+        if draft.operations.isEmpty {
+          forget(draft, noting: &result)
+          continue
+        }
+        if !undurable.contains(draft.ordinal) {
+          result.mutations.append(.putDraft(identifier, draft.ordinal, draft.encoded()))
+        }
+      }
+      guard state.lay(draft, author: author, group: group) != nil else {
+        result.refused.formUnion(draft.keys)
+        refuse(draft, because: .quota, noting: &result)
+        continue
+      }
+      group += 1
+      drafts.append(draft)
+      for key in draft.keys { draftOfKey[key] = draft.ordinal }
+    }
+    return result
+  }
+
+  private mutating func refuse(
+    _ draft: Draft, because reason: Refusal.Reason, noting result: inout Recheck
+  ) {
+    let refusal = Refusal(
+      number: nextRefusal, reason: reason, clock: draft.clock, operations: draft.operations)
+    nextRefusal += 1
+    refusals.append(refusal)
+    result.refusals.append(refusal)
+    result.mutations.append(.putRefusal(identifier, refusal.number, refusal.encoded()))
+    forget(draft, noting: &result)
+  }
+
+  private mutating func forget(_ draft: Draft, noting result: inout Recheck) {
+    if undurable.remove(draft.ordinal) == nil {
+      result.mutations.append(.removeDraft(identifier, draft.ordinal))
+    }
+  }
+
+  /// Forgets the refusals that the program has taken.
+  mutating func takeRefusals(through number: UInt64) -> [Mutation] {
+    let taken = refusals.filter { $0.number <= number }
+    refusals.removeAll { $0.number <= number }
+    return taken.map { .removeRefusal(identifier, $0.number) }
+  }
+
+  /// Puts back a draft or a refusal from storage.
+  mutating func restore(_ draft: Draft) {
+    drafts.append(draft)
+    nextDraft = max(nextDraft, draft.ordinal + 1)
+  }
+
+  mutating func restore(_ refusal: Refusal) {
+    refusals.append(refusal)
+    nextRefusal = max(nextRefusal, refusal.number + 1)
+  }
+
+  // MARK: Entries
+
+  /// Merges a published entry and returns the homes that are not wanted any more.
+  mutating func merge(_ entry: KeptEntry) -> (isNew: Bool, dropped: [EntryHome]) {
+    cachedDigest = nil
+    switch state.merge(entry) {
+    case .known, .superseded: return (false, entry.home.map { [$0] } ?? [])
+    case .kept(let dropped): return (true, dropped.compactMap(\.home))
+    }
+  }
+
+  /// Forgets removed entries beyond the limit: first those that every other device covers, then the
+  /// oldest (design, section 5).
+  mutating func pruneRemovals(coveredByAll: (EntryHome) -> Bool) -> [EntryHome] {
+    let excess = state.removals.count - Limits.removals
+    guard excess > 0 else { return [] }
+    let removals = state.removals.compactMap { state.slots[$0]?.newest }
+      .map { (entry: $0, isCovered: $0.home.map(coveredByAll) ?? false) }
+      .sorted { left, right in
+        left.isCovered != right.isCovered
+          ? left.isCovered : left.entry.entry.stamp < right.entry.entry.stamp
+      }
+    return removals.prefix(excess).compactMap { removal in
+      state.forgetRemoval(of: removal.entry.entry.key)
+      return removal.entry.home
+    }
+  }
+}
+
+extension Draft {
+  fileprivate var keys: [Key] { operations.map { Key($0.key) } }
+
+  /// Whether this draft writes every key that an older one writes.
+  fileprivate func rewrites(_ older: Draft) -> Bool {
+    Set(older.keys).isSubset(of: keys)
+  }
+}

@@ -1,0 +1,98 @@
+internal import KithCrypto
+internal import SwiftProtobuf
+
+/// Whoever covers a chain up to `from` covers it up to `through` once it has the batch.
+struct Cover: Hashable {
+  var chain: ChainID
+  var from: UInt64
+  var through: UInt64
+}
+
+/// What is applied, counted in the vector and passed on in one step (design, section 5).
+struct Batch {
+  var store: StoreIdentifier
+  /// The number of the `Have` that it answers; 0: sent unasked.
+  var answers: UInt64 = 0
+  /// Sent because equal vectors had different digests.
+  var isEverything = false
+  var changeSets: [ChangeSet] = []
+  var covers: [Cover] = []
+
+  var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
+
+  /// The messages that carry the batch: one or more, back to back.
+  func messages() -> [[UInt8]] {
+    var parts: [[UInt8]] = []
+    var part = WireBatch()
+    var bytes = 0
+    func close(more: Bool) {
+      part.store = store.rawValue
+      part.answers = answers
+      part.everything = isEverything
+      part.more = more
+      var message = WireMessage()
+      message.batch = part
+      parts.append(message.encodedBytes())
+      part = WireBatch()
+      bytes = 0
+    }
+    for changeSet in changeSets {
+      if bytes > 0, bytes + changeSet.weight > Limits.batchPartBytes { close(more: true) }
+      part.changeSets.append(changeSet.wire)
+      bytes += changeSet.weight
+    }
+    part.covers = covers.map { cover in
+      var wire = WireCover()
+      wire.device = .init(cover.chain.device.bytes)
+      wire.incarnation = cover.chain.incarnation.rawValue
+      wire.from = cover.from
+      wire.through = cover.through
+      return wire
+    }
+    close(more: false)
+    return parts
+  }
+}
+
+/// One message of a batch, checked.
+struct BatchPart {
+  var store: StoreIdentifier
+  var answers: UInt64
+  var isEverything: Bool
+  var hasMore: Bool
+  var changeSets: [CheckedChangeSet]
+  var covers: [Cover]
+
+  /// Nil where the message is malformed.
+  init?(_ wire: WireBatch, account: AccountID, concurrently: InboundMessage.Repeater?) {
+    guard let store = StoreIdentifier(wire.store), wire.covers.count <= Limits.chainsPerStore
+    else { return nil }
+    self.store = store
+    answers = wire.answers
+    isEverything = wire.everything
+    hasMore = wire.more
+    covers = []
+    for cover in wire.covers {
+      guard let device = try? DeviceID(cover.device), cover.through <= Limits.sequence else {
+        return nil
+      }
+      let chain = ChainID(
+        device: device, incarnation: Incarnation(rawValue: cover.incarnation))
+      covers.append(Cover(chain: chain, from: cover.from, through: cover.through))
+    }
+    let sets = wire.changeSets
+    guard let concurrently, sets.count > 1 else {
+      changeSets = sets.map { CheckedChangeSet($0, account: account) }
+      return
+    }
+    changeSets = Array(unsafeUninitializedCapacity: sets.count) { buffer, count in
+      // Every call writes to an element of its own, and all have returned before it is read.
+      nonisolated(unsafe) let target = buffer.baseAddress
+      concurrently(sets.count) { index in
+        target?.advanced(by: index).initialize(
+          to: CheckedChangeSet(sets[index], account: account))
+      }
+      count = sets.count
+    }
+  }
+}

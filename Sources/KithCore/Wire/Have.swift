@@ -1,0 +1,118 @@
+internal import KithCrypto
+
+/// What a peer has of one store.
+struct StoreHave: Hashable {
+  var store: StoreIdentifier
+  var vector: [ChainID: UInt64]
+  /// The state's digest; nil unless the vector is whole.
+  var digest: Digest256?
+  var policy: Policy
+  var isProvisional: Bool
+}
+
+/// What a peer has (design, section 5).
+struct Have: Hashable {
+  /// Counts the ones that ask for a batch; 0 asks for nothing.
+  var number: UInt64
+  /// Whether vectors are whole; otherwise they hold only what changed.
+  var isWhole: Bool
+  /// Whether every store of the peer is listed.
+  var listsAll: Bool
+  /// Whether the device's first pull is still to come.
+  var isProvisional: Bool
+  var stores: [StoreHave]
+
+  init(
+    number: UInt64, isWhole: Bool, listsAll: Bool, isProvisional: Bool, stores: [StoreHave]
+  ) {
+    self.number = number
+    self.isWhole = isWhole
+    self.listsAll = listsAll
+    self.isProvisional = isProvisional
+    self.stores = stores
+  }
+
+  /// Nil where the message is malformed.
+  init?(_ wire: WireHave) {
+    guard wire.stores.count <= Limits.stores else { return nil }
+    self.init(
+      number: wire.number, isWhole: wire.whole, listsAll: wire.all,
+      isProvisional: wire.provisional, stores: [])
+    for store in wire.stores {
+      guard let store = StoreHave(store) else { return nil }
+      stores.append(store)
+    }
+  }
+
+  func message() -> [UInt8] {
+    var message = WireMessage()
+    message.have.number = number
+    message.have.whole = isWhole
+    message.have.all = listsAll
+    message.have.provisional = isProvisional
+    message.have.stores = stores.map(\.wire)
+    return message.encodedBytes()
+  }
+}
+
+extension StoreHave {
+  fileprivate init?(_ wire: WireStoreHave) {
+    guard let store = StoreIdentifier(wire.store), wire.vector.count <= Limits.chainsPerStore,
+      let policy = Policy(wire.policy)
+    else { return nil }
+    var digest: Digest256?
+    if !wire.digest.isEmpty {
+      guard let decoded = try? Digest256(wire.digest) else { return nil }
+      digest = decoded
+    }
+    self.init(
+      store: store, vector: [:], digest: digest, policy: policy, isProvisional: wire.provisional)
+    for entry in wire.vector {
+      guard let device = try? DeviceID(entry.device), entry.sequence <= Limits.sequence else {
+        return nil
+      }
+      let chain = ChainID(
+        device: device, incarnation: Incarnation(rawValue: entry.incarnation))
+      vector[chain] = entry.sequence
+    }
+  }
+
+  fileprivate var wire: WireStoreHave {
+    var wire = WireStoreHave()
+    wire.store = store.rawValue
+    wire.vector = vector.sorted { $0.key < $1.key }.map { chain, sequence in
+      var entry = WireVectorEntry()
+      entry.device = .init(chain.device.bytes)
+      entry.incarnation = chain.incarnation.rawValue
+      entry.sequence = sequence
+      return entry
+    }
+    if let digest { wire.digest = .init(digest.bytes) }
+    wire.policy = WirePolicy(policy)
+    wire.provisional = isProvisional
+    return wire
+  }
+}
+
+extension Policy {
+  /// Nil where a limit is beyond ``maximum``.
+  fileprivate init?(_ wire: WirePolicy) {
+    guard let totalBytes = Int(exactly: wire.totalBytes),
+      let valueBytes = Int(exactly: wire.valueBytes)
+    else { return nil }
+    self.init(
+      totalBytes: totalBytes, keys: Int(wire.keys), keyBytes: Int(wire.keyBytes),
+      valueBytes: valueBytes)
+    guard isWithinBounds else { return nil }
+  }
+}
+
+extension WirePolicy {
+  fileprivate init(_ policy: Policy) {
+    self.init()
+    totalBytes = UInt64(policy.totalBytes)
+    keys = UInt32(policy.keys)
+    keyBytes = UInt32(policy.keyBytes)
+    valueBytes = UInt64(policy.valueBytes)
+  }
+}

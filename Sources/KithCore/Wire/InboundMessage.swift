@@ -1,0 +1,63 @@
+internal import KithCrypto
+internal import SwiftProtobuf
+
+/// A message from a peer, decoded and with every check made that needs no state: signatures and
+/// digests are the costly part of replication, and may be checked outside any lock, many at once.
+public struct InboundMessage: Sendable {
+  enum Body {
+    case records([Record])
+    case have(Have)
+    case batch(BatchPart)
+    case addresses([DeviceID: [String]])
+  }
+
+  let body: Body
+  /// The message's size, in bytes.
+  let size: Int
+
+  /// Calls its body with every index below a count, maybe on several threads at once, and returns
+  /// when all calls have: `DispatchQueue.concurrentPerform(iterations:execute:)`, say.
+  public typealias Repeater = (_ count: Int, _ body: @Sendable (Int) -> Void) -> Void
+
+  /// Decodes a message and checks its signatures; nil where it is malformed, for which the session
+  /// is to be closed.
+  ///
+  /// - Parameters:
+  ///   - bytes: the message, not larger than ``Limits/messageBytes``.
+  ///   - account: the account that signatures are made for.
+  ///   - concurrently: how to check many signatures; one after the other where it is nil.
+  /// - Complexity: O(*n*) in the bytes, and a signature check for each change set.
+  public init?(
+    decoding bytes: [UInt8], account: AccountID, concurrently: Repeater? = nil
+  ) {
+    guard bytes.count <= Limits.messageBytes,
+      let wire = try? WireMessage(serializedBytes: bytes)
+    else { return nil }
+    size = bytes.count
+    switch wire.body {
+    case .records(let records):
+      var decoded: [Record] = []
+      for record in records.records {
+        guard let record = try? Record(decoding: record.encodedBytes()) else { return nil }
+        decoded.append(record)
+      }
+      body = .records(decoded)
+    case .have(let have):
+      guard let have = Have(have) else { return nil }
+      body = .have(have)
+    case .batch(let batch):
+      guard let part = BatchPart(batch, account: account, concurrently: concurrently) else {
+        return nil
+      }
+      body = .batch(part)
+    case .addresses(let addresses):
+      var decoded: [DeviceID: [String]] = [:]
+      for device in addresses.devices {
+        guard let id = try? DeviceID(device.device) else { return nil }
+        decoded[id] = device.addresses
+      }
+      body = .addresses(decoded)
+    case nil: return nil
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import CSodium
+
+/// One direction of an encrypted transport (Noise, section 5.1): ChaCha20-Poly1305 under a key
+/// and a counter that rises with each message.
+public struct CipherState: ~Copyable, Sendable {
+  /// How many bytes longer than its plaintext a message is.
+  public static let overhead = Int(crypto_aead_chacha20poly1305_ietf_ABYTES)
+
+  private let key: SecretBytes
+
+  /// The counter of the next message; the largest number is never used.
+  public private(set) var nextNonce: UInt64
+
+  /// A cipher under a key of 32 bytes whose number has been checked.
+  package init(key: consuming SecretBytes, nextNonce: UInt64 = 0) {
+    precondition(key.count == secretKeyByteCount, "a cipher key has 32 bytes")
+    self.key = key
+    self.nextNonce = nextNonce
+  }
+
+  /// Encrypts a message, and authenticates `additional` with it.
+  ///
+  /// Throws `messageTooLong` if the result would exceed 65,535 bytes, and `nonceExhausted`.
+  /// - Complexity: O(*n*).
+  public mutating func encrypt(
+    _ plaintext: [UInt8], authenticating additional: [UInt8] = []
+  ) throws(NoiseError) -> [UInt8] {
+    var message = plaintext
+    message.append(contentsOf: repeatElement(0, count: Self.overhead))
+    try encryptInPlace(&message, authenticating: additional)
+    return message
+  }
+
+  /// Decrypts a message; a message that throws leaves the counter where it was.
+  ///
+  /// - Complexity: O(*n*).
+  public mutating func decrypt(
+    _ message: [UInt8], authenticating additional: [UInt8] = []
+  ) throws(NoiseError) -> [UInt8] {
+    var plaintext = message
+    let count = try decryptInPlace(&plaintext, authenticating: additional)
+    plaintext.removeLast(plaintext.count - count)
+    return plaintext
+  }
+
+  /// Encrypts in place: the plaintext is all but the last 16 bytes, which get the tag.
+  ///
+  /// - Complexity: O(*n*), without allocating if the array is not shared.
+  public mutating func encryptInPlace(
+    _ message: inout [UInt8], authenticating additional: [UInt8] = []
+  ) throws(NoiseError) {
+    let nonce = try checkedNonce(for: message.count)
+    message.withUnsafeMutableBytes { encrypt($0, nonce, additional) }
+    nextNonce += 1
+  }
+
+  /// Encrypts in place: the plaintext is all but the last 16 bytes, which get the tag.
+  ///
+  /// - Complexity: O(*n*), without allocating.
+  public mutating func encryptInPlace(
+    _ message: UnsafeMutableRawBufferPointer
+  ) throws(NoiseError) {
+    let nonce = try checkedNonce(for: message.count)
+    encrypt(message, nonce, [])
+    nextNonce += 1
+  }
+
+  /// Decrypts in place, and returns how many bytes at the front are the plaintext.
+  ///
+  /// - Complexity: O(*n*), without allocating if the array is not shared.
+  public mutating func decryptInPlace(
+    _ message: inout [UInt8], authenticating additional: [UInt8] = []
+  ) throws(NoiseError) -> Int {
+    let nonce = try checkedNonce(for: message.count)
+    guard message.withUnsafeMutableBytes({ decrypt($0, nonce, additional) }) else {
+      throw .authenticationFailed
+    }
+    nextNonce += 1
+    return message.count - Self.overhead
+  }
+
+  /// Decrypts in place, and returns how many bytes at the front are the plaintext.
+  ///
+  /// - Complexity: O(*n*), without allocating.
+  public mutating func decryptInPlace(
+    _ message: UnsafeMutableRawBufferPointer
+  ) throws(NoiseError) -> Int {
+    let nonce = try checkedNonce(for: message.count)
+    guard decrypt(message, nonce, []) else { throw .authenticationFailed }
+    nextNonce += 1
+    return message.count - Self.overhead
+  }
+
+  private borrowing func checkedNonce(for count: Int) throws(NoiseError) -> UInt64 {
+    guard count <= noiseMessageByteLimit else { throw .messageTooLong }
+    guard count >= Self.overhead else { throw .messageTooShort }
+    guard nextNonce != .max else { throw .nonceExhausted }
+    return nextNonce
+  }
+
+  private borrowing func encrypt(
+    _ message: UnsafeMutableRawBufferPointer, _ nonce: UInt64, _ additional: [UInt8]
+  ) {
+    key.withUnsafeBytes { key in
+      additional.withUnsafeBytes { additional in
+        NoiseCipher.encrypt(message, key: key, nonce: nonce, authenticating: additional)
+      }
+    }
+  }
+
+  private borrowing func decrypt(
+    _ message: UnsafeMutableRawBufferPointer, _ nonce: UInt64, _ additional: [UInt8]
+  ) -> Bool {
+    key.withUnsafeBytes { key in
+      additional.withUnsafeBytes { additional in
+        NoiseCipher.decrypt(message, key: key, nonce: nonce, authenticating: additional)
+      }
+    }
+  }
+}
+
+/// The longest Noise message, handshake or transport, in bytes.
+public let noiseMessageByteLimit = 65_535
+
+/// The two directions that a finished handshake leaves.
+public struct TransportPair: ~Copyable, Sendable {
+  /// Encrypts what this side sends.
+  public var send: CipherState
+  /// Decrypts what this side receives.
+  public var receive: CipherState
+
+  /// Takes the pair apart into its send and receive halves, for owners of their own.
+  public consuming func take(
+    _ body: (consuming CipherState, consuming CipherState) -> Void
+  ) {
+    body(send, receive)
+  }
+}

@@ -1,0 +1,226 @@
+/// One side of a Noise handshake (revision 34, section 5.3): pure, with its ephemeral key given.
+///
+/// Messages are written and read in turn until `isFinished`; then `split` leaves the transport.
+/// A call that throws ends the handshake: its secrets are wiped and every later call throws
+/// `failedBefore`. A listener that has several pre-shared keys makes a state for each and reads
+/// the first message with it.
+public struct HandshakeState: ~Copyable, Sendable {
+  private enum Stage { case running, finished, failed }
+
+  private let pattern: HandshakePattern
+  private let role: HandshakeRole
+  private let mixesEphemeralKeys: Bool
+  private var symmetric: SymmetricState
+  private var stage = Stage.running
+  private var messageIndex = 0
+  private var presharedKeyIndex = 0
+
+  /// The other side's static key, as soon as it is known. Only a message that was read whole
+  /// sets it.
+  public private(set) var remoteStaticKey: TransportPublicKey?
+
+  /// The other side's ephemeral key, as soon as it is known.
+  public private(set) var remoteEphemeralKey: TransportPublicKey?
+
+  /// Starts a handshake.
+  ///
+  /// Throws if the secrets or `remoteStatic`, the other side's static key where it is known
+  /// beforehand, are not what the pattern needs.
+  public init(
+    protocol noiseProtocol: NoiseProtocol, role: HandshakeRole, prologue: [UInt8],
+    secrets: consuming HandshakeSecrets, remoteStatic: TransportPublicKey? = nil
+  ) throws(NoiseError) {
+    pattern = noiseProtocol.pattern
+    self.role = role
+    let remoteRole: HandshakeRole = role == .initiator ? .responder : .initiator
+    if pattern.usesStaticKey(of: role), secrets.staticPublicKey == nil { throw .missingStaticKey }
+    if pattern.isKnown(remoteRole), remoteStatic == nil { throw .missingRemoteStaticKey }
+    if !pattern.isKnown(remoteRole), remoteStatic != nil { throw .unexpectedRemoteStaticKey }
+    let expected = pattern.presharedKeyCount
+    let actual = secrets.presharedKeyCount
+    guard expected == actual else {
+      throw .wrongPresharedKeyCount(expected: expected, actual: actual)
+    }
+    mixesEphemeralKeys = expected > 0
+    remoteStaticKey = remoteStatic
+    let ownStaticKey = secrets.staticPublicKey
+    symmetric = SymmetricState(protocolName: noiseProtocol.name, secrets: secrets)
+    symmetric.mixHash(prologue)
+    for known in [HandshakeRole.initiator, .responder] where pattern.isKnown(known) {
+      guard let key = known == role ? ownStaticKey : remoteStatic else { continue }
+      key.withUnsafeBytes { symmetric.mixHash($0) }
+    }
+  }
+
+  /// Starts a handshake with a static key and one pre-shared key, such as XXpsk0's.
+  public init(
+    protocol noiseProtocol: NoiseProtocol, role: HandshakeRole, prologue: [UInt8],
+    staticKey: borrowing TransportPrivateKey, ephemeral: borrowing TransportPrivateKey,
+    psk: borrowing PresharedKey, remoteStatic: TransportPublicKey? = nil
+  ) throws(NoiseError) {
+    var secrets = HandshakeSecrets(ephemeral: ephemeral, staticKey: staticKey)
+    try secrets.add(psk)
+    try self.init(
+      protocol: noiseProtocol, role: role, prologue: prologue, secrets: secrets,
+      remoteStatic: remoteStatic)
+  }
+
+  /// The hash of everything exchanged so far; once finished, it names this session.
+  public var handshakeHash: [UInt8] { symmetric.hash }
+
+  /// Whether all messages have been exchanged.
+  public var isFinished: Bool { stage == .finished }
+
+  /// Whether the next step is this side's to write.
+  public var isTurnToWrite: Bool {
+    stage == .running && (messageIndex % 2 == 0) == (role == .initiator)
+  }
+
+  /// Writes the next message, with a payload that is as secret as the pattern makes it.
+  public mutating func writeMessage(payload: [UInt8]) throws(NoiseError) -> [UInt8] {
+    do throws(NoiseError) {
+      try checkTurn(isWriting: true)
+      var message: [UInt8] = []
+      for token in pattern.messages[messageIndex] { try write(token, into: &message) }
+      let tagCount = symmetric.hasKey ? CipherState.overhead : 0
+      guard message.count + payload.count + tagCount <= noiseMessageByteLimit else {
+        throw .messageTooLong
+      }
+      symmetric.encryptAndHash(payload, into: &message)
+      advance()
+      return message
+    } catch {
+      fail()
+      throw error
+    }
+  }
+
+  /// Reads the next message, and returns its payload.
+  public mutating func readMessage(_ message: [UInt8]) throws(NoiseError) -> [UInt8] {
+    let staticKeyBefore = remoteStaticKey
+    do throws(NoiseError) {
+      try checkTurn(isWriting: false)
+      guard message.count <= noiseMessageByteLimit else { throw .messageTooLong }
+      var rest = message[...]
+      for token in pattern.messages[messageIndex] { try read(token, from: &rest) }
+      let payload = try symmetric.decryptAndHash(rest)
+      advance()
+      return payload
+    } catch {
+      remoteStaticKey = staticKeyBefore
+      fail()
+      throw error
+    }
+  }
+
+  /// Ends a finished handshake, and leaves the two directions of the transport.
+  ///
+  /// After a one-way pattern the responder's `send` and the initiator's `receive` refuse every
+  /// message with `nonceExhausted`.
+  public consuming func split() throws(NoiseError) -> TransportPair {
+    guard stage == .finished else { throw stage == .failed ? .failedBefore : .wrongStage }
+    let isOneWay = pattern.isOneWay
+    let role = role
+    let keys = symmetric.split()
+    let forward = CipherState(key: keys.first)
+    let backward = CipherState(key: keys.second, nextNonce: isOneWay ? .max : 0)
+    return switch role {
+    case .initiator: TransportPair(send: forward, receive: backward)
+    case .responder: TransportPair(send: backward, receive: forward)
+    }
+  }
+
+  private borrowing func checkTurn(isWriting: Bool) throws(NoiseError) {
+    switch stage {
+    case .failed: throw .failedBefore
+    case .finished: throw .wrongStage
+    case .running: guard isTurnToWrite == isWriting else { throw .outOfTurn }
+    }
+  }
+
+  private mutating func advance() {
+    messageIndex += 1
+    if messageIndex == pattern.messages.count { stage = .finished }
+  }
+
+  private mutating func fail() {
+    stage = .failed
+    symmetric.secrets.wipe()
+  }
+
+  private mutating func write(
+    _ token: HandshakeToken, into message: inout [UInt8]
+  ) throws(NoiseError) {
+    switch token {
+    case .e:
+      let key = symmetric.secrets.ephemeralPublicKey
+      message += key.bytes
+      mixEphemeralKey(key)
+    case .s:
+      guard let key = symmetric.secrets.staticPublicKey else { throw .missingStaticKey }
+      symmetric.encryptAndHash(key.bytes, into: &message)
+    case .ee, .es, .se, .ss, .psk:
+      try mix(token)
+    }
+  }
+
+  private mutating func read(
+    _ token: HandshakeToken, from rest: inout ArraySlice<UInt8>
+  ) throws(NoiseError) {
+    switch token {
+    case .e:
+      let key = try Self.publicKey(Self.take(TransportPublicKey.byteCount, from: &rest))
+      remoteEphemeralKey = key
+      mixEphemeralKey(key)
+    case .s:
+      let tagCount = symmetric.hasKey ? CipherState.overhead : 0
+      let sealed = try Self.take(TransportPublicKey.byteCount + tagCount, from: &rest)
+      remoteStaticKey = try Self.publicKey(symmetric.decryptAndHash(sealed)[...])
+    case .ee, .es, .se, .ss, .psk:
+      try mix(token)
+    }
+  }
+
+  private mutating func mixEphemeralKey(_ key: TransportPublicKey) {
+    key.withUnsafeBytes { symmetric.mixHash($0) }
+    // Section 9.2: with a psk, ephemeral keys go into the key as well, so that it is fresh.
+    if mixesEphemeralKeys { symmetric.mixKey(key) }
+  }
+
+  /// Mixes a token that both sides compute alike. The first letter is the initiator's key.
+  private mutating func mix(_ token: HandshakeToken) throws(NoiseError) {
+    let ownIsEphemeral: Bool
+    let remoteIsEphemeral: Bool
+    switch token {
+    case .e, .s: return
+    case .psk:
+      symmetric.mixPresharedKey(presharedKeyIndex)
+      presharedKeyIndex += 1
+      return
+    case .ee: (ownIsEphemeral, remoteIsEphemeral) = (true, true)
+    case .ss: (ownIsEphemeral, remoteIsEphemeral) = (false, false)
+    case .es: (ownIsEphemeral, remoteIsEphemeral) = (role == .initiator, role == .responder)
+    case .se: (ownIsEphemeral, remoteIsEphemeral) = (role == .responder, role == .initiator)
+    }
+    guard let remote = remoteIsEphemeral ? remoteEphemeralKey : remoteStaticKey else {
+      throw .missingRemoteStaticKey
+    }
+    try symmetric.mixSharedSecret(
+      ownIsEphemeral ? HandshakeSecrets.Place.ephemeralKey : HandshakeSecrets.Place.staticKey,
+      remote)
+  }
+
+  private static func take(
+    _ count: Int, from rest: inout ArraySlice<UInt8>
+  ) throws(NoiseError) -> ArraySlice<UInt8> {
+    guard rest.count >= count else { throw .messageTooShort }
+    defer { rest = rest.dropFirst(count) }
+    return rest.prefix(count)
+  }
+
+  private static func publicKey(_ bytes: ArraySlice<UInt8>) throws(NoiseError)
+    -> TransportPublicKey
+  {
+    do { return try TransportPublicKey(bytes) } catch { throw .messageTooShort }
+  }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import KithCore
+import Testing
+
+@testable import KithCommands
+
+@Suite("Importing settings files")
+struct ImportTests {
+  /// A file of the repository, by its path.
+  private func file(_ path: String) throws -> ImportedFile {
+    let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
+    return try ImportedFile.read(Data(contentsOf: root.appending(path: path)))
+  }
+
+  private func samples(_ name: String) -> String { "Tests/KithCommandsTests/Samples/" + name }
+
+  private func value(_ key: String, in file: ImportedFile) -> PropertyListValue? {
+    file.entries.first { $0.key == key }?.value
+  }
+
+  private func read(_ text: String) throws -> ImportedFile {
+    try ImportedFile.read(Data(text.utf8))
+  }
+
+  @Test func `an editor's settings`() throws {
+    let settings = try file("Examples/Settings/editor-settings.json")
+    #expect(settings.format == .json && settings.skipped.isEmpty)
+    #expect(settings.entries.count >= 220)
+    #expect(settings.entries.allSatisfy { $0.key.utf8.count <= 64 })
+    #expect(settings.entries.first?.key == "editor.fontFamily")
+    #expect(value("editor.fontSize", in: settings) == 13)
+    #expect(value("window.zoomLevel", in: settings) == 0.5)
+    #expect(value("editor.rulers", in: settings) == [80, 100, 120])
+  }
+
+  @Test func `the same property list in XML and binary`() throws {
+    let player = try file("Examples/Settings/player.plist")
+    let binary = try file(samples("player-binary.plist"))
+    #expect(player.format == .plist && player.entries == binary.entries)
+    #expect(player.skipped.isEmpty && player.entries.count >= 35)
+    #expect(value("Muted", in: player) == false)
+    #expect(value("ReplayGainPreampDecibels", in: player) == -3.0)
+    #expect(value("AccentColour", in: player) == .data(Data([0x1F, 0x6F, 0xEB])))
+    let scan = Date(timeIntervalSinceReferenceDate: 816_902_045)
+    #expect(value("LastScan", in: player) == .date(scan))
+  }
+
+  @Test func `property-list objects that are no values`() throws {
+    let odd = try file(samples("odd-objects.plist"))
+    #expect(odd.skipped.map(\.key) == ["huge", "key"])
+    #expect(odd.skipped.last?.reason.contains("UID") == true)
+    #expect(value("numbers", in: odd) == [1, 1.0, true])
+    #expect(value("ends", in: odd) == [.integer(.min), .integer(.max)])
+    #expect(throws: ImportError.self) { try file(samples("array.plist")) }
+  }
+
+  @Test func `a desktop's settings`() throws {
+    let desktop = try file("Examples/Settings/desktop.dconf")
+    #expect(desktop.format == .dconf && desktop.skipped.isEmpty)
+    #expect(desktop.entries.count >= 60)
+    #expect(value("org/gnome/desktop/interface/scaling-factor", in: desktop) == 2)
+    #expect(value("org/gnome/shell/disabled-extensions", in: desktop) == [])
+    #expect(value("last-backup", in: desktop) == 1_795_255_200)
+    let working: PropertyListValue = ["mon": true, "tue": true, "sat": false]
+    #expect(value("org/gnome/evolution/calendar/working-days", in: desktop) == working)
+  }
+
+  @Test func `comments and null in JSON`() throws {
+    let settings = try read("// mine\n{ \"a\": 1, /* b */ \"b\": {\"c\": [null]}, }")
+    #expect(settings.entries == [.init(key: "a", value: 1)])
+    #expect(settings.skipped == [.init(key: "b", reason: "at .c[0]: null is no value")])
+    #expect(try read(#"{"$dictionary":{"$date":1}}"#).entries == [.init(key: "$date", value: 1)])
+  }
+
+  @Test(arguments: [
+    "", "[1, 2]", "\"text\"", "hello", "{\"a\":", "GVariant....", "[a/b]\nno equals",
+    "# x\nkey=1", "<plist><dict>", "bplist00",
+  ])
+  func `a file that cannot be imported`(text: String) {
+    let error = #expect(throws: ImportError.self) { try read(text) }
+    #expect(error?.description.isEmpty == false)
+  }
+
+  @Test func `a dconf key given twice is reported`() throws {
+    let twice = try read("[a]\r\nb=1\r\nb=2\r\nc=uint64 18446744073709551615\r\n")
+    #expect(twice.entries == [.init(key: "a/b", value: 1)])
+    #expect(twice.skipped.map(\.key) == ["a/b", "a/c"])
+    #expect(twice.skipped[0].reason == "line 3: the key was already given in line 2")
+  }
+}
+
+@Suite("GVariant text")
+struct GVariantReaderTests {
+  @Test(
+    arguments: [
+      ("true", true), ("5", 5), ("-5", -5), ("uint32 5", 5), ("byte 0x1f", 31), ("int16 010", 8),
+      ("1.0", 1.0), ("1e3", 1000.0), ("-inf", .double(-.infinity)), ("@d 5", 5.0),
+      ("double 5", 5.0),
+      ("''", ""), (#"'it\'s \u00e9\U0001F9ED\n'"#, "it's é🧭\n"), ("\"don't\"", "don't"),
+      ("objectpath '/a'", "/a"), ("signature 'as'", "as"), ("handle 3", 3), ("@as []", []),
+      ("[1.5, 2]", [1.5, 2.0]), ("@ad [1, 2]", [1.0, 2.0]), ("('a', 1)", ["a", 1]), ("(1,)", [1]),
+      ("()", []), ("{'a': <1>, 'b': <['x']>}", ["a": 1, "b": ["x"]]), ("@a{sv} {}", [:]),
+      ("{uint32 1: 'x', 2: 'y'}", ["1": "x", "2": "y"]), ("{'k', 1}", ["k", 1]), ("<<'v'>>", "v"),
+      ("just 5", 5), ("@ms 'x'", "x"), (#"b'a\001\\'"#, .data(Data([0x61, 1, 0x5C]))),
+      ("[byte 0x01, 0xff]", .data(Data([1, 255]))), ("@ay []", .data(Data())),
+    ] as [(String, PropertyListValue)])
+  func read(text: String, value: PropertyListValue) throws {
+    var reader = GVariantReader(text)
+    #expect(try reader.read() == value)
+  }
+
+  @Test(arguments: [
+    "", "nothing", "@ms nothing", "tru", "'open", "[1", "[1 2]", "{'a' 1}", "<1", "1 2", "0x", "09",
+    "99999999999999999999", "{'a': 1, 'a': 2}", #"'\ud800'"#, "b", "@", "[byte 256]", "--1",
+    String(repeating: "[", count: 100_000), String(repeating: "just ", count: 100_000),
+  ])
+  func refuse(text: String) {
+    var reader = GVariantReader(text)
+    #expect(throws: GVariantError.self) { try reader.read() }
+  }
+}

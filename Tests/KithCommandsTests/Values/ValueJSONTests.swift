@@ -1,0 +1,65 @@
+import Foundation
+import KithCore
+import Testing
+
+@testable import KithCommands
+
+@Suite("Values as JSON")
+struct ValueJSONTests {
+  static let forms: [(PropertyListValue, String)] = [
+    (true, "true"), (1, "1"), (.integer(.min), "-9223372036854775808"), (1.0, "1.0"),
+    (-0.0, "-0.0"), (1e16, "1e+16"), (.double(.nan), #"{"$double":"nan"}"#),
+    (.double(-.infinity), #"{"$double":"-inf"}"#),
+    (.double(Double(bitPattern: 0x7FF8_0000_0000_0001)), #"{"$double":"0x7ff8000000000001"}"#),
+    ("a\"\\\n\u{1}é", #""a\"\\\n\u0001é""#), (.data(Data([0, 1, 2])), #"{"$data":"AAEC"}"#),
+    (date(0), #"{"$date":"2001-01-01T00:00:00Z"}"#),
+    (date(-0.25), #"{"$date":"2000-12-31T23:59:59.75Z"}"#),
+    (date(816_948_000.123), #"{"$date":"2026-11-21T10:00:00.123Z"}"#),
+    (date(-0.0), #"{"$date":-0.0}"#), (date(.nan), #"{"$date":{"$double":"nan"}}"#),
+    (date(1e300), #"{"$date":1e+300}"#),
+    (["$date": 1], #"{"$dictionary":{"$date":1}}"#), (["$date": 1, "b": 2], #"{"$date":1,"b":2}"#),
+    ([[], [:], ["b": 1, "a": [2]]], #"[[],{},{"a":[2],"b":1}]"#),
+  ]
+
+  static func date(_ seconds: Double) -> PropertyListValue {
+    .date(Date(timeIntervalSinceReferenceDate: seconds))
+  }
+
+  @Test(arguments: forms)
+  func `one form for each value`(value: PropertyListValue, json: String) throws {
+    #expect(ValueJSON.text(value) == json)
+    #expect(try ValueJSON.value(json) == value)
+    #expect(try ValueJSON.value(ValueJSON.text(value, indented: true)) == value)
+  }
+
+  @Test func `doubles and dates keep every bit`() throws {
+    let seed = UInt64.random(in: 0...UInt64.max)
+    var state = seed
+    for round in 0..<5_000 {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      let any = Double(bitPattern: state)
+      let recent = Double(Int64(bitPattern: state) >> 20) / 4_096.0 / Double(round + 1)
+      for value in [.double(any), Self.date(any), Self.date(recent)] as [PropertyListValue] {
+        #expect(try ValueJSON.value(ValueJSON.text(value)) == value, "seed \(seed)")
+      }
+    }
+  }
+
+  @Test func `indented text`() {
+    let text = "{\n  \"a\": [\n    1,\n    {\"$data\": \"\"}\n  ],\n  \"b\": {}\n}"
+    #expect(ValueJSON.text(["b": [:], "a": [1, .data(Data())]], indented: true) == text)
+  }
+
+  @Test func `other programs' JSON`() throws {
+    #expect(try ValueJSON.value("9223372036854775808") == .double(9_223_372_036_854_775_808))
+    #expect(try ValueJSON.value(#""\ud83e\udded\/""#) == "🧭/")
+    for bad in [
+      "", "01", "1.", "+1", "nul", "null", "[1,]", "{\"a\":1,\"a\":2}", #""\ud800""#, "\"\u{1}\"",
+      "1 2", "1e999", "// x\n1", #"{"$date":"soon"}"#, String(repeating: "[", count: 100_000),
+    ] {
+      #expect(throws: (any Error).self, "\(bad.prefix(20))") { try ValueJSON.value(bad) }
+    }
+    let error = #expect(throws: JSONSyntaxError.self) { try ValueJSON.value("{\n  \"a\" 1}") }
+    #expect(error?.description == "line 2, column 7: expected : after the key")
+  }
+}
