@@ -55,6 +55,7 @@ public enum Account {
   ///   - issued: The time, in milliseconds since 1970.
   ///   - entropy: Seals the lockboxes.
   /// - Returns: The new records only.
+  /// - Throws: ``MembershipError``; nothing has changed then.
   public static func recover(
     recovery: RecoveryKey, records: [Record], keys: DeviceKeys, name: String, issued: UInt64,
     entropy: inout some Entropy

@@ -38,16 +38,16 @@ struct KeyringTests {
     #expect(theirs.current?.id == epoch.id)
     let store = try #require(StoreIdentifier("com.example.Bookmarks"))
     #expect(theirs.current?.storeTag(of: store) == epoch.storeTag(of: store))
-    #expect(
-      mine.lockboxesForMembersWithoutCurrent(
-        in: roster, keys: fixture.creator, entropy: &fixture.entropy
-      ).isEmpty)
+    let none = mine.lockboxesForMembersWithoutCurrent(
+      in: roster, keys: fixture.creator, entropy: &fixture.entropy)
+    #expect(none.isEmpty)
   }
 
   @Test mutating func aSecretOfAnotherEpochDoesNotOpen() throws {
     let second = deviceKeys(2)
     let other = EpochKeys(secret: EpochSecret(random: &fixture.entropy), generation: 1)
-    let box = try #require(other.sealed(to: second.boxPublicKey, entropy: &fixture.entropy))
+    let sealed = other.sealed(to: second.boxPublicKey, entropy: &fixture.entropy)
+    let box = try #require(sealed)
     guard case .epoch(let epoch) = fixture.records[1].kind else {
       Issue.record("no epoch")
       return
@@ -74,16 +74,16 @@ struct KeyringTests {
     mine.refresh(from: roster, keys: fixture.creator)
     #expect(mine.current == nil)
     #expect(mine.newestFirst.count == 1)
-    let next = try #require(
-      mine.nextEpoch(for: roster, keys: fixture.creator, entropy: &fixture.entropy))
+    let made = mine.nextEpoch(for: roster, keys: fixture.creator, entropy: &fixture.entropy)
+    let next = try #require(made)
     _ = roster.learn(all: next)
     mine.refresh(from: roster, keys: fixture.creator)
     #expect(mine.current?.generation == 2)
     #expect(mine.newestFirst.map(\.generation) == [2, 1])
     // What the revoked device makes from now on is not published under.
     let theirs = keyring(roster, second)
-    let forged = try #require(
-      theirs.nextEpoch(for: roster, keys: second, entropy: &fixture.entropy))
+    let void = theirs.nextEpoch(for: roster, keys: second, entropy: &fixture.entropy)
+    let forged = try #require(void)
     _ = roster.learn(all: forged)
     let before = mine.current?.id
     mine.refresh(from: roster, keys: fixture.creator)
@@ -95,10 +95,12 @@ struct KeyringTests {
     var mine = keyring(roster, fixture.creator)
     let epoch = try #require(mine.current)
     let certificate = try #require(roster.certificate(of: fixture.creator.id))
-    let reading = try #require(mine.sharedBox(epoch: epoch.id, author: certificate))
+    let box = mine.sharedBox(epoch: epoch.id, author: certificate)
+    let reading = try #require(box)
     let writing = try SharedBox(fixture.creator.box, with: epoch.box.publicKey)
     let nonce = fixture.entropy.draw(BoxNonce.self)
     #expect(try reading.open(writing.seal([1, 2, 3], nonce: nonce), nonce: nonce) == [1, 2, 3])
-    #expect(mine.sharedBox(epoch: epoch.id, author: certificate) === reading)
+    let again = mine.sharedBox(epoch: epoch.id, author: certificate)
+    #expect(again === reading)
   }
 }

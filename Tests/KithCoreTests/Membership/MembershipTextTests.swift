@@ -58,7 +58,9 @@ struct MembershipTextTests {
     let read = try InvitationToken(text: " " + text.uppercased() + "\n")
     #expect(read.port == 4114)
     #expect(read.addresses == addresses)
-    #expect(read.presharedKey().isSame(as: token.presharedKey()))
+    let psk = token.presharedKey()
+    let isSame = read.presharedKey().isSame(as: psk)
+    #expect(isSame)
     #expect(throws: InvitationTokenError.notAnInvitation) {
       try InvitationToken(text: "hello")
     }
