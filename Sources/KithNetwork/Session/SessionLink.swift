@@ -42,8 +42,8 @@ final class SessionLink: Sendable {
     self.queueLimit = queueLimit
   }
 
-  /// When the channel is closed.
-  var closed: EventLoopFuture<Void> { channel.closeFuture }
+  /// Tells the session's channel from others.
+  var channelID: ObjectIdentifier { ObjectIdentifier(channel) }
 
   /// Hands in messages.
   @discardableResult
