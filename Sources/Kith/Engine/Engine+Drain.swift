@@ -32,7 +32,7 @@ extension Engine {
         if state.hasWork { wakeup.signal() }
         return nil
       }
-      if state.hasWrites {
+      if state.hasWrites || state.replica.needsFlush {
         state.hasWrites = false
         let effects = state.replica.handle(.flush, at: clock())
         later = state.absorb(effects, reporting: report)

@@ -113,7 +113,7 @@ extension StoreView {
       changes.append((key, encoded))
     }
     for key in current.keys where shown[key] == nil { changes.append((key, nil)) }
-    changes.sort { .isKey($0.key, before: $1.key) }
+    changes.sort { String.isKey($0.key, before: $1.key) }
     return ViewChange(
       store: identifier, reason: .serverChange, changes: changes, superseded: changes.map(\.key))
   }

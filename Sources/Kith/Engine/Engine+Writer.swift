@@ -9,7 +9,7 @@ extension Engine {
   /// blocks, and Swift's shared threads must not.
   func runWriter() async {
     await withCheckedContinuation { continuation in
-      BlockingThread.start(name: "kith-writer") {
+      BlockingThread.start {
         self.writerLoop()
         continuation.resume()
       }

@@ -77,7 +77,7 @@ final class Engine: Sendable {
   /// Runs the core under the lock, shows what changed, and sees to it that somebody drains.
   @discardableResult
   func perform<Result: Sendable>(
-    drainsHere: Bool, _ body: (inout EngineState) -> sending (Result, [Effect])
+    drainsHere: Bool, _ body: (inout EngineState) -> (Result, [Effect])
   ) -> Result {
     var later: [() -> Void] = []
     let (result, next) = state.withLock { state -> (Result, Drain) in
@@ -122,7 +122,7 @@ final class Engine: Sendable {
   }
 
   /// Reads from the replica under the lock.
-  func read<Result: Sendable>(_ body: (inout Replica) -> sending Result) -> Result {
+  func read<Result: Sendable>(_ body: (inout Replica) -> Result) -> Result {
     state.withLock { body(&$0.replica) }
   }
 }

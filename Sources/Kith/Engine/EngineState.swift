@@ -49,7 +49,7 @@ struct EngineState {
   }
 
   /// Whether there is something to commit or to send.
-  var hasWork: Bool { hasWrites || !outbox.isEmpty }
+  var hasWork: Bool { hasWrites || !outbox.isEmpty || replica.needsFlush }
 
   /// Sorts effects: what programs see changes at once, the rest waits for its turn in the outbox.
   /// Returns what to run once the lock is free.

@@ -57,3 +57,31 @@ final class Signal: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 }
+
+extension Signal {
+  /// Waits until a condition holds, looking again at every movement.
+  ///
+  /// - Returns: Whether it held before the time was over, the task cancelled, or the signal
+  ///   finished.
+  func wait(timeout: Duration, until condition: @escaping @Sendable () -> Bool) async -> Bool {
+    if condition() { return true }
+    return await withTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        while !Task.isCancelled {
+          let version = self.version
+          if condition() { return true }
+          if self.isFinished { return false }
+          await self.wait(after: version)
+        }
+        return false
+      }
+      group.addTask {
+        try? await Task.sleep(for: timeout)
+        return false
+      }
+      let holds = await group.next() ?? false
+      group.cancelAll()
+      return holds
+    }
+  }
+}

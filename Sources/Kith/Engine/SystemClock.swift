@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Glibc
 internal import KithCore
 
@@ -12,9 +13,7 @@ enum SystemClock {
 
   /// Whether the kernel calls its clock synchronised (adjtimex(2)).
   static var isSynchronised: Bool {
-    var status = timex()
-    let state = adjtimex(&status)
-    return state >= 0 && state != TIME_ERROR && status.status & STA_UNSYNC == 0
+    kith_clock_is_synchronised() != 0
   }
 
   private static func milliseconds(_ clock: clockid_t) -> UInt64 {

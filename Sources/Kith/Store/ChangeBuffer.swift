@@ -101,7 +101,7 @@ struct PendingChange {
   /// The change as its consumer gets it.
   var change: Change {
     Change(
-      reason: reason, items: items.values.sorted { .isKey($0.key, before: $1.key) },
+      reason: reason, items: items.values.sorted { String.isKey($0.key, before: $1.key) },
       superseded: superseded, isJoined: isJoined)
   }
 
@@ -127,6 +127,6 @@ struct PendingChange {
       }
     }
     let lost = Set(superseded).union(later.superseded)
-    superseded = lost.sorted { .isKey($0, before: $1) }
+    superseded = lost.sorted { String.isKey($0, before: $1) }
   }
 }
