@@ -73,7 +73,9 @@ struct ControlTests {
       async let invited = client.invite {
         continuation.yield($0)
         continuation.finish()
-      } onJoinRequest: { $0.name == "joiner" }
+      } onJoinRequest: {
+        $0.name == "joiner"
+      }
       var token = ""
       for await text in tokens { token = text }
       let summary = try await Node.join(
