@@ -18,7 +18,8 @@ public enum Limits {
   static let incarnations = 16
   /// Chains (devices times incarnations) of a store.
   static let chainsPerStore = 4_096
-  /// Drafts of a store kept one by one; beyond, those that a later draft covers wholly are joined.
+  /// Drafts of a store kept one by one; beyond, a draft takes the place of every older one whose keys
+  /// it writes, even where it might be refused itself.
   static let drafts = 4_096
   /// Removed entries of a store (design, section 5).
   static let removals = 4_096

@@ -92,8 +92,16 @@ extension Replica {
     if batch.answers > 0 { sessions[id]?.pulled.insert(batch.store) }
     intake.mutations += pruneRemovals(of: batch.store)
     finish(batch, intake, from: id)
-    if endsFirstPull { effects.append(.firstSync(batch.store)) }
+    if let deferred = sessions[id]?.deferred.removeValue(forKey: batch.store) {
+      answer(deferred.have, number: deferred.number, on: id, peer)
+    }
     if batch.answers > 0 { endFirstPullIfComplete(on: id) }
+    guard endsFirstPull else { return }
+    effects.append(.firstSync(batch.store))
+    // Those who wait for the same may now end it with us.
+    for other in sessions.keys.sorted() where exchanges(other) && other != id {
+      sendHave(on: other, only: [batch.store])
+    }
   }
 
   /// Makes what came durable, together with the drafts that can be published now, and passes it on.
@@ -162,12 +170,15 @@ extension Replica {
   /// The device's first pull has ended when one device that is past its own has answered for every
   /// store that it has (design, section 10).
   mutating func endFirstPullIfComplete(on id: SessionID) {
-    guard isProvisional, let session = sessions[id], !session.isProvisional,
+    guard isProvisional, let session = sessions[id], session.isProvisional == false,
       let listed = session.listed,
       listed.subtracting(session.mismatched).isSubset(of: session.pulled)
     else { return }
     isProvisional = false
     effects.append(.persist([.setProvisional(false)]))
     effects.append(.progress)
+    for other in sessions.keys.sorted() where exchanges(other) && other != id {
+      sendHave(on: other)
+    }
   }
 }

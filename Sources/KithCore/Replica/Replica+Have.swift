@@ -38,6 +38,7 @@ extension Replica {
 
   mutating func receive(_ have: Have, on id: SessionID) {
     guard exchanges(id), let device = sessions[id]?.device else { return }
+    let wasProvisional = sessions[id]?.isProvisional == true
     sessions[id]?.isProvisional = have.isProvisional
     if have.listsAll { sessions[id]?.listed = Set(have.stores.map(\.store)) }
     adopt(have.stores, from: id)
@@ -46,6 +47,7 @@ extension Replica {
       guard have.number > 0, have.isWhole else { continue }
       answer(theirs, number: have.number, on: id, device)
     }
+    if isProvisional, wasProvisional, !have.isProvisional { sendHave(on: id) }
     endFirstPullIfComplete(on: id)
     effects.append(.progress)
   }
@@ -69,7 +71,9 @@ extension Replica {
   ) -> Bool {
     guard let ours = stores[theirs.store]?.policy else { return false }
     guard ours != theirs.policy else {
-      sessions[id]?.mismatched.remove(theirs.store)
+      if sessions[id]?.mismatched.remove(theirs.store) != nil {
+        sendHave(on: id, only: [theirs.store])
+      }
       return true
     }
     if sessions[id]?.mismatched.insert(theirs.store).inserted == true {
@@ -95,16 +99,28 @@ extension Replica {
     if known.count <= Limits.chainsPerStore { knowledge[device, default: [:]][theirs.store] = known }
     if theirs.isProvisional {
       sessions[id]?.provisionalStores.insert(theirs.store)
-    } else {
-      sessions[id]?.provisionalStores.remove(theirs.store)
+    } else if sessions[id]?.provisionalStores.remove(theirs.store) != nil,
+      stores[theirs.store]?.isProvisional == true
+    {
+      // The peer is past its first pull now, so ours can end with it.
+      sendHave(on: id, only: [theirs.store])
     }
   }
 
   /// Answers with every kept change set above the peer's vector, as one batch.
-  private mutating func answer(
+  ///
+  /// A new device's first pull is to see our drafts too: it is answered once what it has was
+  /// applied here and the drafts were published on it.
+  mutating func answer(
     _ theirs: StoreHave, number: UInt64, on id: SessionID, _ device: DeviceID
   ) {
     guard var store = stores[theirs.store], let session = sessions[id] else { return }
+    if theirs.isProvisional, !store.drafts.isEmpty, !store.isProvisional,
+      !session.pulled.contains(theirs.store)
+    {
+      sessions[id]?.deferred[theirs.store] = (theirs, number)
+      return
+    }
     let isFirst = !session.answered.contains(theirs.store)
     var batch = Self.batch(of: store, above: theirs.vector)
     if batch.isEmpty, theirs.vector == store.log.vector, let digest = theirs.digest,
@@ -118,7 +134,8 @@ extension Replica {
       }
     }
     stores[theirs.store] = store
-    guard isFirst || !batch.isEmpty else { return }
+    // Whoever waits for its first pull to end is answered even if there is nothing to tell.
+    guard isFirst || theirs.isProvisional || !batch.isEmpty else { return }
     guard isFirst || session.isWritable else {
       sessions[id]?.behind.insert(theirs.store)
       return

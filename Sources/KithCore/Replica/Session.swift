@@ -18,12 +18,14 @@ struct Session {
   var pulled: Set<StoreIdentifier> = []
   /// Stores whose first `Have` of theirs was answered: new change sets go there at once.
   var answered: Set<StoreIdentifier> = []
+  /// What new devices asked for while our own drafts still waited to be published: answered after.
+  var deferred: [StoreIdentifier: (have: StoreHave, number: UInt64)] = [:]
   /// What the peer says it covers, or was sent.
   var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
   /// All stores that the peer said it has, once it has listed all.
   var listed: Set<StoreIdentifier>?
-  /// Whether the peer's own first pull is still to come; so of its stores.
-  var isProvisional = true
+  /// Whether the peer's own first pull is still to come, once it has said so; so of its stores.
+  var isProvisional: Bool?
   var provisionalStores: Set<StoreIdentifier> = []
   /// Stores whose limits differ from ours.
   var mismatched: Set<StoreIdentifier> = []

@@ -31,17 +31,16 @@ struct Draft: Hashable {
     return wire.encodedBytes()
   }
 
-  /// Whether this draft leaves nothing of an older one, and stands wherever that one would: it
-  /// writes every key that the older one writes, with no larger value. The older one may then be
-  /// forgotten, so that a thousand offline writes of one key do not fill the disk.
+  /// Whether this draft leaves nothing of an older one, and stands wherever that one would: both
+  /// write one key, the same, and this one no larger value. The older one may then be forgotten, so
+  /// that a thousand offline writes of one key do not fill the disk. Of several keys another could
+  /// have this draft refused, and the older one would be lost with it.
   func covers(_ older: Draft) -> Bool {
-    older.operations.allSatisfy { old in
-      operations.contains { new in
-        guard Key(new.key) == Key(old.key) else { return false }
-        guard let size = new.value?.size else { return true }
-        return size <= old.value?.size ?? -1
-      }
-    }
+    guard operations.count == 1, older.operations.count == 1,
+      Key(operations[0].key) == Key(older.operations[0].key)
+    else { return false }
+    guard let size = operations[0].value?.size else { return true }
+    return size <= older.operations[0].value?.size ?? -1
   }
 }
 

@@ -123,7 +123,7 @@ struct StoreState {
     var keys: [Key] = []
     var offers: [AdmissionOffer] = []
     var changes: [(key: Key, value: EncodedValue?)] = []
-    for key in allKeys {
+    for key in allKeys.union(shown.keys) {
       guard let offer = slot(key)?.offer else {
         show(nil, under: key, noting: &changes)
         continue

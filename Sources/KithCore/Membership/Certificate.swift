@@ -1,0 +1,75 @@
+public import KithCrypto
+
+/// What makes a device one of an account's: its keys and its name (design, section 7).
+public struct Certificate: Hashable, Sendable {
+  /// The device's id, an Ed25519 public key.
+  public let device: DeviceID
+  /// What epoch secrets are sealed to.
+  public let boxKey: BoxPublicKey
+  /// The device's Noise static key.
+  public let transportKey: TransportPublicKey
+  /// What people call the device: 1 to 64 bytes of UTF-8 without control characters.
+  public let name: String
+  /// When it was made, in milliseconds since 1970.
+  public let issued: UInt64
+
+  /// Makes a certificate; nil where the name is not one (``isValidName(_:)``).
+  public init?(
+    device: DeviceID, boxKey: BoxPublicKey, transportKey: TransportPublicKey, name: String,
+    issued: UInt64
+  ) {
+    guard Self.isValidName(name) else { return nil }
+    self.device = device
+    self.boxKey = boxKey
+    self.transportKey = transportKey
+    self.name = name
+    self.issued = issued
+  }
+
+  /// The certificate of a device that has these keys; nil where the name is not one.
+  public init?(of keys: DeviceKeys, name: String, issued: UInt64) {
+    self.init(
+      device: keys.id, boxKey: keys.boxPublicKey, transportKey: keys.transportPublicKey,
+      name: name, issued: issued)
+  }
+
+  /// Whether the text can name a device: 1 to 64 bytes of UTF-8, without control characters,
+  /// line separators and marks that turn the direction of writing.
+  public static func isValidName(_ name: String) -> Bool {
+    (1...MembershipLimits.nameBytes).contains(name.utf8.count)
+      && name.unicodeScalars.allSatisfy { isAllowed($0.value) }
+  }
+
+  // Ranges of our own: Unicode's tables differ between versions, and peers must agree.
+  private static func isAllowed(_ scalar: UInt32) -> Bool {
+    switch scalar {
+    case 0..<0x20, 0x7f...0x9f, 0x2028...0x202e, 0x2066...0x2069: false
+    default: true
+    }
+  }
+
+  /// Whether both certificates are of one device with one set of keys.
+  func hasSameKeys(as other: Self) -> Bool {
+    device == other.device && boxKey == other.boxKey && transportKey == other.transportKey
+  }
+
+  init(_ wire: WireCertificate) throws(RecordError) {
+    guard
+      let certificate = Self(
+        device: try RecordBody.fixed(wire.device), boxKey: try RecordBody.fixed(wire.boxKey),
+        transportKey: try RecordBody.fixed(wire.transportKey), name: wire.name,
+        issued: wire.issued)
+    else { throw .invalidName }
+    self = certificate
+  }
+
+  var wire: WireCertificate {
+    var wire = WireCertificate()
+    wire.device = .init(device.bytes)
+    wire.boxKey = .init(boxKey.bytes)
+    wire.transportKey = .init(transportKey.bytes)
+    wire.name = name
+    wire.issued = issued
+    return wire
+  }
+}

@@ -1,0 +1,61 @@
+public import KithCrypto
+
+/// What the members of an epoch share, derived from its secret by `crypto_kdf` with the context
+/// `KithEpo1` (design, section 7). A class, because secrets lie in one place of guarded memory.
+public final class EpochKeys: Sendable {
+  /// The epoch's id: the BLAKE2b-256 of its box public key.
+  public let id: EpochID
+  /// 1 + the highest of its parents'.
+  public let generation: UInt32
+  /// Subkey 1: entries are sealed to it.
+  public let box: BoxKey
+  /// Subkey 2: the pre-shared key of handshakes.
+  public let psk: PresharedKey
+  /// Subkey 3: hides store identifiers.
+  public let storeTagKey: StoreTagKey
+  /// Subkey 4: hides who sends beacons.
+  public let beaconKey: BeaconKey
+  /// What all of them come from.
+  let secret: EpochSecret
+
+  /// Derives the keys of a secret.
+  public init(secret: consuming EpochSecret, generation: UInt32) {
+    let seed: BoxSeed = KeyDerivation.derive(1, context: "KithEpo1", from: secret)
+    box = BoxKey(seed: seed)
+    psk = KeyDerivation.derive(2, context: "KithEpo1", from: secret)
+    storeTagKey = KeyDerivation.derive(3, context: "KithEpo1", from: secret)
+    beaconKey = KeyDerivation.derive(4, context: "KithEpo1", from: secret)
+    id = EpochID(Blake2b.digest256(box.publicKey.bytes))
+    self.generation = generation
+    self.secret = secret
+  }
+
+  /// Names a store to members of the epoch only: BLAKE2b-128 of the identifier, keyed (design,
+  /// section 4).
+  public func storeTag(of store: StoreIdentifier) -> Digest128 {
+    Blake2b.keyed128(Array(store.rawValue.utf8), key: storeTagKey)
+  }
+
+  /// Opens a sealed secret; nil where it was not sealed to the key, or is not this epoch's.
+  static func open(
+    _ box: [UInt8], of epoch: EpochID, generation: UInt32, with key: borrowing BoxKey
+  ) -> EpochKeys? {
+    do throws(CryptoError) {
+      let secret = try EpochSecret(AnonymousBox.openSecret(box, with: key))
+      let keys = EpochKeys(secret: secret, generation: generation)
+      return keys.id == epoch ? keys : nil
+    } catch {
+      return nil
+    }
+  }
+
+  /// Seals the secret to a device; nil where the device's box key is of low order.
+  func sealed(to recipient: BoxPublicKey, entropy: inout some Entropy) -> [UInt8]? {
+    let ephemeral = BoxSeed(random: &entropy)
+    do throws(CryptoError) {
+      return try AnonymousBox.seal(secret: secret, to: recipient, ephemeral: ephemeral)
+    } catch {
+      return nil
+    }
+  }
+}

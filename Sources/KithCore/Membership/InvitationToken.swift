@@ -1,0 +1,156 @@
+public import KithCrypto
+
+/// Why a text is not an invitation.
+public enum InvitationTokenError: Error, Hashable, Sendable {
+  /// The text does not begin with `kith1-`.
+  case notAnInvitation
+  /// A newer version of Kith made it.
+  case unsupportedVersion
+  /// A character that no invitation has.
+  case invalidCharacter(Character)
+  /// Characters are missing, too many or wrong.
+  case checksumMismatch
+  /// It is longer than an invitation can be.
+  case tooLong
+  /// It is intact, but what it holds is not allowed: no port, or an address of a wrong form.
+  case malformed
+}
+
+/// The secret of an invitation, from which the handshake's pre-shared key is derived.
+public struct InvitationSecret: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 bytes whose number has been checked.
+  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+}
+
+/// What an inviter hands to a joiner: where it listens, and a secret that lets in (design,
+/// sections 7 and 11).
+///
+/// Its text is one line: `kith1-`, then Crockford base32 in lower case of: version (1), secret
+/// (32 bytes), port (big-endian), number of addresses, each address with its length before it,
+/// and 4 bytes of BLAKE2b-256 over `kith invitation v1`, a zero byte and all before them.
+public final class InvitationToken: Sendable {
+  /// The most addresses in an invitation.
+  public static let maximumAddresses = 8
+  /// The most bytes of one address.
+  public static let maximumAddressBytes = 64
+  /// The most characters of an invitation's text.
+  public static let maximumCharacters = 1_024
+  private static let prefix = "kith1-"
+  private static let version: UInt8 = 1
+  private static let checksumBytes = 4
+
+  /// Where the inviter listens.
+  public let port: UInt16
+  /// Hosts at which the inviter may be met, without the port, best first.
+  public let addresses: [String]
+  private let secret: InvitationSecret
+
+  /// Makes an invitation; throws ``InvitationTokenError/malformed`` where the port is 0, or there
+  /// are more than 8 addresses, or one is not 1 to 64 printable ASCII characters.
+  public init(
+    secret: consuming InvitationSecret, port: UInt16, addresses: [String]
+  ) throws(InvitationTokenError) {
+    guard port > 0, addresses.count <= Self.maximumAddresses,
+      addresses.allSatisfy(Self.isValidAddress)
+    else { throw .malformed }
+    self.secret = secret
+    self.port = port
+    self.addresses = addresses
+  }
+
+  /// Reads what a person pasted; case, white space, and hyphens behind the prefix do not matter.
+  public convenience init(text: String) throws(InvitationTokenError) {
+    guard text.utf8.count <= 4 * Self.maximumCharacters else { throw .tooLong }
+    let symbols = text.filter { !$0.isWhitespace }
+    guard symbols.lowercased().hasPrefix(Self.prefix) else {
+      throw Self.isNewer(symbols) ? .unsupportedVersion : .notAnInvitation
+    }
+    let payload = symbols.dropFirst(Self.prefix.count).filter { $0 != "-" }
+    guard payload.count <= Self.maximumCharacters else { throw .tooLong }
+    if let wrong = payload.first(where: { Crockford.value(of: $0) == nil }) {
+      throw .invalidCharacter(wrong)
+    }
+    guard let bytes = Crockford.decode(payload), bytes.count > Self.checksumBytes else {
+      throw .checksumMismatch
+    }
+    let content = Array(bytes.dropLast(Self.checksumBytes))
+    guard constantTimeEquals(Self.checksum(content), Array(bytes.suffix(Self.checksumBytes)))
+    else { throw .checksumMismatch }
+    var reader = ByteReader(content)
+    guard let version = reader.byte() else { throw .malformed }
+    guard version == Self.version else { throw .unsupportedVersion }
+    guard var secretBytes = reader.bytes(secretKeyByteCount),
+      let secret = try? InvitationSecret(zeroing: &secretBytes),
+      let high = reader.byte(), let low = reader.byte(), let count = reader.byte()
+    else { throw .malformed }
+    var addresses: [String] = []
+    for _ in 0..<count {
+      guard let length = reader.byte(), let address = reader.bytes(Int(length)),
+        let text = String(validating: address, as: UTF8.self)
+      else { throw .malformed }
+      addresses.append(text)
+    }
+    guard reader.isAtEnd else { throw .malformed }
+    try self.init(
+      secret: secret, port: UInt16(high) << 8 | UInt16(low), addresses: addresses)
+  }
+
+  /// The line to hand over. Whoever has it can ask to join.
+  public var text: String {
+    var content = [Self.version]
+    secret.withUnsafeBytes { content.append(contentsOf: $0) }
+    content += [UInt8(port >> 8), UInt8(port & 0xff), UInt8(addresses.count)]
+    for address in addresses {
+      content.append(UInt8(address.utf8.count))
+      content += address.utf8
+    }
+    return Self.prefix + Crockford.encode(content + Self.checksum(content)).lowercased()
+  }
+
+  /// The pre-shared key of the pairing handshake: subkey 1 of the secret (`crypto_kdf`, which is
+  /// keyed BLAKE2b, with the context `KithPair`).
+  public func presharedKey() -> PresharedKey {
+    KeyDerivation.derive(1, context: "KithPair", from: secret)
+  }
+
+  private static func isValidAddress(_ address: String) -> Bool {
+    (1...maximumAddressBytes).contains(address.utf8.count)
+      && address.utf8.allSatisfy { (0x21...0x7e).contains($0) }
+  }
+
+  private static func isNewer(_ text: String) -> Bool {
+    let lower = text.lowercased()
+    guard lower.hasPrefix("kith"), let hyphen = lower.firstIndex(of: "-") else { return false }
+    let number = lower[lower.index(lower.startIndex, offsetBy: 4)..<hyphen]
+    return (UInt32(number) ?? 0) > version
+  }
+
+  private static func checksum(_ content: [UInt8]) -> [UInt8] {
+    let digest = Blake2b.digest256(Array("kith invitation v1".utf8), [0], content)
+    return Array(digest.bytes.prefix(checksumBytes))
+  }
+}
+
+/// Takes bytes from the front, never more than there are.
+private struct ByteReader {
+  private var rest: ArraySlice<UInt8>
+
+  init(_ bytes: [UInt8]) { rest = bytes[...] }
+
+  var isAtEnd: Bool { rest.isEmpty }
+
+  mutating func byte() -> UInt8? { rest.popFirst() }
+
+  mutating func bytes(_ count: Int) -> [UInt8]? {
+    guard rest.count >= count else { return nil }
+    defer { rest = rest.dropFirst(count) }
+    return Array(rest.prefix(count))
+  }
+}

@@ -1,0 +1,101 @@
+public import KithCrypto
+
+/// Why joining an account goes no further. Every case leaves both sides as they were.
+public enum JoinError: Error, Hashable, Sendable {
+  /// The request is not a certificate.
+  case notACertificate
+  /// The new device did not sign its certificate.
+  case notSelfSigned
+  /// The device id, or its transport key, is another device's already.
+  case keysInUse
+  /// The device was revoked; it needs new keys.
+  case revoked
+  /// The name is empty, longer than 64 bytes, or holds control characters.
+  case invalidName
+  /// A key is of low order, so that nothing can be sealed to it.
+  case invalidKeys
+  /// The inviter is not a member, or has no epoch to give.
+  case inviterCannotInvite
+  /// The inviter declined.
+  case declined
+  /// The reply's records are not those of the account that the invitation named.
+  case wrongAccount
+  /// The reply's records do not make the inviter a member.
+  case inviterNotMember
+  /// The reply's records do not make this device a member.
+  case notMember
+  /// No current epoch opens with this device's keys.
+  case noEpoch
+}
+
+/// Enrolment of a device by a member (design, section 7): the joiner asks, the inviter checks and
+/// countersigns, the joiner checks.
+public enum JoinRequest {
+  /// The joiner's certificate, signed by itself.
+  public static func make(
+    account: AccountID, keys: DeviceKeys, name: String, issued: UInt64
+  ) throws(JoinError) -> Record {
+    guard let certificate = Certificate(of: keys, name: name, issued: issued),
+      let record = try? Record(body: RecordBody.encode(certificate), signatures: [])
+    else { throw .invalidName }
+    return record.signed(by: keys.signing, account: account)
+  }
+
+  /// The inviter's check: whose certificate it is, if it may be signed at all.
+  public static func verify(
+    _ request: Record, roster: Roster
+  ) throws(JoinError) -> Certificate {
+    guard case .certificate(let certificate) = request.kind else { throw .notACertificate }
+    let valid = request.validSignatures(account: roster.account)
+    guard valid.contains(where: { $0.signer == certificate.device }) else {
+      throw .notSelfSigned
+    }
+    guard !roster.isRevoked(certificate.device) else { throw .revoked }
+    if let known = roster.certificate(of: certificate.device) {
+      guard known.hasSameKeys(as: certificate) else { throw .keysInUse }
+    }
+    let owner =
+      roster.device(withTransportKey: certificate.transportKey)
+      ?? roster.revokedDevice(withTransportKey: certificate.transportKey)
+    guard owner == nil || owner == certificate.device,
+      certificate.device != roster.genesis?.recoverySigningKey
+    else { throw .keysInUse }
+    return certificate
+  }
+
+  /// The inviter's records for a request that a person has confirmed: the certificate with its
+  /// signature, and lockboxes for every epoch it holds, newest first. The new records only.
+  public static func accept(
+    _ request: Record, roster: Roster, keyring: Keyring, keys: DeviceKeys,
+    entropy: inout some Entropy
+  ) throws(JoinError) -> [Record] {
+    let certificate = try verify(request, roster: roster)
+    guard roster.isMember(keys.id), keyring.current != nil else { throw .inviterCannotInvite }
+    let lockboxes = keyring.lockboxes(
+      for: certificate, account: roster.account, keys: keys, entropy: &entropy)
+    guard !lockboxes.isEmpty else { throw .invalidKeys }
+    let valid = request.validSignatures(account: roster.account)
+      .filter { $0.signer == certificate.device }
+    let signed = request.with(signatures: valid)
+      .signed(by: keys.signing, account: roster.account)
+    return [signed] + lockboxes
+  }
+
+  /// The joiner's check of a reply: what it makes of the account, with the current epoch open.
+  public static func check(
+    _ reply: JoinReply, invitation: Invitation, keys: DeviceKeys
+  ) throws(JoinError) -> (roster: Roster, keyring: Keyring) {
+    guard reply.isAccepted else { throw .declined }
+    var roster = Roster(account: invitation.account)
+    _ = roster.learn(all: reply.records)
+    guard roster.genesis != nil else { throw .wrongAccount }
+    guard roster.isMember(invitation.device) else { throw .inviterNotMember }
+    guard roster.isMember(keys.id), let mine = roster.certificate(of: keys.id),
+      mine.boxKey == keys.boxPublicKey, mine.transportKey == keys.transportPublicKey
+    else { throw .notMember }
+    var keyring = Keyring()
+    keyring.refresh(from: roster, keys: keys)
+    guard keyring.current != nil else { throw .noEpoch }
+    return (roster, keyring)
+  }
+}

@@ -1,0 +1,96 @@
+public import KithCrypto
+
+extension Keyring {
+  /// Records that give the open epochs to a device, newest first, signed by `keys`. Empty where
+  /// the device's box key is of low order.
+  public func lockboxes(
+    for device: Certificate, account: AccountID, keys: DeviceKeys,
+    entropy: inout some Entropy
+  ) -> [Record] {
+    lockboxes(for: device, account: account, signing: keys.signing, entropy: &entropy)
+  }
+
+  /// Records that give the current epoch to the members that lack it, ascending by device.
+  public func lockboxesForMembersWithoutCurrent(
+    in roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
+  ) -> [Record] {
+    guard let current, let state = roster.epochStates()[current.id] else { return [] }
+    return roster.sortedMembers.filter { !state.recipients.contains($0.device) }.compactMap {
+      Self.lockbox(
+        current, for: $0, account: roster.account, signing: keys.signing, entropy: &entropy)
+    }
+  }
+
+  /// A new epoch for all members, which follows the newest open ones (design, section 7). Members
+  /// beyond ``MembershipLimits/recipients`` get lockboxes. Nil without a genesis, and past the
+  /// last generation.
+  public func nextEpoch(
+    for roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
+  ) -> [Record]? {
+    guard let genesis = roster.genesis else { return nil }
+    let highest = newestFirst.map(\.generation).max() ?? 0
+    let parents = newestFirst.filter { $0.generation == highest }.map(\.id).sorted()
+    let (generation, isPastLast) = highest.addingReportingOverflow(1)
+    guard !isPastLast else { return nil }
+    let secret = EpochSecret(random: &entropy)
+    let epoch = EpochKeys(secret: secret, generation: generation)
+    let members = roster.sortedMembers
+    guard
+      let record = Self.record(
+        of: epoch, parents: Array(parents.prefix(MembershipLimits.parents)),
+        recipients: Array(members.prefix(MembershipLimits.recipients)), genesis: genesis,
+        account: roster.account, signing: keys.signing, entropy: &entropy)
+    else { return nil }
+    return [record]
+      + members.dropFirst(MembershipLimits.recipients).compactMap {
+        Self.lockbox(
+          epoch, for: $0, account: roster.account, signing: keys.signing, entropy: &entropy)
+      }
+  }
+
+  func lockboxes(
+    for device: Certificate, account: AccountID, signing: borrowing SigningKey,
+    entropy: inout some Entropy
+  ) -> [Record] {
+    var records: [Record] = []
+    for epoch in newestFirst {
+      if let record = Self.lockbox(
+        epoch, for: device, account: account, signing: signing, entropy: &entropy)
+      {
+        records.append(record)
+      }
+    }
+    return records
+  }
+
+  /// An epoch's record. Recipients whose box key is of low order are left out; nil where the
+  /// recovery key is.
+  static func record(
+    of epoch: EpochKeys, parents: [EpochID], recipients: [Certificate], genesis: Genesis,
+    account: AccountID, signing: borrowing SigningKey, entropy: inout some Entropy
+  ) -> Record? {
+    guard let recovery = epoch.sealed(to: genesis.recoveryBoxKey, entropy: &entropy) else {
+      return nil
+    }
+    var secrets: [SealedSecret] = []
+    for recipient in recipients.sorted(by: { $0.device < $1.device }) {
+      guard let box = epoch.sealed(to: recipient.boxKey, entropy: &entropy) else { continue }
+      secrets.append(SealedSecret(device: recipient.device, box: box))
+    }
+    let body = RecordBody.encode(
+      EpochRecord(
+        parents: parents, generation: epoch.generation, boxPublicKey: epoch.box.publicKey,
+        recipients: secrets, recoverySecret: recovery))
+    return try? Record(body: body, signatures: []).signed(by: signing, account: account)
+  }
+
+  private static func lockbox(
+    _ epoch: EpochKeys, for device: Certificate, account: AccountID,
+    signing: borrowing SigningKey, entropy: inout some Entropy
+  ) -> Record? {
+    guard let box = epoch.sealed(to: device.boxKey, entropy: &entropy) else { return nil }
+    let body = RecordBody.encode(
+      LockboxRecord(epoch: epoch.id, secret: SealedSecret(device: device.device, box: box)))
+    return try? Record(body: body, signatures: []).signed(by: signing, account: account)
+  }
+}

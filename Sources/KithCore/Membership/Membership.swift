@@ -1,0 +1,155 @@
+internal import KithCrypto
+
+/// Who belongs to an account: a pure function of a set of signed records, whatever their order of
+/// arrival (design, section 7). Every record here bears valid signatures only.
+struct Membership: Sendable {
+  /// The certificate that counts of every device with any path to the genesis.
+  private(set) var certificates: [DeviceID: Certificate] = [:]
+  /// Devices that a counting revocation names.
+  private(set) var revoked: Set<DeviceID> = []
+  /// Of each revoked device, those it enrolled that stay: named by *all* its revocations, for
+  /// revocations only add.
+  private(set) var kept: [DeviceID: Set<DeviceID>] = [:]
+  /// Devices, revoked or not, with a path on which each revoked signer's certificate is listed,
+  /// with the signer on a shortest such path; none for what the recovery key signed.
+  private(set) var paths: [DeviceID: Path] = [:]
+  /// What the genesis says; nil while it has not come.
+  private(set) var genesis: Genesis?
+  /// Devices that the recovery key certified, other than the creator.
+  private(set) var recovered: Set<DeviceID> = []
+  /// The records that count or are history, which are kept and passed on.
+  private(set) var attached: Set<Digest256> = []
+
+  /// The last step of a device's path.
+  struct Path: Sendable {
+    var signer: SigningPublicKey
+    var record: Digest256
+  }
+
+  /// One certificate record: who certifies whom.
+  private struct Edge {
+    var record: Record
+    var certificate: Certificate
+    var signers: [SigningPublicKey]
+  }
+
+  init() {}
+
+  /// - Parameter records: ascending by id, which settles every choice below.
+  /// - Complexity: O(*r* · *d*) for *r* records and a longest path of *d*.
+  init(of records: [Record]) {
+    var edges: [Edge] = []
+    for record in records {
+      switch record.kind {
+      case .genesis(let genesis):
+        self.genesis = genesis
+        attached.insert(record.id)
+      case .certificate(let certificate):
+        let signers = record.signers.filter { $0 != certificate.device }
+        edges.append(Edge(record: record, certificate: certificate, signers: signers))
+      default: break
+      }
+    }
+    guard let genesis else { return }
+    certify(genesis, edges)
+    revoke(records)
+    walk(genesis, edges)
+    for record in records where isAttached(record) { attached.insert(record.id) }
+  }
+
+  /// Whether the key is the account's recovery key.
+  func isRecoveryKey(_ key: SigningPublicKey) -> Bool { key == genesis?.recoverySigningKey }
+
+  /// Whether the key's signature gives a record a place in the account's history: the recovery
+  /// key's, or that of a device with any path, revoked or not.
+  func isKnown(_ signer: SigningPublicKey) -> Bool {
+    certificates[signer] != nil || isRecoveryKey(signer)
+  }
+
+  /// Whether the key's signatures hold: the recovery key's, or a member's.
+  func isTrusted(_ signer: SigningPublicKey) -> Bool {
+    isRecoveryKey(signer) || isMember(signer)
+  }
+
+  func isMember(_ device: DeviceID) -> Bool {
+    paths[device] != nil && !revoked.contains(device)
+  }
+
+  /// Any path, revocations apart. Of certificates that give one device different keys, the one
+  /// with the smallest record id counts, and the genesis before all: a device id has one set of
+  /// keys for ever, and two sets are the device's own fault, since it signs each.
+  private mutating func certify(_ genesis: Genesis, _ edges: [Edge]) {
+    var known: Set<SigningPublicKey> = [
+      genesis.recoverySigningKey, genesis.firstDevice.device,
+    ]
+    var waiting = edges
+    var isMoving = true
+    while isMoving {
+      let count = waiting.count
+      waiting.removeAll { edge in
+        guard edge.signers.contains(where: known.contains) else { return false }
+        known.insert(edge.certificate.device)
+        return true
+      }
+      isMoving = waiting.count < count
+    }
+    certificates[genesis.firstDevice.device] = genesis.firstDevice
+    for edge in edges where edge.signers.contains(where: known.contains) {
+      attached.insert(edge.record.id)
+      let device = edge.certificate.device
+      guard device != genesis.recoverySigningKey else { continue }
+      if certificates[device] == nil { certificates[device] = edge.certificate }
+      let isCounting = certificates[device]?.hasSameKeys(as: edge.certificate) ?? false
+      if isCounting, device != genesis.firstDevice.device,
+        edge.signers.contains(genesis.recoverySigningKey)
+      {
+        recovered.insert(device)
+      }
+    }
+  }
+
+  private mutating func revoke(_ records: [Record]) {
+    for record in records {
+      guard case .revocation(let revocation) = record.kind,
+        record.signers.contains(where: { certificates[$0] != nil })
+      else { continue }
+      revoked.insert(revocation.device)
+      let keeps = Set(revocation.keeps)
+      kept[revocation.device] = kept[revocation.device]?.intersection(keeps) ?? keeps
+    }
+  }
+
+  /// Breadth first, so that every path is a shortest one.
+  private mutating func walk(_ genesis: Genesis, _ edges: [Edge]) {
+    paths[genesis.firstDevice.device] = Path(
+      signer: genesis.recoverySigningKey, record: Digest256(storage: .init()))
+    var waiting = edges.filter {
+      certificates[$0.certificate.device]?.hasSameKeys(as: $0.certificate) ?? false
+    }
+    var isMoving = true
+    while isMoving {
+      let before = paths
+      waiting.removeAll { edge in
+        let device = edge.certificate.device
+        guard before[device] == nil else { return true }
+        let signer = edge.signers.first {
+          $0 == genesis.recoverySigningKey
+            || before[$0] != nil
+              && (!revoked.contains($0) || kept[$0]?.contains(device) ?? false)
+        }
+        guard let signer else { return false }
+        if paths[device] == nil { paths[device] = Path(signer: signer, record: edge.record.id) }
+        return true
+      }
+      isMoving = paths.count > before.count
+    }
+  }
+
+  private func isAttached(_ record: Record) -> Bool {
+    switch record.kind {
+    case .genesis, .certificate: attached.contains(record.id)
+    case .revocation: record.signers.contains { certificates[$0] != nil }
+    case .epoch, .lockbox, .unknown: record.signers.contains(where: isKnown)
+    }
+  }
+}

@@ -1,0 +1,136 @@
+public import KithCrypto
+
+/// What an inviter says of itself in handshake message 2 of an invitation.
+public struct Invitation: Hashable, Sendable {
+  /// The account to join.
+  public var account: AccountID
+  /// The inviter.
+  public var device: DeviceID
+  /// What people call the inviter.
+  public var name: String
+
+  /// Makes an invitation.
+  public init(account: AccountID, device: DeviceID, name: String) {
+    self.account = account
+    self.device = device
+    self.name = name
+  }
+
+  /// Reads an invitation; nil where the bytes are malformed or the name is not one.
+  public init?(decoding bytes: [UInt8]) {
+    guard bytes.count <= MembershipLimits.pairingPayloadBytes,
+      let wire = try? WireInvitation(serializedBytes: bytes),
+      let account = try? Digest256(wire.account), let device = try? DeviceID(wire.device),
+      Certificate.isValidName(wire.name)
+    else { return nil }
+    self.init(account: AccountID(account), device: device, name: wire.name)
+  }
+
+  /// The invitation's bytes.
+  public func encoded() -> [UInt8] {
+    var wire = WireInvitation()
+    wire.account = .init(account.bytes)
+    wire.device = .init(device.bytes)
+    wire.name = name
+    return wire.encodedBytes()
+  }
+}
+
+/// What a joiner asks in handshake message 3: to have its certificate signed.
+public struct JoinRequestMessage: Hashable, Sendable {
+  /// The joiner's certificate, signed by itself.
+  public var certificate: Record
+
+  /// Makes a request.
+  public init(certificate: Record) {
+    self.certificate = certificate
+  }
+
+  /// Reads a request; nil where the bytes are malformed.
+  public init?(decoding bytes: [UInt8]) {
+    guard bytes.count <= MembershipLimits.pairingPayloadBytes,
+      let wire = try? WireJoinRequest(serializedBytes: bytes),
+      let record = try? Record(wire.certificate), case .certificate = record.kind
+    else { return nil }
+    certificate = record
+  }
+
+  /// The request's bytes.
+  public func encoded() -> [UInt8] {
+    var wire = WireJoinRequest()
+    wire.certificate = certificate.wire
+    return wire.encodedBytes()
+  }
+}
+
+/// The inviter's answer, once a person has confirmed or declined.
+public struct JoinReply: Hashable, Sendable {
+  /// Whether the joiner may join.
+  public var isAccepted: Bool
+  /// All of the account's records, with the joiner's.
+  public var records: [Record]
+  /// Where devices may be met.
+  public var addresses: [DeviceID: [String]]
+
+  /// Makes a reply.
+  public init(isAccepted: Bool, records: [Record] = [], addresses: [DeviceID: [String]] = [:]) {
+    self.isAccepted = isAccepted
+    self.records = records
+    self.addresses = addresses
+  }
+
+  /// Reads a reply; nil where the bytes are malformed or more than a reply may have.
+  public init?(decoding bytes: [UInt8]) {
+    guard bytes.count <= MembershipLimits.joinReplyBytes,
+      let wire = try? WireJoinReply(serializedBytes: bytes),
+      wire.records.count <= MembershipLimits.records,
+      wire.addresses.count <= MembershipLimits.records
+    else { return nil }
+    isAccepted = wire.accepted
+    records = []
+    addresses = [:]
+    for record in wire.records {
+      guard let record = try? Record(record) else { return nil }
+      records.append(record)
+    }
+    for entry in wire.addresses {
+      guard let device = try? DeviceID(entry.device),
+        entry.addresses.count <= MembershipLimits.addresses,
+        entry.addresses.allSatisfy({
+          (1...MembershipLimits.addressBytes).contains($0.utf8.count)
+        })
+      else { return nil }
+      addresses[device] = entry.addresses
+    }
+  }
+
+  /// The reply's bytes.
+  public func encoded() -> [UInt8] {
+    var wire = WireJoinReply()
+    wire.accepted = isAccepted
+    wire.records = records.map(\.wire)
+    wire.addresses = addresses.sorted { $0.key < $1.key }.map { device, addresses in
+      var entry = WireDeviceAddresses()
+      entry.device = .init(device.bytes)
+      entry.addresses = addresses
+      return entry
+    }
+    return wire.encodedBytes()
+  }
+}
+
+/// The joiner's last word: everything is stored durably.
+public struct JoinDone: Hashable, Sendable {
+  /// Makes one.
+  public init() {}
+
+  /// Reads one; nil where the bytes are malformed.
+  public init?(decoding bytes: [UInt8]) {
+    guard bytes.count <= MembershipLimits.pairingPayloadBytes,
+      (try? WireJoinDone(serializedBytes: bytes)) != nil
+    else { return nil }
+  }
+
+  /// Its bytes.
+  public func encoded() -> [UInt8] { WireJoinDone().encodedBytes() }
+}

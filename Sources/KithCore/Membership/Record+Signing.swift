@@ -1,0 +1,43 @@
+public import KithCrypto
+
+extension Record {
+  /// What a record's signatures are over: `kith record v1`, a zero byte, the account id (32 zero
+  /// bytes for a genesis) and the body (design, section 7).
+  static func signedBytes(account: AccountID, body: [UInt8], isGenesis: Bool) -> [UInt8] {
+    var bytes = Array("kith record v1".utf8)
+    bytes.append(0)
+    bytes += isGenesis ? [UInt8](repeating: 0, count: Digest256.byteCount) : account.bytes
+    bytes += body
+    return bytes
+  }
+
+  /// Whether the record is an account's root.
+  var isGenesis: Bool {
+    if case .genesis = kind { true } else { false }
+  }
+
+  /// What this record's signatures are over in an account.
+  func signedBytes(account: AccountID) -> [UInt8] {
+    Self.signedBytes(account: account, body: body, isGenesis: isGenesis)
+  }
+
+  /// The record with one more signature.
+  public func signed(by key: borrowing SigningKey, account: AccountID) -> Record {
+    let signature = RecordSignature(
+      signer: key.publicKey, signature: key.sign(signedBytes(account: account)))
+    return with(signatures: signatures.filter { $0.signer != signature.signer } + [signature])
+  }
+
+  /// The signatures that hold in an account.
+  ///
+  /// - Complexity: one verification a signature, but for those in `known`, which held before.
+  func validSignatures(account: AccountID, known: [RecordSignature] = []) -> [RecordSignature] {
+    let message = signedBytes(account: account)
+    return signatures.filter {
+      known.contains($0) || $0.signer.isValid($0.signature, for: message)
+    }
+  }
+
+  /// The signers named, valid or not.
+  var signers: [SigningPublicKey] { signatures.map(\.signer) }
+}

@@ -1,0 +1,129 @@
+public import KithCrypto
+
+/// What a genesis says: who the account's root is, and its first device (design, section 7).
+public struct Genesis: Hashable, Sendable {
+  /// The recovery key's Ed25519 half.
+  public let recoverySigningKey: SigningPublicKey
+  /// The recovery key's X25519 half.
+  public let recoveryBoxKey: BoxPublicKey
+  /// The certificate of the account's creator.
+  public let firstDevice: Certificate
+}
+
+/// An epoch's secret, sealed to one device.
+public struct SealedSecret: Hashable, Sendable {
+  /// The bytes of a sealed secret: `crypto_box_seal` of 32 bytes.
+  public static let boxBytes = secretKeyByteCount + AnonymousBox.overhead
+
+  /// Who can open it.
+  public let device: DeviceID
+  /// The sealed secret.
+  public let box: [UInt8]
+}
+
+/// What an epoch's record says (design, section 7).
+public struct EpochRecord: Hashable, Sendable {
+  /// The epochs that this one follows, ascending.
+  public let parents: [EpochID]
+  /// 1 + the highest of its parents'.
+  public let generation: UInt32
+  /// What entries are sealed to.
+  public let boxPublicKey: BoxPublicKey
+  /// The secret for each first recipient, ascending by device.
+  public let recipients: [SealedSecret]
+  /// The secret, sealed to the recovery key.
+  public let recoverySecret: [UInt8]
+
+  /// The epoch's id: the BLAKE2b-256 of its box public key.
+  public var id: EpochID { EpochID(Blake2b.digest256(boxPublicKey.bytes)) }
+}
+
+/// An epoch's secret for a member that the epoch's record does not name (design, section 7).
+public struct LockboxRecord: Hashable, Sendable {
+  /// The epoch.
+  public let epoch: EpochID
+  /// The secret for one device.
+  public let secret: SealedSecret
+}
+
+/// A device is thrown out of the account (design, section 7).
+public struct RevocationRecord: Hashable, Sendable {
+  /// The device thrown out.
+  public let device: DeviceID
+  /// The devices it enrolled that stay, ascending.
+  public let keeps: [DeviceID]
+  /// When it was made, in milliseconds since 1970.
+  public let issued: UInt64
+}
+
+/// Reads and writes the bodies of records.
+enum RecordBody {
+  static func decode(_ bytes: [UInt8]) throws(RecordError) -> Record.Kind {
+    guard let wire = try? WireRecordBody(serializedBytes: bytes) else { throw .malformed }
+    switch wire.kind {
+    case .genesis(let genesis): return .genesis(try decode(genesis))
+    case .certificate(let certificate): return .certificate(try Certificate(certificate))
+    case .epoch(let epoch): return .epoch(try decode(epoch))
+    case .lockbox(let lockbox): return .lockbox(try decode(lockbox))
+    case .revocation(let revocation): return .revocation(try decode(revocation))
+    case nil: return .unknown
+    }
+  }
+
+  static func fixed<Value: FixedBytes>(
+    _ bytes: some Collection<UInt8>
+  ) throws(RecordError) -> Value {
+    do throws(CryptoError) {
+      return try Value(bytes)
+    } catch {
+      throw .malformed
+    }
+  }
+
+  private static func decode(_ wire: WireGenesis) throws(RecordError) -> Genesis {
+    Genesis(
+      recoverySigningKey: try fixed(wire.recoverySigningKey),
+      recoveryBoxKey: try fixed(wire.recoveryBoxKey),
+      firstDevice: try Certificate(wire.firstDevice))
+  }
+
+  private static func decode(_ wire: WireSealedSecret) throws(RecordError) -> SealedSecret {
+    guard wire.box.count == SealedSecret.boxBytes else { throw .malformed }
+    return SealedSecret(device: try fixed(wire.device), box: [UInt8](wire.box))
+  }
+
+  private static func decode(_ wire: WireEpoch) throws(RecordError) -> EpochRecord {
+    guard wire.parents.count <= MembershipLimits.parents,
+      wire.recipients.count <= MembershipLimits.recipients,
+      wire.recoverySecret.count == SealedSecret.boxBytes,
+      wire.generation > 0, wire.parents.isEmpty == (wire.generation == 1)
+    else { throw .malformed }
+    var parents: [EpochID] = []
+    for parent in wire.parents { parents.append(EpochID(try fixed(parent))) }
+    var recipients: [SealedSecret] = []
+    for recipient in wire.recipients { recipients.append(try decode(recipient)) }
+    guard isStrictlyAscending(parents), isStrictlyAscending(recipients.map(\.device)) else {
+      throw .malformed
+    }
+    return EpochRecord(
+      parents: parents, generation: wire.generation, boxPublicKey: try fixed(wire.boxPublicKey),
+      recipients: recipients, recoverySecret: [UInt8](wire.recoverySecret))
+  }
+
+  private static func decode(_ wire: WireLockbox) throws(RecordError) -> LockboxRecord {
+    LockboxRecord(epoch: EpochID(try fixed(wire.epoch)), secret: try decode(wire.secret))
+  }
+
+  private static func decode(_ wire: WireRevocation) throws(RecordError) -> RevocationRecord {
+    guard wire.keeps.count <= MembershipLimits.keeps else { throw .malformed }
+    var keeps: [DeviceID] = []
+    for device in wire.keeps { keeps.append(try fixed(device)) }
+    guard isStrictlyAscending(keeps) else { throw .malformed }
+    return RevocationRecord(
+      device: try fixed(wire.device), keeps: keeps, issued: wire.issued)
+  }
+
+  private static func isStrictlyAscending(_ values: [some Comparable]) -> Bool {
+    zip(values, values.dropFirst()).allSatisfy { $0 < $1 }
+  }
+}

@@ -1,0 +1,85 @@
+public import KithCrypto
+
+/// Why a text is not a recovery key. None repeats what was typed beyond one character.
+public enum RecoveryKeyError: Error, Hashable, Sendable {
+  /// Another number of characters than the 56 of a whole key; spaces and hyphens do not count.
+  case wrongLength(characters: Int, expected: Int)
+  /// A character that no key has, and the group, counted from 1, that it stands in.
+  case invalidCharacter(Character, group: Int)
+  /// All characters are possible, but together they are no key: one or more are wrong.
+  case checksumMismatch
+}
+
+/// The account's recovery key, which stays on no device (design, section 7).
+///
+/// Its text is Crockford base32 of the 32 bytes of the seed and a checksum of 3 bytes, the first
+/// of BLAKE2b-256 over `kith recovery key v1`, a zero byte and the seed: 14 groups of 4. Its keys
+/// are derived by `crypto_kdf` with the context `KithReco`: 1 signs, 2 opens.
+public final class RecoveryKey: Sendable {
+  /// How many characters the text has, without hyphens.
+  public static let characters = 56
+  private static let groupSize = 4
+  private static let checksumBytes = 3
+
+  /// Signs the genesis, and certificates when no device is left.
+  let signing: SigningKey
+  /// Opens every epoch.
+  let box: BoxKey
+  private let seed: RecoverySeed
+
+  /// The public half that verifies.
+  public var signingPublicKey: SigningPublicKey { signing.publicKey }
+  /// The public half that epochs are sealed to.
+  public var boxPublicKey: BoxPublicKey { box.publicKey }
+
+  /// Derives the keys of a seed.
+  public init(seed: consuming RecoverySeed) {
+    let signingSeed: SigningSeed = KeyDerivation.derive(1, context: "KithReco", from: seed)
+    let boxSeed: BoxSeed = KeyDerivation.derive(2, context: "KithReco", from: seed)
+    signing = SigningKey(seed: signingSeed)
+    box = BoxKey(seed: boxSeed)
+    self.seed = seed
+  }
+
+  /// Draws a new key.
+  public convenience init(entropy: inout some Entropy) {
+    self.init(seed: RecoverySeed(random: &entropy))
+  }
+
+  /// Reads what a person typed: I and L are taken for 1, O for 0, in either case, and hyphens and
+  /// white space are passed over.
+  public convenience init(text: String) throws(RecoveryKeyError) {
+    var symbols: [Character] = []
+    for character in text where !Crockford.isSeparator(character) {
+      guard Crockford.value(of: character) != nil else {
+        throw .invalidCharacter(character, group: symbols.count / Self.groupSize + 1)
+      }
+      symbols.append(character)
+    }
+    guard symbols.count == Self.characters else {
+      throw .wrongLength(characters: symbols.count, expected: Self.characters)
+    }
+    guard var bytes = Crockford.decode(symbols), bytes.count == 35 else {
+      throw .checksumMismatch
+    }
+    var seed = Array(bytes.prefix(secretKeyByteCount))
+    let isIntact = constantTimeEquals(
+      Self.checksum(seed), Array(bytes.dropFirst(secretKeyByteCount)))
+    for index in bytes.indices { bytes[index] = 0 }
+    guard isIntact, let recovery = try? RecoverySeed(zeroing: &seed) else {
+      throw .checksumMismatch
+    }
+    self.init(seed: recovery)
+  }
+
+  /// The text to show once: 14 groups of 4 characters, with hyphens between.
+  public var text: String {
+    let seed = seed.withUnsafeBytes { [UInt8]($0) }
+    return Crockford.grouped(Crockford.encode(seed + Self.checksum(seed)), by: Self.groupSize)
+  }
+
+  private static func checksum(_ seed: [UInt8]) -> [UInt8] {
+    let digest = Blake2b.digest256(Array("kith recovery key v1".utf8), [0], seed)
+    return Array(digest.bytes.prefix(checksumBytes))
+  }
+}

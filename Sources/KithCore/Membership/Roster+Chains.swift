@@ -1,0 +1,70 @@
+public import KithCrypto
+
+extension Roster {
+  /// The records that show a member's path: the genesis first, then the certificates up to its
+  /// own, each with the two signatures that matter. Empty for anyone else, and for a path of more
+  /// than 16 KiB (``MembershipLimits/strangerBytes``).
+  public func chain(of device: DeviceID) -> [Record] {
+    guard isMember(device), let genesis = record(account.digest) else { return [] }
+    var steps: [Record] = []
+    var current = device
+    while !isCreator(current) {
+      guard let path = membership.paths[current], let record = record(path.record),
+        steps.count < MembershipLimits.records
+      else { return [] }
+      steps.append(
+        record.with(
+          signatures: record.signatures.filter {
+            $0.signer == current || $0.signer == path.signer
+          }))
+      if membership.isRecoveryKey(path.signer) { break }
+      current = path.signer
+    }
+    let chain = [genesis] + steps.reversed()
+    return chain.map(Self.size).reduce(0, +) <= MembershipLimits.strangerBytes ? chain : []
+  }
+
+  /// What a session for membership only sends (design, section 8): the chain of `device`, which
+  /// is this one, then as much as fits in 16 KiB of the epoch secrets sealed to `peer`, newest
+  /// epoch first, revocations, other epochs newest first, and the rest by id. Nothing for a peer
+  /// that is revoked.
+  public func recordsForStranger(device: DeviceID, peer: DeviceID? = nil) -> [Record] {
+    if let peer, isRevoked(peer) { return [] }
+    let chain = chain(of: device)
+    var sent = Set(chain.map(\.id))
+    var room = MembershipLimits.strangerBytes - chain.map(Self.size).reduce(0, +)
+    var result = chain
+    for record in rest(for: peer) where !sent.contains(record.id) {
+      let size = Self.size(record)
+      guard size <= room else { continue }
+      room -= size
+      sent.insert(record.id)
+      result.append(record)
+    }
+    return result
+  }
+
+  /// What a record takes inside a message: its bytes, its field's number and length.
+  private static func size(_ record: Record) -> Int { record.encoded.count + 4 }
+
+  private func rest(for peer: DeviceID?) -> [Record] {
+    let generations = Dictionary(
+      epochRecords.map { ($0.epoch.id, $0.epoch.generation) }, uniquingKeysWith: max)
+    func rank(_ record: Record) -> (Int, UInt32) {
+      switch record.kind {
+      case .epoch(let epoch):
+        let isForPeer = epoch.recipients.contains { $0.device == peer }
+        return (isForPeer ? 0 : 2, .max - epoch.generation)
+      case .lockbox(let lockbox):
+        // Just behind its epoch, whose record it needs.
+        return (lockbox.secret.device == peer ? 0 : 3, .max - (generations[lockbox.epoch] ?? 0))
+      case .revocation: return (1, 0)
+      case .genesis, .certificate: return (4, 0)
+      case .unknown: return (5, 0)
+      }
+    }
+    return records.map { (rank: rank($0), record: $0) }
+      .sorted { ($0.rank.0, $0.rank.1, $0.record.id) < ($1.rank.0, $1.rank.1, $1.record.id) }
+      .map(\.record)
+  }
+}

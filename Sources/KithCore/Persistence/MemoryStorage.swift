@@ -1,0 +1,47 @@
+import Synchronization
+
+/// A replica's memory in memory: for tests and the simulator. It keeps every promise of
+/// ``ReplicaStorage`` but outliving the process, and can be told to fail.
+public final class MemoryStorage: ReplicaStorage {
+  private struct State {
+    var snapshot: Snapshot
+    var failure: StorageError?
+    var commitCount = 0
+  }
+
+  private let state: Mutex<State>
+
+  /// Makes a storage that holds `snapshot`.
+  public init(_ snapshot: Snapshot = Snapshot()) {
+    state = Mutex(State(snapshot: snapshot))
+  }
+
+  /// How many commits have succeeded.
+  public var commitCount: Int { state.withLock { $0.commitCount } }
+
+  /// Makes the next commit fail with this error and change nothing; nil takes that back.
+  public func failNextCommit(with error: StorageError?) {
+    state.withLock { $0.failure = error }
+  }
+
+  /// All that was committed.
+  public func load() throws(StorageError) -> Snapshot {
+    state.withLock { $0.snapshot }
+  }
+
+  /// Applies mutations in order, together or not at all.
+  ///
+  /// - Complexity: O(*n*).
+  public func commit(_ mutations: [Mutation]) throws(StorageError) {
+    let failure = state.withLock { state -> StorageError? in
+      if let failure = state.failure {
+        state.failure = nil
+        return failure
+      }
+      for mutation in mutations { state.snapshot.apply(mutation) }
+      state.commitCount += 1
+      return nil
+    }
+    if let failure { throw failure }
+  }
+}

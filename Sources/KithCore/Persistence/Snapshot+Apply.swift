@@ -1,0 +1,59 @@
+extension Snapshot {
+  /// Applies one mutation. What is about a store that was not begun, or an entry of a change set
+  /// whose header is not kept, changes nothing.
+  ///
+  /// - Complexity: O(1), but for what the mutation itself holds.
+  public mutating func apply(_ mutation: Mutation) {
+    switch mutation {
+    case .setClock(let clock): self.clock = clock
+    case .setIncarnation(let incarnation): self.incarnation = incarnation
+    case .setProvisional(let isProvisional): self.isProvisional = isProvisional
+    case .putRecord(let digest, let record): records[digest] = record
+    case .setAddresses(let device, let list): addresses[device] = list.isEmpty ? nil : list
+    case .putStore(let store, let policy, let isProvisional):
+      if stores[store] == nil {
+        stores[store] = StoredStore(policy: policy, isProvisional: isProvisional)
+      } else {
+        stores[store]?.policy = policy
+        stores[store]?.isProvisional = isProvisional
+      }
+    case .putHeader(let store, let reference, let header, let signature):
+      stores[store]?.putHeader(reference, header: header, signature: signature)
+    case .removeChangeSet(let store, let reference):
+      stores[store]?.changeSets[reference] = nil
+    case .putEntry(let store, let reference, let index, let box):
+      stores[store]?.changeSets[reference]?.entries[index] = box
+    case .removeEntry(let store, let reference, let index):
+      stores[store]?.changeSets[reference]?.entries[index] = nil
+    case .setVector(let store, let device, let incarnation, let sequence):
+      stores[store]?.vector[device, default: [:]][incarnation] = sequence
+    case .removeVector(let store, let device, let incarnation):
+      stores[store]?.removeVector(device, incarnation)
+    case .putDraft(let store, let ordinal, let draft): stores[store]?.drafts[ordinal] = draft
+    case .removeDraft(let store, let ordinal): stores[store]?.drafts[ordinal] = nil
+    case .putRefusal(let store, let number, let refusal):
+      stores[store]?.refusals[number] = refusal
+    case .removeRefusal(let store, let number): stores[store]?.refusals[number] = nil
+    }
+  }
+}
+
+extension StoredStore {
+  /// Keeps a header; the entries of a change set that is kept already stay.
+  fileprivate mutating func putHeader(
+    _ reference: ChangeSetReference, header: [UInt8], signature: [UInt8]
+  ) {
+    if changeSets[reference] == nil {
+      changeSets[reference] = StoredChangeSet(header: header, signature: signature)
+    } else {
+      changeSets[reference]?.header = header
+      changeSets[reference]?.signature = signature
+    }
+  }
+
+  /// Forgets an incarnation, and with the last one the device.
+  fileprivate mutating func removeVector(_ device: DeviceID, _ incarnation: Incarnation) {
+    vector[device]?[incarnation] = nil
+    if vector[device]?.isEmpty == true { vector[device] = nil }
+  }
+}

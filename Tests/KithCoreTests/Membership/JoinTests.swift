@@ -1,0 +1,112 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+struct JoinTests {
+  var fixture: Fixture
+  let joiner = deviceKeys(2)
+  var roster: Roster
+  var keyring = Keyring()
+  let invitation: Invitation
+
+  init() throws {
+    fixture = try Fixture()
+    roster = fixture.roster(fixture.records)
+    keyring.refresh(from: roster, keys: fixture.creator)
+    invitation = Invitation(
+      account: fixture.account, device: fixture.creator.id, name: "first")
+  }
+
+  func request() throws -> Record {
+    try JoinRequest.make(account: fixture.account, keys: joiner, name: "laptop", issued: 5)
+  }
+
+  mutating func reply() throws -> JoinReply {
+    let new = try JoinRequest.accept(
+      request(), roster: roster, keyring: keyring, keys: fixture.creator,
+      entropy: &fixture.entropy)
+    return JoinReply(
+      isAccepted: true, records: roster.records + new,
+      addresses: [fixture.creator.id: ["192.0.2.1:4114"]])
+  }
+
+  @Test mutating func theWholeWayThroughBytes() throws {
+    let seen = try #require(Invitation(decoding: invitation.encoded()))
+    #expect(seen == invitation)
+    let asked = try #require(
+      JoinRequestMessage(decoding: JoinRequestMessage(certificate: request()).encoded()))
+    #expect(try JoinRequest.verify(asked.certificate, roster: roster).name == "laptop")
+    let sent = try reply()
+    let got = try #require(JoinReply(decoding: sent.encoded()))
+    #expect(got == sent)
+    let (theirs, theirKeyring) = try JoinRequest.check(got, invitation: seen, keys: joiner)
+    #expect(theirs.sortedMembers.count == 2)
+    #expect(theirKeyring.current?.id == keyring.current?.id)
+    #expect(JoinDone(decoding: JoinDone().encoded()) != nil)
+    _ = roster.learn(all: got.records)
+    #expect(roster.digest == theirs.digest)
+  }
+
+  @Test mutating func tamperedRequestsAreRefused() throws {
+    let request = try request()
+    #expect(throws: JoinError.notSelfSigned) {
+      try JoinRequest.verify(request.with(signatures: []), roster: roster)
+    }
+    var body = request.body
+    body[body.count - 1] ^= 1
+    let changed = try Record(body: body, signatures: request.signatures)
+    #expect(throws: JoinError.notSelfSigned) { try JoinRequest.verify(changed, roster: roster) }
+    #expect(throws: JoinError.notACertificate) {
+      try JoinRequest.verify(fixture.records[1], roster: roster)
+    }
+    #expect(throws: JoinError.invalidName) {
+      try JoinRequest.make(account: fixture.account, keys: joiner, name: "a\nb", issued: 1)
+    }
+  }
+
+  @Test mutating func tamperedRepliesAreRefused() throws {
+    let reply = try reply()
+    func check(_ change: (inout JoinReply) -> Void) -> JoinError? {
+      var changed = reply
+      change(&changed)
+      do throws(JoinError) {
+        _ = try JoinRequest.check(changed, invitation: invitation, keys: joiner)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    let genesis = fixture.account.digest
+    #expect(check { _ in } == nil)
+    #expect(check { $0.isAccepted = false } == .declined)
+    #expect(check { $0.records.removeAll { $0.id == genesis } } == .wrongAccount)
+    #expect(check { $0.records.removeAll { $0.signers.contains(joiner.id) } } == .notMember)
+    #expect(
+      check {
+        $0.records.removeAll { if case .lockbox = $0.kind { true } else { false } }
+      } == .noEpoch)
+    let other = Invitation(account: fixture.account, device: deviceKeys(8).id, name: "x")
+    #expect(throws: JoinError.inviterNotMember) {
+      try JoinRequest.check(reply, invitation: other, keys: joiner)
+    }
+  }
+
+  @Test mutating func recoveryWhenNoDeviceIsLeft() throws {
+    let new = deviceKeys(3)
+    #expect(throws: MembershipError.wrongRecoveryKey) {
+      try Account.recover(
+        recovery: recoveryKey(4), records: fixture.records, keys: new, name: "new", issued: 9,
+        entropy: &fixture.entropy)
+    }
+    let records = try Account.recover(
+      recovery: fixture.recovery, records: fixture.records, keys: new, name: "new", issued: 9,
+      entropy: &fixture.entropy)
+    _ = roster.learn(all: records)
+    #expect(roster.isMember(new.id))
+    #expect(roster.wasCertifiedByRecoveryKey(new.id))
+    var theirs = Keyring()
+    theirs.refresh(from: roster, keys: new)
+    #expect(theirs.current?.id == keyring.current?.id)
+  }
+}

@@ -1,0 +1,106 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+struct KeyringTests {
+  var fixture: Fixture
+
+  init() throws { fixture = try Fixture() }
+
+  func keyring(_ roster: Roster, _ keys: DeviceKeys) -> Keyring {
+    var keyring = Keyring()
+    keyring.refresh(from: roster, keys: keys)
+    return keyring
+  }
+
+  @Test mutating func recipientsAndRecoveryKeyOpenAnEpochAndNobodyElse() throws {
+    let second = deviceKeys(2)
+    var roster = fixture.roster(
+      fixture.records + [try fixture.certificate(of: second, by: fixture.creator)])
+    let mine = keyring(roster, fixture.creator)
+    let epoch = try #require(mine.current)
+    #expect(epoch.generation == 1)
+    #expect(epoch.id == EpochID(Blake2b.digest256(epoch.box.publicKey.bytes)))
+    #expect(keyring(roster, second).newestFirst.isEmpty)
+    var recovered = Keyring()
+    recovered.refresh(from: roster, recovery: fixture.recovery)
+    #expect(recovered.current?.id == epoch.id)
+    var stolen = Keyring()
+    stolen.refresh(from: roster, recovery: recoveryKey(5))
+    #expect(stolen.newestFirst.isEmpty)
+
+    let boxes = mine.lockboxesForMembersWithoutCurrent(
+      in: roster, keys: fixture.creator, entropy: &fixture.entropy)
+    #expect(boxes.count == 1)
+    _ = roster.learn(all: boxes)
+    let theirs = keyring(roster, second)
+    #expect(theirs.current?.id == epoch.id)
+    let store = try #require(StoreIdentifier("com.example.Bookmarks"))
+    #expect(theirs.current?.storeTag(of: store) == epoch.storeTag(of: store))
+    let none = mine.lockboxesForMembersWithoutCurrent(
+      in: roster, keys: fixture.creator, entropy: &fixture.entropy)
+    #expect(none.isEmpty)
+  }
+
+  @Test mutating func aSecretOfAnotherEpochDoesNotOpen() throws {
+    let second = deviceKeys(2)
+    let other = EpochKeys(secret: EpochSecret(random: &fixture.entropy), generation: 1)
+    let sealed = other.sealed(to: second.boxPublicKey, entropy: &fixture.entropy)
+    let box = try #require(sealed)
+    guard case .epoch(let epoch) = fixture.records[1].kind else {
+      Issue.record("no epoch")
+      return
+    }
+    let body = RecordBody.encode(
+      LockboxRecord(epoch: epoch.id, secret: SealedSecret(device: second.id, box: box)))
+    let record = try Record(body: body, signatures: [])
+      .signed(by: fixture.creator.signing, account: fixture.account)
+    let roster = fixture.roster(
+      fixture.records + [record, try fixture.certificate(of: second, by: fixture.creator)])
+    #expect(roster.records.count == 4)
+    #expect(keyring(roster, second).newestFirst.isEmpty)
+  }
+
+  @Test mutating func aRevokedRecipientEndsAnEpoch() throws {
+    let second = deviceKeys(2)
+    var roster = fixture.roster(
+      fixture.records + [try fixture.certificate(of: second, by: fixture.creator)])
+    var mine = keyring(roster, fixture.creator)
+    let boxes = mine.lockboxesForMembersWithoutCurrent(
+      in: roster, keys: fixture.creator, entropy: &fixture.entropy)
+    _ = roster.learn(
+      all: boxes + [try fixture.revocation(of: second.id, by: fixture.creator)])
+    mine.refresh(from: roster, keys: fixture.creator)
+    #expect(mine.current == nil)
+    #expect(mine.newestFirst.count == 1)
+    let made = mine.nextEpoch(for: roster, keys: fixture.creator, entropy: &fixture.entropy)
+    let next = try #require(made)
+    _ = roster.learn(all: next)
+    mine.refresh(from: roster, keys: fixture.creator)
+    #expect(mine.current?.generation == 2)
+    #expect(mine.newestFirst.map(\.generation) == [2, 1])
+    // What the revoked device makes from now on is not published under.
+    let theirs = keyring(roster, second)
+    let void = theirs.nextEpoch(for: roster, keys: second, entropy: &fixture.entropy)
+    let forged = try #require(void)
+    _ = roster.learn(all: forged)
+    let before = mine.current?.id
+    mine.refresh(from: roster, keys: fixture.creator)
+    #expect(mine.current?.id == before)
+  }
+
+  @Test mutating func authorAndReaderShareAKey() throws {
+    let roster = fixture.roster(fixture.records)
+    var mine = keyring(roster, fixture.creator)
+    let epoch = try #require(mine.current)
+    let certificate = try #require(roster.certificate(of: fixture.creator.id))
+    let box = mine.sharedBox(epoch: epoch.id, author: certificate)
+    let reading = try #require(box)
+    let writing = try SharedBox(fixture.creator.box, with: epoch.box.publicKey)
+    let nonce = fixture.entropy.draw(BoxNonce.self)
+    #expect(try reading.open(writing.seal([1, 2, 3], nonce: nonce), nonce: nonce) == [1, 2, 3])
+    let again = mine.sharedBox(epoch: epoch.id, author: certificate)
+    #expect(again === reading)
+  }
+}

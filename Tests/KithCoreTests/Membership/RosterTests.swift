@@ -1,0 +1,193 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+struct RosterTests {
+  let fixture: Fixture
+
+  init() throws { fixture = try Fixture() }
+
+  @Test func theCreatorIsAMember() {
+    let roster = fixture.roster(fixture.records)
+    #expect(roster.sortedMembers.map(\.device) == [fixture.creator.id])
+    #expect(roster.isCreator(fixture.creator.id))
+    #expect(!roster.wasCertifiedByRecoveryKey(fixture.creator.id))
+    let transportKey = fixture.creator.transportPublicKey
+    #expect(roster.device(withTransportKey: transportKey) == fixture.creator.id)
+  }
+
+  @Test func everyOrderGivesTheSameRoster() throws {
+    let (second, third) = (deviceKeys(2), deviceKeys(3))
+    let records =
+      [fixture.records[0]]
+      + [
+        try fixture.certificate(of: second, by: fixture.creator),
+        try fixture.certificate(of: third, by: second),
+        try fixture.revocation(of: second.id, keeps: [third.id], by: third),
+        fixture.records[1],
+        try fixture.certificate(of: third, by: fixture.creator),
+      ]
+    let expected = fixture.roster(records)
+    #expect(expected.isMember(third.id))
+    #expect(!expected.isMember(second.id))
+    for order in permutations(records) {
+      var roster = Roster(account: fixture.account)
+      for record in order { _ = roster.learn(record) }
+      #expect(roster.digest == expected.digest)
+      #expect(roster.records == expected.records)
+      #expect(roster.sortedMembers == expected.sortedMembers)
+    }
+  }
+
+  @Test(arguments: 1...20 as ClosedRange<UInt64>)
+  func randomSetsInRandomOrders(seed: UInt64) throws {
+    var random = SeededEntropy(seed: seed)
+    let devices = [fixture.creator] + (2...7).map { deviceKeys($0) }
+    var records = fixture.records
+    for _ in 0..<12 {
+      let (one, other) = (
+        Int.random(in: 0..<7, using: &random), Int.random(in: 0..<7, using: &random)
+      )
+      guard one > 0 else { continue }
+      records.append(try fixture.certificate(of: devices[one], by: devices[other]))
+    }
+    for issued in 0..<3 as Range<UInt64> {
+      let keeps = devices.filter { _ in Bool.random(using: &random) }.map(\.id)
+      records.append(
+        try fixture.revocation(
+          of: devices[Int.random(in: 0..<7, using: &random)].id, keeps: keeps,
+          by: devices[Int.random(in: 0..<7, using: &random)], issued: issued))
+    }
+    let expected = fixture.roster(records)
+    for _ in 0..<5 {
+      var roster = Roster(account: fixture.account)
+      for record in records.shuffled(using: &random) { _ = roster.learn(record) }
+      #expect(roster.digest == expected.digest, "seed \(seed)")
+      #expect(roster.sortedMembers == expected.sortedMembers, "seed \(seed)")
+    }
+  }
+
+  @Test func aForgedGenesisIsRejected() throws {
+    let genesis = fixture.records[0]
+    var roster = Roster(account: fixture.account)
+    for signature in genesis.signatures {
+      let half = genesis.with(signatures: [signature])
+      #expect(roster.learn(half) == .rejected(.missingSignature))
+    }
+    let forged = genesis.with(
+      signatures: genesis.signatures.map {
+        RecordSignature(signer: $0.signer, signature: Signature(storage: .init()))
+      })
+    #expect(roster.learn(forged) == .rejected(.missingSignature))
+    #expect(roster.learn(genesis) == .new)
+    #expect(roster.learn(genesis) == .known)
+  }
+
+  @Test func anotherAccountsRecordsAreRejected() throws {
+    var entropy = SeededEntropy(seed: 5)
+    let (other, records) = try Account.create(
+      recovery: recoveryKey(901), keys: deviceKeys(9), name: "x", issued: 1, entropy: &entropy)
+    var roster = fixture.roster(fixture.records)
+    #expect(roster.learn(records[0]) == .rejected(.wrongAccount))
+    #expect(roster.learn(records[1]) == .rejected(.missingSignature))
+    #expect(other != fixture.account)
+  }
+
+  @Test func aCertificateNeedsAMembersSignature() throws {
+    var roster = fixture.roster(fixture.records)
+    let stranger = deviceKeys(2)
+    #expect(roster.learn(try fixture.certificate(of: stranger, by: nil)) == .notYet)
+    #expect(roster.learn(try fixture.certificate(of: stranger, by: stranger)) == .notYet)
+    #expect(roster.learn(try fixture.certificate(of: stranger, by: deviceKeys(3))) == .notYet)
+    #expect(!roster.isMember(stranger.id))
+    #expect(roster.records.count == 2)
+    #expect(roster.learn(try fixture.certificate(of: stranger, by: fixture.creator)) == .new)
+    #expect(roster.isMember(stranger.id))
+  }
+
+  @Test func aPendingSignerArrivesLater() throws {
+    let (second, third) = (deviceKeys(2), deviceKeys(3))
+    var roster = fixture.roster(fixture.records)
+    let late = try fixture.certificate(of: second, by: fixture.creator)
+    let early = try fixture.certificate(of: third, by: second)
+    #expect(roster.learn(early) == .notYet)
+    #expect(roster.pendingCount == 1)
+    #expect(roster.learn(all: [late]).map(\.id) == [late, early].map(\.id).sorted())
+    #expect(roster.chain(of: third.id).map(\.id) == [fixture.records[0], late, early].map(\.id))
+    let again = try fixture.certificate(of: third, by: fixture.creator)
+    #expect(roster.learn(again) == .improved)
+    #expect(roster.chain(of: third.id).count == 2)
+  }
+
+  @Test func oneDeviceHasOneSetOfKeys() throws {
+    var entropy = SeededEntropy(seed: 2)
+    let seed = SigningSeed(random: &entropy)
+    func keys(_ other: UInt64) -> DeviceKeys {
+      var entropy = SeededEntropy(seed: other)
+      return DeviceKeys(
+        signingSeed: seed, boxSeed: BoxSeed(random: &entropy),
+        transport: TransportPrivateKey(random: &entropy))
+    }
+    let both = try [keys(10), keys(11)].map {
+      try fixture.certificate(of: $0, by: fixture.creator)
+    }
+    let winner = try #require(both.min { $0.id < $1.id })
+    for order in permutations(both) {
+      let roster = fixture.roster(fixture.records + order)
+      let certificate = try #require(roster.certificate(of: keys(10).id))
+      #expect(winner.kind == .certificate(certificate))
+    }
+    let roster = fixture.roster(fixture.records + [both[0]])
+    #expect(throws: JoinError.keysInUse) {
+      try JoinRequest.verify(both[1], roster: roster)
+    }
+  }
+
+  @Test func revocationsOnlyAdd() throws {
+    let (second, third) = (deviceKeys(2), deviceKeys(3))
+    let base =
+      fixture.records + [
+        try fixture.certificate(of: second, by: fixture.creator),
+        try fixture.certificate(of: third, by: second),
+      ]
+    let first = try fixture.revocation(of: second.id, by: fixture.creator)
+    #expect(!fixture.roster(base + [first]).isMember(third.id))
+    // The revoked device cannot take its own device back in, nor anyone with a void signature.
+    let back = try fixture.revocation(
+      of: second.id, keeps: [third.id, deviceKeys(4).id], by: second, issued: 9)
+    let sybil = try fixture.certificate(of: deviceKeys(4), by: second)
+    let roster = fixture.roster(base + [first, back, sybil])
+    #expect(roster.sortedMembers.map(\.device) == [fixture.creator.id])
+    #expect(roster.isRevoked(second.id))
+    #expect(throws: JoinError.revoked) {
+      try JoinRequest.verify(fixture.certificate(of: second, by: nil), roster: roster)
+    }
+    // A revocation by someone without any path does not count.
+    let stray = try fixture.revocation(of: fixture.creator.id, by: deviceKeys(8))
+    #expect(fixture.roster(base + [stray]).isMember(fixture.creator.id))
+  }
+
+  @Test func strangersGetAtMostSixteenKibibytes() throws {
+    var records = fixture.records
+    for seed in 2...60 as ClosedRange<UInt64> {
+      records.append(try fixture.certificate(of: deviceKeys(seed), by: fixture.creator))
+    }
+    let roster = fixture.roster(records)
+    let sent = roster.recordsForStranger(device: deviceKeys(7).id)
+    #expect(sent.map(\.encoded.count).reduce(0, +) <= 16 << 10)
+    #expect(sent.prefix(2).map(\.id) == roster.chain(of: deviceKeys(7).id).map(\.id))
+    #expect(sent.contains { $0.id == fixture.records[1].id })
+    #expect(roster.chain(of: deviceKeys(99).id).isEmpty)
+  }
+
+  @Test func pendingRecordsAreBounded() throws {
+    var roster = fixture.roster(fixture.records)
+    let stray = deviceKeys(50)
+    for issued in 0..<300 as Range<UInt64> {
+      _ = roster.learn(try fixture.revocation(of: stray.id, by: stray, issued: issued))
+    }
+    #expect(roster.pendingCount == MembershipLimits.pendingRecords)
+    #expect(roster.records.count == 2)
+  }
+}

@@ -1,0 +1,84 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+@Suite struct FirstSyncTests {
+  @Test func `a new device's defaults never erase good data`() throws {
+    let world = try TestWorld(devices: 2, seed: 30)
+    world.write([set("theme", "dark"), set("size", 12)], on: 0)
+    world.now.wallMilliseconds += 1_000
+    world.write([set("theme", "default")], on: 1)
+    world.write([set("fresh", "kept")], on: 1)
+    world.write([set("size", 9), set("other", 1)], on: 1)
+    #expect(world.text("theme", on: 1) == "default")
+    world.connectAll()
+    world.settle()
+    world.checkConvergence("first pull")
+    world.checkInvariants("first pull")
+    #expect(world.text("theme", on: 0) == "dark")
+    #expect(world.text("size", on: 0) == 12)
+    #expect(world.text("fresh", on: 0) == "kept")
+    // A provisional transaction that loses one key loses whole.
+    #expect(world.text("other", on: 0) == nil)
+    let change = world.devices[1].viewChanges.first { $0.reason == .initialSyncChange }
+    #expect(change?.superseded == ["other", "size", "theme"])
+    #expect(
+      world.devices[1].replica.refusals(of: TestWorld.store).map(\.reason)
+        == [.initialSync, .initialSync])
+  }
+
+  @Test func `a removal that is already there wins over a provisional write`() throws {
+    let world = try TestWorld(devices: 2, seed: 31)
+    world.write([set("k", 1)], on: 0)
+    world.write([remove("k")], on: 0)
+    world.write([set("k", 2)], on: 1)
+    world.connectAll()
+    world.settle()
+    #expect(world.view(0).isEmpty)
+    world.checkConvergence("removal")
+  }
+
+  @Test func `two new devices do not end each other's first pull`() throws {
+    let world = try TestWorld(devices: 3, seed: 32)
+    world.write([set("k", "good")], on: 0)
+    world.write([set("k", "default 1")], on: 1)
+    world.write([set("k", "default 2")], on: 2)
+    world.connect(1, 2)
+    world.settle()
+    #expect(world.devices[1].replica.isProvisional)
+    #expect(world.devices[2].replica.isProvisional)
+    #expect(world.text("k", on: 1) == "default 1")
+    world.connect(0, 1)
+    world.settle()
+    #expect(!world.devices[2].replica.isProvisional)
+    world.checkConvergence("two new")
+    #expect(world.text("k", on: 2) == "good")
+  }
+
+  @Test func `after the first pull writes count like any other`() throws {
+    let world = try TestWorld(devices: 2, seed: 33)
+    world.connectAll()
+    world.settle()
+    #expect(!world.devices[1].replica.isProvisional)
+    world.write([set("k", "old")], on: 0)
+    world.settle()
+    world.write([set("k", "new")], on: 1)
+    world.settle()
+    #expect(world.text("k", on: 0) == "new")
+  }
+
+  @Test func `an account without stores ends the first pull too`() throws {
+    let world = try TestWorld(devices: 2, seed: 34)
+    var disk = world.devices[0].disk
+    disk.stores = [:]
+    world.devices[0].disk = disk
+    try world.restart(0)
+    world.write([set("k", 1)], on: 1)
+    world.connectAll()
+    world.settle()
+    #expect(!world.devices[1].replica.isProvisional)
+    world.checkConvergence("no stores")
+    #expect(world.text("k", on: 0) == 1)
+  }
+}

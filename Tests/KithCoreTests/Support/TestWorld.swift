@@ -1,0 +1,292 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// Devices of one account, their disks and the links between them, in one thread and one order:
+/// the same seed gives the same run.
+final class TestWorld {
+  /// One device with its disk. What is not on the disk does not survive ``TestWorld/restart(_:)``.
+  final class Device {
+    let name: String
+    let keys: DeviceKeys
+    var disk: Snapshot
+    var replica: Replica
+    /// What programs saw, kept up by nothing but view changes.
+    var views: [StoreIdentifier: [String: EncodedValue]] = [:]
+    var viewChanges: [ViewChange] = []
+    var reports: [Report] = []
+    var accepted: [WriteID] = []
+    var refused: [WriteID: WriteError] = [:]
+    var durable: Set<WriteID> = []
+    var closed: [CloseReason] = []
+    var process: ProcessID
+
+    init(name: String, keys: DeviceKeys, disk: Snapshot, replica: Replica, process: ProcessID) {
+      self.name = name
+      self.keys = keys
+      self.disk = disk
+      self.replica = replica
+      self.process = process
+    }
+  }
+
+  /// One direction of a session.
+  struct Pipe {
+    var to: Int
+    var session: SessionID
+    var messages: [[UInt8]] = []
+  }
+
+  struct Link {
+    var ends: [Pipe]
+  }
+
+  let account: AccountID
+  var devices: [Device] = []
+  var random: SeededEntropy
+  var now = Instant(wallMilliseconds: 1_700_000_000_000, monotonicMilliseconds: 0)
+  /// Milliseconds added to a device's wall clock.
+  var clockErrors: [Int: Int64] = [:]
+  var links: [[Int]: Link] = [:]
+  /// May alter or drop a message on its way.
+  var tamper: ((_ from: Int, _ to: Int, _ message: [UInt8]) -> [UInt8]?)?
+  private var nextSession: UInt64 = 1
+  private var nextWrite: UInt64 = 1
+  private(set) var writes: [WriteID: [KithCore.Operation]] = [:]
+
+  static let store = StoreIdentifier("com.example.Tests") ?? { preconditionFailure() }()
+
+  /// An account of so many devices, which have never met but in pairing. The first created it.
+  init(devices count: Int, seed: UInt64, policy: Policy = .standard) throws {
+    random = SeededEntropy(seed: seed)
+    let first = Self.makeKeys(&random)
+    let (account, records) = try Account.create(
+      recovery: RecoveryKey(entropy: &random), keys: first, name: "device 0", issued: 1,
+      entropy: &random)
+    self.account = account
+    var roster = Roster(account: account)
+    _ = roster.learn(all: records)
+    var keyring = Keyring()
+    keyring.refresh(from: roster, keys: first)
+    var all = [first]
+    for index in 1..<max(count, 1) {
+      let keys = Self.makeKeys(&random)
+      let request = try JoinRequest.make(
+        account: account, keys: keys, name: "device \(index)", issued: 2)
+      let accepted = try JoinRequest.accept(
+        request, roster: roster, keyring: keyring, keys: first, entropy: &random)
+      _ = roster.learn(all: accepted)
+      all.append(keys)
+    }
+    for (index, keys) in all.enumerated() {
+      var disk = Snapshot()
+      disk.isProvisional = index > 0
+      for record in roster.records { disk.records[record.id] = record.encoded }
+      try add(keys, disk: disk)
+      perform(.open(Self.store, policy), on: index)
+    }
+  }
+
+  static func makeKeys(_ random: inout SeededEntropy) -> DeviceKeys {
+    DeviceKeys(
+      signingSeed: SigningSeed(random: &random), boxSeed: BoxSeed(random: &random),
+      transport: TransportPrivateKey(random: &random))
+  }
+
+  func add(_ keys: DeviceKeys, disk: Snapshot, isCopy: Bool = false) throws {
+    let process = ProcessID(random.draw())
+    let replica = try makeReplica(keys, disk, process)
+    devices.append(
+      Device(
+        name: "device \(devices.count)", keys: keys, disk: disk, replica: replica,
+        process: process))
+    begin(devices.count - 1, isCopy: isCopy)
+  }
+
+  private func makeReplica(
+    _ keys: DeviceKeys, _ disk: Snapshot, _ process: ProcessID
+  ) throws -> Replica {
+    let seed = random.draw(Digest128.self).bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
+    return try Replica(
+      account: account, keys: keys, snapshot: disk, process: process,
+      entropy: SeededEntropy(seed: seed))
+  }
+
+  private func begin(_ index: Int, isCopy: Bool) {
+    let device = devices[index]
+    perform(.start(isCopy: isCopy), on: index)
+    for store in device.replica.storeIdentifiers {
+      device.views[store] = device.replica.view(of: store)
+    }
+  }
+
+  /// Kills a device and starts it from its disk, as it was.
+  func restart(_ index: Int, isCopy: Bool = false) throws {
+    for other in devices.indices where other != index { disconnect(index, other) }
+    let device = devices[index]
+    device.process = ProcessID(random.draw())
+    device.replica = try makeReplica(device.keys, device.disk, device.process)
+    begin(index, isCopy: isCopy)
+  }
+
+  // MARK: Inputs
+
+  func instant(of index: Int) -> Instant {
+    var instant = now
+    instant.wallMilliseconds = UInt64(
+      Int64(instant.wallMilliseconds) + (clockErrors[index] ?? 0))
+    return instant
+  }
+
+  /// Hands in an input and carries out its effects.
+  func perform(_ input: Input, on index: Int) {
+    let device = devices[index]
+    for effect in device.replica.handle(input, at: instant(of: index)) {
+      carryOut(effect, on: index)
+    }
+  }
+
+  private func carryOut(_ effect: Effect, on index: Int) {
+    let device = devices[index]
+    switch effect {
+    case .persist(let mutations):
+      for mutation in mutations { device.disk.apply(mutation) }
+    case .send(let session, let message):
+      checkIsDurable(message, on: device)
+      guard let (key, end) = find(session, from: index) else { return }
+      links[key]?.ends[end].messages.append(message)
+    case .close(let session, let reason):
+      device.closed.append(reason)
+      guard let (key, end) = find(session, from: index), let link = links[key] else { return }
+      links[key] = nil
+      perform(.disconnected(session), on: index)
+      perform(.disconnected(link.ends[1 - end].session), on: link.ends[end].to)
+    case .accepted(let id): device.accepted.append(id)
+    case .refused(let id, let error): device.refused[id] = error
+    case .durable(let id): device.durable.insert(id)
+    case .view(let change):
+      device.viewChanges.append(change)
+      for (key, value) in change.changes { device.views[change.store, default: [:]][key] = value }
+    case .report(let report): device.reports.append(report)
+    case .promote, .refusals, .firstSync, .progress, .addresses, .wake: break
+    }
+  }
+
+  /// A change set of our own is committed before its first byte is sent.
+  private func checkIsDurable(_ message: [UInt8], on device: Device) {
+    guard case .batch(let part) = InboundMessage(decoding: message, account: account)?.body else {
+      return
+    }
+    for case .sound(let changeSet) in part.changeSets
+    where changeSet.header.chain.device == device.keys.id {
+      let sequences = device.disk.stores[part.store]?.changeSets.keys
+        .filter { $0.device == device.keys.id }.map(\.sequence)
+      #expect(sequences?.max() ?? 0 >= changeSet.header.sequence, "sent before it was committed")
+    }
+  }
+
+  /// The link on which `from` sends under a session.
+  private func find(_ session: SessionID, from: Int) -> (key: [Int], end: Int)? {
+    for (key, link) in links {
+      for end in 0...1 where link.ends[end].session == session && link.ends[1 - end].to == from {
+        return (key, end)
+      }
+    }
+    return nil
+  }
+
+  /// Writes on a device, and flushes unless told otherwise.
+  @discardableResult
+  func write(
+    _ operations: [KithCore.Operation], on index: Int, flush: Bool = true
+  ) -> WriteID {
+    let id = WriteID(rawValue: nextWrite)
+    nextWrite += 1
+    writes[id] = operations
+    perform(.write(id, Self.store, operations), on: index)
+    if flush { self.flush(index) }
+    return id
+  }
+
+  func flush(_ index: Int) {
+    if devices[index].replica.needsFlush { perform(.flush, on: index) }
+  }
+
+  // MARK: Links
+
+  func connect(_ a: Int, _ b: Int) {
+    let key = [min(a, b), max(a, b)]
+    guard links[key] == nil else { return }
+    let session = SessionID(rawValue: nextSession)
+    nextSession += 1
+    // End 0 carries what a sends to b, end 1 what b sends to a; both know it by one number.
+    links[key] = Link(ends: [Pipe(to: b, session: session), Pipe(to: a, session: session)])
+    perform(.connected(session, peer(b, isDialled: true)), on: a)
+    perform(.connected(session, peer(a, isDialled: false)), on: b)
+  }
+
+  private func peer(_ index: Int, isDialled: Bool) -> SessionPeer {
+    let device = devices[index]
+    return SessionPeer(
+      transportKey: device.keys.transportPublicKey,
+      hello: device.replica.hello(port: UInt16(4_000 + index), at: instant(of: index)),
+      isDialled: isDialled, address: "127.0.0.1:\(4_000 + index)")
+  }
+
+  func disconnect(_ a: Int, _ b: Int) {
+    let key = [min(a, b), max(a, b)]
+    guard let link = links.removeValue(forKey: key) else { return }
+    for pipe in link.ends { perform(.disconnected(pipe.session), on: pipe.to) }
+  }
+
+  func connectAll() {
+    for a in devices.indices { for b in devices.indices where a < b { connect(a, b) } }
+  }
+
+  func disconnectAll() {
+    for key in links.keys.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+      disconnect(key[0], key[1])
+    }
+  }
+
+  /// Delivers messages, one at a time and in a random order of links, until none is left.
+  func settle(limit: Int = 200_000) {
+    for _ in 0..<limit {
+      for index in devices.indices { flush(index) }
+      guard deliverOne() else { return }
+    }
+    Issue.record("messages never end")
+  }
+
+  /// Delivers one message from a random pipe; false where there is none.
+  func deliverOne() -> Bool {
+    let waiting = links.keys.sorted { $0.lexicographicallyPrecedes($1) }.flatMap { key in
+      (0...1).compactMap { end in
+        links[key]?.ends[end].messages.isEmpty == false ? (key, end) : nil
+      }
+    }
+    guard let (key, end) = waiting.randomElement(using: &random),
+      let pipe = links[key]?.ends[end], let from = links[key]?.ends[1 - end].to
+    else { return false }
+    var message = pipe.messages[0]
+    links[key]?.ends[end].messages.removeFirst()
+    if let tamper {
+      guard let altered = tamper(from, pipe.to, message) else { return true }
+      message = altered
+    }
+    if let inbound = InboundMessage(decoding: message, account: account) {
+      perform(.received(pipe.session, inbound), on: pipe.to)
+    } else {
+      Issue.record("a malformed message")
+    }
+    return true
+  }
+
+  /// Lets virtual time pass, with what is due in it.
+  func advance(milliseconds: UInt64) {
+    now.wallMilliseconds += milliseconds
+    now.monotonicMilliseconds += milliseconds
+    for index in devices.indices { perform(.tick, on: index) }
+  }
+}
