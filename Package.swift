@@ -54,10 +54,11 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: strict),
+    .systemLibrary(name: "CLinux"),
     .target(
       name: "Kith",
       dependencies: [
-        "KithCore", "KithCrypto", "KithNetwork", "KithStorage",
+        "CLinux", "KithCore", "KithCrypto", "KithNetwork", "KithStorage",
         .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Metrics", package: "swift-metrics"),
@@ -95,7 +96,13 @@ let package = Package(
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       swiftSettings: strict),
-    .testTarget(name: "KithTests", dependencies: ["Kith"], swiftSettings: strict),
+    .testTarget(
+      name: "KithTests",
+      dependencies: [
+        "Kith", "KithCore", "KithCrypto", "KithStorage",
+        .product(name: "Logging", package: "swift-log"),
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "KithCommandsTests", dependencies: ["KithCommands", "Kith", "KithCore"],
       resources: [.copy("Samples")], swiftSettings: strict),

@@ -1,0 +1,31 @@
+internal import Glibc
+
+/// A thread for work that blocks.
+enum BlockingThread {
+  private final class Work {
+    let body: () -> Void
+
+    init(_ body: @escaping () -> Void) {
+      self.body = body
+    }
+  }
+
+  /// Starts a detached thread that ends with its body.
+  static func start(_ body: @escaping @Sendable () -> Void) {
+    let work = Unmanaged.passRetained(Work(body))
+    var thread = pthread_t()
+    let result = pthread_create(
+      &thread, nil,
+      { argument in
+        guard let argument else { return nil }
+        let work = Unmanaged<Work>.fromOpaque(argument).takeRetainedValue()
+        work.body()
+        return nil
+      }, work.toOpaque())
+    guard result == 0 else {
+      work.release()
+      fatalError("no thread could be started: error \(result)")
+    }
+    pthread_detach(thread)
+  }
+}

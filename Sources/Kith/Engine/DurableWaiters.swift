@@ -1,0 +1,63 @@
+internal import KithCore
+
+/// The durable writes that are under way and who waits for them.
+struct DurableWaiters {
+  private enum Waiter {
+    case expected
+    case waiting(CheckedContinuation<Result<Void, KithError>, Never>)
+    case done(Result<Void, KithError>)
+  }
+
+  private var waiters: [WriteID: Waiter] = [:]
+  /// How many writes are under way.
+  var count: Int { waiters.count }
+
+  /// Somebody will ask for the fate of this write.
+  mutating func expect(_ write: WriteID) { waiters[write] = .expected }
+
+  /// The fate of a write, if it is known; asking for it forgets it.
+  mutating func takeResult(_ write: WriteID) -> Result<Void, KithError>? {
+    guard case .done(let result) = waiters[write] else { return nil }
+    waiters[write] = nil
+    return result
+  }
+
+  /// Waits, or returns the fate where it is known already.
+  mutating func wait(
+    _ write: WriteID, _ continuation: CheckedContinuation<Result<Void, KithError>, Never>
+  ) -> Result<Void, KithError>? {
+    if let result = takeResult(write) { return result }
+    waiters[write] = .waiting(continuation)
+    return nil
+  }
+
+  /// Whether the fate of a write is open.
+  func isUnderWay(_ write: WriteID) -> Bool {
+    switch waiters[write] {
+    case nil, .done: false
+    case .expected, .waiting: true
+    }
+  }
+
+  /// Settles a write, and returns who waits for it.
+  mutating func settle(
+    _ write: WriteID, _ result: Result<Void, KithError>
+  ) -> CheckedContinuation<Result<Void, KithError>, Never>? {
+    switch waiters[write] {
+    case nil, .done: return nil
+    case .expected:
+      waiters[write] = .done(result)
+      return nil
+    case .waiting(let continuation):
+      waiters[write] = nil
+      return continuation
+    }
+  }
+
+  /// Settles everything that is under way, and returns who waits.
+  mutating func settleAll(
+    _ result: Result<Void, KithError>
+  ) -> [CheckedContinuation<Result<Void, KithError>, Never>] {
+    waiters.keys.compactMap { settle($0, result) }
+  }
+}

@@ -1,0 +1,98 @@
+internal import KithCore
+
+extension Engine {
+  /// Drains if nobody does and there is something to do.
+  func drainIfIdle() {
+    let isOurs = state.withLock { state in
+      guard !state.isDraining, state.hasWork else { return false }
+      state.isDraining = true
+      return true
+    }
+    if isOurs { drain(until: nil) }
+  }
+
+  /// Commits and sends round after round until nothing waits, or, while the node runs, until the
+  /// given write is settled: the rest is the writer's. The caller holds `isDraining`.
+  func drain(until write: WriteID?) {
+    while let round = nextRound(until: write) {
+      if let error = execute(round) {
+        fail(error)
+        state.withLock { $0.isDraining = false }
+        return
+      }
+    }
+  }
+
+  /// Takes everything that waits; nil once this drainer is done, which gives `isDraining` back.
+  private func nextRound(until write: WriteID?) -> [Effect]? {
+    var later: [() -> Void] = []
+    let round = state.withLock { state -> [Effect]? in
+      if let write, state.isRunning, !state.waiters.isUnderWay(write) {
+        state.isDraining = false
+        if state.hasWork { wakeup.signal() }
+        return nil
+      }
+      if state.hasWrites || state.replica.needsFlush {
+        state.hasWrites = false
+        let effects = state.replica.handle(.flush, at: clock())
+        later = state.absorb(effects, reporting: report)
+      }
+      guard !state.outbox.isEmpty else {
+        state.isDraining = false
+        return nil
+      }
+      let round = state.outbox
+      state.outbox = []
+      state.outboxBytes = 0
+      if state.isPaused {
+        state.isPaused = false
+        state.link?.pauseReading(false)
+      }
+      return round
+    }
+    for run in later { run() }
+    return round
+  }
+
+  /// Commits all that a round wants durable at once, then does the rest in order. Joining the
+  /// commits only ever makes an effect later than asked, never earlier.
+  private func execute(_ round: [Effect]) -> KithError? {
+    var mutations: [Mutation] = []
+    for case .persist(let some) in round { mutations += some }
+    if !mutations.isEmpty {
+      do throws(StorageError) {
+        try meters.commit { () throws(StorageError) in try storage.commit(mutations) }
+      } catch {
+        return KithError(error)
+      }
+    }
+    var settled: [WriteID] = []
+    var hasProgress = false
+    let link = state.withLock { $0.link }
+    for effect in round {
+      switch effect {
+      case .send(let session, let bytes):
+        meters.sent(bytes.count)
+        link?.send(bytes, to: session)
+      case .close(let session, let reason): link?.close(session, reason)
+      case .promote(let session): link?.promote(session)
+      case .durable(let write): settled.append(write)
+      case .addresses(let addresses): link?.setAddresses(addresses)
+      case .progress, .firstSync, .refusals: hasProgress = true
+      case .persist, .accepted, .refused, .view, .wake, .report: break
+      }
+    }
+    settle(settled)
+    if hasProgress { progress.raise() }
+    return nil
+  }
+
+  private func settle(_ writes: [WriteID]) {
+    guard !writes.isEmpty else { return }
+    let waiting = state.withLock { state in
+      state.lastBatch = writes.count
+      return writes.compactMap { state.waiters.settle($0, .success(())) }
+    }
+    for continuation in waiting { continuation.resume(returning: .success(())) }
+  }
+}

@@ -1,0 +1,45 @@
+internal import KithCore
+
+extension Engine {
+  /// The view of a store, which is opened if need be.
+  func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView {
+    let opened = perform(drainsHere: false) { state -> (Result<StoreView, KithError>, [Effect]) in
+      if state.isClosed { return (.failure(.closedNode), []) }
+      if let view = state.views[store] {
+        guard state.policies[store] == policy else {
+          return (
+            .failure(
+              KithError(
+                .invalidPolicy,
+                "The store \(store) is open with other limits. Use the same everywhere.")), []
+          )
+        }
+        return (.success(view), [])
+      }
+      let effects =
+        state.health.problem == nil ? state.replica.handle(.open(store, policy), at: clock()) : []
+      let values = state.replica.view(of: store).compactMapValues { try? $0.decoded() }
+      let view = StoreView(identifier: store, values: values)
+      state.views[store] = view
+      state.policies[store] = policy
+      return (.success(view), effects.filter { if case .view = $0 { false } else { true } })
+    }
+    return try opened.get()
+  }
+
+  /// Makes all durable that was written, and takes nothing in any more.
+  func close() throws(KithError) {
+    drainIfIdle()
+    let (views, waiting, problem) = state.withLock { state in
+      state.isClosed = true
+      return (
+        Array(state.views.values), state.waiters.settleAll(.failure(.closedNode)),
+        state.health.problem
+      )
+    }
+    for continuation in waiting { continuation.resume(returning: .failure(.closedNode)) }
+    for view in views { view.finish() }
+    progress.finish()
+    if let problem { throw problem }
+  }
+}

@@ -1,0 +1,128 @@
+internal import Dispatch
+internal import KithCore
+internal import KithCrypto
+internal import Logging
+internal import Synchronization
+
+/// The shell around the core: one lock for the replica and what programs see of it, one outbox for
+/// what must become durable or be sent, and one drainer at a time that empties it in order.
+///
+/// Who drains: while the node runs, a thread of its own (``runWriter()``), so that event loops and
+/// programs never wait for a disk; a lone durable write drains itself where it stands, which saves
+/// two hops between threads. While the node does not run, whoever writes drains.
+final class Engine: Sendable {
+  /// Above this many bytes in the outbox sessions are not read.
+  static let pauseBytes = 16 << 20
+  /// Below this many they are again.
+  static let resumeBytes = 4 << 20
+
+  let account: AccountID
+  let keys: DeviceKeys
+  let process: ProcessID
+  let storage: any ReplicaStorage
+  let clock: @Sendable () -> Instant
+  let logger: Logger
+  let state: Mutex<EngineState>
+  /// Wakes the writer's thread.
+  let wakeup = DispatchSemaphore(value: 0)
+  /// Raised when peers, devices, problems or pending work have changed.
+  let progress = Signal()
+  let meters = Meters()
+
+  init(
+    account: AccountID, keys: DeviceKeys, process: ProcessID, storage: any ReplicaStorage,
+    isCopy: Bool = false, logger: Logger, clock: @escaping @Sendable () -> Instant = SystemClock.now
+  ) throws(KithError) {
+    self.account = account
+    self.keys = keys
+    self.process = process
+    self.storage = storage
+    self.clock = clock
+    self.logger = logger
+    let replica: Replica
+    do throws(StorageError) {
+      replica = try Self.replica(account, keys, process, try storage.load())
+    } catch {
+      throw KithError(error)
+    }
+    state = Mutex(EngineState(replica: replica))
+    input(.start(isCopy: isCopy))
+  }
+
+  /// A replica of what storage holds.
+  static func replica(
+    _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ snapshot: Snapshot
+  ) throws(StorageError) -> Replica {
+    do {
+      return try Replica(
+        account: account, keys: keys, snapshot: snapshot, process: process, entropy: SystemRandom())
+    } catch {
+      throw StorageError(
+        code: .damaged, path: "",
+        message: "What is stored makes no replica: \(error). Restore the directory from a backup, "
+          + "or recover the account on a new device.")
+    }
+  }
+
+  /// Hands an input to the core. Inputs that come while storage fails, or after closing, are
+  /// dropped: sessions are made anew afterwards.
+  func input(_ input: Input) {
+    perform(drainsHere: false) { state in
+      guard !state.isClosed, state.health.problem == nil else { return ((), []) }
+      let effects = state.replica.handle(input, at: clock())
+      return ((), effects)
+    }
+  }
+
+  /// Runs the core under the lock, shows what changed, and sees to it that somebody drains.
+  @discardableResult
+  func perform<Result: Sendable>(
+    drainsHere: Bool, _ body: (inout EngineState) -> (Result, [Effect])
+  ) -> Result {
+    var later: [() -> Void] = []
+    let (result, next) = state.withLock { state -> (Result, Drain) in
+      let (result, effects) = body(&state)
+      later = state.absorb(effects, reporting: report)
+      return (result, nextDrain(&state, drainsHere: drainsHere))
+    }
+    for run in later { run() }
+    switch next {
+    case .nobody: break
+    case .thread: wakeup.signal()
+    case .here: drain(until: nil)
+    }
+    return result
+  }
+
+  /// Who has to drain after an input.
+  private enum Drain {
+    case nobody
+    case thread
+    case here
+  }
+
+  private func nextDrain(_ state: inout EngineState, drainsHere: Bool) -> Drain {
+    pauseIfNeeded(&state)
+    if state.isRunning {
+      let isEarlier = (state.tickAtMilliseconds ?? .max) < state.sleepsUntilMilliseconds
+      if isEarlier { return .thread }
+      return state.hasWork && !state.isDraining && !drainsHere ? .thread : .nobody
+    }
+    guard state.hasWork, !state.isDraining, !drainsHere, !state.isClosed else { return .nobody }
+    state.isDraining = true
+    return .here
+  }
+
+  private func pauseIfNeeded(_ state: inout EngineState) {
+    guard !state.isPaused, state.outboxBytes > Self.pauseBytes, let link = state.link else {
+      return
+    }
+    state.isPaused = true
+    link.pauseReading(true)
+  }
+
+  /// Reads from the replica under the lock.
+  func read<Result: Sendable>(_ body: (inout Replica) -> Result) -> Result {
+    state.withLock { body(&$0.replica) }
+  }
+}

@@ -1,0 +1,93 @@
+internal import KithCore
+
+/// Whether storage takes commits.
+enum StorageHealth {
+  /// It does.
+  case sound
+  /// It did not; tried again at a reading of the monotonic clock.
+  case failed(KithError, attempts: Int, retryAtMilliseconds: UInt64)
+
+  /// Why it does not.
+  var problem: KithError? {
+    if case .failed(let error, _, _) = self { error } else { nil }
+  }
+}
+
+/// What an engine's lock protects.
+struct EngineState {
+  var replica: Replica
+  var views: [StoreIdentifier: StoreView] = [:]
+  var policies: [StoreIdentifier: Policy] = [:]
+  /// Effects that wait for their turn, in order.
+  var outbox: [Effect] = []
+  /// Bytes of messages and change sets that wait.
+  var outboxBytes = 0
+  /// Whether writes wait for `Input.flush`.
+  var hasWrites = false
+  /// Whether somebody commits and sends now: only one does.
+  var isDraining = false
+  /// Whether the writer's thread is there.
+  var isRunning = false
+  /// Whether sessions are not read for now, because the outbox is long.
+  var isPaused = false
+  var isClosed = false
+  var isClockSynchronised = false
+  var waiters = DurableWaiters()
+  var lastWrite: UInt64 = 0
+  /// How many durable writes the last commit settled.
+  var lastBatch = 0
+  var health = StorageHealth.sound
+  var sessions: Set<SessionID> = []
+  /// When the core asked for a tick.
+  var tickAtMilliseconds: UInt64?
+  /// Until when the writer's thread sleeps.
+  var sleepsUntilMilliseconds: UInt64 = 0
+  var link: (any SessionLink)?
+
+  init(replica: Replica) {
+    self.replica = replica
+  }
+
+  /// Whether there is something to commit or to send.
+  var hasWork: Bool { hasWrites || !outbox.isEmpty || replica.needsFlush }
+
+  /// Sorts effects: what programs see changes at once, the rest waits for its turn in the outbox.
+  /// Returns what to run once the lock is free.
+  mutating func absorb(_ effects: [Effect], reporting report: (Report) -> Void) -> [() -> Void] {
+    var changes: [StoreIdentifier: [ViewChange]] = [:]
+    for effect in effects {
+      switch effect {
+      case .view(let change): changes[change.store, default: []].append(change)
+      case .report(let text): report(text)
+      case .wake(let time): tickAtMilliseconds = time
+      case .accepted, .refused: break
+      default:
+        outboxBytes += effect.byteCount
+        outbox.append(effect)
+      }
+    }
+    var later: [() -> Void] = []
+    for (store, changes) in changes { later += views[store]?.apply(changes) ?? [] }
+    return later
+  }
+}
+
+extension Effect {
+  /// The bytes that an effect holds in memory while it waits.
+  var byteCount: Int {
+    switch self {
+    case .send(_, let bytes): bytes.count
+    case .persist(let mutations):
+      mutations.reduce(0) { sum, mutation in
+        switch mutation {
+        case .putEntry(_, _, _, let box): sum + box.count
+        case .putHeader(_, _, let header, let signature): sum + header.count + signature.count
+        case .putDraft(_, _, let bytes), .putRefusal(_, _, let bytes), .putRecord(_, let bytes):
+          sum + bytes.count
+        default: sum
+        }
+      }
+    default: 0
+    }
+  }
+}

@@ -1,0 +1,30 @@
+internal import CoreMetrics
+internal import Dispatch
+
+/// What the node counts for swift-metrics. Labels hold no keys and no values.
+struct Meters: Sendable {
+  /// Operations of accepted local writes.
+  let sets = Counter(label: "kith_operations_written_total")
+  /// Failed commits.
+  let failures = Counter(label: "kith_commit_failures_total")
+  /// Sessions established.
+  let sessions = Counter(label: "kith_sessions_opened_total")
+  private let commits = Counter(label: "kith_commits_total")
+  private let commitTime = Timer(label: "kith_commit_seconds", preferredDisplayUnit: .seconds)
+  private let bytesSent = Counter(label: "kith_message_bytes_sent_total")
+  private let bytesReceived = Counter(label: "kith_message_bytes_received_total")
+
+  /// Counts and times a commit.
+  func commit<E: Error>(_ body: () throws(E) -> Void) throws(E) {
+    let start = DispatchTime.now().uptimeNanoseconds
+    try body()
+    commits.increment()
+    commitTime.recordNanoseconds(Int64(DispatchTime.now().uptimeNanoseconds - start))
+  }
+
+  /// Counts a message sent.
+  func sent(_ bytes: Int) { bytesSent.increment(by: bytes) }
+
+  /// Counts a message received.
+  func received(_ bytes: Int) { bytesReceived.increment(by: bytes) }
+}

@@ -1,0 +1,17 @@
+internal import KithCore
+
+/// What an engine needs of the network. Every call returns at once and may come from any thread.
+protocol SessionLink: AnyObject, Sendable {
+  /// Sends a message after those before it.
+  func send(_ message: [UInt8], to session: SessionID)
+  /// Ends a session.
+  func close(_ session: SessionID, _ reason: CloseReason)
+  /// Ends all sessions; they may be dialled anew.
+  func closeAll()
+  /// Stops or resumes reading of all sessions.
+  func pauseReading(_ isPaused: Bool)
+  /// Where devices may be met.
+  func setAddresses(_ addresses: [DeviceID: [String]])
+  /// Lets a session that was made for membership use the whole protocol.
+  func promote(_ session: SessionID)
+}

@@ -1,0 +1,87 @@
+internal import Synchronization
+
+/// Tells waiting tasks that something has moved on; each then looks for itself what it is.
+final class Signal: Sendable {
+  private struct State {
+    var version: UInt64 = 0
+    var lastWaiter: UInt64 = 0
+    var waiters: [UInt64: CheckedContinuation<Void, Never>] = [:]
+    var isFinished = false
+  }
+
+  private let state = Mutex(State())
+
+  /// Counts the movements so far. Read it before looking, and wait for what comes after it.
+  var version: UInt64 { state.withLock { $0.version } }
+
+  /// Whether no movement comes any more.
+  var isFinished: Bool { state.withLock { $0.isFinished } }
+
+  /// Wakes all that wait.
+  func raise() { wake { $0.version += 1 } }
+
+  /// Wakes all that wait, and lets nobody wait again.
+  func finish() {
+    wake {
+      $0.version += 1
+      $0.isFinished = true
+    }
+  }
+
+  /// Returns once there is a movement after `version`, or at once when finished or cancelled.
+  func wait(after version: UInt64) async {
+    let number = state.withLock { state in
+      state.lastWaiter += 1
+      return state.lastWaiter
+    }
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let isReady = state.withLock { state in
+          if state.version > version || state.isFinished || Task.isCancelled { return true }
+          state.waiters[number] = continuation
+          return false
+        }
+        if isReady { continuation.resume() }
+      }
+    } onCancel: {
+      state.withLock { $0.waiters.removeValue(forKey: number) }?.resume()
+    }
+  }
+
+  private func wake(_ change: (inout State) -> Void) {
+    let waiters = state.withLock { state in
+      change(&state)
+      defer { state.waiters = [:] }
+      return state.waiters.values
+    }
+    for waiter in waiters { waiter.resume() }
+  }
+}
+
+extension Signal {
+  /// Waits until a condition holds, looking again at every movement.
+  ///
+  /// - Returns: Whether it held before the time was over, the task cancelled, or the signal
+  ///   finished.
+  func wait(timeout: Duration, until condition: @escaping @Sendable () -> Bool) async -> Bool {
+    if condition() { return true }
+    return await withTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        while !Task.isCancelled {
+          let version = self.version
+          if condition() { return true }
+          if self.isFinished { return false }
+          await self.wait(after: version)
+        }
+        return false
+      }
+      group.addTask {
+        try? await Task.sleep(for: timeout)
+        return false
+      }
+      let holds = await group.next() ?? false
+      group.cancelAll()
+      return holds
+    }
+  }
+}

@@ -1,0 +1,24 @@
+internal import CLinux
+internal import Glibc
+internal import KithCore
+
+/// The host's clocks.
+enum SystemClock {
+  /// Now, by the wall clock and by one that never steps back.
+  static func now() -> Instant {
+    Instant(
+      wallMilliseconds: milliseconds(CLOCK_REALTIME),
+      monotonicMilliseconds: milliseconds(CLOCK_BOOTTIME))
+  }
+
+  /// Whether the kernel calls its clock synchronised (adjtimex(2)).
+  static var isSynchronised: Bool {
+    kith_clock_is_synchronised() != 0
+  }
+
+  private static func milliseconds(_ clock: clockid_t) -> UInt64 {
+    var time = timespec()
+    clock_gettime(clock, &time)
+    return UInt64(max(0, time.tv_sec)) * 1000 + UInt64(time.tv_nsec) / 1_000_000
+  }
+}

@@ -1,0 +1,68 @@
+extension KithError.Code {
+  // What a program asks for.
+
+  /// The key is empty, not valid UTF-8, or longer than the policy allows.
+  public static let invalidKey = Self(description: "invalidKey")
+  /// The value is larger than the policy allows.
+  public static let valueTooLarge = Self(description: "valueTooLarge")
+  /// The values would not all be shown.
+  public static let quotaExceeded = Self(description: "quotaExceeded")
+  /// The value is no property-list value, or is nested too deeply.
+  public static let unsupportedValue = Self(description: "unsupportedValue")
+  /// The store identifier is empty, too long, or holds control characters.
+  public static let invalidStoreIdentifier = Self(description: "invalidStoreIdentifier")
+  /// The policy is beyond what a node takes.
+  public static let invalidPolicy = Self(description: "invalidPolicy")
+  /// The store was not opened.
+  public static let unknownStore = Self(description: "unknownStore")
+  /// The node was closed.
+  public static let closed = Self(description: "closed")
+  /// The node runs already.
+  public static let alreadyRunning = Self(description: "alreadyRunning")
+  /// The node must run for this.
+  public static let notRunning = Self(description: "notRunning")
+  /// The time allowed is over.
+  public static let timedOut = Self(description: "timedOut")
+  /// The task was cancelled.
+  public static let cancelled = Self(description: "cancelled")
+
+  // Storage.
+
+  /// No room left on the device.
+  public static let diskFull = Self(description: "diskFull")
+  /// The file system or directory cannot be written.
+  public static let readOnly = Self(description: "readOnly")
+  /// A file is damaged; it is never recreated silently.
+  public static let damaged = Self(description: "damaged")
+  /// The file was written by a newer version.
+  public static let newerSchema = Self(description: "newerSchema")
+  /// Another node owns the directory.
+  public static let inUse = Self(description: "inUse")
+  /// The directory holds no device.
+  public static let missing = Self(description: "missing")
+  /// The directory already holds a device.
+  public static let alreadyExists = Self(description: "alreadyExists")
+  /// Modes or owner let others read secrets.
+  public static let unsafePermissions = Self(description: "unsafePermissions")
+  /// A passphrase is needed, or the one given is wrong.
+  public static let passphrase = Self(description: "passphrase")
+  /// Anything else that the operating system reports.
+  public static let inputOutput = Self(description: "inputOutput")
+
+  // Account and network.
+
+  /// A device is not a member of the account.
+  public static let notAMember = Self(description: "notAMember")
+  /// The recovery key does not fit, or is mistyped.
+  public static let recoveryKey = Self(description: "recoveryKey")
+  /// The pairing code does not fit, is mistyped, used up or too old.
+  public static let pairingCode = Self(description: "pairingCode")
+  /// The other side, or the person asked, did not accept.
+  public static let declined = Self(description: "declined")
+  /// An address cannot be listened on, or a peer cannot be reached.
+  public static let network = Self(description: "network")
+  /// The other side of the control socket is not who it must be, or broke its protocol.
+  public static let control = Self(description: "control")
+  /// A name is empty or too long.
+  public static let invalidName = Self(description: "invalidName")
+}

@@ -1,0 +1,43 @@
+internal import KithCore
+
+extension KithError {
+  /// Says a storage error as the program's.
+  init(_ error: StorageError) {
+    self.init(
+      Code(description: error.code.description), error.message, path: error.path,
+      owner: error.owner, cause: error)
+  }
+
+  /// Says why a transaction was not accepted.
+  init(_ error: WriteError) {
+    switch error {
+    case .unknownStore(let store):
+      self.init(.unknownStore, "The store \(store) is not open. Open it with Node.store first.")
+    case .invalidKey(let key, let bytes, let limit):
+      self.init(
+        .invalidKey,
+        bytes == 0
+          ? "A key must not be empty."
+          : "The key has \(bytes) bytes of UTF-8; at most \(limit) are allowed. Shorten it.",
+        key: key, actual: bytes, limit: limit)
+    case .valueTooLarge(let key, let bytes, let limit):
+      self.init(
+        .valueTooLarge,
+        "The value takes \(bytes) bytes; at most \(limit) are allowed. Split it over several keys.",
+        key: key, actual: bytes, limit: limit)
+    case .quotaExceeded(let numbers):
+      self.init(
+        .quotaExceeded,
+        "The store would show \(numbers.askedBytes) of \(numbers.limitBytes) bytes and "
+          + "\(numbers.askedKeys) of \(numbers.limitKeys) keys. Remove something first.",
+        quota: numbers)
+    }
+  }
+
+  /// Says why a value has no encoding.
+  init(_ error: ValueError, key: String) {
+    self.init(.unsupportedValue, "The value cannot be stored: \(error).", key: key, cause: error)
+  }
+
+  static let closedNode = KithError(.closed, "The node was closed. Open it again.")
+}

@@ -1,0 +1,55 @@
+internal import KithCore
+internal import KithNetwork
+
+extension KithError {
+  /// Says why membership refused.
+  init(_ error: MembershipError) {
+    switch error {
+    case .invalidName:
+      self.init(
+        .invalidName, "A device's name has 1 to 64 bytes of UTF-8 and no control characters.",
+        cause: error)
+    case .wrongRecoveryKey:
+      self.init(
+        .recoveryKey, "The recovery key is another account's. Use the one of this account.",
+        cause: error)
+    default:
+      self.init(.damaged, "The account's records do not serve: \(error).", cause: error)
+    }
+  }
+
+  /// Says why joining went no further.
+  init(_ error: JoinError) {
+    switch error {
+    case .invalidName:
+      self.init(
+        .invalidName, "A device's name has 1 to 64 bytes of UTF-8 and no control characters.",
+        cause: error)
+    case .declined:
+      self.init(
+        .declined, "The other device declined. Ask its person, and try a new invitation.",
+        cause: error)
+    default:
+      self.init(
+        .notAMember, "The account cannot take this device in: \(error). Make a new invitation.",
+        cause: error)
+    }
+  }
+
+  /// Says why a pairing came to nothing, whatever was thrown.
+  init(pairing error: any Error) {
+    switch error {
+    case let error as KithError: self = error
+    case let error as JoinError: self.init(error)
+    case is CancellationError: self.init(.cancelled, "The pairing was cancelled.")
+    case let error as PairingError:
+      switch error {
+      case .cannotConnect: self.init(.network, "\(error).", cause: error)
+      case .wrongToken, .expired, .triesExhausted:
+        self.init(.pairingCode, "\(error).", cause: error)
+      default: self.init(.network, "\(error).", cause: error)
+      }
+    default: self.init(.network, "The pairing failed: \(error).", cause: error)
+    }
+  }
+}

@@ -1,0 +1,120 @@
+public import KithCore
+public import KithCrypto
+internal import KithStorage
+
+/// An account that a directory was just made for.
+public struct AccountSummary: Sendable, Hashable {
+  /// The account.
+  public var account: AccountID
+  /// The new device.
+  public var device: DeviceID
+  /// The new device's name.
+  public var name: String
+}
+
+extension Node {
+  /// Begins an account, with its first device in a new directory.
+  ///
+  /// - Parameters:
+  ///   - directory: Where to keep the device; made if it is missing.
+  ///   - name: What people call the device, 1 to 64 bytes.
+  ///   - passphrase: What to put its secrets under; nil: nothing.
+  /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be
+  ///   written down.
+  /// - Throws: ``KithError`` with `invalidName`, `alreadyExists` or a storage code.
+  public static func createAccount(
+    directory: String, name: String, passphrase: [UInt8]? = nil
+  ) throws(KithError) -> (summary: AccountSummary, recoveryKey: String) {
+    var entropy = SystemRandom()
+    let secrets = DeviceSecrets(random: &entropy)
+    let keys = secrets.makeKeys()
+    let recovery = RecoveryKey(entropy: &entropy)
+    let account: AccountID
+    let records: [Record]
+    do throws(MembershipError) {
+      (account, records) = try Account.create(
+        recovery: recovery, keys: keys, name: name,
+        issued: SystemClock.now().wallMilliseconds, entropy: &entropy)
+    } catch {
+      throw KithError(error)
+    }
+    try Storage.create(
+      directory, secrets, records.map { .putRecord($0.id, $0.encoded) }, passphrase)
+    return (
+      AccountSummary(account: account, device: keys.id, name: name), recovery.text
+    )
+  }
+
+  /// Regains an account when none of its devices is left: takes over what a dead device's
+  /// directory holds, and certifies a new device with the recovery key.
+  ///
+  /// Writes that the dead device had not published yet stay with it.
+  ///
+  /// - Parameters:
+  ///   - directory: Where to keep the new device; made if it is missing.
+  ///   - source: The dead device's directory, or a copy of it.
+  ///   - recoveryKey: The account's recovery key, as written down.
+  ///   - name: What people call the new device.
+  ///   - passphrase: What to put the new device's secrets under; nil: nothing.
+  ///   - sourcePassphrase: The passphrase of the dead device's directory.
+  /// - Throws: ``KithError`` with `recoveryKey`, `invalidName`, `alreadyExists` or a storage code.
+  public static func recoverAccount(
+    directory: String, from source: String, recoveryKey: String, name: String,
+    passphrase: [UInt8]? = nil, sourcePassphrase: [UInt8]? = nil
+  ) throws(KithError) -> AccountSummary {
+    let recovery: RecoveryKey
+    do throws(RecoveryKeyError) {
+      recovery = try RecoveryKey(text: recoveryKey)
+    } catch {
+      throw KithError(
+        .recoveryKey, "This is no recovery key: \(error). Compare it with what was written down.",
+        cause: error)
+    }
+    let old = try Storage.open(source, sourcePassphrase)
+    defer { try? old.close() }
+    let snapshot = try Storage.load(old)
+    let records = snapshot.records.values.compactMap { try? Record(decoding: $0) }
+      .sorted { $0.id < $1.id }
+    var entropy = SystemRandom()
+    let secrets = DeviceSecrets(random: &entropy)
+    let keys = secrets.makeKeys()
+    let added: [Record]
+    do throws(MembershipError) {
+      added = try Account.recover(
+        recovery: recovery, records: records, keys: keys, name: name,
+        issued: SystemClock.now().wallMilliseconds, entropy: &entropy)
+    } catch {
+      throw KithError(error)
+    }
+    let account = try Storage.account(of: old)
+    let initial =
+      (records + added).map { Mutation.putRecord($0.id, $0.encoded) } + snapshot.published
+    try Storage.create(directory, secrets, initial, passphrase)
+    return AccountSummary(account: account, device: keys.id, name: name)
+  }
+}
+
+extension Snapshot {
+  /// What makes another device's database hold all that was published: not drafts, not refusals.
+  fileprivate var published: [Mutation] {
+    var mutations: [Mutation] = [.setClock(clock)]
+    for (device, addresses) in addresses { mutations.append(.setAddresses(device, addresses)) }
+    for (identifier, store) in stores {
+      mutations.append(.putStore(identifier, store.policy, isProvisional: false))
+      for (reference, changeSet) in store.changeSets {
+        mutations.append(
+          .putHeader(
+            identifier, reference, header: changeSet.header, signature: changeSet.signature))
+        for (index, box) in changeSet.entries {
+          mutations.append(.putEntry(identifier, reference, index: index, box: box))
+        }
+      }
+      for (device, incarnations) in store.vector {
+        for (incarnation, sequence) in incarnations {
+          mutations.append(.setVector(identifier, device, incarnation, sequence))
+        }
+      }
+    }
+    return mutations
+  }
+}

@@ -1,0 +1,79 @@
+internal import KithCore
+internal import KithNetwork
+internal import Logging
+internal import NIOPosix
+internal import ServiceLifecycle
+internal import Synchronization
+
+extension Node {
+  /// Serves: listens, dials, publishes and takes in, until the task is cancelled or its service
+  /// group shuts down. What was accepted before is made durable and sent first. It may be run
+  /// again afterwards.
+  ///
+  /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` where an address
+  ///   cannot be listened on.
+  public func run() async throws {
+    let sessions = NodeSessions(engine: engine)
+    guard engine.beginRunning(link: sessions) else {
+      throw KithError(.alreadyRunning, "The node runs already, or was closed.")
+    }
+    async let writer: Void = engine.runWriter()
+    do {
+      try await cancelWhenGracefulShutdown { try await self.serve(sessions) }
+    } catch {
+      engine.stopWriter()
+      await writer
+      if error is CancellationError { return }
+      throw error
+    }
+    engine.stopWriter()
+    await writer
+  }
+
+  private func serve(_ sessions: NodeSessions) async throws {
+    var transportConfiguration = TransportConfiguration()
+    transportConfiguration.hosts = configuration.hosts
+    transportConfiguration.port = configuration.port
+    let transport = Transport(
+      configuration: transportConfiguration, keys: engine.keys, delegate: sessions,
+      logger: configuration.logger, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+    sessions.setTransport(transport)
+    defer { sessions.setTransport(nil) }
+    let bound = try await bind(transport)
+    sessions.setPort(bound.first?.port ?? 0)
+    listening.withLock { $0 = bound }
+    defer { listening.withLock { $0 = [] } }
+    engine.progress.raise()
+    transport.setTargets(staticPeers)
+    for device in engine.read({ $0.status().devices }) where device.id != self.device {
+      sessions.setAddresses([device.id: device.addresses])
+    }
+    configuration.logger.info("the node serves", metadata: ["device": "\(device)"])
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { try await transport.run() }
+      if configuration.servesControlSocket {
+        let server = ControlServer(node: self, path: opened.controlSocketPath)
+        group.addTask { try await server.run() }
+      }
+      // Whatever ends first ends the rest.
+      defer { group.cancelAll() }
+      _ = try await group.next()
+    }
+  }
+
+  private func bind(_ transport: Transport) async throws(KithError) -> [PeerAddress] {
+    guard !configuration.hosts.isEmpty else { return [] }
+    do {
+      return try await transport.bind()
+    } catch {
+      throw KithError(
+        .network,
+        "Cannot listen on port \(configuration.port): \(error). Choose another port, or stop what "
+          + "uses it.",
+        path: configuration.hosts.joined(separator: ", "), cause: error)
+    }
+  }
+
+  /// Where the node listens, `host:port`; empty while it does not.
+  public var listeningAddresses: [String] { listening.withLock { $0.map(\.description) } }
+}

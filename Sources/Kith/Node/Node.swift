@@ -1,0 +1,114 @@
+public import KithCore
+public import KithCrypto
+internal import KithNetwork
+internal import KithStorage
+internal import Logging
+internal import NIOPosix
+public import ServiceLifecycle
+internal import Synchronization
+
+/// One device of an account in this process: its directory, its stores, its peers.
+///
+/// ```swift
+/// let node = try await Node.open(.init(directory: directory))
+/// let store = try node.store("com.example.App")
+/// try await node.run()  // or hand it to a ServiceGroup
+/// ```
+/// A node that does not run still reads and durably writes; what it writes is published once it
+/// runs and meets a peer.
+public final class Node: Service, Sendable {
+  /// How it was opened.
+  public let configuration: Configuration
+  /// The account.
+  public let account: AccountID
+  /// This device's id.
+  public let device: DeviceID
+
+  let engine: Engine
+  let opened: OpenDevice
+  let staticPeers: [PeerAddress]
+  let listening = Mutex<[PeerAddress]>([])
+
+  init(
+    configuration: Configuration, engine: Engine, opened: OpenDevice, staticPeers: [PeerAddress]
+  ) {
+    self.configuration = configuration
+    self.engine = engine
+    self.opened = opened
+    self.staticPeers = staticPeers
+    account = engine.account
+    device = engine.keys.id
+  }
+
+  /// Opens the device of a directory, which stays locked until ``close()``.
+  ///
+  /// - Throws: ``KithError`` with `missing`, `inUse` (and the owner's process id), `passphrase`,
+  ///   `unsafePermissions`, `damaged`, `newerSchema`, `notAMember`, `network` for a malformed
+  ///   peer, or another storage code.
+  public static func open(_ configuration: Configuration) async throws(KithError) -> Node {
+    var peers: [PeerAddress] = []
+    for text in configuration.peers {
+      do throws(PeerAddressError) {
+        peers.append(try PeerAddress(text))
+      } catch {
+        throw KithError(.network, "\(error).", path: text, cause: error)
+      }
+    }
+    let opened = try Storage.open(configuration.directory, configuration.passphrase?())
+    do throws(KithError) {
+      let engine = try engine(of: opened, logger: configuration.logger)
+      return Node(
+        configuration: configuration, engine: engine, opened: opened, staticPeers: peers)
+    } catch {
+      try? opened.close()
+      throw error
+    }
+  }
+
+  private static func engine(
+    of opened: OpenDevice, logger: Logger
+  ) throws(KithError) -> Engine {
+    let account = try Storage.account(of: opened)
+    var entropy = SystemRandom()
+    return try Engine(
+      account: account, keys: opened.keys, process: ProcessID(entropy.draw()),
+      storage: opened.storage, isCopy: opened.isCopy, logger: logger)
+  }
+
+  /// A store of the account, which is begun if it is new. Opening it again gives the same data.
+  ///
+  /// - Parameters:
+  ///   - identifier: The store's identifier, such as `com.example.Bookmarks`.
+  ///   - policy: Its limits, which must be the same on all devices.
+  /// - Throws: ``KithError`` with `invalidStoreIdentifier`, `invalidPolicy`, `closed` or a storage
+  ///   code.
+  public func store(
+    _ identifier: String, policy: Policy = .standard
+  ) throws(KithError) -> KeyValueStore {
+    guard let name = StoreIdentifier(identifier) else {
+      throw KithError(
+        .invalidStoreIdentifier,
+        "A store identifier has 1 to \(StoreIdentifier.maximumBytes) bytes of UTF-8 and no control "
+          + "characters.",
+        actual: identifier.utf8.count, limit: StoreIdentifier.maximumBytes)
+    }
+    guard policy.isWithinBounds else {
+      throw KithError(
+        .invalidPolicy, "The limits are beyond Policy.maximum, or negative. Lower them.")
+    }
+    return KeyValueStore(engine: engine, view: try engine.open(name, policy: policy))
+  }
+
+  /// Makes everything durable, ends all sequences and unlocks the directory. Call it once the node
+  /// does not run any more.
+  ///
+  /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code where something
+  ///   could not be made durable; it is closed then all the same.
+  public func close() throws(KithError) {
+    guard !engine.state.withLock({ $0.isRunning }) else {
+      throw KithError(.alreadyRunning, "The node runs. Cancel run() first.")
+    }
+    defer { try? opened.close() }
+    try engine.close()
+  }
+}

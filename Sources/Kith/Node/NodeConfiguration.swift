@@ -1,0 +1,27 @@
+public import Logging
+
+extension Node {
+  /// How a node is opened.
+  public struct Configuration: Sendable {
+    /// The device's directory, which ``Node/createAccount(directory:name:passphrase:)`` or
+    /// ``Node/join(directory:name:token:address:passphrase:)`` made.
+    public var directory: String
+    /// The hosts to listen on while the node runs; `::` takes IPv4 too. Empty: does not listen.
+    public var hosts = ["::"]
+    /// The port to listen on; 0: any.
+    public var port: UInt16 = 4114
+    /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`.
+    public var peers: [String] = []
+    /// Asks for the passphrase of the directory's secrets; nil where they have none.
+    public var passphrase: (@Sendable () -> [UInt8])?
+    /// Whether to serve the control socket, for the command line, while the node runs.
+    public var servesControlSocket = true
+    /// Where to log: at most at info, never keys or values.
+    public var logger = Logger(label: "kith")
+
+    /// The defaults, for a directory.
+    public init(directory: String) {
+      self.directory = directory
+    }
+  }
+}

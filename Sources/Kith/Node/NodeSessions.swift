@@ -1,0 +1,140 @@
+internal import Dispatch
+internal import KithCore
+internal import KithCrypto
+internal import KithNetwork
+internal import Synchronization
+
+/// Stands between the engine and its transport while the node runs.
+final class NodeSessions: TransportDelegate, SessionLink {
+  /// Messages of more bytes than this have their signatures checked on all processors.
+  private static let largeMessageBytes = 32 << 10
+
+  private struct State {
+    var transport: Transport?
+    var sessions: Set<SessionID> = []
+    var port: UInt16 = 0
+    var keys: [EpochID: SharedPresharedKey] = [:]
+    var isPaused = false
+  }
+
+  private let engine: Engine
+  private let state = Mutex(State())
+
+  init(engine: Engine) {
+    self.engine = engine
+  }
+
+  /// Serves a transport from here on; nil lets it go.
+  func setTransport(_ transport: Transport?) { state.withLock { $0.transport = transport } }
+
+  /// Says in handshakes where this node listens.
+  func setPort(_ port: UInt16) { state.withLock { $0.port = port } }
+
+  private var transport: Transport? { state.withLock { $0.transport } }
+
+  // MARK: What the transport asks and tells
+
+  func presharedKeys() -> [SharedPresharedKey] {
+    let epochs = engine.read { $0.keyring.newestFirst }
+    return state.withLock { state in
+      epochs.map { epoch in
+        if let key = state.keys[epoch.id] { return key }
+        let key = SharedPresharedKey(epoch.psk.copy())
+        state.keys[epoch.id] = key
+        return key
+      }
+    }
+  }
+
+  func isKnown(_ key: TransportPublicKey) -> Bool {
+    engine.read { $0.roster.device(withTransportKey: key) != nil }
+  }
+
+  func hello() -> Hello {
+    let port = state.withLock { $0.port }
+    let now = engine.clock()
+    return engine.read { $0.hello(port: port, at: now) }
+  }
+
+  func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {
+    let (transport, isPaused) = state.withLock { state in
+      state.sessions.insert(id)
+      return (state.transport, state.isPaused)
+    }
+    engine.meters.sessions.increment()
+    if isPaused { transport?.pauseReading(id) }
+    guard engine.takesSessions else {
+      transport?.close(id, reason: .silent)
+      return
+    }
+    engine.input(.connected(id, peer))
+  }
+
+  func sessionReceived(_ id: SessionID, _ message: [UInt8]) {
+    engine.meters.received(message.count)
+    let isLarge = message.count > Self.largeMessageBytes
+    guard
+      let inbound = InboundMessage(
+        decoding: message, account: engine.account,
+        concurrently: isLarge
+          ? { count, body in DispatchQueue.concurrentPerform(iterations: count, execute: body) }
+          : nil)
+    else {
+      transport?.close(id, reason: .protocolViolation)
+      return
+    }
+    engine.input(.received(id, inbound))
+  }
+
+  func sessionWritable(_ id: SessionID, _ isWritable: Bool) {
+    engine.input(.writable(id, isWritable))
+  }
+
+  func sessionClosed(_ id: SessionID) {
+    state.withLock { _ = $0.sessions.remove(id) }
+    engine.input(.disconnected(id))
+  }
+
+  // MARK: What the engine wants
+
+  func send(_ message: [UInt8], to session: SessionID) { transport?.send(session, message) }
+
+  func close(_ session: SessionID, _ reason: CloseReason) {
+    transport?.close(session, reason: reason)
+  }
+
+  func closeAll() {
+    let (transport, sessions) = state.withLock { ($0.transport, $0.sessions) }
+    for session in sessions { transport?.close(session, reason: .silent) }
+  }
+
+  func pauseReading(_ isPaused: Bool) {
+    let (transport, sessions) = state.withLock { state in
+      state.isPaused = isPaused
+      return (state.transport, state.sessions)
+    }
+    for session in sessions {
+      if isPaused {
+        transport?.pauseReading(session)
+      } else {
+        transport?.resumeReading(session)
+      }
+    }
+  }
+
+  func setAddresses(_ addresses: [DeviceID: [String]]) {
+    guard let transport else { return }
+    for (device, texts) in addresses {
+      let parsed = texts.compactMap { try? PeerAddress($0) }
+      let key = engine.read { $0.roster.certificate(of: device)?.transportKey }
+      transport.setLearnedAddresses(parsed, of: device, transportKey: key)
+    }
+  }
+
+  func promote(_ session: SessionID) { transport?.promote(session) }
+}
+
+extension Engine {
+  /// Whether sessions can be made: not while storage fails.
+  var takesSessions: Bool { state.withLock { !$0.isClosed && $0.health.problem == nil } }
+}

@@ -1,0 +1,92 @@
+public import KithCore
+
+/// What a node knows of itself and its peers at one moment.
+public struct NodeStatus: Sendable {
+  /// The account.
+  public var account: AccountID
+  /// This device.
+  public var device: DeviceID
+  /// The directory.
+  public var directory: String
+  /// Whether the node runs.
+  public var isRunning: Bool
+  /// Where it listens.
+  public var listening: [String]
+  /// Sessions, by age.
+  public var peers: [ReplicaStatus.Peer]
+  /// Devices of the account, by id.
+  public var devices: [ReplicaStatus.Device]
+  /// Stores, by identifier.
+  public var stores: [ReplicaStatus.Store]
+  /// Whether the device's first pull is still to come.
+  public var isProvisional: Bool
+  /// Whether the kernel calls the clock synchronised.
+  public var isClockSynchronised: Bool
+  /// What was counted since the start.
+  public var counters: ReplicaStatus.Counters
+  /// What is wrong now, and what to do: a disk that takes no writes.
+  public var problems: [KithError]
+}
+
+extension Node {
+  /// What the node knows of itself and its peers now.
+  ///
+  /// - Complexity: O(*n*) in the stores' keys where they changed, for their digests.
+  public var status: NodeStatus {
+    let (replica, isRunning, problem) = engine.state.withLock { state in
+      (state.replica.status(), state.isRunning, state.health.problem)
+    }
+    return NodeStatus(
+      account: account, device: device, directory: configuration.directory, isRunning: isRunning,
+      listening: listeningAddresses, peers: replica.peers, devices: replica.devices,
+      stores: replica.stores, isProvisional: replica.isProvisional,
+      isClockSynchronised: replica.isClockSynchronised, counters: replica.counters,
+      problems: problem.map { [$0] } ?? [])
+  }
+
+  /// The devices of the account, by id.
+  public var devices: [ReplicaStatus.Device] { status.devices }
+
+  /// The status now and whenever it changes. Only the latest is kept for who is slow. It ends when
+  /// the node is closed or the task cancelled.
+  public var statusUpdates: NodeStatusUpdates { NodeStatusUpdates(node: self) }
+
+  /// Waits until the device's first pull has ended; returns at once where it has.
+  ///
+  /// - Throws: ``KithError`` with `timedOut`, `cancelled` or `closed`.
+  public func waitForFirstSync(timeout: Duration) async throws(KithError) {
+    let engine = engine
+    let isDone = await engine.progress.wait(timeout: timeout) {
+      !engine.read { $0.status().isProvisional }
+    }
+    if isDone { return }
+    if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
+    if engine.progress.isFinished { throw .closedNode }
+    throw KithError(
+      .timedOut,
+      "No other device was met in time. See that one runs, and that this one knows its address.")
+  }
+}
+
+/// The statuses of a node; see ``Node/statusUpdates``.
+public struct NodeStatusUpdates: AsyncSequence, Sendable {
+  /// Takes the statuses.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    let node: Node
+    var seen: UInt64?
+
+    /// The status, once it has changed since the one before; nil at the end.
+    public mutating func next() async -> NodeStatus? {
+      let signal = node.engine.progress
+      if let seen { await signal.wait(after: seen) }
+      guard !Task.isCancelled, !signal.isFinished else { return nil }
+      seen = signal.version
+      return node.status
+    }
+  }
+
+  let node: Node
+
+  /// An iterator, which begins with the status now.
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(node: node) }
+}

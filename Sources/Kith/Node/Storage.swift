@@ -1,0 +1,52 @@
+internal import KithCore
+internal import KithStorage
+
+/// Opens directories, and says their errors as the program's.
+enum Storage {
+  /// Opens and locks a device's directory.
+  static func open(_ directory: String, _ passphrase: [UInt8]?) throws(KithError) -> OpenDevice {
+    do throws(StorageError) {
+      return try DeviceDirectory.open(at: directory, passphrase: passphrase)
+    } catch {
+      throw KithError(error)
+    }
+  }
+
+  /// Makes a device's directory, and leaves it closed.
+  static func create(
+    _ directory: String, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
+    _ passphrase: [UInt8]?
+  ) throws(KithError) {
+    do throws(StorageError) {
+      let device = try DeviceDirectory.create(
+        at: directory, secrets: secrets, initial: initial, passphrase: passphrase)
+      try device.close()
+    } catch {
+      throw KithError(error)
+    }
+  }
+
+  /// What a device remembers.
+  static func load(_ device: OpenDevice) throws(KithError) -> Snapshot {
+    do throws(StorageError) {
+      return try device.storage.load()
+    } catch {
+      throw KithError(error)
+    }
+  }
+
+  /// The account of a device: the one whose genesis it holds and which it is a member of.
+  static func account(of device: OpenDevice) throws(KithError) -> AccountID {
+    let records = try load(device).records.values.compactMap { try? Record(decoding: $0) }
+    for case (let record, .genesis) in records.map({ ($0, $0.kind) }) {
+      var roster = Roster(account: AccountID(record.id))
+      _ = roster.learn(all: records)
+      if roster.certificate(of: device.keys.id) != nil { return roster.account }
+    }
+    throw KithError(
+      .notAMember,
+      "The directory's records do not make its device a member of an account. Join again in "
+        + "another directory.",
+      device: device.keys.id, path: device.directory)
+  }
+}

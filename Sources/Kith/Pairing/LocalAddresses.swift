@@ -1,0 +1,23 @@
+internal import NIOCore
+
+/// This host's own addresses, as another device may reach them.
+enum LocalAddresses {
+  /// The most addresses named.
+  static let limit = 8
+
+  /// Hosts to name, best first: those listened on, or all of the host's where that is any.
+  static func hosts(listeningOn hosts: [String]) -> [String] {
+    let fixed = hosts.filter { $0 != "::" && $0 != "0.0.0.0" }
+    if fixed.count == hosts.count { return Array(fixed.prefix(limit)) }
+    let devices = (try? System.enumerateDevices()) ?? []
+    let texts = devices.compactMap { $0.address?.ipAddress }
+      // Link-local addresses mean nothing without an interface.
+      .filter { !$0.hasPrefix("fe80:") && !$0.contains("%") }
+    let (loopback, global) = (texts.filter(isLoopback), texts.filter { !isLoopback($0) })
+    return Array((global.sorted { $0.count < $1.count } + loopback + fixed).prefix(limit))
+  }
+
+  private static func isLoopback(_ address: String) -> Bool {
+    address == "::1" || address.hasPrefix("127.")
+  }
+}

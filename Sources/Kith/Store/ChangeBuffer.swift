@@ -1,0 +1,132 @@
+internal import KithCore
+internal import Synchronization
+
+/// The changes that one consumer has not taken yet, at most ``limit``.
+///
+/// The rule of overflow: a change that finds the buffer full is joined with the last one in it, so
+/// nothing is dropped: each key keeps what it showed before the first and gets what it shows after
+/// the last. So replaying what is taken over the old view always gives the new view.
+///
+/// A consumer that does not see its own writes has applied them already when they happened. A
+/// change still waiting is therefore brought up to date with every own write of its keys.
+final class ChangeBuffer: Sendable {
+  /// The most changes that wait.
+  static let limit = 64
+
+  private struct State {
+    var waiting: [PendingChange] = []
+    var consumer: CheckedContinuation<Change?, Never>?
+    var isFinished = false
+  }
+
+  private let state = Mutex(State())
+  private let seesOwnWrites: Bool
+
+  init(seesOwnWrites: Bool) {
+    self.seesOwnWrites = seesOwnWrites
+  }
+
+  /// Takes in a change and returns what to run once no lock is held.
+  func offer(_ change: Change) -> (() -> Void)? {
+    state.withLock { state -> (() -> Void)? in
+      guard !state.isFinished else { return nil }
+      if change.reason == .ownWrite && !seesOwnWrites {
+        for index in state.waiting.indices { state.waiting[index].updateOwnWrite(change) }
+        return nil
+      }
+      if let consumer = state.consumer {
+        state.consumer = nil
+        return { consumer.resume(returning: change) }
+      }
+      if state.waiting.count < Self.limit {
+        state.waiting.append(PendingChange(change))
+      } else {
+        state.waiting[Self.limit - 1].join(change)
+      }
+      return nil
+    }
+  }
+
+  /// The next change; nil once finished or cancelled.
+  func next() async -> Change? {
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        let ready: Change?? = state.withLock { state in
+          if !state.waiting.isEmpty { return .some(state.waiting.removeFirst().change) }
+          if state.isFinished || Task.isCancelled || state.consumer != nil { return .some(nil) }
+          state.consumer = continuation
+          return nil
+        }
+        if let ready { continuation.resume(returning: ready) }
+      }
+    } onCancel: {
+      let consumer = state.withLock { state in
+        let consumer = state.consumer
+        state.consumer = nil
+        return consumer
+      }
+      consumer?.resume(returning: nil)
+    }
+  }
+
+  /// Ends the sequence once what waits is taken.
+  func finish() {
+    let consumer = state.withLock { state in
+      state.isFinished = true
+      let consumer = state.consumer
+      state.consumer = nil
+      return consumer
+    }
+    consumer?.resume(returning: nil)
+  }
+}
+
+/// A change that was not taken yet.
+struct PendingChange {
+  private var reason: Change.Reason
+  private var items: [String: Change.Item]
+  private var superseded: [String]
+  private var isJoined: Bool
+  /// Keys that the program wrote itself meanwhile: joining must not drop them, since the program
+  /// does not show what the change started from any more.
+  private var written: Set<String> = []
+
+  init(_ change: Change) {
+    reason = change.reason
+    items = Dictionary(change.items.map { ($0.key, $0) }) { _, later in later }
+    superseded = change.superseded
+    isJoined = change.isJoined
+  }
+
+  /// The change as its consumer gets it.
+  var change: Change {
+    Change(
+      reason: reason, items: items.values.sorted { String.isKey($0.key, before: $1.key) },
+      superseded: superseded, isJoined: isJoined)
+  }
+
+  /// Brings keys that the program wrote itself up to date.
+  mutating func updateOwnWrite(_ change: Change) {
+    for item in change.items where items[item.key] != nil {
+      items[item.key]?.new = item.new
+      written.insert(item.key)
+    }
+  }
+
+  /// Joins a later change. A key that shows again what it showed at first is left out, so the
+  /// change never grows beyond the keys of the old and the new view.
+  mutating func join(_ later: Change) {
+    isJoined = true
+    reason = reason.joined(with: later.reason)
+    for item in later.items {
+      let old = items[item.key].map(\.old) ?? item.old
+      if old == item.new && !written.contains(item.key) {
+        items[item.key] = nil
+      } else {
+        items[item.key] = Change.Item(key: item.key, old: old, new: item.new)
+      }
+    }
+    let lost = Set(superseded).union(later.superseded)
+    superseded = lost.sorted { String.isKey($0, before: $1) }
+  }
+}

@@ -1,0 +1,74 @@
+public import KithCore
+
+extension KeyValueStore {
+  /// What came from outside from now on: other devices' writes, the end of the first pull, what
+  /// the quota changed. Make it before reading, so that nothing falls between.
+  ///
+  /// Applied in order to what the program showed, its own writes applied when they happened, the
+  /// changes give what the store shows.
+  public var changes: StoreChanges {
+    view.subscribe(seesOwnWrites: false).changes
+  }
+
+  /// What is shown at this moment, and every change after it, the program's own writes included
+  /// (``Change/Reason/ownWrite``).
+  public func snapshotAndChanges() -> (
+    values: [String: PropertyListValue], changes: StoreChanges
+  ) {
+    view.subscribe(seesOwnWrites: true)
+  }
+
+  /// A key's value now and whenever it changes, whoever wrote it. Of values that follow each other
+  /// faster than they are taken some may be left out, never the last.
+  public func values<Value: Equatable>(for key: StoreKey<Value>) -> StoreValues<Value> {
+    let (values, changes) = view.subscribe(seesOwnWrites: true)
+    return StoreValues(key: key, current: values[key.name], changes: changes)
+  }
+}
+
+/// The values of one key; see ``KeyValueStore/values(for:)``.
+public struct StoreValues<Value: StoreValue & Equatable>: AsyncSequence, Sendable {
+  /// Takes the values.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    private let key: StoreKey<Value>
+    private var first: PropertyListValue??
+    private var last: Value?
+    private var changes: StoreChanges.AsyncIterator
+
+    init(_ values: StoreValues) {
+      key = values.key
+      first = .some(values.current)
+      changes = values.changes.makeAsyncIterator()
+    }
+
+    /// The next value that differs from the one before, or nil at the end.
+    public mutating func next() async -> Value? {
+      await next(isolation: #isolation)
+    }
+
+    /// The next value that differs from the one before, or nil at the end.
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> Value? {
+      if let current = first.take() { return typed(current) }
+      while let change = await changes.next(isolation: actor) {
+        guard let item = change.items.first(where: { $0.key == key.name }) else { continue }
+        let before = last
+        let value = typed(item.new)
+        if value != before { return value }
+      }
+      return nil
+    }
+
+    private mutating func typed(_ value: PropertyListValue?) -> Value {
+      let value = value.flatMap(Value.init(propertyListValue:)) ?? key.defaultValue
+      last = value
+      return value
+    }
+  }
+
+  let key: StoreKey<Value>
+  let current: PropertyListValue?
+  let changes: StoreChanges
+
+  /// An iterator, which begins with the value at the time the sequence was made.
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
+}

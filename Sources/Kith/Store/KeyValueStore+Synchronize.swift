@@ -1,0 +1,49 @@
+internal import KithCore
+
+/// Which devices have what this one wrote.
+public struct SyncReport: Sendable, Hashable {
+  /// Devices known to have everything that this device published in the store, by id.
+  public var complete: [DeviceID]
+  /// Devices not known to have it, by id.
+  public var incomplete: [DeviceID]
+  /// Whether writes wait here for a peer to be published to.
+  public var hasUnpublishedWrites: Bool
+
+  /// Whether every device of the account has everything.
+  public var isComplete: Bool { incomplete.isEmpty && !hasUnpublishedWrites }
+}
+
+extension KeyValueStore {
+  /// Makes everything durable and waits until all other devices have it, or the time is over. Not
+  /// having reached all devices is no error: the report says which lack what.
+  ///
+  /// - Throws: ``KithError`` with a storage code, or `cancelled`.
+  public func synchronize(timeout: Duration = .seconds(5)) async throws(KithError) -> SyncReport {
+    try engine.flush()
+    let engine = engine
+    let identifier = identifier
+    _ = await engine.progress.wait(timeout: timeout) {
+      engine.read { Self.report(identifier, $0) }.isComplete
+    }
+    if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
+    return syncReport
+  }
+
+  /// Which devices have what this one wrote, as far as is known now.
+  ///
+  /// - Complexity: O(*d*) in the devices of the account.
+  public var syncReport: SyncReport {
+    let identifier = identifier
+    return engine.read { Self.report(identifier, $0) }
+  }
+
+  private static func report(_ identifier: StoreIdentifier, _ replica: Replica) -> SyncReport {
+    let hasUnpublished = replica.hasUnpublished(identifier)
+    let holders = replica.holders(of: identifier).sorted { $0.key < $1.key }
+    return SyncReport(
+      complete: hasUnpublished ? [] : holders.filter(\.value).map(\.key),
+      incomplete: hasUnpublished
+        ? holders.map(\.key) : holders.filter { !$0.value }.map(\.key),
+      hasUnpublishedWrites: hasUnpublished)
+  }
+}

@@ -1,0 +1,94 @@
+internal import KithCore
+internal import Synchronization
+
+/// What one store shows, in memory, and who wants to hear of changes. Reads never wait for
+/// anything but the short lock; changes come in whole, under the engine's lock, so that no state
+/// between is ever readable.
+final class StoreView: Sendable {
+  private struct State {
+    var values: [String: PropertyListValue] = [:]
+    var buffers: [UInt64: ChangeBuffer] = [:]
+    var lastNumber: UInt64 = 0
+    var isFinished = false
+  }
+
+  /// The store.
+  let identifier: StoreIdentifier
+  private let state: Mutex<State>
+
+  init(identifier: StoreIdentifier, values: [String: PropertyListValue]) {
+    self.identifier = identifier
+    state = Mutex(State(values: values))
+  }
+
+  /// What a key shows.
+  ///
+  /// - Complexity: O(1).
+  func value(_ key: String) -> PropertyListValue? {
+    state.withLock { $0.values[key] }
+  }
+
+  /// All that is shown.
+  ///
+  /// - Complexity: O(1); the dictionary is copied when either copy changes.
+  var values: [String: PropertyListValue] {
+    state.withLock { $0.values }
+  }
+
+  /// Applies the changes of one step of the core at once, and returns what to run once no lock
+  /// is held.
+  func apply(_ changes: [ViewChange]) -> [() -> Void] {
+    state.withLock { state in
+      var later: [() -> Void] = []
+      for change in changes {
+        var items: [Change.Item] = []
+        items.reserveCapacity(state.buffers.isEmpty ? 0 : change.changes.count)
+        for (key, encoded) in change.changes {
+          // What the core shows was checked when it came in.
+          let value = encoded.flatMap { try? $0.decoded() }
+          let old = state.values[key]
+          state.values[key] = value
+          if !state.buffers.isEmpty { items.append(Change.Item(key: key, old: old, new: value)) }
+        }
+        guard !state.buffers.isEmpty, !items.isEmpty || !change.superseded.isEmpty else { continue }
+        let told = Change(
+          reason: Change.Reason(change.reason), items: items, superseded: change.superseded)
+        later += state.buffers.values.compactMap { $0.offer(told) }
+      }
+      return later
+    }
+  }
+
+  /// The changes from now on, with what is shown at this moment.
+  func subscribe(
+    seesOwnWrites: Bool
+  ) -> (values: [String: PropertyListValue], changes: StoreChanges) {
+    let buffer = ChangeBuffer(seesOwnWrites: seesOwnWrites)
+    let (values, number) = state.withLock { state in
+      state.lastNumber += 1
+      if state.isFinished {
+        buffer.finish()
+      } else {
+        state.buffers[state.lastNumber] = buffer
+      }
+      return (state.values, state.lastNumber)
+    }
+    let subscription = StoreChanges.Subscription(buffer: buffer, view: self, number: number)
+    return (values, StoreChanges(subscription: subscription))
+  }
+
+  /// Forgets a consumer.
+  func unsubscribe(_ number: UInt64) {
+    state.withLock { _ = $0.buffers.removeValue(forKey: number) }
+  }
+
+  /// Ends all sequences.
+  func finish() {
+    let buffers = state.withLock { state in
+      state.isFinished = true
+      defer { state.buffers = [:] }
+      return Array(state.buffers.values)
+    }
+    for buffer in buffers { buffer.finish() }
+  }
+}

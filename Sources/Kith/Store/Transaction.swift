@@ -1,0 +1,84 @@
+public import KithCore
+
+/// Writes that stand or fall together. Reads see the store as it was when the transaction began,
+/// with the transaction's own writes over it.
+public struct Transaction {
+  private let base: [String: PropertyListValue]
+  private var writes: [String: PropertyListValue?] = [:]
+  private var order: [String] = []
+  private var problem: KithError?
+
+  init(base: [String: PropertyListValue]) {
+    self.base = base
+  }
+
+  /// What the key shows within the transaction.
+  ///
+  /// - Complexity: O(1).
+  public func value(forKey key: String) -> PropertyListValue? {
+    if let written = writes[key] { written } else { base[key] }
+  }
+
+  /// Sets a key's value.
+  ///
+  /// - Complexity: O(1).
+  public mutating func set(_ value: PropertyListValue, forKey key: String) {
+    write(value, forKey: key)
+  }
+
+  /// Removes a key.
+  ///
+  /// - Complexity: O(1).
+  public mutating func remove(_ key: String) {
+    write(nil, forKey: key)
+  }
+
+  /// Removes a key.
+  ///
+  /// - Complexity: O(1).
+  public mutating func remove<Value>(_ key: StoreKey<Value>) {
+    write(nil, forKey: key.name)
+  }
+
+  /// The key's value, or its default where it shows none of the type. A value that cannot be
+  /// encoded makes the whole transaction throw at its end.
+  public subscript<Value>(key: StoreKey<Value>) -> Value {
+    get { value(forKey: key.name).flatMap(Value.init(propertyListValue:)) ?? key.defaultValue }
+    set {
+      do throws(KithError) {
+        write(try newValue.propertyListValue(), forKey: key.name)
+      } catch {
+        var error = error
+        error.key = key.name
+        problem = problem ?? error
+      }
+    }
+  }
+
+  private mutating func write(_ value: PropertyListValue?, forKey key: String) {
+    if writes.updateValue(value, forKey: key) == nil { order.append(key) }
+  }
+
+  /// What to write, of each key the last write, in the order of first writes.
+  func operations() throws(KithError) -> [KithCore.Operation] {
+    if let problem { throw problem }
+    var operations: [KithCore.Operation] = []
+    operations.reserveCapacity(order.count)
+    for key in order {
+      operations.append(try .encoding(writes[key] ?? nil, forKey: key))
+    }
+    return operations
+  }
+}
+
+extension KithCore.Operation {
+  /// One write, its value encoded.
+  static func encoding(_ value: PropertyListValue?, forKey key: String) throws(KithError) -> Self {
+    guard let value else { return Self(key: key, value: nil) }
+    do {
+      return Self(key: key, value: try EncodedValue(value))
+    } catch {
+      throw KithError(error, key: key)
+    }
+  }
+}

@@ -1,0 +1,214 @@
+internal import KithCore
+internal import KithCrypto
+
+/// Decides whom to dial, and when. Time, in milliseconds, and randomness are arguments.
+struct DialSchedule {
+  /// How long to wait between attempts.
+  struct Delays: Sendable {
+    /// The first wait at most.
+    var least: UInt64 = 250
+    /// The longest wait for a configured address.
+    var most: UInt64 = 30_000
+    /// The longest wait for a learned one.
+    var mostLearned: UInt64 = 300_000
+    /// A session that lasted as long was a success.
+    var stable: UInt64 = 10_000
+  }
+
+  private enum Phase: Equatable {
+    case waiting(until: UInt64)
+    case dialling
+    case connected(SessionID)
+    case ourselves
+  }
+
+  private struct Entry {
+    var addresses: [PeerAddress]
+    /// Whose static key was met there, or is known to be the device's.
+    var key: TransportPublicKey?
+    var phase = Phase.waiting(until: 0)
+    var failures = 0
+    var quickRedials = 0
+    var pskIndex = 0
+    var nextAddress = 0
+
+    var address: PeerAddress { addresses[nextAddress % addresses.count] }
+  }
+
+  private struct Session {
+    var key: TransportPublicKey
+    var address: String
+    var target: DialTarget?
+    var openedAt: UInt64
+  }
+
+  private let delays: Delays
+  private var entries: [DialTarget: Entry] = [:]
+  private var sessions: [SessionID: Session] = [:]
+
+  init(delays: Delays = Delays()) {
+    self.delays = delays
+  }
+
+  // MARK: Targets
+
+  /// Replaces the configured addresses; those that stay keep their state.
+  mutating func setStatic(_ addresses: [PeerAddress]) {
+    let kept = Set(addresses)
+    for case .address(let address) in Array(entries.keys) where !kept.contains(address) {
+      entries[.address(address)] = nil
+    }
+    for address in addresses { addStatic(address) }
+  }
+
+  /// Adds a configured address. One that turned out to be this node is tried again.
+  mutating func addStatic(_ address: PeerAddress) {
+    let target = DialTarget.address(address)
+    if let entry = entries[target] {
+      if entry.phase == .ourselves { entries[target] = Entry(addresses: [address]) }
+      return
+    }
+    let count = entries.keys.count { if case .address = $0 { true } else { false } }
+    guard count < NetworkLimits.staticTargets else { return }
+    entries[target] = Entry(addresses: [address])
+  }
+
+  /// Sets the addresses at which a device may be met; none forgets it. What is new is tried at
+  /// once.
+  mutating func setLearned(
+    _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?
+  ) {
+    let target = DialTarget.device(device)
+    let addresses = Array(addresses.prefix(NetworkLimits.addressesPerDevice))
+    guard !addresses.isEmpty else {
+      entries[target] = nil
+      return
+    }
+    if var entry = entries[target] {
+      entry.key = key ?? entry.key
+      if entry.addresses != addresses {
+        entry.addresses = addresses
+        entry.nextAddress = 0
+        entry.failures = 0
+        switch entry.phase {
+        case .waiting, .ourselves: entry.phase = .waiting(until: 0)
+        case .dialling, .connected: break
+        }
+      }
+      entries[target] = entry
+      return
+    }
+    let count = entries.keys.count { if case .device = $0 { true } else { false } }
+    guard count < NetworkLimits.learnedDevices else { return }
+    entries[target] = Entry(addresses: addresses, key: key)
+  }
+
+  // MARK: Attempts
+
+  /// Takes the attempts that are due.
+  ///
+  /// - Complexity: O(*n* log *n*) in the targets.
+  mutating func takeDue(at now: UInt64) -> [Dial] {
+    var dials: [Dial] = []
+    var underWay = Set(entries.values.filter { $0.phase == .dialling }.map(\.address))
+    for target in entries.keys.sorted() {
+      guard underWay.count < NetworkLimits.dials else { break }
+      guard var entry = entries[target], case .waiting(let until) = entry.phase, until <= now,
+        !isMet(entry), !underWay.contains(entry.address)
+      else { continue }
+      entry.phase = .dialling
+      underWay.insert(entry.address)
+      dials.append(Dial(target: target, address: entry.address, pskIndex: entry.pskIndex))
+      entries[target] = entry
+    }
+    return dials
+  }
+
+  /// When the next attempt is due that nothing holds back; nil: not before something happens.
+  func nextDue() -> UInt64? {
+    let underWay = Set(entries.values.filter { $0.phase == .dialling }.map(\.address))
+    guard underWay.count < NetworkLimits.dials else { return nil }
+    return entries.values.compactMap { entry in
+      guard case .waiting(let until) = entry.phase, !isMet(entry),
+        !underWay.contains(entry.address)
+      else { return nil }
+      return until
+    }.min()
+  }
+
+  /// An attempt ended without a session.
+  mutating func failed(
+    _ dial: Dial, _ failure: DialFailure, at now: UInt64, random: Double
+  ) {
+    guard var entry = entries[dial.target], entry.phase == .dialling else { return }
+    switch failure {
+    case .ourselves:
+      entry.phase = .ourselves
+    case .unreachable, .refused:
+      if failure == .refused { entry.pskIndex = (dial.pskIndex + 1) % NetworkLimits.presharedKeys }
+      entry.nextAddress += 1
+      entry.failures += 1
+      entry.phase = .waiting(until: now + delay(entry.failures, dial.target, random))
+    }
+    entries[dial.target] = entry
+  }
+
+  // MARK: Sessions
+
+  /// A session was established, by an attempt of ours or by the peer's.
+  mutating func opened(
+    _ id: SessionID, key: TransportPublicKey, address: String, by dial: Dial?, at now: UInt64
+  ) {
+    sessions[id] = Session(key: key, address: address, target: dial?.target, openedAt: now)
+    guard let dial, var entry = entries[dial.target] else { return }
+    entry.key = key
+    entry.pskIndex = 0
+    entry.phase = .connected(id)
+    entries[dial.target] = entry
+  }
+
+  /// A session is over.
+  mutating func closed(_ id: SessionID, reason: CloseReason?, at now: UInt64, random: Double) {
+    guard let session = sessions.removeValue(forKey: id) else { return }
+    if let target = session.target, var entry = entries[target],
+      entry.phase == .connected(id)
+    {
+      let lasted = now >= session.openedAt + delays.stable
+      switch reason {
+      case .ourselves?:
+        entry.phase = .ourselves
+      case .membershipOnly? where entry.quickRedials < NetworkLimits.quickRedials:
+        entry.quickRedials += 1
+        entry.phase = .waiting(until: now + delay(1, target, random))
+      default:
+        if lasted { (entry.failures, entry.quickRedials) = (0, 0) }
+        entry.failures += 1
+        entry.phase = .waiting(until: now + delay(entry.failures, target, random))
+      }
+      entries[target] = entry
+    }
+    // Whoever waited for this session to end is due soon, and not all in the same moment.
+    for target in entries.keys.sorted() {
+      guard var entry = entries[target], case .waiting(let until) = entry.phase, until <= now,
+        entry.key == session.key || entry.address.description == session.address, !isMet(entry)
+      else { continue }
+      entry.phase = .waiting(until: now + delay(1, target, random))
+      entries[target] = entry
+    }
+  }
+
+  /// Whether a session with the same device, or at the same address, lives.
+  private func isMet(_ entry: Entry) -> Bool {
+    sessions.values.contains {
+      $0.key == entry.key || $0.address == entry.address.description
+    }
+  }
+
+  /// The wait before the attempt after so many failures: it doubles, and lies between two fifths
+  /// and the whole of that.
+  private func delay(_ failures: Int, _ target: DialTarget, _ random: Double) -> UInt64 {
+    let most = if case .address = target { delays.most } else { delays.mostLearned }
+    let doubled = delays.least << UInt64(min(max(failures - 1, 0), 20))
+    return UInt64(Double(min(doubled, most)) * (0.4 + 0.6 * random))
+  }
+}

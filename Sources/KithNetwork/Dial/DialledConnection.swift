@@ -1,0 +1,51 @@
+internal import KithCore
+internal import KithCrypto
+internal import NIOCore
+
+/// A dialled connection until its session is established. Belongs to its channel's event loop.
+final class DialledConnection: DiallerHandshakeOwner {
+  /// The listener has our own static key.
+  struct Ourselves: Error {}
+  /// The listener's hello is malformed, or of a version that was not offered.
+  struct WrongHello: Error {}
+
+  private let transport: Transport
+  private let dial: Dial
+  private let pskIndex: Int
+  private var hello: Hello?
+
+  init(transport: Transport, dial: Dial, pskIndex: Int) {
+    self.transport = transport
+    self.dial = dial
+    self.pskIndex = pskIndex
+  }
+
+  func offer() -> [UInt8] { Offer.current.encoded() }
+
+  func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8] {
+    guard key != transport.keys.transportPublicKey else { throw Ourselves() }
+    guard let hello = Hello(decoding: reply), Offer.current.versions.contains(hello.version) else {
+      throw WrongHello()
+    }
+    self.hello = hello
+    var answer = transport.delegate.hello()
+    answer.version = hello.version
+    return answer.encoded()
+  }
+
+  func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler? {
+    guard let hello else { return nil }
+    return transport.establish(
+      exchange, hello: hello, pskIndex: pskIndex, address: dial.address.description, dial: dial,
+      channel: context.channel)
+  }
+
+  func failed(_ failure: DiallerHandshakeFailure) {
+    if case .aborted(let error) = failure, error is Ourselves {
+      transport.dialler.failed(dial, .ourselves)
+    } else {
+      transport.counters.update { $0.handshakeFailures += 1 }
+      transport.dialler.failed(dial, .refused)
+    }
+  }
+}

@@ -1,0 +1,77 @@
+internal import KithCore
+internal import KithCrypto
+internal import NIOCore
+internal import Synchronization
+
+/// Makes the attempts that a ``DialSchedule`` decides on, on one event loop's timer.
+final class Dialler: Sendable {
+  private struct State {
+    var schedule: DialSchedule
+    var timer: Scheduled<Void>?
+    var isRunning = false
+  }
+
+  private let state: Mutex<State>
+  private let eventLoop: any EventLoop
+  private let entropy: SharedEntropy
+  private let connect: Mutex<(@Sendable (Dial) -> Void)?> = Mutex(nil)
+
+  init(delays: DialSchedule.Delays, eventLoop: any EventLoop, entropy: SharedEntropy) {
+    state = Mutex(State(schedule: DialSchedule(delays: delays)))
+    self.eventLoop = eventLoop
+    self.entropy = entropy
+  }
+
+  /// Begins to dial; `connect` makes one attempt and reports how it ended.
+  func start(_ connect: @escaping @Sendable (Dial) -> Void) {
+    self.connect.withLock { $0 = connect }
+    change { $0.isRunning = true }
+  }
+
+  /// Begins no further attempt.
+  func stop() {
+    let timer = state.withLock { state in
+      state.isRunning = false
+      defer { state.timer = nil }
+      return state.timer
+    }
+    timer?.cancel()
+    connect.withLock { $0 = nil }
+  }
+
+  func update(_ body: (inout DialSchedule) -> Void) {
+    change { body(&$0.schedule) }
+  }
+
+  func failed(_ dial: Dial, _ failure: DialFailure) {
+    let random = entropy.fraction()
+    update { $0.failed(dial, failure, at: Self.now, random: random) }
+  }
+
+  func closed(_ id: SessionID, reason: CloseReason?) {
+    let random = entropy.fraction()
+    update { $0.closed(id, reason: reason, at: Self.now, random: random) }
+  }
+
+  /// Milliseconds of the clock that timers use.
+  static var now: UInt64 { NIODeadline.now().uptimeNanoseconds / 1_000_000 }
+
+  /// Changes the state under its lock, and makes outside it the attempts that are due then.
+  private func change(_ body: (inout State) -> Void) {
+    let dials = state.withLock { state -> [Dial] in
+      body(&state)
+      guard state.isRunning else { return [] }
+      let now = Self.now
+      let dials = state.schedule.takeDue(at: now)
+      state.timer?.cancel()
+      state.timer = state.schedule.nextDue().map { due in
+        eventLoop.scheduleTask(in: .milliseconds(Int64(due > now ? due - now : 0) + 1)) {
+          self.change { _ in }
+        }
+      }
+      return dials
+    }
+    guard !dials.isEmpty, let connect = connect.withLock({ $0 }) else { return }
+    for dial in dials { connect(dial) }
+  }
+}

@@ -1,0 +1,117 @@
+internal import KithCrypto
+internal import NIOCore
+
+/// What a dialler's handshake needs from whoever dialled. Called on the channel's event loop.
+protocol DiallerHandshakeOwner: AnyObject {
+  /// The payload of message 1.
+  func offer() -> [UInt8]
+  /// Message 2 authenticated. Gives the payload of message 3; throwing ends the handshake.
+  func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8]
+  /// Message 3 is on its way. Gives the handler that takes over; nil ends the handshake.
+  func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler?
+  /// The handshake failed, and no handler takes over. Called once, before closing.
+  func failed(_ failure: DiallerHandshakeFailure)
+}
+
+/// How a dialler's handshake failed.
+enum DiallerHandshakeFailure: Error {
+  /// The listener closed, or said nothing in time: so it does with who has not its key.
+  case silence
+  /// The listener's bytes were no valid message 2.
+  case wrongMessage
+  /// The owner's answer threw.
+  case aborted(any Error)
+}
+
+/// The dialler's side of a handshake.
+final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  private let exchange: NoiseExchange
+  private let owner: any DiallerHandshakeOwner
+  private let timeout: TimeAmount
+  private var buffer = HandshakeBuffer()
+  private var isOver = false
+  private var deadline: Scheduled<Void>?
+
+  init(exchange: NoiseExchange, owner: any DiallerHandshakeOwner, timeout: TimeAmount) {
+    self.exchange = exchange
+    self.owner = owner
+    self.timeout = timeout
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    deadline = context.eventLoop.assumeIsolated().scheduleTask(in: timeout) {
+      self.fail(.silence, context)
+    }
+    guard let message = try? exchange.write(owner.offer()) else {
+      return fail(.wrongMessage, context)
+    }
+    write(message, context)
+    context.fireChannelActive()
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    deadline?.cancel()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    fail(.silence, context)
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    fail(.silence, context)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    guard !isOver else { return }
+    var incoming = unwrapInboundIn(data)
+    buffer.append(&incoming)
+    do {
+      guard let message = try buffer.next() else {
+        if buffer.isOverLimit { fail(.wrongMessage, context) }
+        return
+      }
+      guard let payload = try? exchange.read(message), let key = exchange.remoteStaticKey else {
+        return fail(.wrongMessage, context)
+      }
+      finish(payload, key, context)
+    } catch {
+      fail(.wrongMessage, context)
+    }
+  }
+
+  private func finish(
+    _ payload: [UInt8], _ key: TransportPublicKey, _ context: ChannelHandlerContext
+  ) {
+    let answer: [UInt8]
+    do {
+      answer = try owner.answer(to: payload, from: key)
+    } catch {
+      return fail(.aborted(error), context)
+    }
+    guard let message = try? exchange.write(answer) else { return fail(.wrongMessage, context) }
+    write(message, context)
+    guard let next = owner.finished(exchange, context: context) else {
+      return fail(.wrongMessage, context)
+    }
+    isOver = true
+    deadline?.cancel()
+    next.install(insteadOf: self, context: context, rest: buffer.takeRest())
+  }
+
+  private func write(_ message: [UInt8], _ context: ChannelHandlerContext) {
+    let frame = HandshakeBuffer.frame(message, allocator: context.channel.allocator)
+    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+  }
+
+  private func fail(_ failure: DiallerHandshakeFailure, _ context: ChannelHandlerContext) {
+    guard !isOver else { return }
+    isOver = true
+    deadline?.cancel()
+    owner.failed(failure)
+    context.close(promise: nil)
+  }
+}

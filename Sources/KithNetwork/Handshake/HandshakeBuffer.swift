@@ -1,0 +1,45 @@
+internal import NIOCore
+
+/// Collects the frames of a handshake, never more than ``NetworkLimits/handshakeBytes`` of them.
+struct HandshakeBuffer {
+  /// The length cannot be one of a handshake message.
+  struct Malformed: Error {}
+
+  private var bytes = ByteBuffer()
+  private var consumed = 0
+
+  /// Adds what came.
+  mutating func append(_ incoming: inout ByteBuffer) {
+    bytes.writeBuffer(&incoming)
+  }
+
+  /// Takes the next message; nil: more bytes are needed.
+  mutating func next() throws(Malformed) -> [UInt8]? {
+    guard let length = bytes.getInteger(at: bytes.readerIndex, as: UInt16.self) else { return nil }
+    let frameBytes = NetworkLimits.frameLengthBytes + Int(length)
+    guard Int(length) >= NetworkLimits.leastFirstMessageBytes,
+      consumed + frameBytes <= NetworkLimits.handshakeBytes
+    else { throw Malformed() }
+    guard bytes.readableBytes >= frameBytes else { return nil }
+    bytes.moveReaderIndex(forwardBy: NetworkLimits.frameLengthBytes)
+    consumed += frameBytes
+    return bytes.readBytes(length: Int(length))
+  }
+
+  /// Whether more bytes wait than a handshake may have.
+  var isOverLimit: Bool { consumed + bytes.readableBytes > NetworkLimits.handshakeBytes }
+
+  /// What came after the last message.
+  mutating func takeRest() -> ByteBuffer {
+    defer { bytes = ByteBuffer() }
+    return bytes
+  }
+
+  /// A message as a frame.
+  static func frame(_ message: [UInt8], allocator: ByteBufferAllocator) -> ByteBuffer {
+    var buffer = allocator.buffer(capacity: NetworkLimits.frameLengthBytes + message.count)
+    buffer.writeInteger(UInt16(message.count))
+    buffer.writeBytes(message)
+    return buffer
+  }
+}

@@ -1,0 +1,63 @@
+internal import KithCore
+internal import KithCrypto
+
+/// How a handshake is done: `Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b`.
+///
+/// Its three messages travel as frames: the message's length as 2 bytes, big-endian, then the
+/// message. The payload of message 1 is an encoded `Offer`; of message 2 the listener's encoded
+/// `Hello` with the version chosen; of message 3 the dialler's `Hello` with the same version.
+/// Frames as ``MessageCodec`` has them follow, both ways, at once.
+struct NoiseParameters: Sendable {
+  /// The prologue of sessions: the ASCII bytes of `Kith/1`.
+  static let sessionPrologue = Array("Kith/1".utf8)
+  /// The prologue of pairings: the ASCII bytes of `kith-pair-1`.
+  static let pairingPrologue = Array("kith-pair-1".utf8)
+  /// The protocol's name.
+  static let name = "Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b"
+
+  let prologue: [UInt8]
+  let keys: DeviceKeys
+  let entropy: SharedEntropy
+
+  /// Starts a handshake under a pre-shared key.
+  func start(_ role: HandshakeRole, psk: SharedPresharedKey) throws(NoiseError) -> NoiseExchange {
+    let ephemeral = entropy.transportKey()
+    return NoiseExchange(
+      try HandshakeState(
+        protocol: NoiseProtocol(Self.name), role: role, prologue: prologue,
+        staticKey: keys.transport, ephemeral: ephemeral, psk: psk.key))
+  }
+}
+
+/// A handshake under way, by reference. Belongs to one channel's event loop.
+final class NoiseExchange {
+  private var state: HandshakeState?
+
+  init(_ state: consuming HandshakeState) {
+    self.state = consume state
+  }
+
+  /// The other side's static key, once it is known.
+  var remoteStaticKey: TransportPublicKey? { state?.remoteStaticKey }
+
+  /// Names the session, once the handshake is finished.
+  var hash: [UInt8] { state?.handshakeHash ?? [] }
+
+  /// Writes the next message.
+  func write(_ payload: [UInt8]) throws(NoiseError) -> [UInt8] {
+    guard let message = try state?.writeMessage(payload: payload) else { throw .wrongStage }
+    return message
+  }
+
+  /// Reads the next message and gives its payload.
+  func read(_ message: [UInt8]) throws(NoiseError) -> [UInt8] {
+    guard let payload = try state?.readMessage(message) else { throw .wrongStage }
+    return payload
+  }
+
+  /// Ends the handshake.
+  func split() throws(NoiseError) -> TransportPair {
+    guard let state = state.take() else { throw .wrongStage }
+    return try state.split()
+  }
+}

@@ -1,0 +1,57 @@
+internal import KithCore
+internal import KithCrypto
+internal import NIOCore
+
+/// An accepted connection until its session is established. Belongs to its channel's event loop.
+final class AcceptedConnection: ListenerHandshakeOwner {
+  private let transport: Transport
+  private let id: UInt64
+  private var version: UInt32 = 0
+
+  init(transport: Transport, id: UInt64) {
+    self.transport = transport
+    self.id = id
+  }
+
+  func presharedKeys() -> [SharedPresharedKey] {
+    transport.delegate.presharedKeys()
+  }
+
+  func accepts(ephemeral: TransportPublicKey) -> Bool {
+    let isNew = transport.gate.accept(id, ephemeral: ephemeral)
+    if !isNew { transport.counters.update { $0.replays += 1 } }
+    return isNew
+  }
+
+  func reply(to offer: [UInt8]) -> [UInt8]? {
+    guard let offer = Offer(decoding: offer), let version = Offer.current.chosen(from: offer)
+    else { return nil }
+    self.version = version
+    var hello = transport.delegate.hello()
+    hello.version = version
+    return hello.encoded()
+  }
+
+  func finished(
+    _ exchange: NoiseExchange, payload: [UInt8], pskIndex: Int, context: ChannelHandlerContext
+  ) -> SessionHandler? {
+    guard let hello = Hello(decoding: payload), hello.version == version else { return nil }
+    let remote = context.channel.remoteAddress
+    let port = hello.port != 0 ? Int(hello.port) : remote?.port ?? 0
+    let host = IPAddressText.host(of: remote) ?? "unknown"
+    let address = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    let handler = transport.establish(
+      exchange, hello: hello, pskIndex: pskIndex, address: address, dial: nil,
+      channel: context.channel)
+    if handler != nil { transport.gate.leave(id) }
+    return handler
+  }
+
+  func failed(_ failure: ListenerHandshakeFailure) {
+    transport.counters.update { $0.handshakeFailures += 1 }
+  }
+
+  func closed() {
+    transport.gate.leave(id)
+  }
+}

@@ -1,0 +1,115 @@
+internal import NIOCore
+internal import NIOPosix
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+/// How sockets are made.
+enum Bootstraps {
+  /// `TCP_USER_TIMEOUT` of Linux, in milliseconds.
+  private static let userTimeout = ChannelOptions.Types.SocketOption(
+    level: .tcp, name: .init(rawValue: 18))
+
+  /// Listens on all hosts at one port (0: any), or on none. `::` stands for `0.0.0.0` where there
+  /// is no IPv6.
+  static func bind(
+    _ group: any EventLoopGroup, hosts: [String], port: UInt16, userTimeout: Duration,
+    initialize: @escaping @Sendable (any Channel) throws -> Void
+  ) async throws -> [any Channel] {
+    var bound: [any Channel] = []
+    var port = Int(port)
+    func bind(_ host: String) async throws -> any Channel {
+      try await server(group, host: host, userTimeout: userTimeout, initialize: initialize)
+        .bind(host: host, port: port).get()
+    }
+    do {
+      for host in hosts {
+        do {
+          bound.append(try await bind(host))
+        } catch let error as IOError where host == "::" && meansNoIPv6(error) {
+          bound.append(try await bind("0.0.0.0"))
+        }
+        port = bound.last?.localAddress?.port ?? port
+      }
+    } catch {
+      for channel in bound { try? await channel.close() }
+      throw error
+    }
+    return bound
+  }
+
+  private static func meansNoIPv6(_ error: IOError) -> Bool {
+    [EAFNOSUPPORT, EADDRNOTAVAIL, EPROTONOSUPPORT].contains(error.errnoCode)
+  }
+
+  /// A listener; `initialize` runs for each accepted connection on its event loop, and closes it
+  /// by throwing.
+  static func server(
+    _ group: any EventLoopGroup, host: String, userTimeout: Duration,
+    initialize: @escaping @Sendable (any Channel) throws -> Void
+  ) -> ServerBootstrap {
+    let bootstrap = ServerBootstrap(group: group)
+      .serverChannelOption(.backlog, value: NetworkLimits.backlog)
+      .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+      .childChannelOption(.maxMessagesPerRead, value: 1)
+      .childChannelOption(
+        .recvAllocator,
+        value: FixedSizeRecvByteBufferAllocator(capacity: NetworkLimits.handshakeBytes)
+      )
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try setOptions(channel, userTimeout: userTimeout)
+          try initialize(channel)
+        }
+      }
+    guard host == "::" else { return bootstrap }
+    return bootstrap.serverChannelOption(.socketOption(.ipv6_v6only), value: 0)
+  }
+
+  /// A connection to be made; `initialize` runs on its event loop before connecting.
+  static func client(
+    _ group: any EventLoopGroup, connectTimeout: Duration, userTimeout: Duration,
+    initialize: @escaping @Sendable (any Channel) throws -> Void
+  ) -> ClientBootstrap {
+    ClientBootstrap(group: group)
+      .connectTimeout(TimeAmount(connectTimeout))
+      .channelOption(.maxMessagesPerRead, value: 1)
+      .channelOption(
+        .recvAllocator,
+        value: FixedSizeRecvByteBufferAllocator(capacity: NetworkLimits.handshakeBytes)
+      )
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try setOptions(channel, userTimeout: userTimeout)
+          try initialize(channel)
+        }
+      }
+  }
+
+  private static func setOptions(_ channel: any Channel, userTimeout: Duration) throws {
+    guard let options = channel.syncOptions else { return }
+    try options.setOption(.tcpOption(.tcp_nodelay), value: 1)
+    try options.setOption(.socketOption(.so_keepalive), value: 1)
+    try options.setOption(
+      .writeBufferWaterMark,
+      value: .init(low: NetworkLimits.lowWaterBytes, high: NetworkLimits.highWaterBytes))
+    #if os(Linux)
+      let milliseconds = TimeAmount(userTimeout).nanoseconds / 1_000_000
+      try options.setOption(Self.userTimeout, value: Int(clamping: milliseconds))
+    #endif
+  }
+}
+
+extension PeerAddress {
+  /// Where a listener is bound.
+  init(bound channel: any Channel) throws(PeerAddressError) {
+    let address = channel.localAddress
+    try self.init(
+      host: IPAddressText.host(of: address) ?? "::", port: UInt16(clamping: address?.port ?? 0))
+  }
+}

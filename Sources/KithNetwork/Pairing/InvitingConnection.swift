@@ -1,0 +1,68 @@
+internal import KithCore
+internal import KithCrypto
+internal import NIOCore
+
+/// A connection to an invitation until its exchange is established. Belongs to its channel's
+/// event loop.
+final class InvitingConnection: ListenerHandshakeOwner {
+  private let listener: PairingListener
+  private let id: UInt64
+  private var isExchanging = false
+  /// This connection came while another exchange was under way: it spends no try.
+  private var isTurnedAway = false
+
+  init(listener: PairingListener, id: UInt64) {
+    self.listener = listener
+    self.id = id
+  }
+
+  func presharedKeys() -> [SharedPresharedKey] { [listener.token] }
+
+  func accepts(ephemeral: TransportPublicKey) -> Bool {
+    guard listener.begin() else {
+      isTurnedAway = true
+      return false
+    }
+    isExchanging = true
+    return listener.gate.accept(id, ephemeral: ephemeral)
+  }
+
+  func reply(to offer: [UInt8]) -> [UInt8]? { listener.invitation }
+
+  func finished(
+    _ exchange: NoiseExchange, payload: [UInt8], pskIndex: Int, context: ChannelHandlerContext
+  ) -> SessionHandler? {
+    let remote = context.channel.remoteAddress
+    let (listener, id) = (listener, id)
+    let host = IPAddressText.host(of: remote) ?? "unknown"
+    let port = remote?.port ?? 0
+    let handler = SessionHandler.pairing(
+      exchange, payload: payload,
+      address: host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)",
+      channel: context.channel, linger: listener.configuration.lingerTimeout,
+      ready: { listener.arrived($0) }, over: { listener.finishExchange() })
+    if handler != nil { listener.gate.leave(id) }
+    return handler
+  }
+
+  func failed(_ failure: ListenerHandshakeFailure) {
+    switch failure {
+    case .noFirstMessage:
+      break
+    case .wrongMessage, .noThirdMessage:
+      if !isTurnedAway { listener.spendTry() }
+    }
+    endExchange()
+  }
+
+  func closed() {
+    listener.gate.leave(id)
+    endExchange()
+  }
+
+  private func endExchange() {
+    guard isExchanging else { return }
+    isExchanging = false
+    listener.finishExchange()
+  }
+}

@@ -1,0 +1,143 @@
+public import KithCore
+public import KithCrypto
+public import NIOCore
+internal import Synchronization
+
+/// Who joins: connects to an invitation and shakes hands under its token.
+public struct PairingDialler: Sendable {
+  private let configuration: PairingConfiguration
+  private let keys: DeviceKeys
+  private let group: any EventLoopGroup
+  private let entropy: SharedEntropy
+
+  /// Makes a dialler.
+  ///
+  /// - Parameters:
+  ///   - keys: The joiner's own keys, of which the transport key is used.
+  ///   - configuration: The time limits.
+  ///   - eventLoopGroup: The threads, which the caller shuts down.
+  ///   - entropy: Where the ephemeral key comes from.
+  public init(
+    keys: DeviceKeys, configuration: PairingConfiguration = PairingConfiguration(),
+    eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
+  ) {
+    self.keys = keys
+    self.configuration = configuration
+    group = eventLoopGroup
+    self.entropy = SharedEntropy(entropy)
+  }
+
+  /// Connects to an invitation.
+  ///
+  /// - Parameters:
+  ///   - address: Where it listens.
+  ///   - token: Its 32 bytes.
+  ///   - answer: Makes the payload of message 3 of that of message 2; an error that it throws is
+  ///     thrown on, and the inviter learns nothing. Called on an event-loop thread.
+  /// - Throws: ``PairingError``, or what `answer` throws.
+  public func connect(
+    to address: PeerAddress, token: SharedPresharedKey,
+    answer: @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws
+      -> [UInt8]
+  ) async throws -> PairingChannel {
+    let outcome = PairingOutcome()
+    let parameters = NoiseParameters(
+      prologue: NoiseParameters.pairingPrologue, keys: keys, entropy: entropy)
+    let configuration = configuration
+    let connected = Bootstraps.client(
+      group, connectTimeout: configuration.connectTimeout,
+      userTimeout: configuration.handshakeTimeout
+    ) { channel in
+      let connection = JoiningConnection(
+        address: address, linger: configuration.lingerTimeout, answer: answer, outcome: outcome)
+      try channel.pipeline.syncOperations.addHandler(
+        DiallerHandshakeHandler(
+          exchange: parameters.start(.initiator, psk: token), owner: connection,
+          timeout: TimeAmount(configuration.handshakeTimeout)))
+    }
+    .connect(host: address.host, port: Int(address.port))
+    let channel: any Channel
+    do {
+      channel = try await connected.get()
+    } catch {
+      throw PairingError.cannotConnect(address: address, cause: "\(error)")
+    }
+    return try await withTaskCancellationHandler {
+      try await outcome.value()
+    } onCancel: {
+      channel.close(promise: nil)
+      outcome.settle(.failure(CancellationError()))
+    }
+  }
+}
+
+/// The outcome of one attempt, set once and awaited by one task.
+final class PairingOutcome: Sendable {
+  private struct State {
+    var result: Result<PairingChannel, any Error>?
+    var waiter: CheckedContinuation<PairingChannel, any Error>?
+  }
+
+  private let state = Mutex(State())
+
+  func settle(_ result: Result<PairingChannel, any Error>) {
+    let waiter = state.withLock { state -> CheckedContinuation<PairingChannel, any Error>? in
+      guard state.result == nil else { return nil }
+      state.result = result
+      return state.waiter.take()
+    }
+    waiter?.resume(with: result)
+  }
+
+  func value() async throws -> PairingChannel {
+    try await withCheckedThrowingContinuation { continuation in
+      let result = state.withLock { state in
+        if state.result == nil { state.waiter = continuation }
+        return state.result
+      }
+      if let result { continuation.resume(with: result) }
+    }
+  }
+}
+
+/// A joiner's connection until its exchange is established.
+private final class JoiningConnection: DiallerHandshakeOwner {
+  private let address: PeerAddress
+  private let linger: Duration
+  private let answer: @Sendable ([UInt8], TransportPublicKey) throws -> [UInt8]
+  private let outcome: PairingOutcome
+  private var invitation: [UInt8] = []
+
+  init(
+    address: PeerAddress, linger: Duration,
+    answer: @escaping @Sendable ([UInt8], TransportPublicKey) throws -> [UInt8],
+    outcome: PairingOutcome
+  ) {
+    self.address = address
+    self.linger = linger
+    self.answer = answer
+    self.outcome = outcome
+  }
+
+  func offer() -> [UInt8] { [] }
+
+  func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8] {
+    invitation = reply
+    return try answer(reply, key)
+  }
+
+  func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler? {
+    SessionHandler.pairing(
+      exchange, payload: invitation, address: address.description, channel: context.channel,
+      linger: linger, ready: { [outcome] in outcome.settle(.success($0)) }, over: {})
+  }
+
+  func failed(_ failure: DiallerHandshakeFailure) {
+    switch failure {
+    case .silence, .wrongMessage:
+      outcome.settle(.failure(PairingError.wrongToken(address: address)))
+    case .aborted(let error):
+      outcome.settle(.failure(error))
+    }
+  }
+}

@@ -1,0 +1,33 @@
+/// Why a pairing came to nothing. Each says what to do.
+public enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// No connection could be made: where to, and why.
+  case cannotConnect(address: PeerAddress, cause: String)
+  /// The other side closed without a word: the invitation has another token, or is over.
+  case wrongToken(address: PeerAddress)
+  /// The invitation's time is over.
+  case expired
+  /// Too many wrong tokens were tried at the invitation.
+  case triesExhausted
+  /// An exchange is under way already, on this listener.
+  case busy
+  /// The other side closed, or what it sent was malformed, during the exchange.
+  case closed
+  /// A message is longer than a pairing allows.
+  case messageTooLong(bytes: Int, limit: Int)
+
+  /// What happened, and what to do.
+  public var description: String {
+    switch self {
+    case .cannotConnect(let address, let cause):
+      "cannot connect to \(address): \(cause); check the address, and that `kith invite` is running"
+    case .wrongToken(let address):
+      "\(address) does not accept the code; check it for typing errors, or make a new invitation"
+    case .expired: "the invitation has expired; make a new one"
+    case .triesExhausted: "too many wrong codes were tried; make a new invitation"
+    case .busy: "an exchange is under way already; wait for it to end"
+    case .closed: "the other side ended the exchange; make a new invitation"
+    case .messageTooLong(let bytes, let limit):
+      "a pairing message of \(bytes) bytes exceeds \(limit) bytes"
+    }
+  }
+}

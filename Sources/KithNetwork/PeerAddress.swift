@@ -1,0 +1,123 @@
+/// Where a peer may be met: a host and a port.
+///
+/// Written `192.0.2.1:4114`, `[2001:db8::1]:4114`, `[fe80::1%eth0]:4114` or `name.local:4114`.
+/// Where the port is left out, it is 4114.
+public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
+  /// A host name, an IPv4 address, or an IPv6 address (without brackets, with its zone if any).
+  public let host: String
+  /// The TCP port, never 0.
+  public let port: UInt16
+
+  /// Makes an address of its parts, which are checked as if parsed.
+  public init(host: String, port: UInt16 = NetworkLimits.defaultPort) throws(PeerAddressError) {
+    guard port != 0 else { throw PeerAddressError(text: "\(host):0", problem: .port) }
+    let isValid = host.contains(":") ? Self.isIPv6(host) : Self.isName(host)
+    guard isValid else { throw PeerAddressError(text: host, problem: .host) }
+    self.host = host
+    self.port = port
+  }
+
+  /// Parses an address.
+  public init(_ text: String) throws(PeerAddressError) {
+    guard !text.isEmpty else { throw PeerAddressError(text: text, problem: .empty) }
+    let host: Substring
+    var rest: Substring
+    if text.first == "[" {
+      guard let end = text.firstIndex(of: "]") else {
+        throw PeerAddressError(text: text, problem: .bracket)
+      }
+      host = text[text.index(after: text.startIndex)..<end]
+      rest = text[text.index(after: end)...]
+      guard Self.isIPv6(host) else { throw PeerAddressError(text: text, problem: .host) }
+    } else {
+      let colons = text.count { $0 == ":" }
+      if colons > 1 {
+        throw PeerAddressError(
+          text: text, problem: Self.isIPv6(text) ? .bareIPv6 : .host)
+      }
+      let end = text.firstIndex(of: ":") ?? text.endIndex
+      host = text[..<end]
+      rest = text[end...]
+      guard Self.isName(host) else { throw PeerAddressError(text: text, problem: .host) }
+    }
+    self.host = String(host)
+    guard !rest.isEmpty else {
+      port = NetworkLimits.defaultPort
+      return
+    }
+    guard rest.removeFirst() == ":", (1...5).contains(rest.utf8.count),
+      rest.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(rest), port != 0
+    else { throw PeerAddressError(text: text, problem: .port) }
+    self.port = port
+  }
+
+  /// The address as ``init(_:)`` reads it, always with its port.
+  public var description: String {
+    host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+  }
+
+  /// By host, then by port.
+  public static func < (left: Self, right: Self) -> Bool {
+    (left.host, left.port) < (right.host, right.port)
+  }
+
+  /// Letters, digits, `-`, `_` and dots, at most 253 of them, no empty label.
+  private static func isName(_ host: some StringProtocol) -> Bool {
+    guard (1...253).contains(host.utf8.count) else { return false }
+    var labels = host.split(separator: ".", omittingEmptySubsequences: false)
+    if labels.count > 1, labels.last?.isEmpty == true { labels.removeLast() }
+    return labels.allSatisfy { label in
+      (1...63).contains(label.utf8.count)
+        && label.utf8.allSatisfy { byte in
+          switch byte {
+          case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: true
+          default: false
+          }
+        }
+    }
+  }
+
+  /// An address that `inet_pton` takes, and after it perhaps `%` and a zone's name.
+  private static func isIPv6(_ host: some StringProtocol) -> Bool {
+    let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let address = parts.first, IPAddressText.isIPv6(String(address)) else { return false }
+    guard parts.count == 2 else { return true }
+    return (1...15).contains(parts[1].utf8.count)
+      && parts[1].utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x25 && $0 != 0x5D }
+  }
+}
+
+/// Why a text is no peer address, and what would be one.
+public struct PeerAddressError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// What is wrong.
+  public enum Problem: String, Hashable, Sendable {
+    /// There is nothing.
+    case empty
+    /// The host is neither a name nor an address.
+    case host
+    /// The port is not a number from 1 to 65535.
+    case port
+    /// A bracket is not closed.
+    case bracket
+    /// An IPv6 address stands without brackets.
+    case bareIPv6
+  }
+
+  /// The text that was given.
+  public let text: String
+  /// What is wrong with it.
+  public let problem: Problem
+
+  /// The text, what is wrong, and the right form.
+  public var description: String {
+    let reason =
+      switch problem {
+      case .empty: "the address is empty"
+      case .host: "the host is neither a name nor an IP address"
+      case .port: "the port is not a number from 1 to 65535"
+      case .bracket: "the bracket is not closed"
+      case .bareIPv6: "an IPv6 address stands in brackets"
+      }
+    return "'\(text)': \(reason); write 192.0.2.1:4114, [2001:db8::1]:4114 or name.local:4114"
+  }
+}

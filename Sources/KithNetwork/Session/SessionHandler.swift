@@ -1,0 +1,203 @@
+internal import NIOCore
+
+/// What a session tells its owner, on the channel's event loop.
+protocol SessionSink: AnyObject {
+  /// The session is in place; messages can be sent.
+  func opened(_ handler: SessionHandler)
+  /// A whole message came.
+  func received(_ message: [UInt8])
+  /// Bytes came, whole messages or not.
+  func receivedBytes(_ count: Int)
+  /// More can be sent, or not for now.
+  func writable(_ isWritable: Bool)
+  /// The bytes that came end the session; it is being closed.
+  func failed(_ error: FrameError)
+  /// Nothing came for too long; the session is being closed.
+  func fellSilent()
+  /// The session is closed. Called once, last.
+  func closed()
+}
+
+/// The last handler of an established session: bytes to messages and back.
+///
+/// Not `Sendable`: it belongs to its channel's event loop; ``SessionLink`` is its handle for
+/// others.
+final class SessionHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  private let codec: MessageCodec
+  private let sink: any SessionSink
+  private let silenceTimeout: TimeAmount?
+  private var buffer = ByteBuffer()
+  private var context: ChannelHandlerContext?
+  private var lastRead = NIODeadline.now()
+  private var silenceCheck: Scheduled<Void>?
+  private var lingerDeadline: Scheduled<Void>?
+  /// Nothing more is taken in.
+  private var isClosing = false
+  private var isPaused = false
+
+  init(codec: MessageCodec, sink: any SessionSink, silenceTimeout: TimeAmount?) {
+    self.codec = codec
+    self.sink = sink
+    self.silenceTimeout = silenceTimeout
+  }
+
+  /// The longest message that is taken in.
+  var messageLimit: Int {
+    get { codec.messageLimit }
+    set { codec.messageLimit = newValue }
+  }
+
+  /// Takes over from a handshake's handler, with the bytes that came after its last message.
+  func install(
+    insteadOf handler: some RemovableChannelHandler & ChannelHandler,
+    context: ChannelHandlerContext, rest: ByteBuffer
+  ) {
+    let channel = context.channel
+    do {
+      try channel.pipeline.syncOperations.addHandler(self, position: .after(handler))
+    } catch {
+      sink.closed()
+      return channel.close(promise: nil)
+    }
+    channel.pipeline.syncOperations.removeHandler(handler, promise: nil)
+    try? channel.syncOptions?.setOption(
+      .recvAllocator,
+      value: AdaptiveRecvByteBufferAllocator(
+        minimum: 1024, initial: 4096, maximum: NetworkLimits.readBytes))
+    try? channel.syncOptions?.setOption(.maxMessagesPerRead, value: 4)
+    lastRead = .now()
+    watchForSilence(channel.eventLoop)
+    sink.opened(self)
+    if rest.readableBytes > 0 { take(rest) }
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    self.context = context
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    self.context = nil
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    take(unwrapInboundIn(data))
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    if !isClosing { sink.writable(context.channel.isWritable) }
+    context.fireChannelWritabilityChanged()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    silenceCheck?.cancel()
+    lingerDeadline?.cancel()
+    isClosing = true
+    sink.closed()
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    context.close(promise: nil)
+  }
+
+  private func take(_ incoming: ByteBuffer) {
+    guard !isClosing else { return }
+    var incoming = incoming
+    let count = incoming.readableBytes
+    sink.receivedBytes(count)
+    buffer.writeBuffer(&incoming)
+    do throws(FrameError) {
+      while !isClosing, let message = try codec.open(from: &buffer) {
+        lastRead = .now()
+        sink.received(message)
+      }
+    } catch {
+      isClosing = true
+      sink.failed(error)
+      context?.close(promise: nil)
+    }
+    if isClosing || buffer.readableBytes == 0 && buffer.capacity > NetworkLimits.keptBufferBytes {
+      buffer = ByteBuffer()
+    } else if buffer.readableBytes == 0 {
+      buffer.clear()
+    } else {
+      buffer.discardReadBytes()
+    }
+  }
+
+  /// Encrypts messages and hands them to the socket; `written` gets the outcome.
+  func write(_ messages: [[UInt8]], written: EventLoopPromise<Void>) throws(FrameError) -> Int {
+    guard let context else {
+      written.fail(ChannelError.ioOnClosedChannel)
+      return 0
+    }
+    var bytes = 0
+    var joined = context.channel.allocator.buffer(
+      capacity: min(
+        messages.reduce(0) { $0 + MessageCodec.wireBytes(of: $1.count) },
+        NetworkLimits.joinedBytes))
+    for message in messages {
+      let next = MessageCodec.wireBytes(of: message.count)
+      if joined.readableBytes > 0, joined.readableBytes + next > NetworkLimits.joinedBytes {
+        bytes += joined.readableBytes
+        context.write(wrapOutboundOut(joined), promise: nil)
+        joined = context.channel.allocator.buffer(capacity: next)
+      }
+      do {
+        try codec.seal(message, into: &joined)
+      } catch {
+        written.fail(error)
+        throw error
+      }
+    }
+    bytes += joined.readableBytes
+    context.writeAndFlush(wrapOutboundOut(joined), promise: written)
+    return bytes
+  }
+
+  /// Closes once everything written is with the peer's kernel and the peer has closed too, or
+  /// the time is over. (Closing at once would reset the connection if unread bytes waited, and
+  /// the peer would lose what was sent.)
+  func close(within linger: TimeAmount) {
+    guard let context, lingerDeadline == nil else { return }
+    isClosing = true
+    setReading(true)
+    let channel = context.channel
+    lingerDeadline = channel.eventLoop.scheduleTask(in: linger) { channel.close(promise: nil) }
+    let flushed = channel.eventLoop.makePromise(of: Void.self)
+    flushed.futureResult.whenComplete { _ in channel.close(mode: .output, promise: nil) }
+    context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: flushed)
+  }
+
+  /// Closes at once.
+  func abort() {
+    isClosing = true
+    context?.close(promise: nil)
+  }
+
+  /// Whether bytes are read from the socket.
+  func setReading(_ isReading: Bool) {
+    isPaused = !isReading
+    if isReading { lastRead = .now() }
+    try? context?.channel.syncOptions?.setOption(.autoRead, value: isReading)
+  }
+
+  private func watchForSilence(_ eventLoop: any EventLoop) {
+    guard let silenceTimeout else { return }
+    silenceCheck = eventLoop.assumeIsolated().scheduleTask(
+      deadline: (isPaused ? .now() : lastRead) + silenceTimeout
+    ) {
+      guard !self.isClosing else { return }
+      if !self.isPaused, self.lastRead + silenceTimeout <= .now() {
+        self.isClosing = true
+        self.sink.fellSilent()
+        self.context?.close(promise: nil)
+      } else {
+        self.watchForSilence(eventLoop)
+      }
+    }
+  }
+}

@@ -1,0 +1,145 @@
+internal import NIOCore
+internal import Synchronization
+
+/// A session's handle for every thread: a queue of messages in order, which the event loop takes
+/// whole and writes with one flush.
+final class SessionLink: Sendable {
+  /// What came of handing in messages.
+  enum Outcome {
+    /// They are in the queue.
+    case queued
+    /// The session is closing; they are dropped.
+    case dropped
+    /// More waits than may; the session is being closed.
+    case overflow
+  }
+
+  private struct Outbox {
+    var messages: [[UInt8]] = []
+    /// Bytes that were handed in and are not yet with the kernel.
+    var unsentBytes = 0
+    /// The event loop is about to take, or is taking, what is in the queue.
+    var isScheduled = false
+    var isClosing = false
+  }
+
+  private let channel: any Channel
+  private let handler: NIOLoopBound<SessionHandler>
+  private let counters: TransportCounters?
+  private let linger: TimeAmount
+  private let queueLimit: Int
+  private let outbox = Mutex(Outbox())
+
+  /// On the channel's event loop.
+  init(
+    channel: any Channel, handler: SessionHandler, counters: TransportCounters?,
+    linger: TimeAmount, queueLimit: Int = NetworkLimits.queuedBytes
+  ) {
+    self.channel = channel
+    self.handler = NIOLoopBound(handler, eventLoop: channel.eventLoop)
+    self.counters = counters
+    self.linger = linger
+    self.queueLimit = queueLimit
+  }
+
+  /// Tells the session's channel from others.
+  var channelID: ObjectIdentifier { ObjectIdentifier(channel) }
+
+  /// Hands in messages.
+  @discardableResult
+  func send(_ messages: [[UInt8]]) -> Outcome {
+    enum Step { case schedule, wait, drop, overflow }
+    let bytes = messages.reduce(0) { $0 + MessageCodec.wireBytes(of: $1.count) }
+    let step: Step = outbox.withLock { outbox in
+      if outbox.isClosing { return .drop }
+      guard outbox.unsentBytes + bytes <= queueLimit else {
+        outbox.isClosing = true
+        outbox.messages = []
+        return .overflow
+      }
+      outbox.unsentBytes += bytes
+      outbox.messages += messages
+      if outbox.isScheduled { return .wait }
+      outbox.isScheduled = true
+      return .schedule
+    }
+    switch step {
+    case .drop: return .dropped
+    case .wait: return .queued
+    case .schedule:
+      onLoop { $0.drain() }
+      return .queued
+    case .overflow:
+      counters?.update { $0.overflows += 1 }
+      abort()
+      return .overflow
+    }
+  }
+
+  /// Ends the session after what was handed in before.
+  func close() {
+    let isFirst = outbox.withLock { outbox in
+      defer { outbox.isClosing = true }
+      return !outbox.isClosing
+    }
+    guard isFirst else { return }
+    onLoop { link in
+      link.drain()
+      link.handler.value.close(within: link.linger)
+    }
+  }
+
+  /// Ends the session at once.
+  func abort() {
+    outbox.withLock { outbox in
+      outbox.isClosing = true
+      outbox.messages = []
+    }
+    onLoop { $0.handler.value.abort() }
+  }
+
+  /// Reads from the socket, or stops.
+  func setReading(_ isReading: Bool) {
+    onLoop { link in
+      guard !link.outbox.withLock({ $0.isClosing }) else { return }
+      link.handler.value.setReading(isReading)
+    }
+  }
+
+  /// Sets the longest message that is taken in.
+  func setMessageLimit(_ limit: Int) {
+    onLoop { $0.handler.value.messageLimit = limit }
+  }
+
+  private func onLoop(_ body: @escaping @Sendable (SessionLink) -> Void) {
+    if channel.eventLoop.inEventLoop {
+      body(self)
+    } else {
+      channel.eventLoop.execute { body(self) }
+    }
+  }
+
+  private func drain() {
+    while true {
+      let messages = outbox.withLock { outbox in
+        if outbox.messages.isEmpty { outbox.isScheduled = false }
+        defer { outbox.messages = [] }
+        return outbox.messages
+      }
+      guard !messages.isEmpty else { return }
+      let bytes = messages.reduce(0) { $0 + MessageCodec.wireBytes(of: $1.count) }
+      let written = channel.eventLoop.makePromise(of: Void.self)
+      written.futureResult.whenComplete { _ in
+        self.outbox.withLock { $0.unsentBytes -= bytes }
+      }
+      do {
+        let count = try handler.value.write(messages, written: written)
+        counters?.update { $0.bytesSent += UInt64(count) }
+      } catch {
+        // A message over the limit is the caller's mistake, used-up nonces are none of anyone's.
+        counters?.update { $0.protocolViolations += 1 }
+        abort()
+      }
+    }
+  }
+}

@@ -1,0 +1,101 @@
+internal import KithCore
+internal import KithCrypto
+internal import NIOCore
+
+/// What stands between an established channel and the transport's delegate. Belongs to the
+/// channel's event loop.
+final class TransportSession: SessionSink {
+  private let transport: Transport
+  private let id: SessionID
+  private let peer: SessionPeer
+  private let dial: Dial?
+  private let channel: any Channel
+  private var isOpen = false
+  private var limitedBytes = 0
+  private var timers: [Scheduled<Void>] = []
+
+  init(
+    transport: Transport, id: SessionID, peer: SessionPeer, dial: Dial?, channel: any Channel
+  ) {
+    self.transport = transport
+    self.id = id
+    self.peer = peer
+    self.dial = dial
+    self.channel = channel
+  }
+
+  func opened(_ handler: SessionHandler) {
+    let link = SessionLink(
+      channel: channel, handler: handler, counters: transport.counters,
+      linger: TimeAmount(transport.configuration.lingerTimeout))
+    isOpen = true
+    let (transport, id, peer, dial) = (transport, id, peer, dial)
+    let isLimited = transport.registry.withLock { registry in
+      registry.setLink(link, of: id)
+      return registry.isMembershipOnly(id)
+    }
+    if isLimited {
+      let timeout = TimeAmount(transport.configuration.membershipTimeout)
+      timers.append(
+        channel.eventLoop.scheduleTask(in: timeout) {
+          if transport.isMembershipOnly(id) { transport.close(id, reason: .membershipOnly) }
+        })
+    }
+    timers.append(
+      channel.eventLoop.scheduleTask(in: transport.sessionLifetime()) {
+        transport.close(id, reason: .aged)
+      })
+    transport.dialler.update {
+      $0.opened(
+        id, key: peer.transportKey, address: peer.address, by: dial, at: Dialler.now)
+    }
+    transport.counters.update { $0.sessions += 1 }
+    transport.delegate.sessionOpened(id, peer)
+  }
+
+  func received(_ message: [UInt8]) {
+    transport.delegate.sessionReceived(id, message)
+  }
+
+  func receivedBytes(_ count: Int) {
+    transport.counters.update { $0.bytesReceived += UInt64(count) }
+    guard limitedBytes <= NetworkLimits.membershipSessionBytes else { return }
+    guard transport.isMembershipOnly(id) else { return }
+    limitedBytes += count
+    if limitedBytes > NetworkLimits.membershipSessionBytes {
+      transport.counters.update { $0.protocolViolations += 1 }
+      transport.close(id, reason: .protocolViolation)
+    }
+  }
+
+  func writable(_ isWritable: Bool) {
+    transport.delegate.sessionWritable(id, isWritable)
+  }
+
+  func failed(_ error: FrameError) {
+    transport.counters.update { counters in
+      if error == .notAuthentic {
+        counters.decryptFailures += 1
+      } else {
+        counters.protocolViolations += 1
+      }
+    }
+    transport.registry.withLock { $0.setCloseReason(.protocolViolation, of: id) }
+  }
+
+  func fellSilent() {
+    transport.counters.update { $0.silences += 1 }
+    transport.registry.withLock { $0.setCloseReason(.silent, of: id) }
+  }
+
+  func closed() {
+    for timer in timers { timer.cancel() }
+    timers = []
+    let reason = transport.registry.withLock { $0.remove(id) }
+    guard isOpen else { return }
+    isOpen = false
+    transport.counters.update { $0.sessions -= 1 }
+    transport.delegate.sessionClosed(id)
+    transport.dialler.closed(id, reason: reason)
+  }
+}

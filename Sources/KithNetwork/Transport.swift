@@ -1,0 +1,181 @@
+public import KithCore
+public import KithCrypto
+public import Logging
+public import NIOCore
+internal import Synchronization
+
+/// Sessions between the devices of an account, over TCP (design, section 8).
+///
+/// One per node. It listens, dials, shakes hands, encrypts, and hands whole messages to its
+/// ``TransportDelegate``. All its work is done within ``run()``, on the event loops it was given;
+/// every other method may be called from any thread, before, during and after.
+public final class Transport: Sendable {
+  let configuration: TransportConfiguration
+  let keys: DeviceKeys
+  let delegate: any TransportDelegate
+  let counters = TransportCounters()
+  let gate: Gate
+  let dialler: Dialler
+  let registry: Mutex<SessionRegistry>
+  let channels = ChannelTable()
+  let parameters: NoiseParameters
+  let group: any EventLoopGroup
+  let entropy: SharedEntropy
+  private let logger: Logger
+  private let listeners = Mutex<[any Channel]>([])
+
+  /// Makes a transport that does nothing yet.
+  ///
+  /// - Parameters:
+  ///   - configuration: Where to listen, and the bounds.
+  ///   - keys: The device's keys, of which the transport key is used.
+  ///   - delegate: The node. Held strongly.
+  ///   - logger: Where to log; never keys of stores, values or secrets.
+  ///   - eventLoopGroup: The threads, which the caller shuts down.
+  ///   - entropy: Where ephemeral keys and jitter come from.
+  public init(
+    configuration: TransportConfiguration, keys: DeviceKeys, delegate: any TransportDelegate,
+    logger: Logger, eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
+  ) {
+    self.configuration = configuration
+    self.keys = keys
+    self.delegate = delegate
+    self.logger = logger
+    group = eventLoopGroup
+    self.entropy = SharedEntropy(entropy)
+    gate = Gate(
+      limit: configuration.halfOpenLimit, limitPerAddress: configuration.halfOpenPerAddressLimit)
+    registry = Mutex(
+      SessionRegistry(
+        limit: configuration.sessionLimit, membershipLimit: configuration.membershipSessionLimit))
+    parameters = NoiseParameters(
+      prologue: NoiseParameters.sessionPrologue, keys: keys, entropy: self.entropy)
+    dialler = Dialler(
+      delays: DialSchedule.Delays(configuration), eventLoop: eventLoopGroup.next(),
+      entropy: self.entropy)
+  }
+
+  // MARK: Serving
+
+  /// Begins to listen, and gives the addresses with their ports.
+  ///
+  /// Throws what the system says where a host cannot be bound; then nothing is bound.
+  @discardableResult
+  public func bind() async throws -> [PeerAddress] {
+    let bound = try await Bootstraps.bind(
+      group, hosts: configuration.hosts, port: configuration.port,
+      userTimeout: configuration.userTimeout
+    ) { try self.accept($0) }
+    listeners.withLock { $0 += bound }
+    return try bound.map { try PeerAddress(bound: $0) }
+  }
+
+  /// Serves and dials until the task is cancelled, then closes everything: what was sent before is
+  /// flushed, every session's end is told, and no connection is left.
+  ///
+  /// Binds first where ``bind()`` was not called. Throws if binding fails or a listener dies.
+  public func run() async throws {
+    if listeners.withLock({ $0.isEmpty }) { try await bind() }
+    let (ended, continuation) = AsyncStream<Never>.makeStream()
+    for listener in listeners.withLock({ $0 }) {
+      listener.closeFuture.whenComplete { _ in continuation.finish() }
+    }
+    dialler.start { [weak self] dial in self?.connect(dial) }
+    logger.debug("transport serves", metadata: ["hosts": "\(configuration.hosts)"])
+    for await _ in ended {}
+    let isCancelled = Task.isCancelled
+    await shutDown()
+    if !isCancelled { throw TransportError.listenerClosed }
+  }
+
+  private func accept(_ channel: any Channel) throws {
+    counters.update { $0.accepted += 1 }
+    guard channels.insert(channel), let (id, evicted) = gate.admit(channel) else {
+      counters.update { $0.refused += 1 }
+      throw TransportError.tooManyConnections
+    }
+    if evicted { counters.update { $0.evicted += 1 } }
+    let connection = AcceptedConnection(transport: self, id: id)
+    try channel.pipeline.syncOperations.addHandler(
+      ListenerHandshakeHandler(
+        parameters: parameters, owner: connection,
+        timeout: TimeAmount(configuration.handshakeTimeout)))
+  }
+
+  private func shutDown() async {
+    dialler.stop()
+    let bound = listeners.withLock { listeners in
+      defer { listeners = [] }
+      return listeners
+    }
+    for listener in bound { listener.close(promise: nil) }
+    let links = registry.withLock { $0.close() }
+    for link in links { link.close() }
+    let open = channels.close()
+    let sessions = Set(links.map(\.channelID))
+    for channel in open where !sessions.contains(ObjectIdentifier(channel)) {
+      channel.close(promise: nil)
+    }
+    for channel in bound + open { try? await channel.closeFuture.get() }
+    logger.debug("transport stopped")
+  }
+}
+
+extension Transport {
+  // MARK: Dialling
+
+  /// Replaces the addresses that are dialled for ever.
+  public func setTargets(_ addresses: [PeerAddress]) {
+    dialler.update { $0.setStatic(addresses) }
+  }
+
+  /// Adds an address that is dialled for ever. One that turned out to be this node itself is
+  /// tried again.
+  public func addTarget(_ address: PeerAddress) {
+    dialler.update { $0.addStatic(address) }
+  }
+
+  /// Sets where a device may be met; no addresses: it is not dialled any more.
+  ///
+  /// While a session with the device's transport key lives, it is not dialled; where the key is
+  /// not given, the one that was met at its addresses counts.
+  public func setLearnedAddresses(
+    _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey? = nil
+  ) {
+    guard device != keys.id else { return }
+    dialler.update { $0.setLearned(addresses, of: device, key: transportKey) }
+  }
+
+  private func connect(_ dial: Dial) {
+    let psks = delegate.presharedKeys().prefix(NetworkLimits.presharedKeys)
+    guard !psks.isEmpty else { return dialler.failed(dial, .unreachable) }
+    let pskIndex = dial.pskIndex % psks.count
+    let psk = psks[psks.startIndex + pskIndex]
+    Bootstraps.client(
+      group, connectTimeout: configuration.connectTimeout, userTimeout: configuration.userTimeout
+    ) { channel in
+      guard self.channels.insert(channel) else { throw TransportError.shutDown }
+      let connection = DialledConnection(transport: self, dial: dial, pskIndex: pskIndex)
+      try channel.pipeline.syncOperations.addHandler(
+        DiallerHandshakeHandler(
+          exchange: self.parameters.start(.initiator, psk: psk), owner: connection,
+          timeout: TimeAmount(self.configuration.handshakeTimeout)))
+    }
+    .connect(host: dial.address.host, port: Int(dial.address.port))
+    .whenFailure { error in
+      self.logger.debug(
+        "cannot connect", metadata: ["address": "\(dial.address)", "error": "\(error)"])
+      self.dialler.failed(dial, .unreachable)
+    }
+  }
+}
+
+/// Why a transport stops or refuses.
+public enum TransportError: Error, Hashable, Sendable {
+  /// A listening socket was closed by something else than cancelling `run()`.
+  case listenerClosed
+  /// There are too many connections; more are refused until some end.
+  case tooManyConnections
+  /// The transport has shut down.
+  case shutDown
+}

@@ -1,0 +1,201 @@
+import Foundation
+import GRDB
+import KithCore
+import KithCrypto
+
+/// Turns the mutations of one commit into statements: as few as will do, since each row that is
+/// touched may dirty a page, and every dirty page is written before the commit counts.
+struct CommitWriter {
+  private let statements: Statements
+  private(set) var index: RowIndex
+  private var clock: HybridTime?
+  /// A header not yet written, because its first entry may follow and go into the same row.
+  private var pending: PendingHeader?
+
+  private struct PendingHeader {
+    var key: RowIndex.ChangeSetKey
+    var header: [UInt8]
+    var signature: [UInt8]
+  }
+
+  init(statements: Statements, index: RowIndex) {
+    self.statements = statements
+    self.index = index
+  }
+
+  /// Applies mutations in order.
+  mutating func apply(_ mutations: [Mutation], seal: borrowing RowSeal) throws {
+    for mutation in mutations { try apply(mutation, seal: seal) }
+    try writePending(with: nil)
+    if let clock {
+      try setCounter(0, [], 0, clock.rawValue)
+      self.clock = nil
+    }
+  }
+
+  private mutating func apply(_ mutation: Mutation, seal: borrowing RowSeal) throws {
+    switch mutation {
+    case .setClock(let clock): self.clock = clock
+    case .setIncarnation(let incarnation): try Meta.set(.incarnation, incarnation, statements)
+    case .setProvisional(let isProvisional):
+      try Meta.set(.isProvisional, isProvisional ? [1] : [0], statements)
+    case .putRecord(let digest, let record):
+      try statements.run(
+        "INSERT OR REPLACE INTO record VALUES (?, ?)", digest.bytes.blob, record.blob)
+    case .setAddresses(let device, let list): try setAddresses(device, list)
+    case .putStore(let store, let policy, let isProvisional):
+      try putStore(store, policy, isProvisional)
+    case .putHeader(let store, let reference, let header, let signature):
+      try putHeader(store, reference, header, signature)
+    case .removeChangeSet(let store, let reference): try removeChangeSet(store, reference)
+    case .putEntry(let store, let reference, let index, let box):
+      try putEntry(store, reference, index, box)
+    case .removeEntry(let store, let reference, let index):
+      try removeEntry(store, reference, index)
+    case .setVector(let store, let device, let incarnation, let sequence):
+      guard let row = index.stores[store] else { return }
+      try setCounter(row, device.bytes, incarnation.rawValue, sequence)
+    case .removeVector(let store, let device, let incarnation):
+      guard let row = index.stores[store] else { return }
+      try statements.run(
+        "DELETE FROM counter WHERE store = ? AND device = ? AND incarnation = ?",
+        row, device.bytes.blob, incarnation.rawValue.signed)
+    case .putDraft(let store, let ordinal, let draft):
+      guard let row = index.stores[store] else { return }
+      try statements.run(
+        "INSERT OR REPLACE INTO draft VALUES (?, ?, ?)",
+        row, ordinal.signed, seal.seal(.draft, store, ordinal, draft).blob)
+    case .removeDraft(let store, let ordinal):
+      guard let row = index.stores[store] else { return }
+      try statements.run(
+        "DELETE FROM draft WHERE store = ? AND ordinal = ?", row, ordinal.signed)
+    case .putRefusal(let store, let number, let refusal):
+      guard let row = index.stores[store] else { return }
+      try statements.run(
+        "INSERT OR REPLACE INTO refusal VALUES (?, ?, ?)",
+        row, number.signed, seal.seal(.refusal, store, number, refusal).blob)
+    case .removeRefusal(let store, let number):
+      guard let row = index.stores[store] else { return }
+      try statements.run(
+        "DELETE FROM refusal WHERE store = ? AND number = ?", row, number.signed)
+    }
+  }
+
+  private func setCounter(
+    _ store: Int64, _ device: [UInt8], _ incarnation: UInt64, _ value: UInt64
+  ) throws {
+    try statements.run(
+      "INSERT OR REPLACE INTO counter VALUES (?, ?, ?, ?)",
+      store, device.blob, incarnation.signed, value.signed)
+  }
+
+  private func setAddresses(_ device: DeviceID, _ list: [String]) throws {
+    try statements.run("DELETE FROM address WHERE device = ?", device.bytes.blob)
+    for (position, address) in list.enumerated() {
+      try statements.run(
+        "INSERT INTO address VALUES (?, ?, ?)", device.bytes.blob, position, address)
+    }
+  }
+
+  private mutating func putStore(
+    _ store: StoreIdentifier, _ policy: Policy, _ isProvisional: Bool
+  ) throws {
+    if let row = index.stores[store] {
+      try statements.run(
+        """
+        UPDATE store SET total_bytes = ?, keys = ?, key_bytes = ?, value_bytes = ?,
+          is_provisional = ? WHERE id = ?
+        """,
+        policy.totalBytes, policy.keys, policy.keyBytes, policy.valueBytes, isProvisional, row)
+    } else {
+      let row = index.lastStore + 1
+      try statements.run(
+        "INSERT INTO store VALUES (?, ?, ?, ?, ?, ?, ?)",
+        row, store.rawValue, policy.totalBytes, policy.keys, policy.keyBytes, policy.valueBytes,
+        isProvisional)
+      index.lastStore = row
+      index.stores[store] = row
+    }
+  }
+}
+
+extension CommitWriter {
+  private mutating func putHeader(
+    _ store: StoreIdentifier, _ reference: ChangeSetReference, _ header: [UInt8],
+    _ signature: [UInt8]
+  ) throws {
+    guard let row = index.stores[store] else { return }
+    try writePending(with: nil)
+    let key = RowIndex.ChangeSetKey(store: row, reference: reference)
+    if let slot = index.changeSets[key] {
+      try statements.run(
+        "UPDATE change_set SET header = ?, signature = ? WHERE id = ?",
+        header.blob, signature.blob, slot.id)
+    } else {
+      pending = PendingHeader(key: key, header: header, signature: signature)
+    }
+  }
+
+  /// Writes the header that waits, if one does, with its first entry, if that has come.
+  private mutating func writePending(with entry: (index: UInt32, box: [UInt8])?) throws {
+    guard let header = pending else { return }
+    pending = nil
+    let slot = RowIndex.Slot(id: index.lastChangeSet + 1, inlineIndex: entry?.index)
+    let reference = header.key.reference
+    try statements.run(
+      "INSERT INTO change_set VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      slot.id, header.key.store, reference.device.bytes.blob,
+      reference.incarnation.rawValue.signed, reference.sequence.signed,
+      reference.digest.bytes.blob, entry.map { Int64($0.index) }, header.header.blob,
+      header.signature.blob, entry?.box.blob)
+    index.lastChangeSet = slot.id
+    index.changeSets[header.key] = slot
+  }
+
+  private mutating func removeChangeSet(
+    _ store: StoreIdentifier, _ reference: ChangeSetReference
+  ) throws {
+    guard let row = index.stores[store] else { return }
+    let key = RowIndex.ChangeSetKey(store: row, reference: reference)
+    if pending?.key == key { pending = nil }
+    guard let slot = index.changeSets.removeValue(forKey: key) else { return }
+    try statements.run("DELETE FROM change_set WHERE id = ?", slot.id)
+    if slot.hasMore { try statements.run("DELETE FROM entry WHERE change_set = ?", slot.id) }
+  }
+
+  private mutating func putEntry(
+    _ store: StoreIdentifier, _ reference: ChangeSetReference, _ entry: UInt32, _ box: [UInt8]
+  ) throws {
+    guard let row = index.stores[store] else { return }
+    let key = RowIndex.ChangeSetKey(store: row, reference: reference)
+    if pending?.key == key { return try writePending(with: (entry, box)) }
+    guard var slot = index.changeSets[key] else { return }
+    if slot.inlineIndex == entry || (slot.inlineIndex == nil && !slot.hasMore) {
+      try statements.run(
+        "UPDATE change_set SET entry_index = ?, entry_box = ? WHERE id = ?",
+        Int64(entry), box.blob, slot.id)
+      slot.inlineIndex = entry
+    } else {
+      try statements.run(
+        "INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", slot.id, Int64(entry), box.blob)
+      slot.hasMore = true
+    }
+    index.changeSets[key] = slot
+  }
+
+  private mutating func removeEntry(
+    _ store: StoreIdentifier, _ reference: ChangeSetReference, _ entry: UInt32
+  ) throws {
+    guard let row = index.stores[store] else { return }
+    let key = RowIndex.ChangeSetKey(store: row, reference: reference)
+    guard pending?.key != key, let slot = index.changeSets[key] else { return }
+    if slot.inlineIndex == entry {
+      try statements.run(
+        "UPDATE change_set SET entry_index = NULL, entry_box = NULL WHERE id = ?", slot.id)
+      index.changeSets[key]?.inlineIndex = nil
+    } else if slot.hasMore {
+      try statements.run(
+        "DELETE FROM entry WHERE change_set = ? AND entry_index = ?", slot.id, Int64(entry))
+    }
+  }
+}

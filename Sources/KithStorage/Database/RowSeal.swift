@@ -1,0 +1,48 @@
+import KithCore
+import KithCrypto
+
+/// Seals the rows that hold keys or values: drafts and refusals.
+///
+/// The plaintext begins with the row's place (kind, number, store identifier), which is checked on
+/// opening, so that a row put in another's place does not open there.
+struct RowSeal: ~Copyable {
+  /// What a sealed row is.
+  enum Kind: UInt8 {
+    case draft = 1
+    case refusal = 2
+  }
+
+  private let key: StorageKey
+
+  init(key: consuming StorageKey) { self.key = key }
+
+  /// Seals a row under a random nonce.
+  borrowing func seal(
+    _ kind: Kind, _ store: StoreIdentifier, _ number: UInt64, _ bytes: [UInt8]
+  ) -> [UInt8] {
+    var plaintext = Self.place(kind, store, number)
+    plaintext.append(contentsOf: bytes)
+    var random = SystemRandom()
+    return key.seal(plaintext, using: &random)
+  }
+
+  /// The row's bytes, or nil if they were sealed by another key or for another place.
+  borrowing func open(
+    _ kind: Kind, _ store: StoreIdentifier, _ number: UInt64, _ sealed: [UInt8]
+  ) -> [UInt8]? {
+    let place = Self.place(kind, store, number)
+    guard let plaintext = try? key.open(sealed), plaintext.starts(with: place) else { return nil }
+    return Array(plaintext.dropFirst(place.count))
+  }
+
+  private static func place(
+    _ kind: Kind, _ store: StoreIdentifier, _ number: UInt64
+  ) -> [UInt8] {
+    var place = [kind.rawValue]
+    withUnsafeBytes(of: number.bigEndian) { place.append(contentsOf: $0) }
+    // One byte is enough: an identifier has at most 255.
+    place.append(UInt8(store.rawValue.utf8.count))
+    place.append(contentsOf: store.rawValue.utf8)
+    return place
+  }
+}

@@ -1,0 +1,148 @@
+import GRDB
+public import KithCore
+import KithCrypto
+
+/// A replica's memory in one SQLite database: write-ahead log, synchronous commits, one writer.
+///
+/// Calls are served one after another, on whatever thread they come; each blocks until the disk
+/// has answered. A commit that throws has changed nothing, and the next one may succeed.
+public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
+  // Unchecked: `state` is touched only inside `queue`, which runs one closure at a time.
+
+  /// What belongs to the open connection.
+  private struct State {
+    let statements: Statements
+    /// Where rows are; nil until it is read, and again after a commit that failed.
+    var index: RowIndex?
+  }
+
+  /// The database file's path.
+  public let path: String
+
+  private let queue: DatabaseQueue
+  private let seal: RowSeal
+  private let origin: OriginGuard
+  private var state: State?
+
+  /// Opens a database, or creates it if `isNew`, and finds out where it comes from.
+  init(
+    path: String, key: consuming StorageKey, lock: DirectoryLock, isNew: Bool
+  ) throws(StorageError) {
+    self.path = path
+    seal = RowSeal(key: key)
+    guard isNew || Files.exists(path) else { throw .damaged(path, "the database is missing") }
+    let identity = try FileIdentity(of: path)
+    let queue = try Connection.open(path)
+    do {
+      (state, origin) = try queue.writeWithoutTransaction { database in
+        try Schema.migrate(database, path: path, isNew: isNew)
+        let statements = Statements(database)
+        let origin = try OriginGuard(
+          identity: identity, database: database, lock: lock, statements: statements, isNew: isNew)
+        return (State(statements: statements), origin)
+      }
+    } catch {
+      throw .database(path, error)
+    }
+    self.queue = queue
+  }
+
+  /// Whether the database was copied or restored since this device last wrote it, and has not
+  /// taken a new incarnation yet.
+  public var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin.isCopy } }
+
+  /// All that was committed. Checks the database's structure; what is damaged is named.
+  ///
+  /// - Complexity: O(*n*) in the bytes stored.
+  public func load() throws(StorageError) -> Snapshot {
+    try withDatabase { database, _ in
+      let reader = try read(database)
+      state?.index = reader.index
+      return reader.snapshot
+    }
+  }
+
+  /// Applies mutations in order, durably, together or not at all. With `setIncarnation` among
+  /// them, the database also settles where it is: it is no copy any more.
+  ///
+  /// - Complexity: O(*n* log *m*), and one `fdatasync`.
+  public func commit(_ mutations: [Mutation]) throws(StorageError) {
+    try withDatabase { database, statements in
+      let index = try state?.index ?? read(database).index
+      // A failed commit leaves the index as unknown: it is read again.
+      state?.index = nil
+      var writer = CommitWriter(statements: statements, index: index)
+      try transaction(database, statements) {
+        try writer.apply(mutations, seal: seal)
+        if mutations.contains(where: \.isSetIncarnation) { try origin.settle(statements) }
+      }
+      state?.index = writer.index
+      origin.publish()
+    }
+  }
+
+  /// Empties the write-ahead log into the database and closes it. Later calls throw.
+  public func close() throws(StorageError) {
+    do {
+      try queue.unsafeReentrantWrite { database in
+        guard let statements = state?.statements else { return }
+        if !origin.isCopy {
+          try transaction(database, statements) { try origin.renew(statements) }
+          origin.publish()
+        }
+        state = nil
+      }
+    } catch {
+      queue.unsafeReentrantWrite { _ in state = nil }
+    }
+    try Connection.close(queue, path: path)
+  }
+
+  private func withDatabase<Result>(
+    _ body: (Database, Statements) throws -> Result
+  ) throws(StorageError) -> Result {
+    do {
+      return try queue.unsafeReentrantWrite { database in
+        guard let statements = state?.statements else { throw StorageError.closed(path) }
+        return try body(database, statements)
+      }
+    } catch {
+      throw .database(path, error)
+    }
+  }
+
+  private func read(_ database: Database) throws -> SnapshotReader {
+    var reader = SnapshotReader(database, path: path)
+    try reader.readAll(seal: seal)
+    return reader
+  }
+
+  private func transaction(
+    _ database: Database, _ statements: Statements, _ body: () throws -> Void
+  ) throws {
+    try statements.run("BEGIN IMMEDIATE")
+    do {
+      try body()
+      try statements.run("COMMIT")
+    } catch {
+      // SQLite may have rolled back on its own. If rolling back fails too, the error that matters
+      // is the first, and the transaction ends with the connection.
+      if database.isInsideTransaction { try? statements.run("ROLLBACK") }
+      throw error
+    }
+  }
+
+  /// Bounds the file for tests of a full disk; nil lifts the bound.
+  func limitPages(_ pages: Int?) throws(StorageError) {
+    try withDatabase { database, _ in
+      try database.execute(sql: "PRAGMA max_page_count = \(pages ?? 0x3fff_ffff)")
+    }
+  }
+}
+
+extension Mutation {
+  /// Whether this begins a new incarnation.
+  fileprivate var isSetIncarnation: Bool {
+    if case .setIncarnation = self { true } else { false }
+  }
+}

@@ -1,0 +1,83 @@
+import GRDB
+import KithCore
+
+/// The tables, and how older ones become them.
+///
+/// The version is SQLite's `user_version`, the mark that a file is ours its `application_id`.
+/// Numbers are 64 bits wide and kept as the signed number with the same bits.
+///
+/// - `counter` holds the hybrid clock (store 0, no device) and the vectors side by side: a publish
+///   raises both, and so writes one page instead of two.
+/// - `change_set` is a table with row ids although it has a natural key: its rows are larger than
+///   a WITHOUT ROWID page keeps in place, new ones belong at the end, and the way from reference
+///   to row id is kept in memory, so that a publish touches no index. Of its entries, one lies in
+///   the row itself (`entry_index`, `entry_box`): most change sets have only one.
+/// - `draft` and `refusal` hold sealed bytes (see ``RowSeal``).
+enum Schema {
+  /// Marks a database as Kith's: "Kith" in ASCII.
+  static let applicationID: Int32 = 0x4b69_7468
+
+  /// What takes a database from the version that is its index to the next.
+  static let migrations = [
+    """
+    CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE record (digest BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL) STRICT;
+    CREATE TABLE address (
+      device BLOB NOT NULL, position INTEGER NOT NULL, address TEXT NOT NULL,
+      PRIMARY KEY (device, position)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE store (
+      id INTEGER NOT NULL PRIMARY KEY, identifier TEXT NOT NULL UNIQUE,
+      total_bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
+      key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, is_provisional INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE counter (
+      store INTEGER NOT NULL, device BLOB NOT NULL, incarnation INTEGER NOT NULL,
+      value INTEGER NOT NULL,
+      PRIMARY KEY (store, device, incarnation)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE change_set (
+      id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, device BLOB NOT NULL,
+      incarnation INTEGER NOT NULL, sequence INTEGER NOT NULL, digest BLOB NOT NULL,
+      entry_index INTEGER, header BLOB NOT NULL, signature BLOB NOT NULL, entry_box BLOB
+    ) STRICT;
+    CREATE TABLE entry (
+      change_set INTEGER NOT NULL, entry_index INTEGER NOT NULL, box BLOB NOT NULL,
+      PRIMARY KEY (change_set, entry_index)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE draft (
+      store INTEGER NOT NULL, ordinal INTEGER NOT NULL, sealed BLOB NOT NULL,
+      PRIMARY KEY (store, ordinal)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE refusal (
+      store INTEGER NOT NULL, number INTEGER NOT NULL, sealed BLOB NOT NULL,
+      PRIMARY KEY (store, number)
+    ) STRICT, WITHOUT ROWID;
+    """
+  ]
+
+  /// The version that this code writes.
+  static var version: Int { migrations.count }
+
+  /// Brings the database to ``version``; a newer one, or a database that is not Kith's, is
+  /// refused and left as it is.
+  static func migrate(_ database: Database, path: String, isNew: Bool) throws {
+    let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
+    let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0
+    guard found <= version else {
+      throw StorageError.newerSchema(path, found: found, known: version)
+    }
+    let tables = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_schema") ?? 0
+    guard isNew ? tables == 0 : (application == applicationID && found > 0) else {
+      throw StorageError.damaged(path, "it is no database of Kith, or was emptied")
+    }
+    for step in max(0, found)..<version {
+      try database.inTransaction(.immediate) {
+        try database.execute(sql: migrations[step])
+        try database.execute(sql: "PRAGMA application_id = \(applicationID)")
+        try database.execute(sql: "PRAGMA user_version = \(step + 1)")
+        return .commit
+      }
+    }
+  }
+}

@@ -1,0 +1,143 @@
+public import KithCore
+public import KithCrypto
+
+/// A device's directory: how one is made and opened.
+///
+/// | file | what |
+/// | --- | --- |
+/// | `lock` | held by the process that has the directory open; names it |
+/// | `secrets` | the device's secrets, mode 0600 (``DeviceSecrets``) |
+/// | `kith.sqlite`, `-wal` | the database |
+/// | `control` | the control socket, while a node runs |
+///
+/// A device is made by preparing database and secrets under the names `*.new` and then renaming
+/// the secrets, which is the moment from which the device exists, and the database. A crash before
+/// leaves no device, one between the two is finished by the next `open`. Nothing that exists is
+/// ever replaced.
+public enum DeviceDirectory {
+  /// Makes a device and opens it.
+  ///
+  /// - Parameters:
+  ///   - path: The directory, which is made if it is missing; else its mode must be 0700.
+  ///   - secrets: The new device's secrets.
+  ///   - initial: What the database holds from its first moment.
+  ///   - passphrase: What the secrets are put under; nil leaves them plain, in a file that only
+  ///     this user can read.
+  ///   - stretching: What a guess at the passphrase shall cost.
+  public static func create(
+    at path: String, secrets: consuming DeviceSecrets, initial: [Mutation],
+    passphrase: [UInt8]? = nil, stretching: Argon2Parameters = .moderate
+  ) throws(StorageError) -> OpenDevice {
+    try Files.makePrivateDirectory(path)
+    let layout = Layout(path)
+    let lock = try DirectoryLock(directory: path)
+    for file in [layout.secrets, layout.database] where Files.exists(file) {
+      throw StorageError(
+        code: .alreadyExists, path: path,
+        message: "already holds a device (\(file)); open it, or give another --directory")
+    }
+    // What a creation left that did not come to its end.
+    for file in [layout.newSecrets] + layout.newDatabaseFiles { try Files.remove(file) }
+
+    try Files.makePrivateFile(layout.newDatabase)
+    let database = try SQLiteStorage(
+      path: layout.newDatabase, key: secrets.storage.copy(), lock: lock, isNew: true)
+    try database.commit(initial)
+    try database.close()
+    try Files.synchronize(layout.newDatabase)
+    try SecretsFile(path: layout.secrets).write(
+      secrets, passphrase: passphrase, stretching: stretching, temporary: layout.newSecrets)
+    try Files.synchronize(path)
+    try Files.rename(layout.newSecrets, to: layout.secrets)
+    try Files.synchronize(path)
+    try finishCreation(layout)
+    return try open(layout, secrets: secrets, lock: lock)
+  }
+
+  /// Opens the device of a directory.
+  ///
+  /// Throws `missing` where there is none, `inUse` where another process has it open, and
+  /// `passphrase` where one is needed or the one given is wrong.
+  public static func open(
+    at path: String, passphrase: [UInt8]? = nil
+  ) throws(StorageError) -> OpenDevice {
+    let layout = Layout(path)
+    let lock = try lock(layout)
+    let secrets = try SecretsFile(path: layout.secrets).read(passphrase: passphrase)
+    return try open(layout, secrets: secrets, lock: lock)
+  }
+
+  /// Puts the secrets under another passphrase, or, with nil, under none. No node may run.
+  ///
+  /// The old file is replaced in one step; a disk may keep its blocks for a while.
+  public static func changePassphrase(
+    at path: String, from old: [UInt8]?, to new: [UInt8]?,
+    stretching: Argon2Parameters = .moderate
+  ) throws(StorageError) {
+    let layout = Layout(path)
+    let lock = try lock(layout)
+    defer { lock.release() }
+    let secrets = try SecretsFile(path: layout.secrets).read(passphrase: old)
+    try Files.remove(layout.newSecrets)
+    try SecretsFile(path: layout.secrets).write(
+      secrets, passphrase: new, stretching: stretching, temporary: layout.newSecrets)
+    try Files.rename(layout.newSecrets, to: layout.secrets)
+    try Files.synchronize(path)
+  }
+
+  /// Whether the directory holds a device, without opening it.
+  public static func holdsDevice(_ path: String) -> Bool {
+    Files.exists(Layout(path).secrets)
+  }
+
+  /// Where the node of a directory listens for its command line.
+  public static func controlSocketPath(_ path: String) -> String { Layout(path).control }
+
+  /// Takes the lock of a directory that holds a device.
+  private static func lock(_ layout: Layout) throws(StorageError) -> DirectoryLock {
+    guard Files.exists(layout.directory) else { throw missing(layout) }
+    try Files.checkPrivate(layout.directory, directory: true)
+    guard Files.exists(layout.secrets) else {
+      guard Files.exists(layout.database) else { throw missing(layout) }
+      throw .damaged(layout.secrets, "the file is missing, though the database is there")
+    }
+    let lock = try DirectoryLock(directory: layout.directory)
+    try finishCreation(layout)
+    return lock
+  }
+
+  private static func missing(_ layout: Layout) -> StorageError {
+    StorageError(
+      code: .missing, path: layout.directory,
+      message: "holds no device; create or join an account there, or give another --directory")
+  }
+
+  /// Gives the database its name where a creation ended between the two renames.
+  private static func finishCreation(_ layout: Layout) throws(StorageError) {
+    guard !Files.exists(layout.database), Files.exists(layout.newDatabase) else { return }
+    try Files.rename(layout.newDatabase, to: layout.database)
+    try Files.synchronize(layout.directory)
+  }
+
+  private static func open(
+    _ layout: Layout, secrets: consuming DeviceSecrets, lock: DirectoryLock
+  ) throws(StorageError) -> OpenDevice {
+    let storage = try SQLiteStorage(
+      path: layout.database, key: secrets.storage.copy(), lock: lock, isNew: false)
+    return OpenDevice(layout: layout, keys: secrets.makeKeys(), storage: storage, lock: lock)
+  }
+}
+
+/// The names of a device's files.
+struct Layout {
+  let directory: String
+
+  init(_ directory: String) { self.directory = directory }
+
+  var secrets: String { directory + "/secrets" }
+  var newSecrets: String { directory + "/secrets.new" }
+  var database: String { directory + "/kith.sqlite" }
+  var newDatabase: String { directory + "/kith.sqlite.new" }
+  var newDatabaseFiles: [String] { ["", "-wal", "-shm", "-journal"].map { newDatabase + $0 } }
+  var control: String { directory + "/control" }
+}

@@ -1,0 +1,109 @@
+import Foundation
+import KithCore
+import KithCrypto
+import Synchronization
+
+/// A random token that changes whenever a directory is opened or closed.
+struct Generation: Equatable, Sendable {
+  let digest: Digest128
+
+  init(_ digest: Digest128) { self.digest = digest }
+
+  var bytes: [UInt8] { digest.bytes }
+}
+
+/// The lock of a device's directory: `flock` on the file `lock`, which the kernel gives back when
+/// its owner ends, however it ends. The file is never removed.
+///
+/// It holds two lines of fixed length, so that writing them anew is one write within one sector:
+/// the owner's process id, and the generation (see ``OriginGuard``).
+/// ```
+/// pid 0000004711
+/// generation 00112233445566778899aabbccddeeff
+/// ```
+final class DirectoryLock: Sendable {
+  private struct State {
+    var descriptor: Int32
+    var generation: Generation?
+  }
+
+  private let path: String
+  private let state: Mutex<State>
+
+  /// Takes the lock of the directory, or throws `inUse` with its owner.
+  init(directory: String) throws(StorageError) {
+    path = directory + "/lock"
+    let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard descriptor >= 0 else { throw .system("open it", path, errno: errno) }
+    let content = Self.read(descriptor)
+    guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+      let number = errno
+      Glibc.close(descriptor)
+      guard number == EWOULDBLOCK else { throw .system("lock it", path, errno: number) }
+      throw Self.inUse(directory, by: content.owner)
+    }
+    // Read again: the owner may have changed it before it let go.
+    let generation = Self.read(descriptor).generation
+    state = Mutex(State(descriptor: descriptor, generation: generation))
+    // Names the new owner. A directory without a generation gets one with its database.
+    if let generation { try write(generation) }
+  }
+
+  deinit { release() }
+
+  /// The generation that the file holds; nil if there is none.
+  var generation: Generation? { state.withLock { $0.generation } }
+
+  /// Writes the process id and a generation, durably.
+  func write(_ generation: Generation) throws(StorageError) {
+    let owner = String(getpid())
+    let zeros = String(repeating: "0", count: max(0, 10 - owner.count))
+    let text = "pid \(zeros)\(owner)\ngeneration \(generation.digest.hex)\n"
+    let number = state.withLock { state -> Int32 in
+      let bytes = Array(text.utf8)
+      guard pwrite(state.descriptor, bytes, bytes.count, 0) == bytes.count,
+        fdatasync(state.descriptor) == 0
+      else { return errno }
+      state.generation = generation
+      return 0
+    }
+    guard number == 0 else { throw .system("write it", path, errno: number) }
+  }
+
+  /// Gives the lock back.
+  func release() {
+    state.withLock { state in
+      guard state.descriptor >= 0 else { return }
+      Glibc.close(state.descriptor)
+      state.descriptor = -1
+    }
+  }
+
+  private static func inUse(_ directory: String, by owner: Int32?) -> StorageError {
+    let process = owner.map { "process \($0)" } ?? "another process"
+    return StorageError(
+      code: .inUse, path: directory,
+      message: "is in use by \(process); stop it or give another --directory", owner: owner)
+  }
+
+  private static func read(_ descriptor: Int32) -> (owner: Int32?, generation: Generation?) {
+    var bytes = [UInt8](repeating: 0, count: 128)
+    let count = pread(descriptor, &bytes, bytes.count, 0)
+    let lines = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+      .split(separator: "\n", omittingEmptySubsequences: false)
+    var owner: Int32?
+    var generation: Generation?
+    for line in lines {
+      if line.hasPrefix("pid ") { owner = Int32(line.dropFirst(4)) }
+      if line.hasPrefix("generation ") { generation = Self.generation(line.dropFirst(11)) }
+    }
+    return (owner, generation)
+  }
+
+  private static func generation(_ hex: Substring) -> Generation? {
+    let digits = hex.compactMap(\.hexDigitValue)
+    guard digits.count == 32, hex.utf8.count == 32 else { return nil }
+    let bytes = stride(from: 0, to: 32, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    return (try? Digest128(bytes)).map { Generation($0) }
+  }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import KithCore
+import KithCrypto
+
+/// Which file a database is, on which machine (`Docs/Decisions/file-identity.md`).
+///
+/// The kernel draws an inode's generation when it makes the inode, and nobody else sets it, so a
+/// copy has another one even where its inode number happens to be the same. The device number is
+/// left out: it may change with a reboot. What a system does not tell is zero and matches anything.
+struct FileIdentity: Equatable {
+  /// `FS_IOC_GETVERSION` of `linux/fs.h`: `_IOR('v', 1, long)`.
+  private static let getVersion: UInt = 2 << 30 | UInt(MemoryLayout<Int>.size) << 16 | 0x7601
+
+  /// The file's inode number.
+  var inode: UInt64
+  /// The inode's generation; 0: unknown (ext4, xfs, btrfs and f2fs tell it).
+  var inodeGeneration: UInt64
+  /// The first half of a digest of `/etc/machine-id`; 0: unknown.
+  var machine: UInt64
+
+  /// The identity of the file at `path`. Must not be asked while SQLite has the file open: closing
+  /// any descriptor of a file gives back the locks that the process has on it.
+  init(of path: String) throws(StorageError) {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw .system("open it", path, errno: errno) }
+    defer { close(file) }
+    var status = stat()
+    guard fstat(file, &status) == 0 else { throw .system("read its status", path, errno: errno) }
+    inode = UInt64(status.st_ino)
+    // The call is declared for a long, and writes an int.
+    var buffer: [UInt32] = [0, 0]
+    inodeGeneration = ioctl(file, Self.getVersion, &buffer) == 0 ? UInt64(buffer[0]) : 0
+    machine = Self.thisMachine()
+  }
+
+  /// Reads what ``bytes`` wrote.
+  init?(_ bytes: [UInt8]) {
+    guard bytes.count == 24, let inode = UInt64(bigEndian: bytes[0..<8]),
+      let inodeGeneration = UInt64(bigEndian: bytes[8..<16]), let machine = UInt64(bigEndian: bytes[16...])
+    else { return nil }
+    self.inode = inode
+    self.inodeGeneration = inodeGeneration
+    self.machine = machine
+  }
+
+  /// Three numbers, the most significant byte first.
+  var bytes: [UInt8] {
+    [inode, inodeGeneration, machine].flatMap { number in
+      withUnsafeBytes(of: number.bigEndian) { Array($0) }
+    }
+  }
+
+  /// Whether both can be the same file on the same machine.
+  func matches(_ other: Self) -> Bool {
+    inode == other.inode
+      && (inodeGeneration == other.inodeGeneration || inodeGeneration == 0
+        || other.inodeGeneration == 0)
+      && (machine == other.machine || machine == 0 || other.machine == 0)
+  }
+
+  /// `machine-id(5)` asks programs never to show the id itself, so it is hashed with a text of
+  /// our own. Containers often have none, or the same fixed text in all.
+  private static func thisMachine() -> UInt64 {
+    guard let text = try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8) else {
+      return 0
+    }
+    let id = text.trimmingCharacters(in: .whitespacesAndNewlines)
+    guard id.utf8.count == 32, id.allSatisfy(\.isHexDigit) else { return 0 }
+    let digest = Blake2b.digest256(Array("kith machine v1\u{0}".utf8), Array(id.utf8))
+    return UInt64(bigEndian: digest.bytes[0..<8]) ?? 0
+  }
+}

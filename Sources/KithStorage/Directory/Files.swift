@@ -1,0 +1,104 @@
+import Foundation
+import KithCore
+import KithCrypto
+
+/// Plain system calls on files, with errors that say what to do.
+enum Files {
+  /// Whether something is at the path.
+  static func exists(_ path: String) -> Bool {
+    access(path, F_OK) == 0
+  }
+
+  /// Checks that this user owns the file or directory, and that nobody else may touch it.
+  static func checkPrivate(_ path: String, directory: Bool) throws(StorageError) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { throw .system("read its status", path, errno: errno) }
+    let kind = directory ? S_IFDIR : S_IFREG
+    guard status.st_mode & S_IFMT == kind else {
+      throw StorageError(
+        code: .damaged, path: path,
+        message: "is not a \(directory ? "directory" : "plain file"); give another --directory")
+    }
+    guard status.st_uid == geteuid() else {
+      throw StorageError(
+        code: .unsafePermissions, path: path,
+        message: "belongs to user \(status.st_uid); run: chown \(geteuid()) '\(path)'")
+    }
+    let mode: mode_t = directory ? 0o700 : 0o600
+    guard status.st_mode & 0o7777 & ~mode == 0 else {
+      throw StorageError(
+        code: .unsafePermissions, path: path,
+        message: "others may use it (mode \(String(status.st_mode & 0o7777, radix: 8))); run: "
+          + "chmod \(String(mode, radix: 8)) '\(path)'")
+    }
+  }
+
+  /// Makes a directory of mode 0700, and those above it that are missing.
+  static func makePrivateDirectory(_ path: String) throws(StorageError) {
+    guard !exists(path) else { return try checkPrivate(path, directory: true) }
+    let parent = (path as NSString).deletingLastPathComponent
+    if !parent.isEmpty, !exists(parent) { try makePrivateDirectory(parent) }
+    guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+      throw .system("make the directory", path, errno: errno)
+    }
+    // An unusual umask may have taken bits from the owner.
+    guard chmod(path, 0o700) == 0 else { throw .system("set its mode", path, errno: errno) }
+  }
+
+  /// Makes an empty file of mode 0600, where none may be.
+  static func makePrivateFile(_ path: String) throws(StorageError) {
+    let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else { throw .system("make it", path, errno: errno) }
+    close(file)
+  }
+
+  /// Writes a new file of mode 0600 and waits for the disk.
+  static func writeDurably(_ content: borrowing SecretBytes, to path: String) throws(StorageError) {
+    let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else { throw .system("make it", path, errno: errno) }
+    defer { close(file) }
+    let isWritten = content.withUnsafeBytes { bytes in
+      write(file, bytes.baseAddress, bytes.count) == bytes.count
+    }
+    guard isWritten, fsync(file) == 0 else { throw .system("write it", path, errno: errno) }
+  }
+
+  /// Reads a small file straight into guarded memory.
+  static func read(_ path: String, atMost limit: Int) throws(StorageError) -> SecretBytes {
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard file >= 0 else { throw .system("open it", path, errno: errno) }
+    defer { close(file) }
+    var status = stat()
+    guard fstat(file, &status) == 0 else { throw .system("read its status", path, errno: errno) }
+    guard (1...limit).contains(Int(status.st_size)) else {
+      throw .damaged(path, "the file has \(status.st_size) bytes, which it cannot have")
+    }
+    var count = 0
+    let content = SecretBytes(count: Int(status.st_size)) {
+      count = Glibc.read(file, $0.baseAddress, $0.count)
+    }
+    guard count == content.count else { throw .system("read it", path, errno: errno) }
+    return content
+  }
+
+  /// Renames a file within its directory; nothing may be at the new path.
+  static func rename(_ old: String, to new: String) throws(StorageError) {
+    guard Glibc.rename(old, new) == 0 else { throw .system("rename it", old, errno: errno) }
+  }
+
+  /// Removes a file that may be there.
+  static func remove(_ path: String) throws(StorageError) {
+    guard unlink(path) == 0 || errno == ENOENT else {
+      throw .system("remove it", path, errno: errno)
+    }
+  }
+
+  /// Waits until names made or changed in the directory are on the disk; a path of a file is
+  /// made durable likewise.
+  static func synchronize(_ path: String) throws(StorageError) {
+    let file = open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw .system("open it", path, errno: errno) }
+    defer { close(file) }
+    guard fsync(file) == 0 else { throw .system("write it", path, errno: errno) }
+  }
+}

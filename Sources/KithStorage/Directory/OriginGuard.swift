@@ -1,0 +1,74 @@
+import GRDB
+import KithCore
+import KithCrypto
+
+/// Notices that a database was copied or restored: by the file's identity, and by a generation, a
+/// random token that lies in the lock file and in the database and changes with every opening and
+/// closing. A database put back alone has an old one.
+///
+/// The database names two generations: the one that the lock file may still have, and the next,
+/// which is written to the lock file once the database is durable. So a crash between the two
+/// writes does not look like a copy. Until a copy has taken a new incarnation nothing is settled,
+/// and a crash before that leaves it a copy (design, section 4).
+///
+/// Used only on the storage's queue.
+final class OriginGuard {
+  private let identity: FileIdentity
+  private let lock: DirectoryLock
+  /// The generation that the database now promises, not yet in the lock file.
+  private var next: Generation?
+  private(set) var isCopy: Bool
+
+  init(
+    identity: FileIdentity, database: Database, lock: DirectoryLock, statements: Statements,
+    isNew: Bool
+  ) throws {
+    self.identity = identity
+    self.lock = lock
+    isCopy = try !isNew && Self.isCopy(identity, database, lock)
+    if isCopy { return }
+    if isNew {
+      try settle(statements)
+    } else {
+      try renew(statements)
+    }
+    publish()
+  }
+
+  /// Writes this file's identity and a new generation; part of the caller's transaction.
+  func settle(_ statements: Statements) throws {
+    try Meta.set(.fileIdentity, identity.bytes, statements)
+    try renew(statements)
+  }
+
+  /// Writes a new generation; part of the caller's transaction.
+  func renew(_ statements: Statements) throws {
+    var random = SystemRandom()
+    let next = Generation(random.draw(Digest128.self))
+    let last = lock.generation ?? next
+    try Meta.set(.generations, last.bytes + next.bytes, statements)
+    self.next = next
+  }
+
+  /// After the transaction is durable: puts the new generation, if there is one, into the lock
+  /// file. If that fails the database still knows the one that is there.
+  func publish() {
+    guard let next else { return }
+    self.next = nil
+    isCopy = false
+    try? lock.write(next)
+  }
+
+  private static func isCopy(
+    _ identity: FileIdentity, _ database: Database, _ lock: DirectoryLock
+  ) throws -> Bool {
+    guard let known = try Meta.get(.fileIdentity, database).flatMap({ FileIdentity($0) }),
+      let generations = try Meta.get(.generations, database), generations.count == 32,
+      let present = lock.generation
+    else { return true }
+    let isKnown =
+      generations.prefix(16).elementsEqual(present.bytes)
+      || generations.suffix(16).elementsEqual(present.bytes)
+    return !isKnown || !identity.matches(known)
+  }
+}

@@ -1,0 +1,200 @@
+import Foundation
+import KithCore
+import KithCrypto
+import Testing
+
+@testable import KithStorage
+
+/// A storage under test, and how to see what a restart would see.
+struct Subject {
+  let storage: any ReplicaStorage
+  /// Makes the next commit fail, or takes that back.
+  let setFailing: (Bool) throws -> Void
+  /// Closes, opens again, and loads.
+  let reload: () throws -> Snapshot
+}
+
+/// The storages that must behave alike.
+enum Backend: CaseIterable {
+  case memory, sqlite
+
+  func withSubject(_ body: (Subject) throws -> Void) throws {
+    switch self {
+    case .memory:
+      let storage = MemoryStorage()
+      let failure = StorageError(code: .diskFull, path: "memory", message: "full")
+      try body(
+        Subject(
+          storage: storage, setFailing: { storage.failNextCommit(with: $0 ? failure : nil) },
+          reload: { try storage.load() }))
+    case .sqlite:
+      let directory = try TemporaryDirectory()
+      let device = try DeviceDirectory.create(
+        at: directory.device, secrets: newSecrets(), initial: [])
+      try body(
+        Subject(
+          storage: device.storage,
+          setFailing: { try device.storage.limitPages($0 ? 1 : nil) },
+          reload: {
+            try device.close()
+            let again = try DeviceDirectory.open(at: directory.device)
+            #expect(!again.isCopy)
+            return try again.storage.load()
+          }))
+    }
+  }
+}
+
+@Suite struct ConformanceTests {
+  let store = MutationSource.stores[0]
+  let device = DeviceID { $0.copyBytes(from: [UInt8](repeating: 7, count: 32)) }
+  let incarnation = Incarnation(rawValue: .max)
+
+  func reference(_ sequence: UInt64) -> ChangeSetReference {
+    ChangeSetReference(
+      device: device, incarnation: incarnation, sequence: sequence,
+      digest: Blake2b.digest256([UInt8(truncatingIfNeeded: sequence)]))
+  }
+
+  @Test(arguments: Backend.allCases)
+  func everyKindOfMutationSurvives(backend: Backend) throws {
+    var policy = Policy.standard
+    policy.keys = 3
+    let digest = Blake2b.digest256([1])
+    try backend.withSubject { subject in
+      #expect(try subject.storage.load() == Snapshot())
+      try subject.storage.commit([
+        .setClock(HybridTime(rawValue: .max)), .setIncarnation(incarnation), .setProvisional(true),
+        .putRecord(digest, [1, 2]), .setAddresses(device, ["b:1", "a:2"]),
+        .putStore(store, policy, isProvisional: true),
+        .putHeader(store, reference(1), header: [3], signature: [4]),
+        .putEntry(store, reference(1), index: .max, box: []),
+        .putEntry(store, reference(1), index: 0, box: [5]),
+        .putHeader(store, reference(1 << 53), header: [6], signature: [7]),
+        .setVector(store, device, incarnation, .max),
+        .putDraft(store, .max, [8]), .putRefusal(store, 1, []),
+      ])
+      var expected = Snapshot()
+      expected.clock = HybridTime(rawValue: .max)
+      expected.incarnation = incarnation
+      expected.isProvisional = true
+      expected.records = [digest: [1, 2]]
+      expected.addresses = [device: ["b:1", "a:2"]]
+      var stored = StoredStore(policy: policy, isProvisional: true)
+      stored.vector = [device: [incarnation: .max]]
+      stored.changeSets = [
+        reference(1): StoredChangeSet(header: [3], signature: [4], entries: [.max: [], 0: [5]]),
+        reference(1 << 53): StoredChangeSet(header: [6], signature: [7]),
+      ]
+      stored.drafts = [.max: [8]]
+      stored.refusals = [1: []]
+      expected.stores = [store: stored]
+      #expect(try subject.storage.load() == expected)
+      #expect(try subject.reload() == expected)
+    }
+  }
+
+  @Test(arguments: Backend.allCases)
+  func removalsTakeWhatTheyName(backend: Backend) throws {
+    try backend.withSubject { subject in
+      try subject.storage.commit([
+        .putStore(store, .standard, isProvisional: true),
+        .putHeader(store, reference(1), header: [1], signature: [1]),
+        .putEntry(store, reference(1), index: 0, box: [1]),
+        .putEntry(store, reference(1), index: 1, box: [2]),
+        .putHeader(store, reference(2), header: [2], signature: [2]),
+        .putEntry(store, reference(2), index: 0, box: [3]),
+        .putEntry(store, reference(2), index: 1, box: [4]),
+        .setVector(store, device, incarnation, 2), .setAddresses(device, ["a:1"]),
+        .putDraft(store, 1, [1]), .putRefusal(store, 1, [1]),
+      ])
+      try subject.storage.commit([
+        .removeChangeSet(store, reference(1)), .removeEntry(store, reference(2), index: 0),
+        .removeEntry(store, reference(2), index: 1), .removeVector(store, device, incarnation),
+        .setAddresses(device, []), .removeDraft(store, 1), .removeRefusal(store, 1),
+        // A change set that comes back has none of its old entries.
+        .putHeader(store, reference(1), header: [9], signature: [9]),
+        .putStore(store, Policy(keys: 1), isProvisional: false),
+      ])
+      var stored = StoredStore(policy: Policy(keys: 1), isProvisional: false)
+      stored.changeSets = [
+        reference(1): StoredChangeSet(header: [9], signature: [9]),
+        reference(2): StoredChangeSet(header: [2], signature: [2]),
+      ]
+      var expected = Snapshot()
+      expected.stores = [store: stored]
+      #expect(try subject.reload() == expected)
+    }
+  }
+
+  @Test(arguments: Backend.allCases)
+  func orderInsideACommitCounts(backend: Backend) throws {
+    try backend.withSubject { subject in
+      try subject.storage.commit([
+        .putDraft(store, 1, [1]),  // The store was not begun: nothing.
+        .putStore(store, .standard, isProvisional: false),
+        .putDraft(store, 2, [1]), .removeDraft(store, 2), .putDraft(store, 3, [1]),
+        .putDraft(store, 3, [2]), .setClock(HybridTime(rawValue: 5)),
+        .setClock(HybridTime(rawValue: 3)),
+        .putEntry(store, reference(1), index: 0, box: [1]),  // Before its header: nothing.
+        .putHeader(store, reference(1), header: [1], signature: [1]),
+        .putHeader(store, reference(2), header: [1], signature: [1]),
+        .removeChangeSet(store, reference(2)),
+        .putEntry(store, reference(2), index: 0, box: [1]),
+      ])
+      let snapshot = try subject.reload()
+      #expect(snapshot.stores[store]?.drafts == [3: [2]])
+      #expect(snapshot.clock == HybridTime(rawValue: 3))
+      #expect(
+        snapshot.stores[store]?.changeSets
+          == [reference(1): StoredChangeSet(header: [1], signature: [1])])
+    }
+  }
+
+  @Test(arguments: Backend.allCases)
+  func aFailedCommitChangesNothingAndTheNextOneWorks(backend: Backend) throws {
+    try backend.withSubject { subject in
+      let big = [UInt8](repeating: 1, count: 100_000)
+      try subject.storage.commit([
+        .putStore(store, .standard, isProvisional: false),
+        .putHeader(store, reference(1), header: [1], signature: [1]),
+      ])
+      let before = try subject.storage.load()
+      let mutations: [Mutation] = [
+        .setClock(HybridTime(rawValue: 9)), .removeChangeSet(store, reference(1)),
+        .putHeader(store, reference(2), header: big, signature: [1]), .putDraft(store, 1, big),
+      ]
+      try subject.setFailing(true)
+      let error = #expect(throws: StorageError.self) { try subject.storage.commit(mutations) }
+      #expect(error?.code == .diskFull)
+      #expect(try subject.storage.load() == before)
+      try subject.setFailing(false)
+      try subject.storage.commit(mutations)
+      var after = before
+      for mutation in mutations { after.apply(mutation) }
+      #expect(try subject.reload() == after)
+    }
+  }
+
+  @Test(arguments: 0..<12)
+  func randomMutationsLeaveBothAlike(run: Int) throws {
+    let seed = UInt64(run) &* 7_919 &+ 1
+    try Backend.sqlite.withSubject { subject in
+      let twin = MemoryStorage()
+      var source = MutationSource(seed: seed)
+      try subject.storage.commit(
+        MutationSource.stores.prefix(2).map { .putStore($0, .standard, isProvisional: false) })
+      try twin.commit(
+        MutationSource.stores.prefix(2).map { .putStore($0, .standard, isProvisional: false) })
+      for step in 0..<40 {
+        let mutations = source.mutations(source.number(30))
+        try subject.storage.commit(mutations)
+        try twin.commit(mutations)
+        if step % 10 == 9 {
+          #expect(try subject.storage.load() == twin.load(), "seed \(seed), step \(step)")
+        }
+      }
+      #expect(try subject.reload() == twin.load(), "seed \(seed)")
+    }
+  }
+}

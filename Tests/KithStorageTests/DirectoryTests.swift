@@ -1,0 +1,190 @@
+import Foundation
+import KithCore
+import KithCrypto
+import Testing
+
+@testable import KithStorage
+
+@Suite struct DirectoryTests {
+  let cheap: Argon2Parameters
+
+  init() throws { cheap = try Argon2Parameters(operations: 1, memoryBytes: 8_192) }
+
+  func mode(_ path: String) throws -> Int? {
+    try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+  }
+
+  func code(_ body: () throws(StorageError) -> Void) -> StorageError.Code? {
+    do { try body() } catch { return error.code }
+    return nil
+  }
+
+  @Test func aDeviceIsMadeOnceAndIsTheSameAfterwards() throws {
+    let directory = try TemporaryDirectory()
+    let nested = directory.device + "/below"
+    #expect(code { () throws(StorageError) in _ = try DeviceDirectory.open(at: nested) } == .missing)
+    let made = try DeviceDirectory.create(
+      at: nested, secrets: newSecrets(), initial: [.setProvisional(true)])
+    #expect(!made.isCopy)
+    #expect(made.controlSocketPath == nested + "/control")
+    let id = made.keys.id
+    try made.close()
+    let error = #expect(throws: StorageError.self) {
+      _ = try DeviceDirectory.create(at: nested, secrets: newSecrets(), initial: [])
+    }
+    #expect(error?.code == .alreadyExists)
+    let again = try DeviceDirectory.open(at: nested)
+    #expect(again.keys.id == id)
+    #expect(try again.storage.load().isProvisional)
+    #expect(try mode(nested) == 0o700)
+    for file in ["/secrets", "/lock", "/kith.sqlite", "/kith.sqlite-wal"] {
+      #expect(try mode(nested + file) == 0o600, "\(file)")
+    }
+  }
+
+  @Test func aSecondOwnerIsRefusedWithTheFirstOnesProcess() throws {
+    let directory = try TemporaryDirectory()
+    let first = try DeviceDirectory.create(
+      at: directory.device, secrets: newSecrets(), initial: [])
+    let error = #expect(throws: StorageError.self) {
+      _ = try DeviceDirectory.open(at: directory.device)
+    }
+    #expect(error?.code == .inUse)
+    #expect(error?.owner == getpid())
+    #expect(error?.message.contains("process \(getpid())") == true)
+    try first.close()
+    try DeviceDirectory.open(at: directory.device).close()
+    #expect(throws: StorageError.self) { try first.storage.commit([]) }
+  }
+
+  @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/flock")))
+  func anotherProcessHoldsTheLockUntilItIsKilled() throws {
+    let directory = try TemporaryDirectory()
+    try DeviceDirectory.create(at: directory.device, secrets: newSecrets(), initial: []).close()
+    let child = Process()
+    child.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
+    child.arguments = [
+      "--no-fork", directory.device + "/lock", "/bin/sh", "-c", "echo held; exec sleep 60",
+    ]
+    let output = Pipe()
+    child.standardOutput = output
+    try child.run()
+    _ = output.fileHandleForReading.availableData
+    let refused = code { () throws(StorageError) in
+      _ = try DeviceDirectory.open(at: directory.device)
+    }
+    #expect(refused == .inUse)
+    kill(child.processIdentifier, SIGKILL)
+    child.waitUntilExit()
+    try DeviceDirectory.open(at: directory.device).close()
+  }
+
+  @Test func openModesAreRefusedWithTheCommandThatMendsThem() throws {
+    let directory = try TemporaryDirectory()
+    try DeviceDirectory.create(at: directory.device, secrets: newSecrets(), initial: []).close()
+    for (path, loose, tight) in [
+      (directory.device, 0o750, 0o700), (directory.device + "/secrets", 0o640, 0o600),
+    ] {
+      chmod(path, mode_t(loose))
+      let error = #expect(throws: StorageError.self) {
+        _ = try DeviceDirectory.open(at: directory.device)
+      }
+      #expect(error?.code == .unsafePermissions)
+      #expect(error?.message.contains("chmod \(String(tight, radix: 8)) '\(path)'") == true)
+      chmod(path, mode_t(tight))
+    }
+    try DeviceDirectory.open(at: directory.device).close()
+  }
+
+  @Test func aPassphraseIsNeededAndCanBeChanged() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.device
+    let made = try DeviceDirectory.create(
+      at: path, secrets: newSecrets(), initial: [], passphrase: [1], stretching: cheap)
+    let id = made.keys.id
+    try made.close()
+    for wrong in [nil, [2]] as [[UInt8]?] {
+      let refused = code { () throws(StorageError) in
+        _ = try DeviceDirectory.open(at: path, passphrase: wrong)
+      }
+      #expect(refused == .passphrase)
+    }
+    try DeviceDirectory.changePassphrase(at: path, from: [1], to: [3], stretching: cheap)
+    let refused = code { () throws(StorageError) in
+      _ = try DeviceDirectory.open(at: path, passphrase: [1])
+    }
+    #expect(refused == .passphrase)
+    try DeviceDirectory.changePassphrase(at: path, from: [3], to: nil)
+    #expect(try DeviceDirectory.open(at: path).keys.id == id)
+    #expect(try mode(path + "/secrets") == 0o600)
+  }
+
+  @Test func aSecretsFileThatWasAlteredIsDamagedNotWrong() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.device + "/secrets"
+    try DeviceDirectory.create(
+      at: directory.device, secrets: newSecrets(), initial: [], passphrase: [1], stretching: cheap
+    ).close()
+    let whole = try Data(contentsOf: URL(fileURLWithPath: path))
+    for offset in [0, 8, 9, 12, 20, 60, whole.count - 1] {
+      var altered = whole
+      altered[offset] ^= 1
+      try altered.write(to: URL(fileURLWithPath: path))
+      let refused = #expect(throws: StorageError.self) {
+        _ = try DeviceDirectory.open(at: directory.device, passphrase: [1])
+      }
+      #expect(refused?.code == .damaged, "byte \(offset)")
+      #expect(refused?.path == path)
+    }
+    for count in [0, 5, 42, whole.count - 1] {
+      try whole.prefix(count).write(to: URL(fileURLWithPath: path))
+      let refused = code { () throws(StorageError) in
+        _ = try DeviceDirectory.open(at: directory.device, passphrase: [1])
+      }
+      #expect(refused == .damaged, "\(count) bytes")
+    }
+  }
+
+  @Test func aCreationThatStoppedBetweenTheRenamesIsFinished() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.device
+    try DeviceDirectory.create(
+      at: path, secrets: newSecrets(), initial: [.setProvisional(true)]
+    ).close()
+    try FileManager.default.moveItem(
+      atPath: path + "/kith.sqlite", toPath: path + "/kith.sqlite.new")
+    let device = try DeviceDirectory.open(at: path)
+    #expect(!device.isCopy)
+    #expect(try device.storage.load().isProvisional)
+  }
+
+  @Test func aCreationThatStoppedBeforeTheRenamesLeavesNoDevice() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.device
+    try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: []).close()
+    for name in ["kith.sqlite", "secrets"] {
+      try FileManager.default.moveItem(atPath: "\(path)/\(name)", toPath: "\(path)/\(name).new")
+    }
+    let refused = code { () throws(StorageError) in _ = try DeviceDirectory.open(at: path) }
+    #expect(refused == .missing)
+    #expect(!DeviceDirectory.holdsDevice(path))
+    let device = try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: [])
+    #expect(!device.isCopy)
+  }
+
+  @Test(arguments: ["kith.sqlite", "secrets"])
+  func aMissingFileIsNamedAndNotMadeAnew(name: String) throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.device
+    try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: []).close()
+    try FileManager.default.removeItem(atPath: "\(path)/\(name)")
+    let error = #expect(throws: StorageError.self) { _ = try DeviceDirectory.open(at: path) }
+    #expect(error?.code == .damaged)
+    #expect(error?.path == "\(path)/\(name)")
+    #expect(!FileManager.default.fileExists(atPath: "\(path)/\(name)"))
+    let refused = code { () throws(StorageError) in
+      _ = try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: [])
+    }
+    #expect(refused == .alreadyExists)
+  }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import KithCore
+import KithCrypto
+import KithStorage
+
+/// A directory of its own for a test, removed with it.
+final class TemporaryDirectory {
+  let path: String
+
+  init() throws {
+    path = NSTemporaryDirectory() + "kith-storage-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+  }
+
+  var device: String { path + "/device" }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+}
+
+func newSecrets() -> DeviceSecrets {
+  var random = SystemRandom()
+  return DeviceSecrets(random: &random)
+}
+
+/// Draws mutations about few stores, devices and change sets, so that they meet.
+struct MutationSource {
+  var random: SeededEntropy
+
+  init(seed: UInt64) { random = SeededEntropy(seed: seed) }
+
+  static let stores = ["com.example.A", "com.example.Ä", "z"].compactMap { StoreIdentifier($0) }
+
+  mutating func number(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &random) }
+
+  mutating func store() -> StoreIdentifier { Self.stores[number(Self.stores.count)] }
+
+  mutating func device() -> DeviceID {
+    let byte = UInt8(number(3))
+    return DeviceID { $0.copyBytes(from: [UInt8](repeating: byte, count: 32)) }
+  }
+
+  mutating func incarnation() -> Incarnation {
+    Incarnation(rawValue: [1, UInt64.max, 1 << 63][number(3)])
+  }
+
+  mutating func digest() -> Digest256 {
+    let byte = UInt8(number(2))
+    return Digest256 { $0.copyBytes(from: [UInt8](repeating: byte, count: 32)) }
+  }
+
+  mutating func reference() -> ChangeSetReference {
+    ChangeSetReference(
+      device: device(), incarnation: incarnation(), sequence: UInt64(number(4) + 1),
+      digest: digest())
+  }
+
+  mutating func bytes() -> [UInt8] {
+    random.bytes(number(10) == 0 ? number(20_000) : number(200))
+  }
+
+  mutating func mutation() -> Mutation {
+    switch number(20) {
+    case 0: .setClock(HybridTime(rawValue: random.next()))
+    case 1: .setIncarnation(Incarnation(rawValue: random.next()))
+    case 2: .setProvisional(number(2) == 0)
+    case 3: .putRecord(digest(), bytes())
+    case 4: .setAddresses(device(), (0..<number(3)).map { "[fe80::\($0)]:4711" })
+    case 5:
+      .putStore(
+        store(), Policy(totalBytes: number(1_000), keys: number(10)),
+        isProvisional: number(2) == 0)
+    case 6, 7, 8: .putHeader(store(), reference(), header: bytes(), signature: random.bytes(64))
+    case 9: .removeChangeSet(store(), reference())
+    case 10, 11, 12: .putEntry(store(), reference(), index: UInt32(number(4)), box: bytes())
+    case 13: .removeEntry(store(), reference(), index: UInt32(number(4)))
+    case 14: .setVector(store(), device(), incarnation(), random.next())
+    case 15: .removeVector(store(), device(), incarnation())
+    case 16: .putDraft(store(), UInt64(number(4)) &- 1, bytes())
+    case 17: .removeDraft(store(), UInt64(number(4)) &- 1)
+    case 18: .putRefusal(store(), UInt64(number(4)), bytes())
+    default: .removeRefusal(store(), UInt64(number(4)))
+    }
+  }
+
+  mutating func mutations(_ count: Int) -> [Mutation] { (0..<count).map { _ in mutation() } }
+}

@@ -1,0 +1,148 @@
+import KithCore
+import KithCrypto
+import Logging
+import Synchronization
+import Testing
+
+@testable import Kith
+
+/// An engine over storage that can fail, with a clock that is moved by hand.
+struct EngineFixture {
+  let engine: Engine
+  let storage: FailingStorage
+  let store: KeyValueStore
+  private let time: TestTime
+
+  final class TestTime: Sendable {
+    let milliseconds = Atomic<UInt64>(1_000_000)
+  }
+
+  init() throws {
+    var entropy = SeededEntropy(seed: 7)
+    let keys = DeviceKeys(
+      signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),
+      transport: TransportPrivateKey(random: &entropy))
+    let recovery = RecoveryKey(entropy: &entropy)
+    let (account, records) = try Account.create(
+      recovery: recovery, keys: keys, name: "test", issued: 1, entropy: &entropy)
+    let memory = MemoryStorage()
+    try memory.commit(records.map { .putRecord($0.id, $0.encoded) })
+    storage = FailingStorage(memory)
+    let time = TestTime()
+    self.time = time
+    engine = try Engine(
+      account: account, keys: keys, process: ProcessID(entropy.draw()), storage: storage,
+      logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+      clock: {
+        let now = time.milliseconds.load(ordering: .relaxed)
+        return Instant(wallMilliseconds: now, monotonicMilliseconds: now)
+      })
+    let identifier = try #require(StoreIdentifier("com.example.test"))
+    store = KeyValueStore(engine: engine, view: try engine.open(identifier, policy: .standard))
+  }
+
+  func advance(milliseconds: UInt64) {
+    time.milliseconds.wrappingAdd(milliseconds, ordering: .relaxed)
+  }
+}
+
+@Suite(.timeLimit(.minutes(1)))
+struct EngineTests {
+  @Test func aFailedCommitTellsTheCauseAndIsUndoneEverywhere() async throws {
+    let fixture = try EngineFixture()
+    let store = fixture.store
+    try await store.commit { $0.set("old", forKey: "a") }
+    let (shown, changes) = store.snapshotAndChanges()
+    fixture.storage.fail(.diskFull)
+    let error = await #expect(throws: KithError.self) {
+      try await store.commit { $0.set("new", forKey: "a") }
+    }
+    #expect(error?.code == .diskFull)
+    // Reads go on, and show what is durable.
+    #expect(store.value(forKey: "a") == "old")
+    // Writes are refused while it lasts.
+    #expect(throws: KithError.self) { try store.set(1, forKey: "b") }
+    #expect(fixture.engine.state.withLock { $0.health.problem }?.code == .diskFull)
+    var view = shown
+    var iterator = changes.makeAsyncIterator()
+    for _ in 0..<2 {
+      let change = try #require(await iterator.next())
+      for item in change.items {
+        #expect(view[item.key] == item.old)
+        view[item.key] = item.new
+      }
+    }
+    #expect(view == store.dictionary)
+    // It recovers by itself when the disk does.
+    fixture.storage.fail(nil)
+    fixture.advance(milliseconds: 60_000)
+    try await store.commit { $0.set("newer", forKey: "a") }
+    #expect(store.value(forKey: "a") == "newer")
+    #expect(fixture.engine.state.withLock { $0.health.problem } == nil)
+  }
+
+  @Test func tasksThatCommitAtOnceShareCommits() async throws {
+    let fixture = try EngineFixture()
+    let store = fixture.store
+    let engine = fixture.engine
+    let before = fixture.storage.commits
+    let link = NoLink()
+    #expect(engine.beginRunning(link: link))
+    async let writer: Void = engine.runWriter()
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for task in 0..<64 {
+        group.addTask {
+          for number in 0..<50 {
+            try await store.commit { $0.set(.integer(Int64(number)), forKey: "k\(task)") }
+          }
+        }
+      }
+      try await group.waitForAll()
+    }
+    engine.stopWriter()
+    await writer
+    #expect(store.keys.count == 64)
+    #expect(fixture.storage.commits - before < 64 * 50)
+  }
+
+  @Test func readersNeverSeeHalfATransaction() async throws {
+    let fixture = try EngineFixture()
+    let store = fixture.store
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask {
+        for number in 0..<500 {
+          try await store.commit {
+            $0.set(.integer(Int64(number)), forKey: "left")
+            $0.set(.integer(Int64(number)), forKey: "right")
+          }
+        }
+      }
+      group.addTask {
+        for _ in 0..<2_000 {
+          let view = store.dictionary
+          #expect(view["left"] == view["right"])
+          await Task.yield()
+        }
+      }
+      try await group.waitForAll()
+    }
+  }
+
+  @Test func aCloseEndsSequencesAndRefusesWrites() async throws {
+    let fixture = try EngineFixture()
+    let changes = fixture.store.changes
+    try fixture.engine.close()
+    for await _ in changes { Issue.record("nothing changed") }
+    let error = #expect(throws: KithError.self) { try fixture.store.set(1, forKey: "a") }
+    #expect(error?.code == .closed)
+  }
+}
+
+final class NoLink: SessionLink {
+  func send(_ message: [UInt8], to session: SessionID) {}
+  func close(_ session: SessionID, _ reason: CloseReason) {}
+  func closeAll() {}
+  func pauseReading(_ isPaused: Bool) {}
+  func setAddresses(_ addresses: [DeviceID: [String]]) {}
+  func promote(_ session: SessionID) {}
+}

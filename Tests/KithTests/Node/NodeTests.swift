@@ -1,0 +1,81 @@
+import Kith
+import Testing
+
+@Suite(.timeLimit(.minutes(2)))
+struct NodeTests {
+  @Test func aSecondNodeIsToldWhoHasTheDirectory() async throws {
+    let nodes = try await Nodes()
+    let error = await #expect(throws: KithError.self) {
+      _ = try await Nodes.open(nodes.directory.child("0"))
+    }
+    #expect(error?.code == .inUse)
+    #expect(error?.owner != nil)
+    try nodes.first.close()
+  }
+
+  @Test func whatWasWrittenIsThereAfterOpeningAgain() async throws {
+    let nodes = try await Nodes()
+    let store = try nodes.first.store("com.example.test")
+    try store.set([1, 2], forKey: "list")
+    try await store.commit { $0.set(["a": true], forKey: "dictionary") }
+    try nodes.first.close()
+    #expect(throws: KithError.self) { try store.set(1, forKey: "late") }
+    let again = try await Nodes.open(nodes.directory.child("0"))
+    let reopened = try again.store("com.example.test")
+    #expect(reopened.dictionary == ["list": [1, 2], "dictionary": ["a": true]])
+    try again.close()
+  }
+
+  @Test func badNamesAndPoliciesAreRefused() async throws {
+    let nodes = try await Nodes()
+    #expect(throws: KithError.self) { try nodes.first.store("") }
+    #expect(throws: KithError.self) {
+      try nodes.first.store("com.example.test", policy: Policy(keys: -1))
+    }
+    let store = try nodes.first.store("com.example.test")
+    let long = String(repeating: "k", count: 65)
+    let error = #expect(throws: KithError.self) { try store.set(1, forKey: long) }
+    #expect(error?.code == .invalidKey)
+    #expect(error?.limit == 64)
+    try nodes.first.close()
+  }
+
+  @Test func anAccountIsRegainedWithItsRecoveryKey() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let second = try await running(first) { try await nodes.join("second", by: first) }
+    let one = try first.store("com.example.test")
+    try one.set("kept", forKey: "key")
+    try await running(first, second) {
+      let other = try second.store("com.example.test")
+      try await until { other.value(forKey: "key") == "kept" }
+    }
+    try first.close()
+    try second.close()
+    #expect(throws: KithError.self) {
+      try Node.recoverAccount(
+        directory: nodes.directory.child("new"), from: nodes.directory.child("second"),
+        recoveryKey: "not a key", name: "new")
+    }
+    let summary = try Node.recoverAccount(
+      directory: nodes.directory.child("new"), from: nodes.directory.child("second"),
+      recoveryKey: nodes.recoveryKey, name: "new")
+    #expect(summary.account == first.account)
+    let regained = try await Nodes.open(nodes.directory.child("new"))
+    #expect(!regained.status.isProvisional)
+    #expect(try regained.store("com.example.test").value(forKey: "key") == "kept")
+    #expect(regained.devices.map(\.name).sorted() == ["first", "new", "second"])
+    try regained.close()
+  }
+
+  @Test func aWrongPairingCodeIsToldAndNothingIsMade() async throws {
+    let nodes = try await Nodes()
+    let path = nodes.directory.child("nobody")
+    let error = await #expect(throws: KithError.self) {
+      _ = try await Node.join(directory: path, name: "nobody", token: "kith1-nonsense")
+    }
+    #expect(error?.code == .pairingCode)
+    await #expect(throws: KithError.self) { _ = try await Nodes.open(path) }
+    try nodes.first.close()
+  }
+}

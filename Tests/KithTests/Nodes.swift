@@ -1,0 +1,85 @@
+import Kith
+import Logging
+
+/// Nodes of one account on loopback, in directories of their own, made by the real pairing.
+final class Nodes: Sendable {
+  let directory: TestDirectory
+  let first: Node
+  let recoveryKey: String
+
+  init() async throws {
+    directory = try TestDirectory()
+    let made = try Node.createAccount(directory: directory.child("0"), name: "first")
+    recoveryKey = made.recoveryKey
+    first = try await Self.open(directory.child("0"))
+  }
+
+  static func open(
+    _ path: String, peers: [String] = [], servesControlSocket: Bool = false
+  ) async throws -> Node {
+    var configuration = Node.Configuration(directory: path)
+    configuration.hosts = ["127.0.0.1"]
+    configuration.port = 0
+    configuration.peers = peers
+    configuration.servesControlSocket = servesControlSocket
+    var logger = Logger(label: "test")
+    logger.logLevel = .error
+    configuration.logger = logger
+    return try await Node.open(configuration)
+  }
+
+  /// Pairs another device with a node that runs, and opens it.
+  func join(_ name: String, by inviter: Node) async throws -> Node {
+    let path = directory.child(name)
+    let (tokens, continuation) = AsyncStream<String>.makeStream()
+    async let invited = inviter.invite {
+      continuation.yield($0)
+      continuation.finish()
+    } onJoinRequest: { candidate in
+      candidate.name == name
+    }
+    var token = ""
+    for await text in tokens { token = text }
+    let summary = try await Node.join(directory: path, name: name, token: token)
+    let candidate = try await invited
+    precondition(candidate.device == summary.device)
+    let peers = inviter.listeningAddresses
+    return try await Self.open(path, peers: peers)
+  }
+}
+
+/// Runs nodes while the body does its work.
+func running<Result: Sendable>(
+  _ nodes: Node..., body: @escaping @Sendable () async throws -> Result
+) async throws -> Result {
+  try await withThrowingTaskGroup(of: Result?.self) { group in
+    for node in nodes {
+      group.addTask {
+        try await node.run()
+        return nil
+      }
+    }
+    group.addTask {
+      for node in nodes { try await until { !node.listeningAddresses.isEmpty } }
+      return try await body()
+    }
+    defer { group.cancelAll() }
+    while let result = try await group.next() {
+      if let result { return result }
+    }
+    throw TimedOut()
+  }
+}
+
+struct TimedOut: Error {}
+
+/// Looks again and again until a condition holds; throws when it does not in time.
+func until(
+  _ limit: Duration = .seconds(10), _ condition: () async throws -> Bool
+) async throws {
+  let deadline = ContinuousClock.now + limit
+  while try await !condition() {
+    guard ContinuousClock.now < deadline else { throw TimedOut() }
+    try await Task.sleep(for: .milliseconds(2))
+  }
+}

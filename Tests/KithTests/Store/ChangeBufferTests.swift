@@ -1,0 +1,66 @@
+import KithCore
+import Testing
+
+@testable import Kith
+
+/// Random changes under random taking: what is taken, replayed over the old view, gives the new.
+struct ChangeBufferTests {
+  @Test(arguments: 0..<40 as Range<UInt64>)
+  func replayGivesTheView(seed: UInt64) async throws {
+    var random = Random(state: seed &+ 1)
+    let identifier = try #require(StoreIdentifier("com.example.test"))
+    let view = StoreView(identifier: identifier, values: ["k0": 0, "k1": 1])
+    let all = view.subscribe(seesOwnWrites: true)
+    let outside = view.subscribe(seesOwnWrites: false)
+    var allView = all.values
+    var outsideView = outside.values
+    var allChanges = all.changes.makeAsyncIterator()
+    var outsideChanges = outside.changes.makeAsyncIterator()
+    var joined = 0
+    // The last change of each kind says that everything before it was taken.
+    for step in 0..<600 {
+      let isOwn = random.next(3) == 0
+      var changes: [(key: String, value: EncodedValue?)] = []
+      for key in 0..<5 where random.next(3) == 0 {
+        let value: EncodedValue? =
+          random.next(4) == 0 ? nil : try EncodedValue(.integer(Int64(random.next(3))))
+        changes.append(("k\(key)", value))
+      }
+      if changes.isEmpty { continue }
+      let reason: ChangeReason? = isOwn ? nil : step % 2 == 0 ? .serverChange : .quotaViolationChange
+      for run in view.apply([ViewChange(store: identifier, reason: reason, changes: changes)]) {
+        run()
+      }
+      if isOwn { for (key, value) in changes { outsideView[key] = try value?.decoded() } }
+    }
+    for run in view.apply([
+      ViewChange(
+        store: identifier, reason: .accountChange, changes: [("end", try EncodedValue(true))])
+    ]) { run() }
+    while allView["end"] == nil {
+      let change = try #require(await allChanges.next())
+      joined += change.isJoined ? 1 : 0
+      for item in change.items {
+        #expect(allView[item.key] == item.old, "seed \(seed)")
+        allView[item.key] = item.new
+      }
+    }
+    while outsideView["end"] == nil {
+      let change = try #require(await outsideChanges.next())
+      for item in change.items { outsideView[item.key] = item.new }
+    }
+    #expect(joined == 1, "the buffer is full, so its last change is a joined one")
+    #expect(allView == view.values, "seed \(seed)")
+    #expect(outsideView == view.values, "seed \(seed)")
+  }
+}
+
+/// A small generator: Knuth's MMIX constants.
+struct Random {
+  var state: UInt64
+
+  mutating func next(_ bound: UInt64) -> UInt64 {
+    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    return (state >> 33) % bound
+  }
+}
