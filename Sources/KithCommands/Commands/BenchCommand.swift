@@ -3,6 +3,7 @@ import ArgumentParser
 /// `kith bench`.
 struct BenchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "bench",
     abstract: "Measure this machine and Kith on it, each figure against its budget.",
     discussion: """
       Works in a temporary directory (TMPDIR) on the disk that shall be measured. Ends with \

@@ -3,6 +3,7 @@ import ArgumentParser
 /// `kith completions`.
 struct CompletionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "completions",
     abstract: "Print the script that completes commands in a shell.",
     discussion: """
       For bash: kith completions bash > ~/.local/share/bash-completion/completions/kith

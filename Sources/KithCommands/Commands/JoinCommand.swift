@@ -5,6 +5,7 @@ import Kith
 /// `kith join`.
 struct JoinCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "join",
     abstract: "Join the account that an invitation's token names, with this as a new device.",
     discussion: """
       Get the token from `kith invite` on a device of the account. Compare the fingerprint \
@@ -46,6 +47,6 @@ struct JoinCommand: AsyncParsableCommand {
   private static func others(in directory: String) async throws -> [DeviceFacts] {
     let node = try await Node.open(.init(directory: directory))
     defer { try? node.close() }
-    return StatusReport(node.status, processID: nil).devices.filter { !$0.isSelf }
+    return StatusReport(NodeReport(node.status), processID: nil).devices.filter { !$0.isSelf }
   }
 }

@@ -7,6 +7,7 @@ import ServiceLifecycle
 /// `kith run`.
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "run",
     abstract: "Run the node in the foreground until SIGTERM or SIGINT.",
     discussion: """
       Serves the account's other devices and the commands of this one. Logs go to standard \
@@ -31,8 +32,16 @@ struct RunCommand: AsyncParsableCommand {
       valueName: "host:port"))
   var peer: [String] = []
 
-  @Option(help: "The least that is logged: trace, debug, info, notice, warning or error.")
-  var logLevel: Logger.Level = .notice
+  @Option(help: "The least that is logged: debug, info, notice, warning or error.")
+  var logLevel: LogLevel = .notice
+
+  /// How grave a line of the log is at least.
+  enum LogLevel: String, CaseIterable, ExpressibleByArgument {
+    case debug, info, notice, warning, error
+
+    /// The same level in swift-log's terms.
+    var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
+  }
 
   func run() async throws {
     let identifier = try store.identifier
@@ -42,7 +51,7 @@ struct RunCommand: AsyncParsableCommand {
     configuration.port = listen.port
     configuration.peers = peer
     configuration.logger = Logger(label: "kith") { StreamLogHandler.standardError(label: $0) }
-    configuration.logger.logLevel = logLevel
+    configuration.logger.logLevel = logLevel.level
     let node = try await Node.open(configuration)
     do {
       // The store exists from here on, so that it is pulled even before a command asks for it.
@@ -70,8 +79,6 @@ struct RunCommand: AsyncParsableCommand {
     try await ServiceGroup(configuration: groupConfiguration).run()
   }
 }
-
-extension Logger.Level: @retroactive ExpressibleByArgument {}
 
 /// Tells a person, once, that the node serves and where.
 private struct ReadyLine: Service {

@@ -15,7 +15,7 @@ struct ImportRun: Sendable {
   private(set) var imported: [String] = []
   /// Keys that the store refused, with why.
   private(set) var refused: [ImportSummary.Refused] = []
-  private let progress: (Int) -> Void
+  private let progress: @Sendable (Int) -> Void
 
   /// - Parameter progress: Is told how many keys are done.
   init(progress: @escaping @Sendable (Int) -> Void = { _ in }) {

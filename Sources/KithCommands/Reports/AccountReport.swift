@@ -57,16 +57,3 @@ extension AccountReport {
       directory: directory, recoveryKey: recoveryKey)
   }
 }
-
-/// Bytes as text.
-enum Hexadecimal {
-  /// Two lower-case digits a byte.
-  static func text(_ bytes: [UInt8]) -> String {
-    var text = ""
-    for byte in bytes {
-      if byte < 16 { text += "0" }
-      text += String(byte, radix: 16)
-    }
-    return text
-  }
-}

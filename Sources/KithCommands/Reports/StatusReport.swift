@@ -16,8 +16,6 @@ struct StatusReport: Equatable, Sendable {
   var isClockSynchronised: Bool
   /// What is wrong, in sentences.
   var problems: [String] = []
-  /// What was counted since the node's start, by name.
-  var counters: [String: Int] = [:]
 
   /// The report for people.
   func text(_ style: Style) -> String {
@@ -79,7 +77,6 @@ struct StatusReport: Equatable, Sendable {
     .versioned([
       "account": .string(account),
       "clockSynchronised": .bool(isClockSynchronised),
-      "counters": .object(counters.mapValues { .int($0) }),
       "device": devices.first(where: \.isSelf)?.document,
       "devices": .list(devices.map(\.document)),
       "directory": .string(directory),

@@ -22,16 +22,7 @@ extension CommandFailure {
     let owner =
       error.code == .inUse && error.owner != nil && !error.message.contains("\(error.owner ?? 0)")
       ? " (process \(error.owner ?? 0))" : ""
-    return key + error.description + owner + advice(error.code)
-  }
-
-  /// What to type next, where the library cannot know.
-  private static func advice(_ code: KithError.Code) -> String {
-    switch code {
-    case .missing:
-      " Set it up with `kith account create` or `kith join`, or name another with --directory."
-    default: ""
-    }
+    return key + error.description + owner
   }
 
   private static func message(_ error: CocoaError) -> String {
