@@ -74,7 +74,7 @@ let package = Package(
     .target(
       name: "KithCommands",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto",
+        "Kith", "KithCore", "KithCrypto", "KithStorage",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -23,7 +23,7 @@ enum JSONImporter {
       members = inner
     }
     var file = ImportedFile(format: .json)
-    for member in members {
+    for member in try ExportImporter.values(of: members) {
       file.add(member.key) { try ValueJSON.value(member.value) }
     }
     return file

@@ -1,0 +1,98 @@
+import Foundation
+import Kith
+import Logging
+
+/// Nodes of one account in this process, in directories of their own, for measuring.
+///
+/// All run inside ``with(_:_:)``, which ends them and removes the directories.
+final class BenchNodes: Sendable {
+  /// The store that is measured.
+  static let store = "bench"
+
+  /// The directory that holds the directories.
+  let root: URL
+  private let first: Node
+
+  /// The account's first node, which listens.
+  var sender: Node { first }
+
+  private init(root: URL, first: Node) {
+    self.root = root
+    self.first = first
+  }
+
+  /// Makes an account with a running first node, and hands it over.
+  static func with<Result: Sendable>(
+    _ root: URL, _ body: (BenchNodes) async throws -> Result
+  ) async throws -> Result {
+    let directory = root.appending(path: "first").path
+    _ = try Node.createAccount(directory: directory, name: "first")
+    let first = try await Node.open(configuration(directory))
+    let nodes = BenchNodes(root: root, first: first)
+    return try await nodes.running(first) { try await body(nodes) }
+  }
+
+  /// Runs a node beside what a body does, and closes it.
+  func running<Result: Sendable>(
+    _ node: Node, _ body: () async throws -> Result
+  ) async throws -> Result {
+    let task = Task { try await node.run() }
+    do {
+      try await Self.wait("a node to listen") { !node.listeningAddresses.isEmpty }
+      let result = try await body()
+      task.cancel()
+      try await task.value
+      try node.close()
+      return result
+    } catch {
+      task.cancel()
+      _ = try? await task.value
+      try? node.close()
+      throw error
+    }
+  }
+
+  /// A new device of the account, opened and not yet running.
+  func join(_ name: String) async throws -> Node {
+    let directory = root.appending(path: name).path
+    let (tokens, continuation) = AsyncStream.makeStream(of: String.self)
+    let inviter = first
+    var options = Node.InvitationOptions()
+    options.hosts = ["127.0.0.1"]
+    options.addresses = ["127.0.0.1"]
+    let invitation = options
+    async let invited = inviter.invite(options: invitation) { token in
+      continuation.yield(token)
+      continuation.finish()
+    } onJoinRequest: { _ in
+      true
+    }
+    for await token in tokens {
+      _ = try await Node.join(directory: directory, name: name, token: token)
+    }
+    _ = try await invited
+    var configuration = Self.configuration(directory)
+    configuration.peers = first.listeningAddresses
+    return try await Node.open(configuration)
+  }
+
+  private static func configuration(_ directory: String) -> Node.Configuration {
+    var configuration = Node.Configuration(directory: directory)
+    configuration.hosts = ["127.0.0.1"]
+    configuration.port = 0
+    configuration.servesControlSocket = false
+    configuration.logger = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
+    return configuration
+  }
+
+  /// Waits until something holds, looking every millisecond, for at most 30 seconds.
+  static func wait(_ what: String, until holds: () -> Bool) async throws {
+    let end = ContinuousClock.now + .seconds(30)
+    while !holds() {
+      guard ContinuousClock.now < end else {
+        throw CommandFailure(.unreachable, "the bench waited 30 s for \(what)")
+      }
+      try await Task.sleep(for: .milliseconds(1))
+    }
+  }
+}

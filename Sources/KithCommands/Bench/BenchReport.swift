@@ -1,0 +1,117 @@
+/// What `kith bench` says: figures of one run, each against its budget (design, section 13).
+struct BenchReport: Equatable, Sendable {
+  /// A figure.
+  struct Figure: Equatable, Sendable {
+    /// In what it counts.
+    enum Unit: String, Sendable {
+      case seconds
+      case perSecond
+      case ratio
+      case bytes
+    }
+
+    /// Which way it may miss its budget.
+    enum Budget: Equatable, Sendable {
+      case atMost(Double)
+      case atLeast(Double)
+    }
+
+    /// Its name in documents.
+    var name: String
+    /// Its name for people.
+    var title: String
+    var value: Double
+    var unit: Unit
+    /// Nil for yardsticks, which have none.
+    var budget: Budget?
+
+    /// Whether it keeps its budget.
+    var isKept: Bool {
+      switch budget {
+      case .atMost(let limit): value <= limit
+      case .atLeast(let limit): value >= limit
+      case nil: true
+      }
+    }
+  }
+
+  /// Figures in the order of the report.
+  var figures: [Figure] = []
+  /// Whether fewer rounds were run.
+  var isQuick: Bool
+
+  /// Whether every figure keeps its budget.
+  var isKept: Bool { figures.allSatisfy(\.isKept) }
+
+  /// Adds a figure.
+  mutating func add(
+    _ name: String, _ title: String, _ value: Double, _ unit: Figure.Unit,
+    _ budget: Figure.Budget? = nil
+  ) {
+    figures.append(Figure(name: name, title: title, value: value, unit: unit, budget: budget))
+  }
+
+  /// The report for people.
+  func text(_ style: Style) -> String {
+    var table = Table([("FIGURE", .left), ("MEASURED", .right), ("BUDGET", .right), ("", .left)])
+    for figure in figures {
+      table.add([
+        Table.Cell(figure.title), Table.Cell(figure.text(figure.value), .strong),
+        Table.Cell(figure.budgetText),
+        figure.budget == nil
+          ? Table.Cell("") : figure.isKept ? Table.Cell("ok", .good) : Table.Cell("miss", .bad),
+      ])
+    }
+    return table.text(style)
+  }
+
+  /// The report for programs.
+  var document: Document {
+    .versioned([
+      "figures": .list(
+        figures.map { figure in
+          .object([
+            "budget": figure.budgetDocument,
+            "name": .string(figure.name),
+            "ok": figure.budget == nil ? nil : .bool(figure.isKept),
+            "title": .string(figure.title),
+            "unit": .string(figure.unit.rawValue),
+            "value": .double(figure.value, places: figure.unit == .seconds ? 9 : 3),
+          ])
+        }),
+      "ok": .bool(isKept),
+      "quick": .bool(isQuick),
+    ])
+  }
+}
+
+extension BenchReport.Figure {
+  /// A value in the figure's unit, for people.
+  func text(_ value: Double) -> String {
+    switch unit {
+    case .seconds: Humane.duration(seconds: value)
+    case .perSecond: Humane.count(Int(value.rounded())) + "/s"
+    case .ratio: Humane.decimals(value, 2) + " ×"
+    case .bytes: Humane.bytes(Int(value))
+    }
+  }
+
+  /// The budget for people.
+  var budgetText: String {
+    switch budget {
+    case .atMost(let limit): "≤ " + text(limit)
+    case .atLeast(let limit): "≥ " + text(limit)
+    case nil: ""
+    }
+  }
+
+  /// The budget for programs.
+  var budgetDocument: Document? {
+    let places = unit == .seconds ? 9 : 3
+    return switch budget {
+    case .atMost(let limit): .object(["atMost": .double(limit, places: places)])
+    case .atLeast(let limit): .object(["atLeast": .double(limit, places: places)])
+    case nil: nil
+    }
+  }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import Kith
+
+/// Measures how long a new device takes to catch up with a full store, beyond connecting.
+struct CatchUpBench {
+  /// The keys of a full store.
+  static let keys = 1_024
+  /// The bytes of each value: 1,024 of them come close to the standard policy's limit.
+  static let valueBytes = 900
+
+  let nodes: BenchNodes
+
+  /// Fills the store in one change set, or with each key in its own.
+  func fill(_ identifier: String, inOne: Bool) async throws {
+    let store = try nodes.sender.store(identifier)
+    if inOne {
+      try await store.commit { transaction in
+        for index in 0..<Self.keys { transaction.set(Self.value(index), forKey: Self.key(index)) }
+      }
+    } else {
+      for index in 0..<Self.keys {
+        try await store.commit { $0.set(Self.value(index), forKey: Self.key(index)) }
+      }
+    }
+  }
+
+  /// The times of several new devices, one after another; the first is `name-1`.
+  func catchUp(_ identifier: String, devices: Int, name: String) async throws -> Samples {
+    var samples = Samples()
+    for device in 1...devices { samples.add(try await catchUp(identifier, "\(name)-\(device)")) }
+    return samples
+  }
+
+  /// The time from the session's beginning to the whole store being shown on a new device.
+  private func catchUp(_ identifier: String, _ name: String) async throws -> Duration {
+    let node = try await nodes.join(name)
+    // The store is opened before the node runs, so that only the exchange itself is timed.
+    let store = try node.store(identifier)
+    let clock = ContinuousClock()
+    let connected = Task { () -> ContinuousClock.Instant? in
+      for await status in node.statusUpdates where !status.peers.isEmpty { return clock.now }
+      return nil
+    }
+    let complete = Task { () -> ContinuousClock.Instant? in
+      for await change in store.changes where !change.items.isEmpty {
+        if store.usage.keys >= Self.keys { return clock.now }
+      }
+      return nil
+    }
+    return try await nodes.running(node) {
+      let limit = Task {
+        try await Task.sleep(for: .seconds(30))
+        connected.cancel()
+        complete.cancel()
+      }
+      let times = (await connected.value, await complete.value)
+      limit.cancel()
+      guard let start = times.0, let end = times.1 else {
+        throw CommandFailure(.unreachable, "the bench waited 30 s for a new device to catch up")
+      }
+      return end - start
+    }
+  }
+
+  private static func key(_ index: Int) -> String { "key.\(index)" }
+
+  private static func value(_ index: Int) -> PropertyListValue {
+    let text = "\(index) "
+    return .string(text + String(repeating: "v", count: valueBytes - text.utf8.count))
+  }
+}

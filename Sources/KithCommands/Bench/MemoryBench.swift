@@ -1,0 +1,50 @@
+import Foundation
+import Glibc
+
+/// Measures the resident memory of a node with a full store: a real `kith run` of its own.
+enum MemoryBench {
+  /// How long the node may take to be ready.
+  private static let limit = Duration.seconds(30)
+
+  /// The resident bytes of a node that serves a directory with the given store.
+  static func bytes(directory: URL, store: String) async throws -> Int {
+    let process = Process()
+    process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+    process.arguments = [
+      "run", "--directory", directory.path, "--store", store, "--listen", "127.0.0.1", "--port",
+      "0",
+    ]
+    let talk = Pipe()
+    process.standardError = talk
+    process.standardOutput = FileHandle.nullDevice
+    process.standardInput = FileHandle.nullDevice
+    try process.run()
+    defer { stop(process) }
+    let pid = process.processIdentifier
+    let end = ContinuousClock.now + limit
+    // The ready line is the first that holds the word; lines of a log may stand before it.
+    var heard = ""
+    while !heard.contains("ready") {
+      let bytes = talk.fileHandleForReading.availableData
+      guard !bytes.isEmpty, ContinuousClock.now < end else {
+        throw CommandFailure(.failure, "the bench's own `kith run` did not get ready")
+      }
+      heard += String(decoding: bytes, as: UTF8.self)
+    }
+    // Read once it has served for a second, so that work of the start is counted too.
+    var readings: [Int] = []
+    for _ in 0..<10 {
+      if let bytes = ResidentMemory.bytes(of: pid) { readings.append(bytes) }
+      try await Task.sleep(for: .milliseconds(100))
+    }
+    guard let bytes = readings.last else {
+      throw CommandFailure(.failure, "the bench's own `kith run` ended early")
+    }
+    return bytes
+  }
+
+  private static func stop(_ process: Process) {
+    process.terminate()
+    process.waitUntilExit()
+  }
+}

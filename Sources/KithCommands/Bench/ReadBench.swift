@@ -1,0 +1,38 @@
+import Kith
+import KithCore
+
+/// Measures what needs no peer: reads from memory and admission.
+enum ReadBench {
+  private static let reads = 200_000
+  private static let admissions = 15
+
+  /// Seconds for one read of a present key, taken over many.
+  static func read(_ store: KeyValueStore) throws -> Double {
+    let keys = store.keys
+    guard !keys.isEmpty else {
+      throw CommandFailure(.failure, "the bench has nothing to read")
+    }
+    var found = 0
+    let time = ContinuousClock().measure {
+      for index in 0..<reads where store.value(forKey: keys[index % keys.count]) != nil {
+        found += 1
+      }
+    }
+    guard found == reads else { throw CommandFailure(.failure, "the bench missed a present key") }
+    return time.seconds / Double(reads)
+  }
+
+  /// Times of deciding what a full, over-quota store shows, and its number of steps.
+  static func admission() throws -> (times: Samples, steps: Int) {
+    let load = AdmissionLoad()
+    var samples = Samples()
+    let clock = ContinuousClock()
+    for _ in 0..<admissions {
+      let start = clock.now
+      let shown = load.admit()
+      samples.add(clock.now - start)
+      guard shown > 0 else { throw CommandFailure(.failure, "the bench's admission shows nothing") }
+    }
+    return (samples, load.steps)
+  }
+}

@@ -1,0 +1,103 @@
+import Foundation
+import Kith
+
+/// Measures writes: from a set on one node to its notification on another, and how many durable
+/// sets a node does, each beside the yardsticks so that all see the same machine.
+struct SyncBench {
+  let nodes: BenchNodes
+  let yardsticks: Yardsticks
+  /// How many writes are timed.
+  let rounds: Int
+
+  /// The key that is written and watched for.
+  private static let key = "ping"
+  /// Writes before timing starts.
+  private static let warmUp = 20
+  /// How many tasks write at once in the crowded measurement.
+  private static let tasks = 64
+
+  /// Times from the call of a durable set to its change on the other node, where the moment of
+  /// each change is taken by the task that gets it.
+  func setToNotified(_ receiver: Node) async throws -> Samples {
+    let store = try nodes.sender.store(BenchNodes.store)
+    let changes = try receiver.store(BenchNodes.store).changes
+    let clock = ContinuousClock()
+    let (seen, continuation) = AsyncStream.makeStream(of: (PropertyListValue, ContinuousClock.Instant).self)
+    let receiving = Task {
+      for await change in changes {
+        let now = clock.now
+        for item in change.items where item.key == Self.key {
+          if let new = item.new { continuation.yield((new, now)) }
+        }
+      }
+      continuation.finish()
+    }
+    var samples = Samples()
+    var sightings = seen.makeAsyncIterator()
+    for round in 0..<(rounds + Self.warmUp) {
+      if round >= Self.warmUp { try yardsticks.measureAll() }
+      let value = PropertyListValue.integer(Int64(round))
+      let start = clock.now
+      try await store.commit { $0.set(value, forKey: Self.key) }
+      while let (new, moment) = await sightings.next() {
+        guard new == value else { continue }
+        if round >= Self.warmUp { samples.add(moment - start) }
+        break
+      }
+    }
+    receiving.cancel()
+    await receiving.value
+    return samples
+  }
+
+  /// Durable sets one after another, each beside a bare commit.
+  func sequentialSets() async throws -> (sets: Samples, commits: Samples) {
+    let store = try nodes.sender.store(BenchNodes.store)
+    let bare = try Yardsticks(directory: try nodes.directory("sequential"))
+    let clock = ContinuousClock()
+    var samples = Samples()
+    for round in 0..<rounds {
+      try bare.measureCommit()
+      let value = PropertyListValue.string(Self.text(round))
+      let start = clock.now
+      try await store.commit { $0.set(value, forKey: "s\(round % 64)") }
+      samples.add(clock.now - start)
+    }
+    let commits = bare.commits
+    try bare.close()
+    return (samples, commits)
+  }
+
+  /// Durable sets a second while 64 tasks write.
+  func crowdedSets() async throws -> Double {
+    let store = try nodes.sender.store(BenchNodes.store)
+    let perTask = rounds
+    let time = try await ContinuousClock().measure {
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for task in 0..<Self.tasks {
+          group.addTask {
+            for round in 0..<perTask {
+              let value = PropertyListValue.integer(Int64(round))
+              try await store.commit { $0.set(value, forKey: "t\(task)") }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+    }
+    return Double(Self.tasks * perTask) / time.seconds
+  }
+
+  private static func text(_ round: Int) -> String {
+    "value \(round) " + String(repeating: "x", count: 180)
+  }
+}
+
+extension BenchNodes {
+  /// A new directory beside the nodes'.
+  func directory(_ name: String) throws -> URL {
+    let directory = root.appending(path: name)
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    return directory
+  }
+}

@@ -1,0 +1,64 @@
+import Foundation
+import KithCrypto
+import KithStorage
+
+/// What the machine itself takes for the parts of a synced write, measured beside the writes.
+final class Yardsticks {
+  /// Bytes of a small entry's commit.
+  private static let commitBytes = 256
+  /// Bytes that are signed: about a small change set's header.
+  private static let signedBytes = 220
+
+  private let database: BareDatabase
+  private let echo: LoopbackEcho
+  private let key: SigningKey
+  private let clock = ContinuousClock()
+
+  private(set) var commits = Samples()
+  private(set) var signs = Samples()
+  private(set) var verifies = Samples()
+  private(set) var roundTrips = Samples()
+
+  /// Prepares the yardsticks, with the database in a directory on the disk that is measured.
+  init(directory: URL) throws {
+    database = try BareDatabase(path: directory.appending(path: "bare.sqlite").path)
+    echo = try LoopbackEcho()
+    var entropy = SystemRandom()
+    key = SigningKey(seed: SigningSeed(random: &entropy))
+    for _ in 0..<20 { _ = echo.roundTrip() }
+  }
+
+  /// Measures one bare durable commit.
+  func measureCommit() throws {
+    let blob = [UInt8](repeating: 7, count: Self.commitBytes)
+    let start = clock.now
+    try database.commit(blob)
+    commits.add(clock.now - start)
+  }
+
+  /// Measures one of each.
+  func measureAll() throws {
+    try measureCommit()
+    let message = [UInt8](repeating: UInt8(truncatingIfNeeded: signs.count), count: Self.signedBytes)
+    let start = clock.now
+    let signature = key.sign(message)
+    let signed = clock.now
+    let isValid = key.publicKey.isValid(signature, for: message)
+    let verified = clock.now
+    guard isValid else { throw CommandFailure(.failure, "a signature of the bench does not verify") }
+    signs.add(signed - start)
+    verifies.add(verified - signed)
+    roundTrips.add(echo.roundTrip())
+  }
+
+  /// The budget of set-to-notified: 1.5 × (commit + sign + verify + half a round trip).
+  var syncBudget: Double {
+    1.5 * (commits.median + signs.median + verifies.median + roundTrips.median / 2)
+  }
+
+  /// Ends the echo and closes the database.
+  func close() throws {
+    echo.close()
+    try database.close()
+  }
+}

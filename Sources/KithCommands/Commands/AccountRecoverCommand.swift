@@ -1,0 +1,41 @@
+import ArgumentParser
+import Foundation
+import Kith
+
+/// `kith account recover`.
+struct AccountRecoverCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "recover",
+    abstract: "Regain the account with its recovery key when no device is left.",
+    discussion: """
+      Makes a new device in the directory from what a dead device's directory holds, or a \
+      backup of it. Writes that the dead device had not published stay with it.
+      """)
+
+  @OptionGroup var options: CommonOptions
+
+  @Option(help: ArgumentHelp("The dead device's directory.", valueName: "path"))
+  var from: String
+
+  @Option(
+    help: ArgumentHelp(
+      "A file with the recovery key; - reads standard input.", valueName: "file"))
+  var recoveryKeyFile = "-"
+
+  @Option(help: "What people call this device. Otherwise the host's name.")
+  var name: String?
+
+  func run() async throws {
+    if recoveryKeyFile == "-" && Terminal.hasInput {
+      options.console.prompt("Recovery key: ")
+    }
+    let text = try InputText.line(of: recoveryKeyFile)
+    let directory = options.directoryURL.path
+    let summary = try Node.recoverAccount(
+      directory: directory, from: URL(filePath: from).path, recoveryKey: text,
+      name: name ?? DeviceName.ofHost)
+    let report = AccountReport(summary, directory: directory)
+    options.print(report.document, text: report.text)
+    options.console.talk("The account is regained. Start its node with: kith run")
+  }
+}

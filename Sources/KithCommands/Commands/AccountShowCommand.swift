@@ -1,0 +1,21 @@
+import ArgumentParser
+import Kith
+
+/// `kith account show`.
+struct AccountShowCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show", abstract: "Show the account and its devices.")
+
+  @OptionGroup var options: CommonOptions
+
+  func run() async throws {
+    let status = try await options.withNode { try await $0.statusReport() }
+    guard let account = status.account, let device = status.devices.first(where: \.isSelf) else {
+      throw CommandFailure(.directory, "this device is in no account")
+    }
+    let report = AccountReport(
+      account: account, device: device, directory: status.directory,
+      others: status.devices.filter { !$0.isSelf })
+    options.print(report.document, text: report.text)
+  }
+}

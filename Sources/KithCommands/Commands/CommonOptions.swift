@@ -1,0 +1,87 @@
+import ArgumentParser
+import Foundation
+import Kith
+
+/// Options of every command.
+struct CommonOptions: ParsableArguments {
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "The device's directory.",
+      discussion: """
+        Otherwise KITH_DIRECTORY, $XDG_DATA_HOME/kith or ~/.local/share/kith, in this order.
+        """,
+      valueName: "path"))
+  var directory: String?
+
+  @Flag(name: .long, help: "Print JSON for programs.")
+  var json = false
+
+  @Flag(name: [.short, .long], help: "Say nothing but errors on standard error.")
+  var quiet = false
+
+  /// The directory that the command works on.
+  var directoryURL: URL {
+    Self.directory(option: directory, environment: ProcessInfo.processInfo.environment)
+  }
+
+  /// Where the command's words go.
+  var console: Console { Console(isQuiet: quiet) }
+
+  /// Prints a report in the form that was asked for. An empty text prints nothing.
+  func print(_ document: @autoclosure () -> Document, text: (Style) -> String) {
+    if json {
+      console.data(document().text())
+    } else {
+      let text = text(.output)
+      if !text.isEmpty { console.data(text) }
+    }
+  }
+
+  /// The directory by option and environment.
+  static func directory(option: String?, environment: [String: String]) -> URL {
+    func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+    if let path = option ?? named("KITH_DIRECTORY") {
+      return URL(filePath: path, directoryHint: .isDirectory)
+    }
+    // The XDG Base Directory Specification takes absolute paths only.
+    if let path = named("XDG_DATA_HOME"), path.hasPrefix("/") {
+      return URL(filePath: path, directoryHint: .isDirectory).appending(path: "kith")
+    }
+    let home = named("HOME").map { URL(filePath: $0, directoryHint: .isDirectory) }
+    return (home ?? FileManager.default.homeDirectoryForCurrentUser)
+      .appending(path: ".local/share/kith")
+  }
+}
+
+/// Options of commands on one store.
+struct StoreOptions: ParsableArguments {
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "The store's identifier.", discussion: "Otherwise KITH_STORE_IDENTIFIER or \"default\".",
+      valueName: "identifier"))
+  var store: String?
+
+  /// The identifier by option and environment.
+  static func identifier(
+    option: String?, environment: [String: String]
+  ) throws(CommandFailure) -> StoreIdentifier {
+    let inEnvironment = environment["KITH_STORE_IDENTIFIER", default: ""]
+    let text = option ?? (inEnvironment.isEmpty ? "default" : inEnvironment)
+    guard let identifier = StoreIdentifier(text) else {
+      throw CommandFailure(
+        .usage,
+        "a store identifier has 1 to \(StoreIdentifier.maximumBytes) bytes and no control "
+          + "characters; write for example --store com.example.Bookmarks")
+    }
+    return identifier
+  }
+
+  /// The store that the command works on.
+  var identifier: StoreIdentifier {
+    get throws(CommandFailure) {
+      try Self.identifier(option: store, environment: ProcessInfo.processInfo.environment)
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import ArgumentParser
+
+/// `kith completions`.
+struct CompletionsCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "completions",
+    abstract: "Print the script that completes commands in a shell.",
+    discussion: """
+      For bash: kith completions bash > ~/.local/share/bash-completion/completions/kith
+      """)
+
+  @Argument(help: "The shell: bash, zsh or fish.")
+  var shell: Shell
+
+  /// The shells that there are scripts for.
+  enum Shell: String, CaseIterable, ExpressibleByArgument {
+    case bash, zsh, fish
+
+    /// The same shell in ArgumentParser's terms.
+    var shell: CompletionShell {
+      switch self {
+      case .bash: .bash
+      case .zsh: .zsh
+      case .fish: .fish
+      }
+    }
+  }
+
+  func run() {
+    Console().data(KithCommand.completionScript(for: shell.shell))
+  }
+}

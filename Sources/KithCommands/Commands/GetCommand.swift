@@ -1,0 +1,44 @@
+import ArgumentParser
+import Foundation
+import Kith
+
+/// `kith get`.
+struct GetCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "get",
+    abstract: "Print a key's value.",
+    discussion: """
+      Prints strings without quotes, dates in ISO 8601, data in base64 and all else as JSON; \
+      with --json the type can always be told. Status 2 if the key is missing.
+      """)
+
+  @OptionGroup var options: CommonOptions
+  @OptionGroup var store: StoreOptions
+
+  @Flag(help: "Print data as its bytes, and nothing after strings.")
+  var raw = false
+
+  @Argument(help: "The key.")
+  var key: String
+
+  func run() async throws {
+    let store = try store.identifier.rawValue
+    let found = try await options.withNode { try await $0.value(forKey: key, in: store) }
+    guard let value = found else {
+      throw CommandFailure(
+        .notFound, "\"\(Columns.printable(key, limit: 80))\" is missing in this store")
+    }
+    if options.json {
+      let document = Document.versioned([
+        "key": .string(key), "type": .string(value.typeName), "value": .value(value),
+      ])
+      options.console.data(document.text())
+    } else if raw, case .data(let data) = value {
+      options.console.rawData(data)
+    } else if raw {
+      options.console.rawData(Data(ValueText.text(value).utf8))
+    } else {
+      options.console.data(ValueText.text(value))
+    }
+  }
+}

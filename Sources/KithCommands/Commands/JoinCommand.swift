@@ -1,0 +1,52 @@
+import ArgumentParser
+import Foundation
+import Kith
+
+/// `kith join`.
+struct JoinCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "join",
+    abstract: "Join the account that an invitation's token names, with this as a new device.",
+    discussion: """
+      Get the token from `kith invite` on a device of the account. Compare the fingerprint \
+      shown here with the one shown there.
+      """)
+
+  @OptionGroup var options: CommonOptions
+
+  @Argument(help: "The token; - reads it from standard input, where no other user sees it.")
+  var token: String
+
+  @Option(
+    help: ArgumentHelp(
+      "Where the inviting device is, instead of the addresses in the token.",
+      valueName: "host:port"))
+  var peer: String?
+
+  @Option(help: "What people call this device. Otherwise the host's name.")
+  var name: String?
+
+  func run() async throws {
+    let console = options.console
+    if token == "-" && Terminal.hasInput { console.prompt("Token: ") }
+    let text = token == "-" ? try InputText.line(of: "-") : token
+    let directory = options.directoryURL.path
+    let summary = try await Node.join(
+      directory: directory, name: name ?? DeviceName.ofHost, token: text, address: peer
+    ) { fingerprint in
+      console.talk("This device's fingerprint is \(fingerprint); compare it on the other device.")
+    }
+    var report = AccountReport(summary, directory: directory)
+    report.others = try await Self.others(in: directory)
+    let result = report
+    options.print(result.document, text: result.text)
+    console.talk("Joined. Start the node with: kith run")
+  }
+
+  /// The devices that this one has joined.
+  private static func others(in directory: String) async throws -> [DeviceFacts] {
+    let node = try await Node.open(.init(directory: directory))
+    defer { try? node.close() }
+    return StatusReport(NodeReport(node.status), processID: nil).devices.filter { !$0.isSelf }
+  }
+}

@@ -1,0 +1,34 @@
+import ArgumentParser
+import Kith
+import KithCore
+
+/// `kith ls`.
+struct ListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ls", abstract: "List keys, with -l also types, sizes and values.")
+
+  @OptionGroup var options: CommonOptions
+  @OptionGroup var store: StoreOptions
+
+  @Flag(name: [.customShort("l"), .long], help: "Print types, sizes and values too.")
+  var long = false
+
+  @Argument(help: "Only keys that begin so.")
+  var prefix: String?
+
+  func run() async throws {
+    let store = try store.identifier.rawValue
+    let entries = try await options.withNode { try await $0.entries(in: store) }
+    let wanted = prefix ?? ""
+    let report = EntriesReport(
+      store: store,
+      items: try entries.filter { $0.key.utf8.starts(with: wanted.utf8) }.map { entry in
+        EntriesReport.Item(
+          key: entry.key, value: entry.value, bytes: try EncodedValue(entry.value).size)
+      })
+    options.print(report.document) { style in
+      if report.items.isEmpty { return "" }
+      return long ? report.table(style, valueColumns: 48) : report.keys
+    }
+  }
+}

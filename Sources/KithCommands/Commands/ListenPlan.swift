@@ -1,0 +1,50 @@
+import Kith
+
+/// Where a node listens: several hosts, one port.
+struct ListenPlan: Equatable {
+  /// The port without any option.
+  static let defaultPort: UInt16 = 4114
+
+  /// The hosts; `::` takes IPv4 too.
+  var hosts: [String]
+  /// The port; 0: any.
+  var port: UInt16
+
+  /// Reads hosts with or without ports. All ports, that of `--port` too, must be the same.
+  init(_ texts: [String], port: UInt16?) throws(CommandFailure) {
+    var hosts: [String] = []
+    var ports = port.map { [$0] } ?? []
+    for text in texts {
+      let (host, port) = try Self.parse(text)
+      hosts.append(host)
+      if let port { ports.append(port) }
+    }
+    guard let first = ports.first ?? .some(Self.defaultPort), ports.allSatisfy({ $0 == first })
+    else {
+      throw CommandFailure(
+        .usage, "a node listens on one port; give the same to every --listen, or --port once")
+    }
+    self.hosts = hosts.isEmpty ? ["::"] : hosts
+    self.port = first
+  }
+
+  /// A host with or without a port: `192.0.2.1`, `192.0.2.1:4114`, `[::1]:4114`, `::1`, `name:0`.
+  private static func parse(_ text: String) throws(CommandFailure) -> (String, UInt16?) {
+    let wrong = CommandFailure(
+      .usage, "'\(text)' is no place to listen on; write 0.0.0.0, 192.0.2.1:4114 or [::1]:4114")
+    var host = Substring(text)
+    var rest: Substring = ""
+    if text.hasPrefix("[") {
+      guard let end = text.firstIndex(of: "]") else { throw wrong }
+      host = text[text.index(after: text.startIndex)..<end]
+      rest = text[text.index(after: end)...]
+    } else if text.count(where: { $0 == ":" }) == 1, let colon = text.firstIndex(of: ":") {
+      host = text[..<colon]
+      rest = text[colon...]
+    }
+    guard !host.isEmpty else { throw wrong }
+    if rest.isEmpty { return (String(host), nil) }
+    guard rest.first == ":", let port = UInt16(rest.dropFirst()) else { throw wrong }
+    return (String(host), port)
+  }
+}

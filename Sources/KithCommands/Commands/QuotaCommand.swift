@@ -1,0 +1,35 @@
+import ArgumentParser
+import Kith
+import KithCore
+
+/// `kith quota`.
+struct QuotaCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "quota",
+    abstract: "Show what the store uses of its limits, and what takes the most room.")
+
+  /// How many of the largest values are named.
+  private static let named = 5
+
+  @OptionGroup var options: CommonOptions
+  @OptionGroup var store: StoreOptions
+
+  func run() async throws {
+    let identifier = try store.identifier.rawValue
+    let (status, entries) = try await options.withNode { node in
+      let entries = try await node.entries(in: identifier)
+      return (try await node.statusReport(), entries)
+    }
+    guard let facts = status.stores.first(where: { $0.identifier == identifier }) else {
+      throw CommandFailure(.notFound, "the device has no store \"\(identifier)\"")
+    }
+    let sizes = try entries.map { entry in
+      QuotaReport.Item(key: entry.key, bytes: try EncodedValue(entry.value).size)
+    }
+    let largest = sizes.enumerated()
+      .sorted { ($1.element.bytes, $0.offset) < ($0.element.bytes, $1.offset) }
+      .prefix(Self.named)
+    let report = QuotaReport(store: facts, largest: largest.map(\.element))
+    options.print(report.document, text: report.text)
+  }
+}

@@ -1,0 +1,49 @@
+import ArgumentParser
+import Kith
+
+/// `kith rm`.
+struct RemoveCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rm",
+    abstract: "Remove keys.",
+    discussion: """
+      Several keys are one transaction. Keys that are missing are named, and the status is 2; the \
+      others are removed all the same.
+      """)
+
+  @OptionGroup var options: CommonOptions
+  @OptionGroup var store: StoreOptions
+
+  @Flag(name: [.short, .long], help: "Say nothing of missing keys.")
+  var force = false
+
+  @Argument(help: "The keys.")
+  var keys: [String]
+
+  func run() async throws {
+    let store = try store.identifier.rawValue
+    let (removed, missing) = try await options.withNode { node in
+      var present: [String] = []
+      var missing: [String] = []
+      for key in keys {
+        if try await node.value(forKey: key, in: store) == nil {
+          missing.append(key)
+        } else {
+          present.append(key)
+        }
+      }
+      if !present.isEmpty {
+        try await node.write(present.map { ($0, nil) }, in: store)
+      }
+      return (present, missing)
+    }
+    if options.json {
+      let document = Document.versioned(["missing": .strings(missing), "removed": .strings(removed)])
+      options.console.data(document.text())
+    }
+    guard force || missing.isEmpty else {
+      let names = missing.map { "\"\(Columns.printable($0, limit: 80))\"" }.joined(separator: ", ")
+      throw CommandFailure(.notFound, "missing in this store: \(names)")
+    }
+  }
+}

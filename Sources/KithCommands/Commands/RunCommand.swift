@@ -1,0 +1,114 @@
+import ArgumentParser
+import Foundation
+import Kith
+import Logging
+import ServiceLifecycle
+
+/// `kith run`.
+struct RunCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "run",
+    abstract: "Run the node in the foreground until SIGTERM or SIGINT.",
+    discussion: """
+      Serves the account's other devices and the commands of this one. Logs go to standard \
+      error; keys and values are never logged. A first signal stops cleanly, a second at once.
+      """)
+
+  @OptionGroup var options: CommonOptions
+  @OptionGroup var store: StoreOptions
+
+  @Option(
+    help: ArgumentHelp(
+      "A host to listen on, with or without a port; may be repeated.",
+      discussion: "Otherwise all addresses of this host.", valueName: "host[:port]"))
+  var listen: [String] = []
+
+  @Option(help: "The port to listen on; 0 takes any that is free. Otherwise 4114.")
+  var port: UInt16?
+
+  @Option(
+    help: ArgumentHelp(
+      "Where another device is; may be repeated. Addresses of devices met are remembered.",
+      valueName: "host:port"))
+  var peer: [String] = []
+
+  @Option(help: "The least that is logged: debug, info, notice, warning or error.")
+  var logLevel: LogLevel = .notice
+
+  /// How grave a line of the log is at least.
+  enum LogLevel: String, CaseIterable, ExpressibleByArgument {
+    case debug, info, notice, warning, error
+
+    /// The same level in swift-log's terms.
+    var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
+  }
+
+  func run() async throws {
+    let identifier = try store.identifier
+    let listen = try ListenPlan(listen, port: port)
+    var configuration = Node.Configuration(directory: options.directoryURL.path)
+    configuration.hosts = listen.hosts
+    configuration.port = listen.port
+    configuration.peers = peer
+    configuration.logger = Logger(label: "kith") { StreamLogHandler.standardError(label: $0) }
+    configuration.logger.logLevel = logLevel.level
+    let node = try await Node.open(configuration)
+    do {
+      // The store exists from here on, so that it is pulled even before a command asks for it.
+      _ = try node.store(identifier.rawValue)
+      try await serve(node, logger: configuration.logger)
+    } catch {
+      try? node.close()
+      throw error
+    }
+    try node.close()
+    options.console.talk("kith: stopped")
+  }
+
+  private func serve(_ node: Node, logger: Logger) async throws {
+    var groupConfiguration = ServiceGroupConfiguration(
+      services: [
+        .init(
+          service: node, successTerminationBehavior: .gracefullyShutdownGroup,
+          failureTerminationBehavior: .gracefullyShutdownGroup),
+        .init(service: ReadyLine(node: node, console: options.console)),
+        .init(service: SecondSignal()),
+      ],
+      gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+    groupConfiguration.maximumGracefulShutdownDuration = .seconds(10)
+    try await ServiceGroup(configuration: groupConfiguration).run()
+  }
+}
+
+/// Tells a person, once, that the node serves and where.
+private struct ReadyLine: Service {
+  let node: Node
+  let console: Console
+
+  func run() async throws {
+    try await cancelWhenGracefulShutdown {
+      for await status in node.statusUpdates where status.isRunning && isServing(status) {
+        let place = status.listening.joined(separator: ", ")
+        console.talk(
+          place.isEmpty
+            ? "kith: ready" : "kith: ready, listening on \(place) (process \(getpid()))")
+        break
+      }
+      // A service that ends early would end the group.
+      try await gracefulShutdown()
+    }
+  }
+
+  private func isServing(_ status: NodeStatus) -> Bool {
+    !status.listening.isEmpty || node.configuration.hosts.isEmpty
+  }
+}
+
+/// Lets a second signal end the process at once, as signals do that nobody handles.
+private struct SecondSignal: Service {
+  func run() async throws {
+    try? await gracefulShutdown()
+    signal(SIGTERM, SIG_DFL)
+    signal(SIGINT, SIG_DFL)
+  }
+}

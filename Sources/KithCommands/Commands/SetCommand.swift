@@ -1,0 +1,70 @@
+import ArgumentParser
+import Kith
+
+/// `kith set`.
+struct SetCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "set",
+    abstract: "Set a key's value, or several keys together.",
+    discussion: """
+      Values are taken as people write them: true and 42 are a bool and an integer, {"a": 1} is \
+      JSON, all else is a string; --type says otherwise. Several pairs are one transaction: all \
+      are set or none. Returns when the write survives a crash.
+
+        kith set theme dark
+        kith set window.width 1280 window.height 800
+        kith set --type string version 1.10
+        kith set notes - < notes.txt
+      """)
+
+  @OptionGroup var options: CommonOptions
+  @OptionGroup var store: StoreOptions
+
+  @Option(
+    name: [.short, .long],
+    help: ArgumentHelp(
+      "What the values are: \(ValueType.names).", valueName: "type"))
+  var type: ValueType = .auto
+
+  @Argument(
+    parsing: .remaining,
+    help: "A key and its value, again and again. The value - reads standard input.")
+  var pairs: [String]
+
+  func validate() throws {
+    guard pairs.count.isMultiple(of: 2), !pairs.isEmpty else {
+      throw ValidationError("Give a value for every key: kith set KEY VALUE [KEY VALUE]...")
+    }
+    guard stride(from: 1, to: pairs.count, by: 2).count(where: { pairs[$0] == "-" }) <= 1 else {
+      throw ValidationError("Only one value can come from standard input.")
+    }
+  }
+
+  func run() async throws {
+    let store = try store.identifier.rawValue
+    var writes: [(key: String, value: PropertyListValue?)] = []
+    for index in stride(from: 0, to: pairs.count, by: 2) {
+      writes.append((pairs[index], try value(pairs[index + 1])))
+    }
+    let final = writes
+    try await options.withNode { try await $0.write(final, in: store) }
+    if options.json {
+      let keys = Document.strings(writes.map(\.key))
+      options.console.data(Document.versioned(["set": keys]).text())
+    }
+  }
+
+  private func value(_ text: String) throws -> PropertyListValue {
+    guard text == "-" else { return try ValueText.parse(text, as: type) }
+    switch type {
+    case .data: return .data(try InputText.data(of: "-"))
+    case .plist: return try PropertyListReader.value(try InputText.data(of: "-"))
+    default: return try ValueText.parse(try InputText.text(of: "-"), as: type)
+    }
+  }
+}
+
+extension ValueType: ExpressibleByArgument {
+  /// All names, for help.
+  static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
+}

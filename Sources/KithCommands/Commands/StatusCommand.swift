@@ -1,0 +1,17 @@
+import ArgumentParser
+import Kith
+
+/// `kith status`.
+struct StatusCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "status",
+    abstract: "Show the device, its node and its stores.",
+    discussion: "ON counts the devices known to have all that this one wrote.")
+
+  @OptionGroup var options: CommonOptions
+
+  func run() async throws {
+    let report = try await options.withNode { try await $0.statusReport() }
+    options.print(report.document, text: report.text)
+  }
+}

@@ -1,0 +1,50 @@
+import Kith
+
+/// What `kith watch` says of one change.
+struct ChangeReport: Sendable {
+  private let change: Change
+  private let items: [Change.Item]
+
+  /// The report on a change, or nil where it touches none of the keys. No keys mean all.
+  init?(_ change: Change, keys: Set<String> = []) {
+    items = keys.isEmpty ? change.items : change.items.filter { keys.contains($0.key) }
+    if items.isEmpty { return nil }
+    self.change = change
+  }
+
+  /// A line a key.
+  func text(_ style: Style) -> String {
+    items.map { item in
+      let key = style(.strong, Columns.printable(item.key))
+      let reason = change.reason == .ownWrite ? "" : style(.faint, "  (\(words))")
+      guard let new = item.new else { return "\(key) \(style(.warning, "removed"))\(reason)" }
+      return "\(key) = \(Columns.printable(ValueText.text(new)))\(reason)"
+    }
+    .joined(separator: "\n")
+  }
+
+  private var words: String {
+    switch change.reason {
+    case .ownWrite: "written here"
+    case .serverChange: "from another device"
+    case .initialSyncChange: "first sync"
+    case .quotaViolationChange: "quota"
+    case .accountChange: "another account"
+    }
+  }
+
+  /// The change for programs.
+  var document: Document {
+    .versioned([
+      "changes": .list(
+        items.map { item in
+          .object([
+            "key": .string(item.key), "removed": .bool(item.new == nil),
+            "value": item.new.map { .value($0) },
+          ])
+        }),
+      "joined": change.isJoined ? .bool(true) : nil,
+      "reason": .string(change.reason.rawValue),
+    ])
+  }
+}

@@ -1,0 +1,63 @@
+import KithCore
+
+/// What `kith ls` says.
+struct EntriesReport: Sendable {
+  /// A key and what it shows.
+  struct Item: Equatable, Sendable {
+    var key: String
+    var value: PropertyListValue
+    /// Encoded bytes of the value.
+    var bytes: Int
+  }
+
+  /// The store's identifier.
+  var store: String
+  /// In order of the keys' UTF-8 bytes.
+  var items: [Item]
+
+  /// One key a line.
+  var keys: String { items.map { Columns.printable($0.key) }.joined(separator: "\n") }
+
+  /// Keys with type, size and the beginning of the value.
+  func table(_ style: Style, valueColumns: Int) -> String {
+    var table = Table([("KEY", .left), ("TYPE", .left), ("SIZE", .right), ("VALUE", .left)])
+    for item in items {
+      table.add([
+        Table.Cell(Columns.printable(item.key), .strong),
+        Table.Cell(item.value.typeName, .faint), Table.Cell(Humane.bytes(item.bytes)),
+        Table.Cell(Columns.printable(ValueText.text(item.value), limit: valueColumns)),
+      ])
+    }
+    return table.text(style)
+  }
+
+  /// The report for programs.
+  var document: Document {
+    .versioned([
+      "entries": .list(
+        items.map { item in
+          .object([
+            "bytes": .int(item.bytes), "key": .string(item.key),
+            "type": .string(item.value.typeName), "value": .value(item.value),
+          ])
+        }),
+      "store": .string(store),
+    ])
+  }
+}
+
+extension PropertyListValue {
+  /// The kind of value, by the name that `--type` takes.
+  var typeName: String {
+    switch self {
+    case .bool: "bool"
+    case .integer: "integer"
+    case .double: "double"
+    case .string: "string"
+    case .date: "date"
+    case .data: "data"
+    case .array: "array"
+    case .dictionary: "dictionary"
+    }
+  }
+}

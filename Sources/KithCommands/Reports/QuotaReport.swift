@@ -1,0 +1,65 @@
+/// What `kith quota` says: what a store uses of its limits, and what takes the most room.
+struct QuotaReport: Equatable, Sendable {
+  /// A key and what its value takes.
+  struct Item: Equatable, Sendable {
+    var key: String
+    var bytes: Int
+  }
+
+  /// The store.
+  var store: StoreFacts
+  /// The largest values, largest first.
+  var largest: [Item]
+
+  /// The report for people.
+  func text(_ style: Style) -> String {
+    var table = Table([("", .left), ("USED", .right), ("LIMIT", .right), ("", .right), ("", .left)])
+    table.add(row("bytes", store.bytes, store.limitBytes, Humane.bytes))
+    table.add(row("keys", store.keys, store.limitKeys, Humane.count))
+    var lines = [table.text(style)]
+    lines.append(
+      "A key may have \(Humane.bytes(store.limitKeyBytes)), "
+        + "a value \(Humane.bytes(store.limitValueBytes)).")
+    if store.hidden > 0 {
+      lines.append(
+        style(.warning, "\(Humane.count(store.hidden, "write")) hidden; see: kith hidden"))
+    }
+    if store.refusals > 0 {
+      lines.append(
+        style(
+          .warning, "\(Humane.count(store.refusals, "transaction")) refused; see: kith refusals"))
+    }
+    if !largest.isEmpty {
+      var items = Table([("LARGEST", .left), ("SIZE", .right)])
+      for item in largest {
+        items.add([
+          Table.Cell(Columns.printable(item.key)), Table.Cell(Humane.bytes(item.bytes)),
+        ])
+      }
+      lines.append("\n" + items.text(style))
+    }
+    return lines.joined(separator: "\n")
+  }
+
+  private func row(
+    _ name: String, _ used: Int, _ limit: Int, _ text: (Int) -> String
+  ) -> [Table.Cell] {
+    let part = limit > 0 ? min(1, Double(used) / Double(limit)) : 1
+    let tone: Style.Tone = part >= 0.9 ? .bad : part >= 0.75 ? .warning : .good
+    let filled = Int((part * 20).rounded(.up))
+    let bar = String(repeating: "█", count: filled) + String(repeating: "░", count: 20 - filled)
+    return [
+      Table.Cell(name, .faint), Table.Cell(text(used)), Table.Cell(text(limit)),
+      Table.Cell(Humane.percent(used, of: limit), tone), Table.Cell(bar, tone),
+    ]
+  }
+
+  /// The report for programs.
+  var document: Document {
+    .versioned(
+      store.quotaMembers.merging([
+        "largest": .list(
+          largest.map { .object(["bytes": .int($0.bytes), "key": .string($0.key)]) })
+      ]) { _, new in new })
+  }
+}

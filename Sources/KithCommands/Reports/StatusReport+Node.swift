@@ -1,0 +1,54 @@
+import Kith
+
+extension StatusReport {
+  /// The report on a node.
+  ///
+  /// - Parameter processID: The process that runs it; nil where none does.
+  init(_ node: NodeReport, processID: Int32?) {
+    let names = Dictionary(
+      node.devices.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first })
+    self.init(
+      directory: node.directory, processID: processID, listening: node.listening,
+      account: node.account,
+      devices: node.devices.map { device in
+        DeviceFacts(device, session: node.peers.last { $0.device == device.id })
+      },
+      stores: node.stores.map { store in
+        StoreFacts(store) { id in names[id] ?? String(id.prefix(16)) }
+      },
+      isClockSynchronised: node.isClockSynchronised, problems: node.problems)
+    let offsets = node.peers.map(\.clockOffsetMilliseconds)
+    if let offset = offsets.first(where: { $0.magnitude > 60_000 }) {
+      problems.append(
+        "a peer's clock differs by \(Humane.decimals(Double(offset) / 1_000, 0)) s; stores are not "
+          + "exchanged with it until both clocks are right (see: kith peers)")
+    }
+  }
+}
+
+extension DeviceFacts {
+  /// A device with its session, if it has one.
+  init(_ device: NodeReport.Device, session: NodeReport.Peer?) {
+    self.init(
+      id: device.id, name: device.name, fingerprint: Hexadecimal.fingerprint(device.id),
+      isSelf: device.isSelf, isConnected: session != nil || device.isConnected,
+      isExchanging: session?.isExchanging ?? false, isDialled: session?.isDialled ?? false,
+      addresses: (session.map { [$0.address] } ?? [])
+        + device.addresses.filter { $0 != session?.address },
+      lastSeenMilliseconds: device.lastSeenMilliseconds,
+      clockOffsetMilliseconds: session?.clockOffsetMilliseconds)
+  }
+}
+
+extension StoreFacts {
+  /// A store, with the names of devices.
+  init(_ store: NodeReport.Store, name: (String) -> String) {
+    self.init(
+      identifier: store.identifier, keys: store.usage.keys, bytes: store.usage.bytes,
+      limitKeys: store.usage.limitKeys, limitBytes: store.usage.limitBytes,
+      limitKeyBytes: store.usage.limitKeyBytes, limitValueBytes: store.usage.limitValueBytes,
+      hidden: store.hiddenKeys, drafts: store.drafts, refusals: store.refusals,
+      quarantined: store.quarantined, isProvisional: store.isProvisional, digest: store.digest,
+      heldBy: store.heldBy.map(name).sorted(), mismatches: store.policyMismatches.map(name).sorted())
+  }
+}

@@ -1,0 +1,90 @@
+/// What `kith status` says.
+struct StatusReport: Equatable, Sendable {
+  /// The directory.
+  var directory: String
+  /// The process that runs the node; nil where none does.
+  var processID: Int32?
+  /// Where the node listens.
+  var listening: [String] = []
+  /// The account's id in hexadecimal; nil when signed out.
+  var account: String?
+  /// All devices, this one among them.
+  var devices: [DeviceFacts]
+  /// The stores that are open or were.
+  var stores: [StoreFacts]
+  /// Whether the kernel calls the clock synchronised.
+  var isClockSynchronised: Bool
+  /// What is wrong, in sentences.
+  var problems: [String] = []
+
+  /// The report for people.
+  func text(_ style: Style) -> String {
+    var facts = Table([("", .left), ("", .left)])
+    let own = devices.first(where: \.isSelf)
+    if let own {
+      facts.add([Table.Cell("device", .faint), Table.Cell("\(Columns.printable(own.name))  \(own.fingerprint)")])
+    }
+    facts.add([Table.Cell("account", .faint), Table.Cell(account.map { String($0.prefix(16)) } ?? "none")])
+    facts.add([Table.Cell("directory", .faint), Table.Cell(directory)])
+    facts.add([Table.Cell("node", .faint), nodeCell])
+    if processID != nil { facts.add([Table.Cell("peers", .faint), peersCell]) }
+    facts.add([
+      Table.Cell("clock", .faint),
+      isClockSynchronised
+        ? Table.Cell("synchronised", .good)
+        : Table.Cell("not synchronised by the kernel", .warning),
+    ])
+    var parts = [facts.text(style)]
+    for problem in problems { parts.append(style(.bad, "problem: \(problem)")) }
+    if !stores.isEmpty { parts.append(storesTable.text(style)) }
+    return parts.joined(separator: "\n\n")
+  }
+
+  private var nodeCell: Table.Cell {
+    guard let processID else { return Table.Cell("not running; start it with: kith run", .warning) }
+    let place = listening.isEmpty ? "" : ", listening on \(listening.joined(separator: ", "))"
+    return Table.Cell("running as process \(processID)\(place)", .good)
+  }
+
+  private var peersCell: Table.Cell {
+    let others = devices.filter { !$0.isSelf }
+    if others.isEmpty { return Table.Cell("no other device yet; add one with: kith invite") }
+    let reached = others.count(where: \.isExchanging)
+    return Table.Cell(
+      "\(reached) of \(others.count) in touch", reached == 0 ? .warning : .good)
+  }
+
+  private var storesTable: Table {
+    var table = Table([
+      ("STORE", .left), ("KEYS", .right), ("SIZE", .right), ("USED", .right), ("ON", .right),
+      ("REMARKS", .left),
+    ])
+    let others = devices.count { !$0.isSelf }
+    for store in stores {
+      table.add([
+        Table.Cell(Columns.printable(store.identifier)), Table.Cell(Humane.count(store.keys)),
+        Table.Cell(Humane.bytes(store.bytes)),
+        Table.Cell(Humane.percent(store.bytes, of: store.limitBytes)),
+        Table.Cell("\(store.heldBy.count + 1)/\(others + 1)"),
+        Table.Cell(store.remarks, .warning),
+      ])
+    }
+    return table
+  }
+
+  /// The report for programs.
+  var document: Document {
+    .versioned([
+      "account": .string(account),
+      "clockSynchronised": .bool(isClockSynchronised),
+      "device": devices.first(where: \.isSelf)?.document,
+      "devices": .list(devices.map(\.document)),
+      "directory": .string(directory),
+      "listening": .strings(listening),
+      "problems": .strings(problems),
+      "processID": processID.map { .int(Int($0)) },
+      "running": .bool(processID != nil),
+      "stores": .list(stores.map(\.document)),
+    ])
+  }
+}

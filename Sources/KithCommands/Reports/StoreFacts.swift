@@ -1,0 +1,76 @@
+/// A store, as `status` and `quota` show it.
+struct StoreFacts: Equatable, Sendable {
+  /// Its identifier.
+  var identifier: String
+  /// Keys shown.
+  var keys: Int
+  /// Encoded bytes of the values shown.
+  var bytes: Int
+  /// The most keys.
+  var limitKeys: Int
+  /// The most bytes.
+  var limitBytes: Int
+  /// The longest key, in bytes of UTF-8.
+  var limitKeyBytes: Int
+  /// The largest value, in encoded bytes.
+  var limitValueBytes: Int
+  /// Newest writes that the quota does not show.
+  var hidden = 0
+  /// Local transactions that wait to be published.
+  var drafts = 0
+  /// Refusals that wait to be taken.
+  var refusals = 0
+  /// Entries set aside as malformed.
+  var quarantined = 0
+  /// Whether its first pull is still to come.
+  var isProvisional = false
+  /// The digest of its state in hexadecimal: equal on devices that have exchanged everything.
+  var digest: String
+  /// Names of the other devices known to have everything that this one published.
+  var heldBy: [String] = []
+  /// Names of devices whose limits differ.
+  var mismatches: [String] = []
+
+  /// What a person should know of it, in a few words.
+  var remarks: String {
+    var remarks: [String] = []
+    if isProvisional { remarks.append("waits for its first sync") }
+    if drafts > 0 { remarks.append("\(Humane.count(drafts, "write")) to publish") }
+    if hidden > 0 { remarks.append("\(Humane.count(hidden)) hidden") }
+    if refusals > 0 { remarks.append("\(Humane.count(refusals)) refused") }
+    if quarantined > 0 { remarks.append("\(Humane.count(quarantined)) quarantined") }
+    if !mismatches.isEmpty {
+      let names = mismatches.map { Columns.printable($0) }.joined(separator: ", ")
+      remarks.append("limits differ on \(names)")
+    }
+    return remarks.joined(separator: ", ")
+  }
+
+  /// The limits and what is used of them, in JSON.
+  var quotaMembers: [String: Document?] {
+    [
+      "bytes": .int(bytes),
+      "hidden": .int(hidden),
+      "keys": .int(keys),
+      "limits": .object([
+        "bytes": .int(limitBytes), "keyBytes": .int(limitKeyBytes), "keys": .int(limitKeys),
+        "valueBytes": .int(limitValueBytes),
+      ]),
+      "refusals": .int(refusals),
+      "store": .string(identifier),
+    ]
+  }
+
+  /// The store in JSON.
+  var document: Document {
+    .object(
+      quotaMembers.merging([
+        "digest": .string(digest),
+        "drafts": .int(drafts),
+        "heldBy": .strings(heldBy),
+        "policyMismatches": .strings(mismatches),
+        "provisional": .bool(isProvisional),
+        "quarantined": .int(quarantined),
+      ]) { _, new in new })
+  }
+}

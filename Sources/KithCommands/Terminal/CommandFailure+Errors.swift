@@ -1,0 +1,53 @@
+import Foundation
+import Kith
+
+extension CommandFailure {
+  /// The failure that an error of Kith or Foundation means to a person; nil for errors of the
+  /// command line itself.
+  init?(_ error: any Error) {
+    switch error {
+    case let failure as CommandFailure: self = failure
+    case let error as KithError:
+      self.init(ExitStatus(error.code), Self.message(error))
+    case let error as ValueTextError: self.init(.refused, "\(error)")
+    case let error as ImportError: self.init(.failure, "\(error)")
+    case is CancellationError: self.init(.failure, "interrupted")
+    case let error as CocoaError: self.init(.failure, Self.message(error))
+    default: return nil
+    }
+  }
+
+  private static func message(_ error: KithError) -> String {
+    let key = error.key.map { "\"\(Columns.printable($0, limit: 80))\": " } ?? ""
+    let owner =
+      error.code == .inUse && error.owner != nil && !error.message.contains("\(error.owner ?? 0)")
+      ? " (process \(error.owner ?? 0))" : ""
+    return key + error.description + owner
+  }
+
+  private static func message(_ error: CocoaError) -> String {
+    let path = error.filePath ?? error.url?.path
+    let reason: String =
+      switch error.code {
+      case .fileReadNoSuchFile, .fileNoSuchFile: "there is no such file"
+      case .fileReadNoPermission, .fileWriteNoPermission: "permission denied"
+      case .fileWriteOutOfSpace: "no room is left on the disk"
+      default: error.localizedDescription
+      }
+    return path.map { "\($0): \(reason)" } ?? reason
+  }
+}
+
+extension ExitStatus {
+  /// The status for a code of Kith.
+  init(_ code: KithError.Code) {
+    switch code {
+    case .invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue, .invalidStoreIdentifier,
+      .invalidPolicy, .pairingCode, .declined, .recoveryKey, .invalidName, .notAMember:
+      self = .refused
+    case .missing, .alreadyExists, .inUse, .unsafePermissions, .passphrase: self = .directory
+    case .timedOut, .network, .control, .notRunning: self = .unreachable
+    default: self = .failure
+    }
+  }
+}

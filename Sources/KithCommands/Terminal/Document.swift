@@ -1,0 +1,99 @@
+import KithCore
+
+/// A JSON document that a command prints: members sorted by the bytes of their keys, values as
+/// ``ValueJSON`` writes them. Unlike a property-list dictionary it keeps keys apart that Swift
+/// calls equal.
+indirect enum Document {
+  /// A value of a store, or a scalar.
+  case value(PropertyListValue)
+  /// Documents in order.
+  case list([Document])
+  /// Documents by name.
+  case members([(key: String, value: Document)])
+
+  /// The version of all documents. It rises when a member changes its meaning or goes; new members
+  /// may come at any time.
+  static let version = 1
+
+  /// A document as commands print it: the members and the version. Members that are nil are left
+  /// out: no document holds null.
+  static func versioned(_ members: [String: Document?]) -> Document {
+    object(members.merging(["version": .int(version)]) { member, _ in member })
+  }
+
+  /// Members by name, without those that are nil.
+  static func object(_ members: [String: Document?]) -> Document {
+    .members(members.compactMap { key, value in value.map { (key, $0) } })
+  }
+
+  /// A whole number.
+  static func int(_ number: Int) -> Document { .value(.integer(Int64(number))) }
+
+  /// A whole number, if there is one.
+  static func int(_ number: UInt64?) -> Document? {
+    number.map { .value(.integer(Int64(clamping: $0))) }
+  }
+
+  /// Text.
+  static func string(_ text: String) -> Document { .value(.string(text)) }
+
+  /// Text, if there is any.
+  static func string(_ text: String?) -> Document? { text.map { .value(.string($0)) } }
+
+  /// True or false.
+  static func bool(_ isTrue: Bool) -> Document { .value(.bool(isTrue)) }
+
+  /// A number with decimals, cut to what a person could mean.
+  static func double(_ number: Double, places: Int = 3) -> Document {
+    .value(.double(Double(Humane.decimals(number, places)) ?? number))
+  }
+
+  /// Texts in order.
+  static func strings(_ texts: [String]) -> Document { .list(texts.map { .string($0) }) }
+
+  /// The document's text, without a last line end.
+  func text(indented: Bool = true) -> String {
+    var text = ""
+    write(to: &text, level: isFlat ? nil : indented ? 0 : nil)
+    return text
+  }
+
+  private var isFlat: Bool {
+    if case .value = self { true } else { false }
+  }
+
+  private func write(to text: inout String, level: Int?) {
+    switch self {
+    // Values stay on one line, so that a difference between two exports is one line a key.
+    case .value(let value): text += ValueJSON.text(value)
+    case .list(let documents):
+      Self.write("[", documents.map { ("", $0) }, "]", to: &text, level: level)
+    case .members(let members):
+      let sorted = members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+      let separator = level == nil ? ":" : ": "
+      let named = sorted.map { (ValueJSON.text(.string($0.key)) + separator, $0.value) }
+      Self.write("{", named, "}", to: &text, level: level)
+    }
+  }
+
+  private static func write(
+    _ open: String, _ elements: [(String, Document)], _ close: String, to text: inout String,
+    level: Int?
+  ) {
+    text += open
+    let inner = level.map { $0 + 1 }
+    for (index, element) in elements.enumerated() {
+      if index > 0 { text += "," }
+      newLine(&text, inner)
+      text += element.0
+      element.1.write(to: &text, level: inner)
+    }
+    if !elements.isEmpty { newLine(&text, level) }
+    text += close
+  }
+
+  private static func newLine(_ text: inout String, _ level: Int?) {
+    guard let level else { return }
+    text += "\n" + String(repeating: "  ", count: level)
+  }
+}

@@ -1,0 +1,40 @@
+/// The exit statuses of `kith`, which scripts may rely on (README, "Exit statuses").
+enum ExitStatus: Int32, CaseIterable, Sendable {
+  /// All went well.
+  case success = 0
+  /// Something failed that no other status names: a disk, a file, a bench over its budget.
+  case failure = 1
+  /// The key is missing.
+  case notFound = 2
+  /// Kith refused what was asked: the quota, a key, a value, a declined invitation.
+  case refused = 3
+  /// The directory holds no device, holds one already, or belongs to another node.
+  case directory = 4
+  /// A node or peer could not be reached, or not in time.
+  case unreachable = 5
+  /// The command line cannot be understood, as ArgumentParser has it.
+  case usage = 64
+
+  /// What the status means, in a few words, for help and documents.
+  var meaning: String {
+    switch self {
+    case .success: "done"
+    case .failure: "failed: a file, a disk, a budget missed in bench"
+    case .notFound: "the key is missing"
+    case .refused: "refused: quota, key, value, token, or a person said no"
+    case .directory: "the directory is not set up, is set up already, or is in use"
+    case .unreachable: "a node or peer cannot be reached, or not in time"
+    case .usage: "the command line cannot be understood"
+    }
+  }
+
+  /// All of them as lines of help.
+  static var help: String {
+    allCases.map { status in
+      let number = String(status.rawValue)
+      let gap = String(repeating: " ", count: 4 - number.count)
+      return "  \(number)\(gap)\(status.meaning)"
+    }
+    .joined(separator: "\n")
+  }
+}

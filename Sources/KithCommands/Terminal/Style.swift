@@ -1,0 +1,33 @@
+import Foundation
+
+/// Colours for terminals; plain text everywhere else.
+struct Style: Sendable {
+  /// What a piece of text says.
+  enum Tone: String, Sendable {
+    case plain = ""
+    case good = "32"
+    case warning = "33"
+    case bad = "31"
+    case faint = "2"
+    case strong = "1"
+  }
+
+  /// Whether tones show.
+  let isColoured: Bool
+
+  /// No colours.
+  static let plain = Style(isColoured: false)
+
+  /// As standard output allows.
+  static var output: Style {
+    Style(
+      isColoured: Terminal.allowsColour(
+        environment: ProcessInfo.processInfo.environment, isTerminal: Terminal.hasOutput))
+  }
+
+  /// The text in its tone.
+  func callAsFunction(_ tone: Tone, _ text: String) -> String {
+    guard isColoured, tone != .plain, !text.isEmpty else { return text }
+    return "\u{1B}[\(tone.rawValue)m\(text)\u{1B}[0m"
+  }
+}

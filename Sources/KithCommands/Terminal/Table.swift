@@ -1,0 +1,110 @@
+/// Columns for people: aligned, two spaces apart, no spaces at the ends of lines.
+struct Table {
+  /// To which side a column's cells go.
+  enum Alignment {
+    case left
+    case right
+  }
+
+  /// A cell and its tone.
+  struct Cell: ExpressibleByStringInterpolation {
+    var text: String
+    var tone = Style.Tone.plain
+
+    init(_ text: String, _ tone: Style.Tone = .plain) {
+      self.text = text
+      self.tone = tone
+    }
+
+    init(stringLiteral text: String) { self.init(text) }
+  }
+
+  private let heads: [String]
+  private let alignments: [Alignment]
+  private var rows: [[Cell]] = []
+
+  /// A table with a line of heads above it, which is left out where all heads are empty.
+  init(_ columns: [(head: String, alignment: Alignment)]) {
+    heads = columns.map(\.head)
+    alignments = columns.map(\.alignment)
+  }
+
+  /// Whether there is nothing below the heads.
+  var isEmpty: Bool { rows.isEmpty }
+
+  /// Adds a row; missing cells are empty.
+  mutating func add(_ cells: [Cell]) { rows.append(cells) }
+
+  /// The lines.
+  func lines(_ style: Style = .plain) -> [String] {
+    let head = heads.map { Cell($0, .faint) }
+    let all = (heads.allSatisfy(\.isEmpty) ? [] : [head]) + rows
+    let widths = heads.indices.map { column in
+      all.map { $0.indices.contains(column) ? Columns.width($0[column].text) : 0 }.max() ?? 0
+    }
+    return all.map { row in line(row, widths, style) }
+  }
+
+  /// The lines as one text, without a last line end.
+  func text(_ style: Style = .plain) -> String { lines(style).joined(separator: "\n") }
+
+  private func line(_ row: [Cell], _ widths: [Int], _ style: Style) -> String {
+    var line = ""
+    // Spaces are written only before something, so that no line ends in one.
+    var pending = 0
+    for (column, cell) in row.enumerated() {
+      let gap = String(repeating: " ", count: pending)
+      let padding = widths[column] - Columns.width(cell.text)
+      if cell.text.isEmpty {
+        pending += widths[column] + 2
+        continue
+      }
+      let before = alignments[column] == .right ? String(repeating: " ", count: padding) : ""
+      line += gap + before + style(cell.tone, cell.text)
+      pending = 2 + (alignments[column] == .left ? padding : 0)
+    }
+    return line
+  }
+}
+
+/// How wide text is on a terminal, and how to make it harmless there.
+enum Columns {
+  /// The columns that a text takes: two for East Asian wide characters and emoji, none for marks
+  /// that combine.
+  static func width(_ text: String) -> Int {
+    if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
+    return text.reduce(0) { sum, character in sum + width(character) }
+  }
+
+  private static func width(_ character: Character) -> Int {
+    guard let first = character.unicodeScalars.first else { return 0 }
+    switch first.value {
+    case 0x300...0x36F, 0x200B...0x200F: return 0
+    case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F,
+      0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
+      return 2
+    default: return 1
+    }
+  }
+
+  /// The text on one line, with control characters shown instead of obeyed: names and keys come
+  /// from other devices, and a terminal must not do what they say.
+  static func printable(_ text: String, limit: Int = .max) -> String {
+    var shown = ""
+    var count = 0
+    for character in text {
+      if count >= limit { return shown + "…" }
+      count += 1
+      for scalar in character.unicodeScalars {
+        switch scalar.value {
+        case 0x0A: shown += "\\n"
+        case 0x09: shown += "\\t"
+        case 0x00...0x1F, 0x7F...0x9F, 0x202A...0x202E, 0x2066...0x2069:
+          shown += "\\u{" + String(scalar.value, radix: 16) + "}"
+        default: shown.unicodeScalars.append(scalar)
+        }
+      }
+    }
+    return shown
+  }
+}

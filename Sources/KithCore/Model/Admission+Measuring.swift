@@ -1,0 +1,38 @@
+internal import KithCrypto
+
+/// A full, over-quota store for measuring admission (design, section 13): what `kith bench` times.
+package struct AdmissionLoad: Sendable {
+  private let offers: [AdmissionOffer]
+  private let policy: Policy
+
+  /// Keys of the standard policy's number, each offering its newest value and a fallback, twice
+  /// as large together as the policy allows, claims interleaved: 2,048 steps under the standard
+  /// policy. Every second key's newest value is smaller than its fallback, so that admissions free
+  /// room and refused groups are looked at again.
+  package init(policy: Policy = .standard) {
+    self.policy = policy
+    let device = DeviceID(storage: Bytes32())
+    let size = policy.totalBytes / max(1, policy.keys)
+    offers = (0..<policy.keys).map { index in
+      func claim(_ milliseconds: Int) -> Claim {
+        Claim(
+          clock: HybridTime(milliseconds: UInt64(milliseconds)), device: device,
+          group: UInt32(index))
+      }
+      let isShrinking = index.isMultiple(of: 2)
+      let fallback = AdmissionStep(
+        kind: .fallback, size: isShrinking ? size + size / 2 : size / 2, claim: claim(1 + index % 7))
+      let value = AdmissionStep(
+        kind: .value, size: isShrinking ? size : 2 * size, claim: claim(10 + index % 11))
+      return AdmissionOffer(keyBytes: 8, steps: [fallback, value])
+    }
+  }
+
+  /// The number of steps.
+  package var steps: Int { offers.reduce(0) { $0 + $1.steps.count } }
+
+  /// Decides what is shown, and returns how many keys show something.
+  package func admit() -> Int {
+    Admission.shown(of: offers, under: policy).count { $0 != nil }
+  }
+}
