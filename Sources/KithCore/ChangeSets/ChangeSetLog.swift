@@ -124,6 +124,13 @@ struct ChangeSetLog {
     }
   }
 
+  /// Puts an entry back into a change set that is kept without it.
+  mutating func restore(_ box: [UInt8], to home: EntryHome) {
+    guard changeSets[home.changeSet]?.stored.entries.updateValue(box, forKey: home.index) == nil
+    else { return }
+    weights[home.changeSet.device, default: 0] += box.count + Limits.overheadBytes
+  }
+
   /// Sets an entry aside for ever. Returns the homes that no longer have room among those kept.
   mutating func quarantine(_ home: EntryHome) -> [EntryHome] {
     quarantined.append(home)

@@ -6,13 +6,20 @@ struct EntryHome: Hashable {
   var index: UInt32
 }
 
-/// An entry of the state, with what is needed to compare it and to find its sealed form.
-struct KeptEntry: Hashable {
-  var entry: Entry
+/// An entry of the state, with what is needed to compare it and to find its sealed form. A class,
+/// so that a state is cheap to grow and to pass around; it never changes.
+final class KeptEntry: Sendable {
+  let entry: Entry
   /// The BLAKE2b-256 of the plaintext.
-  var digest: Digest256
+  let digest: Digest256
   /// Nil for a draft, which has no sealed form yet.
-  var home: EntryHome?
+  let home: EntryHome?
+
+  init(entry: Entry, digest: Digest256, home: EntryHome?) {
+    self.entry = entry
+    self.digest = digest
+    self.home = home
+  }
 
   /// The order in which entries of one key supersede each other: by stamp; among equal stamps,
   /// which only a copied directory makes, a removal wins, then the later `replaced`, then the
@@ -31,7 +38,7 @@ struct KeptEntry: Hashable {
 
 /// What a state keeps of one key: the newest entry, and the runner-up as long as the newest is a
 /// value that was written without knowing it (design, section 2).
-struct Slot: Hashable {
+struct Slot {
   private(set) var newest: KeptEntry
   private(set) var runnerUp: KeptEntry?
 
@@ -40,7 +47,7 @@ struct Slot: Hashable {
   }
 
   /// What became of a merged entry.
-  enum Outcome: Hashable {
+  enum Outcome {
     /// It was there already.
     case known
     /// It is superseded, and not kept.

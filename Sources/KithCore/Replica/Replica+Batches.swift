@@ -78,8 +78,13 @@ extension Replica {
     let hadDrafts = !store.drafts.isEmpty
     let shownBefore = hadDrafts ? store.state.shown : [:]
     var intake = Intake(taint: taint)
-    for changeSet in batch.changeSets { take(changeSet, into: &store, noting: &intake) }
+    for changeSet in batch.changeSets {
+      take(changeSet, into: &store, mending: batch.isEverything, noting: &intake)
+    }
     intake.covered = cover(batch, in: &store, taint: intake.taint)
+    intake.mutations += intake.covered.map {
+      .setVector(batch.store, $0.chain.device, $0.chain.incarnation, $0.through)
+    }
     let endsFirstPull =
       batch.answers > 0 && store.isProvisional && sessions[id]?.isProvisional == false
       && sessions[id]?.provisionalStores.contains(batch.store) == false
@@ -88,7 +93,7 @@ extension Replica {
       intake.mutations.append(.putStore(batch.store, store.policy, isProvisional: false))
     }
     var changes = store.state.refresh(intake.touched)
-    let recheck = store.recheckDrafts(author: keys.id, endsFirstPull: endsFirstPull)
+    let recheck = store.recheckDrafts(author: keys.id)
     if hadDrafts { changes = store.state.changes(since: shownBefore) }
     intake.mutations += recheck.mutations
     stores[batch.store] = store

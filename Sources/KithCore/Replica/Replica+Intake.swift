@@ -20,9 +20,11 @@ struct Intake {
 extension Replica {
   /// Judges one change set and merges its entries; its neighbours do not depend on it.
   mutating func take(
-    _ changeSet: ChangeSet, into store: inout StoreReplica, noting intake: inout Intake
+    _ changeSet: ChangeSet, into store: inout StoreReplica, mending: Bool,
+    noting intake: inout Intake
   ) {
-    guard !store.log.knows(changeSet.reference) else { return }
+    let isKnown = store.log.knows(changeSet.reference)
+    guard !isKnown || mending else { return }
     switch judge(changeSet, in: store) {
     case .notYet:
       intake.taint.chains.insert(changeSet.header.chain)
@@ -34,6 +36,8 @@ extension Replica {
       intake.taint.chains.insert(changeSet.header.chain)
       effects.append(
         .report(.authorOverLimit(store: store.identifier, author: changeSet.header.chain.device)))
+    case .judged(let judged) where isKnown:
+      mend(changeSet, judged, in: &store, noting: &intake)
     case .judged(let judged):
       clock.witness(changeSet.header.clock)
       watchForCopies(changeSet, store, noting: &intake)
@@ -89,6 +93,29 @@ extension Replica {
     for (index, box) in left.entries.sorted(by: { $0.key < $1.key }) {
       intake.mutations.append(.putEntry(store.identifier, reference, index: index, box: box))
     }
+  }
+
+  /// Equal vectors had different digests: takes back entries of a change set that we hold without
+  /// them, should they still count.
+  private func mend(
+    _ changeSet: ChangeSet, _ judged: Judged, in store: inout StoreReplica,
+    noting intake: inout Intake
+  ) {
+    var dropped: [EntryHome] = []
+    for (index, entry, digest) in judged.entries {
+      let home = EntryHome(changeSet: changeSet.reference, index: index)
+      guard store.log.changeSets[changeSet.reference]?.stored.entries[index] == nil,
+        let box = changeSet.stored.entries[index]
+      else { continue }
+      let merged = store.merge(KeptEntry(entry: entry, digest: digest, home: home))
+      guard merged.isNew else { continue }
+      store.log.restore(box, to: home)
+      intake.mutations.append(
+        .putEntry(store.identifier, changeSet.reference, index: index, box: box))
+      intake.touched.insert(entry.key)
+      dropped += merged.dropped
+    }
+    intake.mutations += store.log.drop(dropped, in: store.identifier)
   }
 
   private mutating func quarantine(

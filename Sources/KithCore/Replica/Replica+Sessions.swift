@@ -17,14 +17,7 @@ extension Replica {
     var session = Session(
       peer: peer, openedAt: now.monotonicMilliseconds, clockOffsetMilliseconds: offset)
     session.device = roster.device(withTransportKey: peer.transportKey)
-    if let device = session.device, let other = duplicate(of: device) {
-      guard prefers(peer, of: device, over: other) else {
-        effects.append(.close(id, .duplicate))
-        return
-      }
-      effects.append(.close(other, .duplicate))
-      disconnect(other)
-    }
+    if let device = session.device, !makeRoom(for: id, with: peer, of: device) { return }
     sessions[id] = session
     if peer.hello.rosterDigest != roster.digest { sendRecords(on: id) }
     if session.device != nil { beginExchange(on: id) }
@@ -41,8 +34,17 @@ extension Replica {
     effects.append(.close(id, .ourselves))
   }
 
-  private func duplicate(of device: DeviceID) -> SessionID? {
-    sessions.first { $0.value.device == device }?.key
+  /// Of two sessions with a device one is closed; false where that is the new one.
+  private mutating func makeRoom(
+    for id: SessionID, with peer: SessionPeer, of device: DeviceID
+  ) -> Bool {
+    guard let other = sessions.first(where: { $0.value.device == device })?.key else {
+      return true
+    }
+    let staying = prefers(peer, of: device, over: other)
+    effects.append(.close(staying ? other : id, .duplicate))
+    disconnect(staying ? other : id)
+    return staying
   }
 
   /// Of two connections between the same devices the one dialled by the smaller id stays (design,
@@ -87,11 +89,11 @@ extension Replica {
   /// learns who we are before anything else.
   private mutating func sendRecords(on id: SessionID) {
     let chain = roster.chain(of: keys.id)
-    let known = Set(chain.map(\.id))
     let rest =
       sessions[id]?.device == nil
       ? roster.recordsForStranger(device: keys.id) : roster.records
-    send(chain + rest.filter { !known.contains($0.id) }, on: id)
+    // The chain's records have only its own signatures; whole ones follow.
+    send(chain + rest.filter { !chain.contains($0) }, on: id)
   }
 
   private mutating func send(_ records: [Record], on id: SessionID) {
@@ -133,9 +135,8 @@ extension Replica {
       guard let key = sessions[id]?.peer.transportKey,
         let device = roster.device(withTransportKey: key)
       else { continue }
-      if let other = duplicate(of: device) {
-        effects.append(.close(other, .duplicate))
-        disconnect(other)
+      guard let peer = sessions[id]?.peer, makeRoom(for: id, with: peer, of: device) else {
+        continue
       }
       sessions[id]?.device = device
       effects.append(.promote(id))

@@ -82,7 +82,7 @@ extension Replica {
     var mutations: [Mutation] = []
     var batches: [Batch] = []
     var durable: [WriteID] = []
-    for identifier in stores.keys.sorted() where stores[identifier]?.needsFlush == true {
+    for identifier in stores.keys.sorted() where needsFlush(identifier) {
       if canPublish(identifier) {
         let published = publish(identifier)
         mutations += published.mutations

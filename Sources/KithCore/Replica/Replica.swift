@@ -96,7 +96,14 @@ public struct Replica: Sendable {
 
   /// Whether a `flush` has anything to do. The shell hands one in before each of its commits.
   public var needsFlush: Bool {
-    stores.values.contains(where: \.needsFlush)
+    stores.keys.contains(where: needsFlush)
+  }
+
+  /// A store is flushed when something of it is to be made durable or told, and when drafts that
+  /// waited can be published at last.
+  func needsFlush(_ identifier: StoreIdentifier) -> Bool {
+    guard let store = stores[identifier] else { return false }
+    return store.needsFlush || !store.drafts.isEmpty && canPublish(identifier)
   }
 
   // MARK: Time
@@ -137,7 +144,7 @@ public struct Replica: Sendable {
     if isCopy || incarnation == nil { takeNewIncarnation(isFirst: incarnation == nil) }
     for identifier in stores.keys.sorted() {
       guard var store = stores[identifier] else { continue }
-      let recheck = store.recheckDrafts(author: keys.id, endsFirstPull: false)
+      let recheck = store.recheckDrafts(author: keys.id)
       stores[identifier] = store
       tell(recheck, in: identifier)
     }
@@ -200,7 +207,7 @@ public struct Replica: Sendable {
     guard var store = stores[identifier] else { return }
     let old = store.state.shown
     store.state = store.state.under(policy)
-    let recheck = store.recheckDrafts(author: keys.id, endsFirstPull: false)
+    let recheck = store.recheckDrafts(author: keys.id)
     let changes = store.state.changes(since: old)
     if !changes.isEmpty {
       effects.append(

@@ -181,9 +181,8 @@ struct StoreReplica {
 
   /// Lays the drafts anew, in order, each on the result of those before (design, section 3,
   /// "Publishing"): what is older than the newest entry it meets is superseded; a transaction whose
-  /// values would not all be shown is refused; a provisional one that loses a key in the first pull
-  /// loses whole.
-  mutating func recheckDrafts(author: DeviceID, endsFirstPull: Bool) -> Recheck {
+  /// values would not all be shown is refused; a provisional one that loses a key loses whole.
+  mutating func recheckDrafts(author: DeviceID) -> Recheck {
     var result = Recheck()
     guard !drafts.isEmpty else { return result }
     state.removeDrafts()
@@ -196,7 +195,7 @@ struct StoreReplica {
         guard let slot = state.slots[Key(operation.key)] else { return false }
         return Stamp(clock: draft.clock, device: author) < slot.newest.entry.stamp
       }
-      if isProvisional || endsFirstPull, draft.clock.isProvisional, !lost.isEmpty {
+      if draft.clock.isProvisional, !lost.isEmpty {
         result.superseded.formUnion(draft.keys)
         refuse(draft, because: .initialSync, noting: &result)
         continue

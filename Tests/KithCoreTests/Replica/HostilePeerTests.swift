@@ -328,4 +328,26 @@ import Testing
     }
     world.checkInvariants("removals")
   }
+
+  @Test func `equal vectors with different digests are noticed and mended`() throws {
+    let world = try TestWorld(devices: 2, seed: 53)
+    world.connectAll()
+    world.settle()
+    world.write([set("a", 1), set("b", 2)], on: 0)
+    world.settle()
+    world.disconnectAll()
+    // An entry vanishes from device 1's disk, under a header that stays.
+    let reference = try #require(
+      world.devices[1].disk.stores[TestWorld.store]?.changeSets.keys.first)
+    world.devices[1].disk.apply(.removeEntry(TestWorld.store, reference, index: 1))
+    try world.restart(1)
+    #expect(world.text("b", on: 1) == nil)
+    world.connectAll()
+    world.settle()
+    #expect(world.text("b", on: 1) == 2)
+    #expect(world.devices[0].replica.counters.divergences == 1)
+    world.checkConvergence("mended")
+    world.checkInvariants("mended")
+    try world.checkDisks("mended")
+  }
 }

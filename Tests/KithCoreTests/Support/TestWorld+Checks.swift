@@ -105,11 +105,15 @@ extension TestWorld {
     for (index, device) in devices.enumerated() {
       let before = view(index)
       let digestBefore = digest(index)
+      let vectorBefore = device.replica.stores[Self.store]?.log.vector
       let links = self.links
       try restart(index)
       #expect(
         (view(index) == before) as Bool, "\(comment): \(device.name) shows another after a restart")
       #expect(digest(index) == digestBefore, "\(comment): \(device.name)'s digest")
+      #expect(
+        device.replica.stores[Self.store]?.log.vector == vectorBefore,
+        "\(comment): \(device.name) forgot what it covers")
       #expect(device.replica.counters.damaged == 0)
       for key in links.keys where key.contains(index) { connect(key[0], key[1]) }
     }
