@@ -43,7 +43,11 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "KithStorage",
-      dependencies: ["KithCore", "KithCrypto", .product(name: "GRDB", package: "GRDB.swift")],
+      dependencies: [
+        "KithCore", "KithCrypto",
+        .product(name: "GRDB", package: "GRDB.swift"),
+        .product(name: "GRDBSQLite", package: "GRDB.swift"),
+      ],
       swiftSettings: strict),
     .target(
       name: "KithNetwork",

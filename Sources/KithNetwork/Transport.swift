@@ -151,17 +151,19 @@ extension Transport {
     guard !psks.isEmpty else { return dialler.failed(dial, .unreachable) }
     let pskIndex = dial.pskIndex % psks.count
     let psk = psks[psks.startIndex + pskIndex]
-    Bootstraps.client(
-      group, connectTimeout: configuration.connectTimeout, userTimeout: configuration.userTimeout
-    ) { channel in
-      guard self.channels.insert(channel) else { throw TransportError.shutDown }
-      let connection = DialledConnection(transport: self, dial: dial, pskIndex: pskIndex)
-      try channel.pipeline.syncOperations.addHandler(
+    Bootstraps.connect(
+      group, to: dial.address, connectTimeout: configuration.connectTimeout,
+      userTimeout: configuration.userTimeout,
+      admit: { channel in
+        guard self.channels.insert(channel) else { throw TransportError.shutDown }
+      },
+      handler: {
         DiallerHandshakeHandler(
-          exchange: self.parameters.start(.initiator, psk: psk), owner: connection,
-          timeout: TimeAmount(self.configuration.handshakeTimeout)))
-    }
-    .connect(host: dial.address.host, port: Int(dial.address.port))
+          exchange: try self.parameters.start(.initiator, psk: psk),
+          owner: DialledConnection(transport: self, dial: dial, pskIndex: pskIndex),
+          timeout: TimeAmount(self.configuration.handshakeTimeout))
+      }
+    )
     .whenFailure { error in
       self.logger.debug(
         "cannot connect", metadata: ["address": "\(dial.address)", "error": "\(error)"])

@@ -22,7 +22,8 @@ import Testing
   @Test func aDeviceIsMadeOnceAndIsTheSameAfterwards() throws {
     let directory = try TemporaryDirectory()
     let nested = directory.device + "/below"
-    #expect(code { () throws(StorageError) in _ = try DeviceDirectory.open(at: nested) } == .missing)
+    let missing = code { () throws(StorageError) in _ = try DeviceDirectory.open(at: nested) }
+    #expect(missing == .missing)
     let made = try DeviceDirectory.create(
       at: nested, secrets: newSecrets(), initial: [.setProvisional(true)])
     #expect(!made.isCopy)

@@ -1,3 +1,4 @@
+import Glibc
 import Kith
 import Logging
 
@@ -19,7 +20,7 @@ final class Nodes: Sendable {
   ) async throws -> Node {
     var configuration = Node.Configuration(directory: path)
     configuration.hosts = ["127.0.0.1"]
-    configuration.port = 0
+    configuration.port = try freePort()
     configuration.peers = peers
     configuration.servesControlSocket = servesControlSocket
     var logger = Logger(label: "test")
@@ -69,6 +70,23 @@ func running<Result: Sendable>(
     }
     throw TimedOut()
   }
+}
+
+/// A port that nobody listens on now, so that a node keeps its address from run to run.
+func freePort() throws -> UInt16 {
+  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+  defer { close(descriptor) }
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+  var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+  let result = withUnsafeMutablePointer(to: &address) { pointer in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+      bind(descriptor, address, size) == 0 && getsockname(descriptor, address, &size) == 0
+    }
+  }
+  guard result else { throw TimedOut() }
+  return UInt16(bigEndian: address.sin_port)
 }
 
 struct TimedOut: Error {}

@@ -17,8 +17,6 @@ extension Engine {
     while let round = nextRound(until: write) {
       if let error = execute(round) {
         fail(error)
-        state.withLock { $0.isDraining = false }
-        return
       }
     }
   }
@@ -30,6 +28,10 @@ extension Engine {
       if let write, state.isRunning, !state.waiters.isUnderWay(write) {
         state.isDraining = false
         if state.hasWork { wakeup.signal() }
+        return nil
+      }
+      guard state.hasWork else {
+        state.isDraining = false
         return nil
       }
       if state.hasWrites || state.replica.needsFlush {

@@ -58,6 +58,8 @@ extension Engine {
     var later: [() -> Void] = []
     state.withLock { state in
       state.replica = fresh
+      state.outbox = []
+      state.outboxBytes = 0
       later = reopen(&state)
     }
     for run in later { run() }
@@ -75,7 +77,9 @@ extension Engine {
   private func reopen(_ state: inout EngineState) -> [() -> Void] {
     let now = clock()
     var later: [() -> Void] = []
-    var inputs: [Input] = [.start(isCopy: false), .clockStatus(isSynchronised: state.isClockSynchronised)]
+    var inputs: [Input] = [
+      .start(isCopy: false), .clockStatus(isSynchronised: state.isClockSynchronised),
+    ]
     for (store, policy) in state.policies.sorted(by: { $0.key < $1.key }) {
       inputs.append(.open(store, policy))
     }

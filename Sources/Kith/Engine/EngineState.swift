@@ -48,8 +48,10 @@ struct EngineState {
     self.replica = replica
   }
 
-  /// Whether there is something to commit or to send.
-  var hasWork: Bool { hasWrites || !outbox.isEmpty || replica.needsFlush }
+  /// Whether there is something to commit or to send, and storage that takes it.
+  var hasWork: Bool {
+    health.problem == nil && (hasWrites || !outbox.isEmpty || replica.needsFlush)
+  }
 
   /// Sorts effects: what programs see changes at once, the rest waits for its turn in the outbox.
   /// Returns what to run once the lock is free.

@@ -57,6 +57,7 @@ extension Node {
   ///   - name: What people call the new device.
   ///   - passphrase: What to put the new device's secrets under; nil: nothing.
   ///   - sourcePassphrase: The passphrase of the dead device's directory.
+  /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `recoveryKey`, `invalidName`, `alreadyExists` or a storage code.
   public static func recoverAccount(
     directory: String, from source: String, recoveryKey: String, name: String,

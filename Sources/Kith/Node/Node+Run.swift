@@ -52,7 +52,8 @@ extension Node {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await transport.run() }
       if configuration.servesControlSocket {
-        let server = ControlServer(node: self, path: opened.controlSocketPath)
+        let server = ControlServer(
+          node: self, path: opened.controlSocketPath, logger: configuration.logger)
         group.addTask { try await server.run() }
       }
       // Whatever ends first ends the rest.

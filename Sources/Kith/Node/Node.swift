@@ -80,6 +80,7 @@ public final class Node: Service, Sendable {
   /// - Parameters:
   ///   - identifier: The store's identifier, such as `com.example.Bookmarks`.
   ///   - policy: Its limits, which must be the same on all devices.
+  /// - Returns: The store.
   /// - Throws: ``KithError`` with `invalidStoreIdentifier`, `invalidPolicy`, `closed` or a storage
   ///   code.
   public func store(

@@ -57,7 +57,7 @@ extension Node {
   public func waitForFirstSync(timeout: Duration) async throws(KithError) {
     let engine = engine
     let isDone = await engine.progress.wait(timeout: timeout) {
-      !engine.read { $0.status().isProvisional }
+      !engine.read { $0.isProvisional }
     }
     if isDone { return }
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }

@@ -15,6 +15,7 @@ extension Node {
   ///   - address: Where the inviting device is, `host:port`, instead of what the code says.
   ///   - passphrase: What to put the device's secrets under; nil: nothing.
   ///   - onFingerprint: Gets this device's fingerprint, to be compared on the other device.
+  /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`,
   ///   `alreadyExists`, `cancelled` or a storage code; no device is made then.
   public static func join(

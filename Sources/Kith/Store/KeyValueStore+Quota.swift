@@ -40,7 +40,9 @@ public struct RefusedTransaction: Sendable, Hashable {
   public var clock: HybridTime
   /// All that it wrote, in its order.
   public var writes: [Write]
+}
 
+extension RefusedTransaction {
   init(_ refusal: Refusal) {
     number = refusal.number
     reason = refusal.reason == .quota ? .quota : .initialSync

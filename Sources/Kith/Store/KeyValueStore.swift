@@ -88,6 +88,7 @@ public final class KeyValueStore: Sendable {
   /// tasks are committed together where they meet.
   ///
   /// - Parameter body: Reads and writes; what it throws undoes all of it.
+  /// - Returns: What the body returns.
   /// - Throws: ``KithError`` as ``set(_:forKey:)`` does, or what the body throws.
   @discardableResult
   public func commit<Result>(

@@ -27,7 +27,7 @@ public struct Replica: Sendable {
   /// Whether this device has used up its incarnations, and publishes no more.
   var isBarren = false
   /// Whether the device's first pull is still to come.
-  var isProvisional: Bool
+  public internal(set) var isProvisional: Bool
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
   var sessions: [SessionID: Session] = [:]

@@ -166,9 +166,10 @@ final class MessageCodec {
     }
     missingPlaintext -= piece.count
     let content = min(missingBytes, piece.count)
-    message.append(contentsOf: piece[..<content])
+    message.append(contentsOf: UnsafeRawBufferPointer(rebasing: piece[..<content]))
     missingBytes -= content
-    guard piece[content...].allSatisfy({ $0 == 0 }) else { return .failure(.malformed) }
+    let padding = UnsafeRawBufferPointer(rebasing: piece[content...])
+    guard padding.allSatisfy({ $0 == 0 }) else { return .failure(.malformed) }
     return .success(())
   }
 }

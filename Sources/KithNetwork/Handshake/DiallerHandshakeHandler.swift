@@ -41,7 +41,8 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
     self.timeout = timeout
   }
 
-  func channelActive(context: ChannelHandlerContext) {
+  /// The handler is added to a connection that stands.
+  func handlerAdded(context: ChannelHandlerContext) {
     deadline = context.eventLoop.assumeIsolated().scheduleTask(in: timeout) {
       self.fail(.silence, context)
     }
@@ -49,7 +50,6 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
       return fail(.wrongMessage, context)
     }
     write(message, context)
-    context.fireChannelActive()
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {

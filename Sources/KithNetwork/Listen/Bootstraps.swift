@@ -15,6 +15,9 @@ enum Bootstraps {
   private static let userTimeout = ChannelOptions.Types.SocketOption(
     level: .tcp, name: .init(rawValue: 18))
 
+  private static let onlyIPv6 = ChannelOptions.Types.SocketOption(
+    level: .ipv6, name: .ipv6_v6only)
+
   /// Listens on all hosts at one port (0: any), or on none. `::` stands for `0.0.0.0` where there
   /// is no IPv6.
   static func bind(
@@ -68,14 +71,18 @@ enum Bootstraps {
         }
       }
     guard host == "::" else { return bootstrap }
-    return bootstrap.serverChannelOption(.socketOption(.ipv6_v6only), value: 0)
+    return bootstrap.serverChannelOption(onlyIPv6, value: 0)
   }
 
-  /// A connection to be made; `initialize` runs on its event loop before connecting.
-  static func client(
-    _ group: any EventLoopGroup, connectTimeout: Duration, userTimeout: Duration,
-    initialize: @escaping @Sendable (any Channel) throws -> Void
-  ) -> ClientBootstrap {
+  /// Makes a connection, to whichever of a name's addresses takes it first, and adds the handler
+  /// that `handler` makes on the connection's event loop.
+  ///
+  /// `admit` sees each connection before it is made; its throwing prevents it.
+  static func connect(
+    _ group: any EventLoopGroup, to address: PeerAddress, connectTimeout: Duration,
+    userTimeout: Duration, admit: @escaping @Sendable (any Channel) throws -> Void = { _ in },
+    handler: @escaping @Sendable () throws -> DiallerHandshakeHandler
+  ) -> EventLoopFuture<any Channel> {
     ClientBootstrap(group: group)
       .connectTimeout(TimeAmount(connectTimeout))
       .channelOption(.maxMessagesPerRead, value: 1)
@@ -86,7 +93,19 @@ enum Bootstraps {
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try setOptions(channel, userTimeout: userTimeout)
-          try initialize(channel)
+          try admit(channel)
+        }
+      }
+      .connect(host: address.host, port: Int(address.port))
+      .flatMap { channel in
+        channel.eventLoop.submit {
+          do {
+            try channel.pipeline.syncOperations.addHandler(handler())
+          } catch {
+            channel.close(promise: nil)
+            throw error
+          }
+          return channel
         }
       }
   }

@@ -34,28 +34,29 @@ public struct PairingDialler: Sendable {
   ///   - token: Its 32 bytes.
   ///   - answer: Makes the payload of message 3 of that of message 2; an error that it throws is
   ///     thrown on, and the inviter learns nothing. Called on an event-loop thread.
+  /// - Returns: The exchange, which the inviter has not yet confirmed to be established.
   /// - Throws: ``PairingError``, or what `answer` throws.
   public func connect(
     to address: PeerAddress, token: SharedPresharedKey,
-    answer: @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws
+    answer:
+      @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws
       -> [UInt8]
   ) async throws -> PairingChannel {
     let outcome = PairingOutcome()
     let parameters = NoiseParameters(
       prologue: NoiseParameters.pairingPrologue, keys: keys, entropy: entropy)
     let configuration = configuration
-    let connected = Bootstraps.client(
-      group, connectTimeout: configuration.connectTimeout,
+    let connected = Bootstraps.connect(
+      group, to: address, connectTimeout: configuration.connectTimeout,
       userTimeout: configuration.handshakeTimeout
-    ) { channel in
-      let connection = JoiningConnection(
-        address: address, linger: configuration.lingerTimeout, answer: answer, outcome: outcome)
-      try channel.pipeline.syncOperations.addHandler(
-        DiallerHandshakeHandler(
-          exchange: parameters.start(.initiator, psk: token), owner: connection,
-          timeout: TimeAmount(configuration.handshakeTimeout)))
+    ) {
+      DiallerHandshakeHandler(
+        exchange: try parameters.start(.initiator, psk: token),
+        owner: JoiningConnection(
+          address: address, linger: configuration.lingerTimeout, answer: answer,
+          outcome: outcome),
+        timeout: TimeAmount(configuration.handshakeTimeout))
     }
-    .connect(host: address.host, port: Int(address.port))
     let channel: any Channel
     do {
       channel = try await connected.get()

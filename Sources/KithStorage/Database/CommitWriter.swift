@@ -11,6 +11,12 @@ struct CommitWriter {
   private var clock: HybridTime?
   /// A header not yet written, because its first entry may follow and go into the same row.
   private var pending: PendingHeader?
+  /// Removals of change sets that are still to come in this commit, the last one first. A new
+  /// change set takes the row of one that goes: one page is written where else two would be, and
+  /// no page is left half empty for SQLite to balance.
+  private var doomed: [RowIndex.ChangeSetKey] = []
+  /// Rows of change sets that this commit has removed, and that no new one has taken.
+  private var freeRows: [Int64] = []
 
   private struct PendingHeader {
     var key: RowIndex.ChangeSetKey
@@ -25,8 +31,16 @@ struct CommitWriter {
 
   /// Applies mutations in order.
   mutating func apply(_ mutations: [Mutation], seal: borrowing RowSeal) throws {
+    doomed = mutations.reversed().compactMap { mutation in
+      guard case .removeChangeSet(let store, let reference) = mutation,
+        let row = index.stores[store]
+      else { return nil }
+      return RowIndex.ChangeSetKey(store: row, reference: reference)
+    }
     for mutation in mutations { try apply(mutation, seal: seal) }
     try writePending(with: nil)
+    for row in freeRows { try statements.run("DELETE FROM change_set WHERE id = ?", .integer(row)) }
+    freeRows = []
     if let clock {
       try setCounter(0, [], 0, clock.rawValue)
       self.clock = nil
@@ -59,25 +73,25 @@ struct CommitWriter {
       guard let row = index.stores[store] else { return }
       try statements.run(
         "DELETE FROM counter WHERE store = ? AND device = ? AND incarnation = ?",
-        row, device.bytes.blob, incarnation.rawValue.signed)
+        .integer(row), device.bytes.blob, incarnation.rawValue.signed)
     case .putDraft(let store, let ordinal, let draft):
       guard let row = index.stores[store] else { return }
       try statements.run(
         "INSERT OR REPLACE INTO draft VALUES (?, ?, ?)",
-        row, ordinal.signed, seal.seal(.draft, store, ordinal, draft).blob)
+        .integer(row), ordinal.signed, seal.seal(.draft, store, ordinal, draft).blob)
     case .removeDraft(let store, let ordinal):
       guard let row = index.stores[store] else { return }
       try statements.run(
-        "DELETE FROM draft WHERE store = ? AND ordinal = ?", row, ordinal.signed)
+        "DELETE FROM draft WHERE store = ? AND ordinal = ?", .integer(row), ordinal.signed)
     case .putRefusal(let store, let number, let refusal):
       guard let row = index.stores[store] else { return }
       try statements.run(
         "INSERT OR REPLACE INTO refusal VALUES (?, ?, ?)",
-        row, number.signed, seal.seal(.refusal, store, number, refusal).blob)
+        .integer(row), number.signed, seal.seal(.refusal, store, number, refusal).blob)
     case .removeRefusal(let store, let number):
       guard let row = index.stores[store] else { return }
       try statements.run(
-        "DELETE FROM refusal WHERE store = ? AND number = ?", row, number.signed)
+        "DELETE FROM refusal WHERE store = ? AND number = ?", .integer(row), number.signed)
     }
   }
 
@@ -85,15 +99,19 @@ struct CommitWriter {
     _ store: Int64, _ device: [UInt8], _ incarnation: UInt64, _ value: UInt64
   ) throws {
     try statements.run(
-      "INSERT OR REPLACE INTO counter VALUES (?, ?, ?, ?)",
-      store, device.blob, incarnation.signed, value.signed)
+      """
+      INSERT INTO counter VALUES (?, ?, ?, ?)
+      ON CONFLICT (store, device, incarnation) DO UPDATE SET value = excluded.value
+      """,
+      .integer(store), device.blob, incarnation.signed, value.signed)
   }
 
   private func setAddresses(_ device: DeviceID, _ list: [String]) throws {
     try statements.run("DELETE FROM address WHERE device = ?", device.bytes.blob)
     for (position, address) in list.enumerated() {
       try statements.run(
-        "INSERT INTO address VALUES (?, ?, ?)", device.bytes.blob, position, address)
+        "INSERT INTO address VALUES (?, ?, ?)", device.bytes.blob, .integer(Int64(position)),
+        .text(address))
     }
   }
 
@@ -106,13 +124,14 @@ struct CommitWriter {
         UPDATE store SET total_bytes = ?, keys = ?, key_bytes = ?, value_bytes = ?,
           is_provisional = ? WHERE id = ?
         """,
-        policy.totalBytes, policy.keys, policy.keyBytes, policy.valueBytes, isProvisional, row)
+        .count(policy.totalBytes), .count(policy.keys), .count(policy.keyBytes),
+        .count(policy.valueBytes), .flag(isProvisional), .integer(row))
     } else {
       let row = index.lastStore + 1
       try statements.run(
         "INSERT INTO store VALUES (?, ?, ?, ?, ?, ?, ?)",
-        row, store.rawValue, policy.totalBytes, policy.keys, policy.keyBytes, policy.valueBytes,
-        isProvisional)
+        .integer(row), .text(store.rawValue), .count(policy.totalBytes), .count(policy.keys),
+        .count(policy.keyBytes), .count(policy.valueBytes), .flag(isProvisional))
       index.lastStore = row
       index.stores[store] = row
     }
@@ -130,7 +149,7 @@ extension CommitWriter {
     if let slot = index.changeSets[key] {
       try statements.run(
         "UPDATE change_set SET header = ?, signature = ? WHERE id = ?",
-        header.blob, signature.blob, slot.id)
+        header.blob, signature.blob, .integer(slot.id))
     } else {
       pending = PendingHeader(key: key, header: header, signature: signature)
     }
@@ -140,16 +159,31 @@ extension CommitWriter {
   private mutating func writePending(with entry: (index: UInt32, box: [UInt8])?) throws {
     guard let header = pending else { return }
     pending = nil
-    let slot = RowIndex.Slot(id: index.lastChangeSet + 1, inlineIndex: entry?.index)
+    let slot = RowIndex.Slot(id: try takeRow(for: header.key), inlineIndex: entry?.index)
     let reference = header.key.reference
     try statements.run(
-      "INSERT INTO change_set VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      slot.id, header.key.store, reference.device.bytes.blob,
+      "INSERT OR REPLACE INTO change_set VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      .integer(slot.id), .integer(header.key.store), reference.device.bytes.blob,
       reference.incarnation.rawValue.signed, reference.sequence.signed,
-      reference.digest.bytes.blob, entry.map { Int64($0.index) }, header.header.blob,
-      header.signature.blob, entry?.box.blob)
-    index.lastChangeSet = slot.id
+      reference.digest.bytes.blob, entry.map { .integer(Int64($0.index)) } ?? .null,
+      header.header.blob,
+      header.signature.blob, entry?.box.blob ?? .null)
+    index.lastChangeSet = max(index.lastChangeSet, slot.id)
     index.changeSets[header.key] = slot
+  }
+
+  /// The row of a change set that this commit removes, or a new one. Whatever else the commit does
+  /// to that change set before its removal is void, so it may go at once.
+  private mutating func takeRow(for key: RowIndex.ChangeSetKey) throws -> Int64 {
+    if let row = freeRows.popLast() { return row }
+    while let old = doomed.popLast() {
+      guard old != key, let slot = index.changeSets.removeValue(forKey: old) else { continue }
+      if slot.hasMore {
+        try statements.run("DELETE FROM entry WHERE change_set = ?", .integer(slot.id))
+      }
+      return slot.id
+    }
+    return index.lastChangeSet + 1
   }
 
   private mutating func removeChangeSet(
@@ -158,9 +192,12 @@ extension CommitWriter {
     guard let row = index.stores[store] else { return }
     let key = RowIndex.ChangeSetKey(store: row, reference: reference)
     if pending?.key == key { pending = nil }
+    if doomed.last == key { doomed.removeLast() }
     guard let slot = index.changeSets.removeValue(forKey: key) else { return }
-    try statements.run("DELETE FROM change_set WHERE id = ?", slot.id)
-    if slot.hasMore { try statements.run("DELETE FROM entry WHERE change_set = ?", slot.id) }
+    freeRows.append(slot.id)
+    if slot.hasMore {
+      try statements.run("DELETE FROM entry WHERE change_set = ?", .integer(slot.id))
+    }
   }
 
   private mutating func putEntry(
@@ -173,11 +210,12 @@ extension CommitWriter {
     if slot.inlineIndex == entry || (slot.inlineIndex == nil && !slot.hasMore) {
       try statements.run(
         "UPDATE change_set SET entry_index = ?, entry_box = ? WHERE id = ?",
-        Int64(entry), box.blob, slot.id)
+        .integer(Int64(entry)), box.blob, .integer(slot.id))
       slot.inlineIndex = entry
     } else {
       try statements.run(
-        "INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", slot.id, Int64(entry), box.blob)
+        "INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", .integer(slot.id), .integer(Int64(entry)),
+        box.blob)
       slot.hasMore = true
     }
     index.changeSets[key] = slot
@@ -188,14 +226,17 @@ extension CommitWriter {
   ) throws {
     guard let row = index.stores[store] else { return }
     let key = RowIndex.ChangeSetKey(store: row, reference: reference)
-    guard pending?.key != key, let slot = index.changeSets[key] else { return }
+    // An entry of a change set that goes next goes with it.
+    guard pending?.key != key, doomed.last != key, let slot = index.changeSets[key] else { return }
     if slot.inlineIndex == entry {
       try statements.run(
-        "UPDATE change_set SET entry_index = NULL, entry_box = NULL WHERE id = ?", slot.id)
+        "UPDATE change_set SET entry_index = NULL, entry_box = NULL WHERE id = ?", .integer(slot.id)
+      )
       index.changeSets[key]?.inlineIndex = nil
     } else if slot.hasMore {
       try statements.run(
-        "DELETE FROM entry WHERE change_set = ? AND entry_index = ?", slot.id, Int64(entry))
+        "DELETE FROM entry WHERE change_set = ? AND entry_index = ?",
+        .integer(slot.id), .integer(Int64(entry)))
     }
   }
 }

@@ -12,7 +12,8 @@ enum Meta {
   }
 
   static func set(_ name: Name, _ value: [UInt8], _ statements: Statements) throws {
-    try statements.run("INSERT OR REPLACE INTO meta VALUES (?, ?)", name.rawValue, value.blob)
+    try statements.run(
+      "INSERT OR REPLACE INTO meta VALUES (?, ?)", .text(name.rawValue), value.blob)
   }
 
   static func set(_ name: Name, _ incarnation: Incarnation, _ statements: Statements) throws {

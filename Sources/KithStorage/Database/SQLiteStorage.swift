@@ -31,7 +31,9 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     self.path = path
     seal = RowSeal(key: key)
     guard isNew || Files.exists(path) else { throw .damaged(path, "the database is missing") }
-    let identity = try FileIdentity(of: path)
+    let (identity, size) = try FileIdentity.read(path)
+    // SQLite takes an empty file for a new database.
+    guard isNew || size > 0 else { throw .damaged(path, "the database was emptied") }
     let queue = try Connection.open(path)
     do {
       (state, origin) = try queue.writeWithoutTransaction { database in

@@ -1,41 +1,89 @@
 import Foundation
 import GRDB
+import GRDBSQLite
 
-/// The prepared statements of one connection, made when first needed.
+/// What a parameter of a statement can be bound to.
+enum Argument {
+  case integer(Int64)
+  case blob([UInt8])
+  case text(String)
+  case null
+
+  /// A number that is never negative.
+  static func count(_ number: Int) -> Self { .integer(Int64(number)) }
+
+  /// 1 for true.
+  static func flag(_ isSet: Bool) -> Self { .integer(isSet ? 1 : 0) }
+}
+
+/// The prepared statements of one connection, made when first needed by GRDB, then bound and
+/// stepped through SQLite's own calls: nothing is copied, boxed or observed on the way of a commit.
 final class Statements {
   private let database: Database
-  private var prepared: [String: Statement] = [:]
+  /// By the address of their text, which is a literal's and never moves.
+  private var prepared: [UnsafePointer<UInt8>: Statement] = [:]
 
   init(_ database: Database) { self.database = database }
 
-  /// Runs a statement; the number of arguments must be that of its parameters.
-  func run(_ sql: String, _ arguments: (any DatabaseValueConvertible)?...) throws {
+  /// Runs a statement that gives no rows; the number of arguments must be that of its parameters.
+  func run(_ sql: StaticString, _ arguments: Argument...) throws {
     let statement: Statement
-    if let known = prepared[sql] {
+    if let known = prepared[sql.utf8Start] {
       statement = known
     } else {
-      statement = try database.makeStatement(sql: sql)
-      prepared[sql] = statement
+      statement = try database.makeStatement(sql: sql.description)
+      prepared[sql.utf8Start] = statement
     }
-    do {
-      if !arguments.isEmpty {
-        statement.setUncheckedArguments(StatementArguments(arguments))
+    let handle = statement.sqliteStatement
+    let code = Self.step(handle, arguments[...], 1)
+    guard code == SQLITE_DONE else {
+      let message = database.sqliteConnection.map { String(cString: sqlite3_errmsg($0)) }
+      sqlite3_reset(handle)
+      throw DatabaseError(
+        resultCode: ResultCode(rawValue: code), message: message, sql: sql.description)
+    }
+    sqlite3_reset(handle)
+  }
+
+  /// Binds the arguments one inside the other, so that SQLite may read the bytes where they lie,
+  /// then runs the statement.
+  private static func step(
+    _ handle: OpaquePointer, _ arguments: ArraySlice<Argument>, _ position: Int32
+  ) -> Int32 {
+    guard let argument = arguments.first else { return sqlite3_step(handle) }
+    let rest = arguments.dropFirst()
+    switch argument {
+    case .integer(let number): sqlite3_bind_int64(handle, position, number)
+    case .null: sqlite3_bind_null(handle, position)
+    case .blob(let bytes):
+      return bytes.withUnsafeBytes { bytes in
+        if let start = bytes.baseAddress, !bytes.isEmpty {
+          sqlite3_bind_blob64(handle, position, start, UInt64(bytes.count), nil)
+        } else {
+          sqlite3_bind_zeroblob(handle, position, 0)
+        }
+        return step(handle, rest, position + 1)
       }
-      try statement.execute()
-    } catch {
-      // A statement that failed cannot be used again.
-      prepared[sql] = nil
-      throw error
+    case .text(let text):
+      var text = text
+      return text.withUTF8 { bytes in
+        bytes.withMemoryRebound(to: CChar.self) { bytes in
+          sqlite3_bind_text64(
+            handle, position, bytes.baseAddress, UInt64(bytes.count), nil, UInt8(SQLITE_UTF8))
+          return step(handle, rest, position + 1)
+        }
+      }
     }
+    return step(handle, rest, position + 1)
   }
 }
 
 extension UInt64 {
   /// The signed number with the same bits, as SQLite keeps it.
-  var signed: Int64 { Int64(bitPattern: self) }
+  var signed: Argument { .integer(Int64(bitPattern: self)) }
 }
 
 extension [UInt8] {
   /// The bytes as a blob.
-  var blob: Data { Data(self) }
+  var blob: Argument { .blob(self) }
 }

@@ -24,6 +24,9 @@ public enum DeviceDirectory {
   ///   - passphrase: What the secrets are put under; nil leaves them plain, in a file that only
   ///     this user can read.
   ///   - stretching: What a guess at the passphrase shall cost.
+  /// - Returns: The device, open and locked.
+  /// - Throws: `alreadyExists` if the directory holds a device or a part of one, `inUse`,
+  ///   `unsafePermissions`, or what the file system reports.
   public static func create(
     at path: String, secrets: consuming DeviceSecrets, initial: [Mutation],
     passphrase: [UInt8]? = nil, stretching: Argon2Parameters = .moderate

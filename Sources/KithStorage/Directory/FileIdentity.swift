@@ -18,29 +18,23 @@ struct FileIdentity: Equatable {
   /// The first half of a digest of `/etc/machine-id`; 0: unknown.
   var machine: UInt64
 
-  /// The identity of the file at `path`. Must not be asked while SQLite has the file open: closing
+  /// The identity and the size of the file at `path`. Must not be asked while SQLite has the file open: closing
   /// any descriptor of a file gives back the locks that the process has on it.
-  init(of path: String) throws(StorageError) {
+  static func read(
+    _ path: String
+  ) throws(StorageError) -> (identity: Self, byteCount: Int) {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw .system("open it", path, errno: errno) }
     defer { close(file) }
     var status = stat()
     guard fstat(file, &status) == 0 else { throw .system("read its status", path, errno: errno) }
-    inode = UInt64(status.st_ino)
     // The call is declared for a long, and writes an int.
     var buffer: [UInt32] = [0, 0]
-    inodeGeneration = ioctl(file, Self.getVersion, &buffer) == 0 ? UInt64(buffer[0]) : 0
-    machine = Self.thisMachine()
-  }
-
-  /// Reads what ``bytes`` wrote.
-  init?(_ bytes: [UInt8]) {
-    guard bytes.count == 24, let inode = UInt64(bigEndian: bytes[0..<8]),
-      let inodeGeneration = UInt64(bigEndian: bytes[8..<16]), let machine = UInt64(bigEndian: bytes[16...])
-    else { return nil }
-    self.inode = inode
-    self.inodeGeneration = inodeGeneration
-    self.machine = machine
+    let isKnown = ioctl(file, getVersion, &buffer) == 0
+    let identity = Self(
+      inode: UInt64(status.st_ino), inodeGeneration: isKnown ? UInt64(buffer[0]) : 0,
+      machine: thisMachine())
+    return (identity, Int(status.st_size))
   }
 
   /// Three numbers, the most significant byte first.
@@ -68,5 +62,18 @@ struct FileIdentity: Equatable {
     guard id.utf8.count == 32, id.allSatisfy(\.isHexDigit) else { return 0 }
     let digest = Blake2b.digest256(Array("kith machine v1\u{0}".utf8), Array(id.utf8))
     return UInt64(bigEndian: digest.bytes[0..<8]) ?? 0
+  }
+}
+
+extension FileIdentity {
+  /// Reads what ``bytes`` wrote.
+  init?(_ bytes: [UInt8]) {
+    guard bytes.count == 24, let inode = UInt64(bigEndian: bytes[0..<8]),
+      let inodeGeneration = UInt64(bigEndian: bytes[8..<16]),
+      let machine = UInt64(bigEndian: bytes[16...])
+    else { return nil }
+    self.inode = inode
+    self.inodeGeneration = inodeGeneration
+    self.machine = machine
   }
 }

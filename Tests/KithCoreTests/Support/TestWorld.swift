@@ -52,6 +52,7 @@ final class TestWorld {
   /// May alter or drop a message on its way.
   var tamper: ((_ from: Int, _ to: Int, _ message: [UInt8]) -> [UInt8]?)?
   private var nextSession: UInt64 = 1
+  private var forged: UInt64 = 0
   private var nextWrite: UInt64 = 1
   private(set) var writes: [WriteID: [KithCore.Operation]] = [:]
 
@@ -128,6 +129,51 @@ final class TestWorld {
     device.process = ProcessID(random.draw())
     device.replica = try makeReplica(device.keys, device.disk, device.process)
     begin(index, isCopy: isCopy)
+  }
+
+  /// A further device, certified by the first.
+  func join() throws {
+    let keys = Self.makeKeys(&random)
+    let first = devices[0]
+    let request = try JoinRequest.make(account: account, keys: keys, name: "late", issued: 3)
+    let records = try JoinRequest.accept(
+      request, roster: first.replica.roster, keyring: first.replica.keyring, keys: first.keys,
+      entropy: &random)
+    perform(.learn(records), on: 0)
+    var disk = Snapshot()
+    disk.isProvisional = true
+    for record in first.replica.roster.records { disk.records[record.id] = record.encoded }
+    try add(keys, disk: disk)
+    let policy = first.replica.usage(of: Self.store)?.policy ?? .standard
+    perform(.open(Self.store, policy), on: devices.count - 1)
+  }
+
+  /// Has a member publish plaintexts that its own replica would not, and sends them to a peer.
+  func publish(_ plaintexts: [[UInt8]], by author: Int, to peer: Int) throws {
+    let replica = devices[author].replica
+    var keyring = replica.keyring
+    let epoch = try #require(keyring.current)
+    let certificate = try #require(replica.roster.certificate(of: replica.keys.id))
+    let chain = ChainID(
+      device: replica.keys.id, incarnation: try #require(replica.incarnation))
+    let box = keyring.sharedBox(epoch: epoch.id, author: certificate)
+    let sealer = Sealer(
+      box: try #require(box),
+      storeTag: epoch.storeTag(of: Self.store), epoch: epoch.id, chain: chain, account: account,
+      keys: replica.keys)
+    forged += 1
+    let changeSet = sealer.seal(
+      plaintexts, sequence: forged, clock: devices[author].replica.tick(),
+      noncePrefix: random.draw())
+    let batch = Batch(
+      store: Self.store, changeSets: [changeSet],
+      covers: [Cover(chain: chain, from: forged - 1, through: forged)])
+    let link = try #require(links[[min(author, peer), max(author, peer)]])
+    let session = try #require(link.ends.first { $0.to == peer }?.session)
+    for message in batch.messages() {
+      let inbound = try #require(InboundMessage(decoding: message, account: account))
+      perform(.received(session, inbound), on: peer)
+    }
   }
 
   // MARK: Inputs

@@ -81,6 +81,28 @@ struct EngineTests {
     #expect(fixture.engine.state.withLock { $0.health.problem } == nil)
   }
 
+  @Test func aNodeThatRunsRecoversByItself() async throws {
+    let fixture = try EngineFixture()
+    let (store, engine) = (fixture.store, fixture.engine)
+    #expect(engine.beginRunning(link: NoLink()))
+    async let writer: Void = engine.runWriter()
+    fixture.storage.fail(.readOnly)
+    try store.set(1, forKey: "lost")
+    try await until { engine.state.withLock { $0.health.problem }?.code == .readOnly }
+    try await until { store.value(forKey: "lost") == nil }
+    let commits = fixture.storage.commits
+    try await Task.sleep(for: .milliseconds(50))
+    #expect(fixture.storage.commits == commits, "it does not try again before the wait is over")
+    fixture.storage.fail(nil)
+    fixture.advance(milliseconds: 60_000)
+    engine.wakeup.signal()
+    try await until { engine.state.withLock { $0.health.problem } == nil }
+    try await store.commit { $0.set(2, forKey: "kept") }
+    #expect(store.dictionary == ["kept": 2])
+    engine.stopWriter()
+    await writer
+  }
+
   @Test func tasksThatCommitAtOnceShareCommits() async throws {
     let fixture = try EngineFixture()
     let store = fixture.store

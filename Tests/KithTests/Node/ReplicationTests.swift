@@ -47,25 +47,29 @@ struct ReplicationTests {
     let nodes = try await Nodes()
     let first = nodes.first
     let one = try first.store("com.example.test")
-    try one.set("mine", forKey: "theme")
     let second = try await running(first) { try await nodes.join("second", by: first) }
-    let other = try second.store("com.example.test")
+    let third = try await running(first, second) {
+      try one.set("mine", forKey: "theme")
+      #expect(try await one.synchronize(timeout: .seconds(10)).isComplete)
+      return try await nodes.join("third", by: first)
+    }
+    let other = try third.store("com.example.test")
     try other.set("default", forKey: "theme")
     try other.set("extra", forKey: "added")
-    #expect(second.status.isProvisional)
+    #expect(third.status.isProvisional)
     let changes = other.changes
-    try await running(first, second) {
-      try await second.waitForFirstSync(timeout: .seconds(10))
-      try await until { other.value(forKey: "theme") == "mine" }
+    try await running(first, third) {
+      try await third.waitForFirstSync(timeout: .seconds(10))
+      #expect(other.value(forKey: "theme") == "mine")
       try await until { one.value(forKey: "added") == "extra" }
       #expect(one.value(forKey: "theme") == "mine")
       var iterator = changes.makeAsyncIterator()
       let change = try #require(await iterator.next())
       #expect(change.reason == .initialSyncChange)
+      #expect(change.items == [.init(key: "theme", old: "default", new: "mine")])
       #expect(change.superseded == ["theme"])
     }
-    try first.close()
-    try second.close()
+    for node in [first, second, third] { try node.close() }
   }
 
   @Test func threeNodesShowTheSameAfterConflictingWrites() async throws {
@@ -112,26 +116,59 @@ struct ReplicationTests {
     let one = try first.store("com.example.small", policy: policy)
     let second = try await running(first) { try await nodes.join("second", by: first) }
     let other = try second.store("com.example.small", policy: policy)
+    let third = try await running(first, second) {
+      try await second.waitForFirstSync(timeout: .seconds(10))
+      return try await nodes.join("third", by: first)
+    }
+    // The first publishes while the second is away and writes too; there is room for one.
+    try await running(first, third) {
+      _ = try third.store("com.example.small", policy: policy)
+      try one.set("1", forKey: "a")
+      try one.set("2", forKey: "b")
+      try await until { !one.syncReport.hasUnpublishedWrites }
+    }
+    try other.set("3", forKey: "c")
+    try await other.commit {
+      $0.set("4", forKey: "d")
+      $0.set("5", forKey: "c")
+    }
+    let error = #expect(throws: KithError.self) { try other.set("6", forKey: "e") }
+    #expect(error?.code == .quotaExceeded)
+    #expect(error?.quota?.limitKeys == 2)
+    try await running(first, second) {
+      try await until { other.dictionary == ["a": "1", "b": "2"] && !other.refusals.isEmpty }
+    }
+    try second.close()
+    // In spite of closing they are there until they are taken.
+    let again = try await Nodes.open(nodes.directory.child("second"))
+    let reopened = try again.store("com.example.small", policy: policy)
+    let refused = reopened.takeRefusals()
+    #expect(!refused.isEmpty && refused.allSatisfy { $0.reason == .quota })
+    #expect(refused.last?.writes.map(\.value) == ["4", "5"])
+    #expect(reopened.refusals.isEmpty)
+    for node in [first, third, again] { try node.close() }
+  }
+
+  @Test func whatDoesNotFitWhenPublishedAtTheSameTimeIsHidden() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let policy = Policy(totalBytes: 100, keys: 2)
+    let one = try first.store("com.example.small", policy: policy)
+    let second = try await running(first) { try await nodes.join("second", by: first) }
+    let other = try second.store("com.example.small", policy: policy)
     try await running(first, second) {
       try await second.waitForFirstSync(timeout: .seconds(10))
     }
-    // Both write while apart; there is room for one.
-    try one.set("1", forKey: "a")
-    try one.set("2", forKey: "b")
-    try other.set("3", forKey: "c")
-    try other.set("4", forKey: "d")
-    #expect(throws: KithError.self) { try other.set("5", forKey: "e") }
+    for (store, keys) in [(one, ["a", "b"]), (other, ["c", "d"])] {
+      for key in keys { try store.set("1", forKey: key) }
+    }
     try await running(first, second) {
       try await until {
-        one.dictionary == other.dictionary
-          && one.refusals.count + other.refusals.count == 2
+        let unshown = one.hiddenEntries.count + one.refusals.count + other.refusals.count
+        return one.dictionary == other.dictionary && one.keys.count == 2 && unshown == 2
+          && one.hiddenEntries == other.hiddenEntries
       }
-      #expect(one.keys.count == 2)
     }
-    let refused = one.takeRefusals() + other.takeRefusals()
-    #expect(refused.count == 2)
-    #expect(refused.allSatisfy { $0.reason == .quota })
-    #expect(one.refusals.isEmpty && other.refusals.isEmpty)
     try first.close()
     try second.close()
   }

@@ -27,7 +27,8 @@ struct ChangeBufferTests {
         changes.append(("k\(key)", value))
       }
       if changes.isEmpty { continue }
-      let reason: ChangeReason? = isOwn ? nil : step % 2 == 0 ? .serverChange : .quotaViolationChange
+      let reason: ChangeReason? =
+        isOwn ? nil : step % 2 == 0 ? .serverChange : .quotaViolationChange
       for run in view.apply([ViewChange(store: identifier, reason: reason, changes: changes)]) {
         run()
       }

@@ -1,0 +1,130 @@
+internal import NIOCore
+
+/// One connection's requests, on the node's side.
+struct ControlSession: Sendable {
+  let node: any StoreAccess
+  let channel: any Channel
+  let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
+
+  /// Answers a request that has one answer.
+  func answer(_ request: ControlRequest) async throws {
+    var response = ControlResponse(id: request.id)
+    do throws(KithError) {
+      try await fill(&response, request)
+    } catch {
+      response = ControlResponse(id: request.id)
+      response.error = ControlFailure(error)
+    }
+    try await send(response)
+  }
+
+  private func fill(
+    _ response: inout ControlResponse, _ request: ControlRequest
+  ) async throws(KithError) {
+    guard request.version == ControlLimits.version, let operation = request.operation else {
+      throw KithError(
+        .control,
+        "The node speaks version \(ControlLimits.version) of the control protocol. Use the same "
+          + "version of kith on both sides.")
+    }
+    let store = request.store ?? ""
+    switch operation {
+    case .version: response.version = ControlLimits.version
+    case .get:
+      let key = request.key ?? ""
+      response.value = try await node.value(forKey: key, in: store).map {
+        value throws(KithError) in try ControlEntry.text(value, key: key)
+      }
+    case .list: response.entries = try Self.entries(try await node.values(in: store))
+    case .commit:
+      var writes: [(key: String, value: PropertyListValue?)] = []
+      for write in request.writes ?? [] {
+        writes.append((write.key, try write.value.map(ControlEntry.value)))
+      }
+      try await node.write(writes, in: store)
+    case .status: response.status = try await node.report()
+    case .usage: response.usage = try await node.usage(of: store)
+    case .hidden:
+      var hidden: [ControlHidden] = []
+      for entry in try await node.hiddenEntries(in: store) {
+        hidden.append(try ControlHidden(entry))
+      }
+      response.hidden = hidden
+    case .refusals:
+      var refusals: [ControlRefusal] = []
+      for refusal in try await node.refusals(in: store, takingThrough: request.takesThrough) {
+        refusals.append(try ControlRefusal(refusal))
+      }
+      response.refusals = refusals
+    case .synchronize:
+      let seconds = min(max(0, request.seconds ?? 5), 3_600)
+      response.synchronization = ControlSynchronization(
+        try await node.synchronize(store, timeout: .seconds(seconds)))
+    case .watch, .invite: throw .malformedControl
+    }
+  }
+
+  /// Sends what a store shows and every change after it, until the connection closes.
+  func watch(_ request: ControlRequest) async throws {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        do throws(KithError) {
+          try await node.watch(request.store ?? "") { values in
+            var response = ControlResponse(id: request.id, isLast: false)
+            response.entries = try? Self.entries(values)
+            try? await send(response)
+          } onChange: { change in
+            var response = ControlResponse(id: request.id, isLast: false)
+            response.change = try? ControlChange(change)
+            try? await send(response)
+          }
+        } catch {
+          var response = ControlResponse(id: request.id)
+          response.error = ControlFailure(error)
+          try? await send(response)
+        }
+      }
+      group.addTask { try? await channel.closeFuture.get() }
+      await group.next()
+      group.cancelAll()
+      channel.close(promise: nil)
+    }
+  }
+
+  /// Invites a device; the answers to candidates come from the client.
+  func invite(_ request: ControlRequest, answers: AsyncStream<Bool>) async throws {
+    var response = ControlResponse(id: request.id)
+    do throws(KithError) {
+      let candidate = try await node.invite { token in
+        var response = ControlResponse(id: request.id, isLast: false)
+        response.token = token
+        try? await send(response)
+      } onJoinRequest: { candidate in
+        var response = ControlResponse(id: request.id, isLast: false)
+        response.candidate = ControlCandidate(candidate)
+        try? await send(response)
+        for await answer in answers { return answer }
+        return false
+      }
+      response.candidate = ControlCandidate(candidate)
+    } catch {
+      response.error = ControlFailure(error)
+    }
+    try await send(response)
+    channel.close(promise: nil)
+  }
+
+  private func send(_ response: ControlResponse) async throws {
+    try await outbound.write(try ControlJSON.encode(response))
+  }
+
+  private static func entries(
+    _ values: [String: PropertyListValue]
+  ) throws(KithError) -> [ControlEntry] {
+    var entries: [ControlEntry] = []
+    for (key, value) in values.sorted(by: { String.isKey($0.key, before: $1.key) }) {
+      entries.append(try ControlEntry(key: key, value: value))
+    }
+    return entries
+  }
+}

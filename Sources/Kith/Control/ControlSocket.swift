@@ -1,0 +1,67 @@
+internal import Glibc
+internal import NIOCore
+
+/// The Unix-domain socket of a device's directory.
+enum ControlSocket {
+  /// Binds and listens, under a mask that lets nobody but this user connect. What a node that is
+  /// gone left at the path is removed: the caller holds the directory's lock.
+  static func listen(at path: String) throws(KithError) -> Int32 {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    let room = MemoryLayout.size(ofValue: address.sun_path) - 1
+    guard bytes.count <= room else {
+      throw KithError(
+        .control,
+        "The path of the control socket has \(bytes.count) bytes; at most \(room) are possible. "
+          + "Use a directory with a shorter path.",
+        path: path, actual: bytes.count, limit: room)
+    }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    let descriptor = socket(
+      AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw failure("socket", path) }
+    _ = unlink(path)
+    let mask = umask(0o177)
+    let result = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    umask(mask)
+    guard result == 0, Glibc.listen(descriptor, Int32(ControlLimits.connections)) == 0 else {
+      let error = failure("bind", path)
+      close(descriptor)
+      throw error
+    }
+    return descriptor
+  }
+
+  /// Removes the socket; the caller holds the directory's lock.
+  static func remove(_ path: String) { _ = unlink(path) }
+
+  /// Whether the other end of a connection is this process's user: unix(7), SO_PEERCRED.
+  static func isSameUser(_ channel: any Channel) async -> Bool {
+    guard let provider = channel as? any SocketOptionProvider else { return false }
+    let credentials: PeerCredentials? = try? await provider.unsafeGetSocketOption(
+      level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED)
+    ).get()
+    return credentials.map { isAllowed($0.user) } ?? false
+  }
+
+  /// Whether a user may use the socket: the one that runs the node, nobody else.
+  static func isAllowed(_ user: UInt32) -> Bool { user == geteuid() }
+
+  /// `struct ucred` of the kernel.
+  private struct PeerCredentials {
+    var process: Int32 = 0
+    var user: UInt32 = 0
+    var group: UInt32 = 0
+  }
+
+  private static func failure(_ call: String, _ path: String) -> KithError {
+    KithError(
+      .control, "The control socket cannot be made: \(call): \(String(cString: strerror(errno))).",
+      path: path)
+  }
+}

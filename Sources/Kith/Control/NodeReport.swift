@@ -1,0 +1,143 @@
+internal import KithCore
+
+/// What a store uses of its limits, as the control socket and `--json` tell it.
+public struct UsageReport: Codable, Sendable, Hashable {
+  /// Encoded bytes of the values shown.
+  public var bytes: Int
+  /// The most of them.
+  public var limitBytes: Int
+  /// Keys shown.
+  public var keys: Int
+  /// The most of them.
+  public var limitKeys: Int
+  /// The longest key, in bytes of UTF-8.
+  public var limitKeyBytes: Int
+  /// The largest value, in encoded bytes.
+  public var limitValueBytes: Int
+
+  init(_ usage: Usage) {
+    bytes = usage.bytes
+    limitBytes = usage.policy.totalBytes
+    keys = usage.keys
+    limitKeys = usage.policy.keys
+    limitKeyBytes = usage.policy.keyBytes
+    limitValueBytes = usage.policy.valueBytes
+  }
+}
+
+/// A node's status, as the control socket and `--json` tell it. Ids are in hexadecimal.
+public struct NodeReport: Codable, Sendable, Hashable {
+  /// A device of the account.
+  public struct Device: Codable, Sendable, Hashable {
+    /// Its id.
+    public var id: String
+    /// Its name.
+    public var name: String
+    /// When it was certified, in milliseconds since 1970.
+    public var issuedMilliseconds: UInt64
+    /// Whether it is the one that answers.
+    public var isSelf: Bool
+    /// Whether it has a session with the one that answers.
+    public var isConnected: Bool
+    /// When it was last heard, in milliseconds since 1970.
+    public var lastSeenMilliseconds: UInt64?
+    /// Where it may be met.
+    public var addresses: [String]
+  }
+
+  /// A session.
+  public struct Peer: Codable, Sendable, Hashable {
+    /// The device, once it is known.
+    public var device: String?
+    /// Where it is.
+    public var address: String
+    /// Whether the one that answers dialled.
+    public var isDialled: Bool
+    /// Its clock less ours when it connected, in milliseconds.
+    public var clockOffsetMilliseconds: Int64
+    /// Whether stores are exchanged.
+    public var isExchanging: Bool
+  }
+
+  /// A store.
+  public struct Store: Codable, Sendable, Hashable {
+    /// Its identifier.
+    public var identifier: String
+    /// What it uses.
+    public var usage: UsageReport
+    /// Newest writes that are not shown.
+    public var hiddenKeys: Int
+    /// Local transactions that wait to be published.
+    public var drafts: Int
+    /// Refusals that wait to be taken.
+    public var refusals: Int
+    /// Removed entries kept.
+    public var removals: Int
+    /// Entries set aside for ever.
+    public var quarantined: Int
+    /// Whether its first pull is still to come.
+    public var isProvisional: Bool
+    /// The digest of its state.
+    public var digest: String
+    /// Devices known to have everything that this one published.
+    public var heldBy: [String]
+    /// Peers whose limits differ.
+    public var policyMismatches: [String]
+  }
+
+  /// The account.
+  public var account: String
+  /// The device that answers.
+  public var device: String
+  /// Its directory.
+  public var directory: String
+  /// Whether its node runs.
+  public var isRunning: Bool
+  /// Where it listens.
+  public var listening: [String]
+  /// Whether its first pull is still to come.
+  public var isProvisional: Bool
+  /// Whether the kernel calls its clock synchronised.
+  public var isClockSynchronised: Bool
+  /// What is wrong, and what to do.
+  public var problems: [String]
+  /// Devices of the account.
+  public var devices: [Device]
+  /// Sessions.
+  public var peers: [Peer]
+  /// Stores.
+  public var stores: [Store]
+}
+
+extension NodeReport {
+  /// Tells a status.
+  public init(_ status: NodeStatus) {
+    account = status.account.digest.hex
+    device = status.device.hex
+    directory = status.directory
+    isRunning = status.isRunning
+    listening = status.listening
+    isProvisional = status.isProvisional
+    isClockSynchronised = status.isClockSynchronised
+    problems = status.problems.map(\.description)
+    devices = status.devices.map {
+      Device(
+        id: $0.id.hex, name: $0.name, issuedMilliseconds: $0.issued, isSelf: $0.isSelf,
+        isConnected: $0.isConnected, lastSeenMilliseconds: $0.lastSeenMilliseconds,
+        addresses: $0.addresses)
+    }
+    peers = status.peers.map {
+      Peer(
+        device: $0.device?.hex, address: $0.address, isDialled: $0.isDialled,
+        clockOffsetMilliseconds: $0.clockOffsetMilliseconds, isExchanging: $0.isExchanging)
+    }
+    stores = status.stores.map {
+      Store(
+        identifier: $0.identifier.rawValue, usage: UsageReport($0.usage),
+        hiddenKeys: $0.hiddenKeys, drafts: $0.drafts, refusals: $0.refusals,
+        removals: $0.removals, quarantined: $0.quarantined, isProvisional: $0.isProvisional,
+        digest: $0.digest.hex, heldBy: $0.heldBy.map(\.hex),
+        policyMismatches: $0.policyMismatches.map(\.hex))
+    }
+  }
+}

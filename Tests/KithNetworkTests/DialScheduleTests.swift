@@ -1,0 +1,124 @@
+import KithCore
+import KithCrypto
+import Testing
+
+@testable import KithNetwork
+
+struct DialScheduleTests {
+  let address: PeerAddress
+  let other: PeerAddress
+  let key = deviceKeys(2).transportPublicKey
+
+  init() throws {
+    address = try PeerAddress("192.0.2.1")
+    other = try PeerAddress("192.0.2.2")
+  }
+
+  @Test func waitsDoubleUpToTheLimitAndAreResetByALastingSession() throws {
+    var schedule = DialSchedule()
+    schedule.addStatic(address)
+    var now: UInt64 = 1000
+    var waits: [UInt64] = []
+    for _ in 0..<10 {
+      let dial = try #require(schedule.takeDue(at: now).first)
+      #expect(schedule.takeDue(at: now).isEmpty)
+      schedule.failed(dial, .unreachable, at: now, random: 1)
+      let next = try #require(schedule.nextDue())
+      waits.append(next - now)
+      now = next
+    }
+    #expect(waits == [250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000])
+    let dial = try #require(schedule.takeDue(at: now).first)
+    let id = SessionID(rawValue: 1)
+    schedule.opened(id, key: key, address: address.description, by: dial, at: now)
+    #expect(schedule.nextDue() == nil)
+    now += 10_000
+    schedule.closed(id, reason: nil, at: now, random: 0)
+    #expect(schedule.nextDue() == now + 100)
+  }
+
+  @Test func shortSessionDoesNotReset() throws {
+    var schedule = DialSchedule()
+    schedule.addStatic(address)
+    for round in 1...6 {
+      let now = UInt64(round) * 100_000
+      let dial = try #require(schedule.takeDue(at: now).first)
+      let id = SessionID(rawValue: UInt64(round))
+      schedule.opened(id, key: key, address: address.description, by: dial, at: now)
+      schedule.closed(id, reason: nil, at: now + 1, random: 1)
+      #expect(schedule.nextDue() == now + 1 + 250 << UInt64(round - 1))
+    }
+  }
+
+  @Test func membershipOnlyIsRedialledQuicklyForAWhile() throws {
+    var schedule = DialSchedule()
+    schedule.addStatic(address)
+    var waits: [UInt64] = []
+    for round in 1...8 {
+      let now = UInt64(round) * 100_000
+      let dial = try #require(schedule.takeDue(at: now).first)
+      let id = SessionID(rawValue: UInt64(round))
+      schedule.opened(id, key: key, address: address.description, by: dial, at: now)
+      schedule.closed(id, reason: .membershipOnly, at: now, random: 1)
+      waits.append(try #require(schedule.nextDue()) - now)
+    }
+    #expect(waits == [250, 250, 250, 250, 250, 250, 500, 1000])
+  }
+
+  @Test func connectedDeviceIsNotDialledUntilItsSessionEnds() throws {
+    var schedule = DialSchedule()
+    let id = SessionID(rawValue: 1)
+    schedule.opened(id, key: key, address: "198.51.100.7:4114", by: nil, at: 0)
+    schedule.setLearned([address, other], of: deviceKeys(2).id, key: key)
+    schedule.addStatic(try PeerAddress("198.51.100.7"))
+    #expect(schedule.takeDue(at: 10).isEmpty)
+    #expect(schedule.nextDue() == nil)
+    schedule.closed(id, reason: nil, at: 1000, random: 0)
+    #expect(schedule.takeDue(at: 1099).isEmpty)
+    #expect(schedule.takeDue(at: 1100).count == 2)
+  }
+
+  @Test func duplicateIsNotRedialledWhileTheOtherSessionLives() throws {
+    var schedule = DialSchedule()
+    schedule.addStatic(address)
+    let dial = try #require(schedule.takeDue(at: 0).first)
+    let (ours, theirs) = (SessionID(rawValue: 1), SessionID(rawValue: 2))
+    schedule.opened(theirs, key: key, address: "192.0.2.1:50000", by: nil, at: 5)
+    schedule.opened(ours, key: key, address: address.description, by: dial, at: 6)
+    schedule.closed(ours, reason: .duplicate, at: 7, random: 0)
+    #expect(schedule.takeDue(at: 1_000_000).isEmpty)
+    schedule.closed(theirs, reason: nil, at: 1_000_000, random: 0)
+    #expect(schedule.takeDue(at: 1_000_100).count == 1)
+  }
+
+  @Test func ourselvesIsNotDialledUntilSomethingChanges() throws {
+    var schedule = DialSchedule()
+    schedule.addStatic(address)
+    let dial = try #require(schedule.takeDue(at: 0).first)
+    schedule.failed(dial, .ourselves, at: 0, random: 0)
+    #expect(schedule.nextDue() == nil)
+    schedule.addStatic(address)
+    #expect(schedule.takeDue(at: 1).count == 1)
+  }
+
+  @Test func olderKeysAndOtherAddressesTakeTurns() throws {
+    var schedule = DialSchedule()
+    schedule.setLearned([address, other], of: deviceKeys(2).id, key: nil)
+    var seen: [Dial] = []
+    for round in 0..<3 {
+      let dial = try #require(schedule.takeDue(at: UInt64(round) * 1000).first)
+      seen.append(dial)
+      schedule.failed(dial, .refused, at: UInt64(round) * 1000, random: 0)
+    }
+    #expect(seen.map(\.address) == [address, other, address])
+    #expect(seen.map(\.pskIndex) == [0, 1, 2])
+  }
+
+  @Test func targetsAreBounded() throws {
+    var schedule = DialSchedule()
+    for port in 1...1000 { schedule.addStatic(try PeerAddress("192.0.2.1:\(port)")) }
+    #expect(schedule.takeDue(at: 0).count == NetworkLimits.dials)
+    schedule.setStatic([other])
+    #expect(schedule.takeDue(at: 0).map(\.address) == [other])
+  }
+}

@@ -1,0 +1,74 @@
+import KithCore
+import NIOCore
+import Testing
+
+@testable import KithNetwork
+
+@Suite(.timeLimit(.minutes(2)))
+struct MembershipSessionTests {
+  @Test func unknownKeyGetsALimitedSessionThatEnds() async throws {
+    let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))
+    var configuration = testConfiguration()
+    configuration.membershipTimeout = .seconds(1)
+    try await withTransports([one, two], configuration) { transports, addresses in
+      transports[0].addTarget(addresses[1])
+      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+      #expect(transports[1].isMembershipOnly(two.live[0]))
+      transports[0].send(one.live[0], [UInt8](repeating: 7, count: 16 << 10))
+      try await eventually("16 KiB came") { two.received.count == 1 }
+      try await eventually("over in time") { two.state.withLock { $0.closedCount } > 0 }
+      try await eventually("redialled") { two.state.withLock { $0.opened.count } > 1 }
+    }
+  }
+
+  @Test func largerMessageEndsALimitedSession() async throws {
+    let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))
+    try await withTransports([one, two]) { transports, addresses in
+      transports[0].addTarget(addresses[1])
+      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+      transports[0].send(one.live[0], [UInt8](repeating: 7, count: 16 << 10 | 1))
+      try await eventually("closed") { two.state.withLock { $0.closedCount } > 0 }
+      #expect(two.received.isEmpty)
+      #expect(transports[1].statistics.protocolViolations >= 1)
+    }
+  }
+
+  @Test func promotionLiftsTheLimits() async throws {
+    let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))
+    var configuration = testConfiguration()
+    configuration.membershipTimeout = .seconds(1)
+    try await withTransports([one, two], configuration) { transports, addresses in
+      transports[0].addTarget(addresses[1])
+      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+      transports[1].promote(two.live[0])
+      #expect(!transports[1].isMembershipOnly(two.live[0]))
+      try await Task.sleep(for: .milliseconds(1300))  // past the limited session's end
+      transports[0].send(one.live[0], [UInt8](repeating: 7, count: 1 << 20))
+      try await eventually("came") { two.received.count == 1 }
+      #expect(two.state.withLock { $0.closedCount } == 0)
+    }
+  }
+
+  @Test func listenerTriesOlderEpochs() async throws {
+    let one = TestNode(1, psks: [psk(1)])
+    let two = TestNode(2, psks: [psk(3), psk(2), psk(1)])
+    try await withTransports([one, two]) { transports, addresses in
+      transports[0].addTarget(addresses[1])
+      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+      #expect(transports[1].isMembershipOnly(two.live[0]))
+    }
+  }
+
+  @Test func diallerTriesOlderEpochs() async throws {
+    let one = TestNode(1, psks: [psk(3), psk(2), psk(1)])
+    let two = TestNode(2, psks: [psk(1)])
+    try await withTransports([one, two], testConfiguration(handshake: .milliseconds(150))) {
+      transports, addresses in
+      transports[0].addTarget(addresses[1])
+      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+      #expect(transports[0].isMembershipOnly(one.live[0]))
+      #expect(!transports[1].isMembershipOnly(two.live[0]))
+      #expect(transports[0].statistics.handshakeFailures >= 2)
+    }
+  }
+}

@@ -1,0 +1,123 @@
+import KithCrypto
+import NIOCore
+import Testing
+
+@testable import KithNetwork
+
+struct MessageCodecTests {
+  /// Two codecs at the ends of one handshake.
+  static func pair(limit: Int = NetworkLimits.messageBytes) throws -> (MessageCodec, MessageCodec) {
+    func start(_ role: HandshakeRole, _ number: UInt64) throws -> NoiseExchange {
+      try NoiseParameters(
+        prologue: NoiseParameters.sessionPrologue, keys: deviceKeys(number),
+        entropy: SharedEntropy(SeededEntropy(seed: number))
+      ).start(role, psk: psk(1))
+    }
+    let (one, two) = (try start(.initiator, 1), try start(.responder, 2))
+    _ = try two.read(try one.write([]))
+    _ = try one.read(try two.write([]))
+    _ = try two.read(try one.write([]))
+    #expect(one.hash == two.hash)
+    return (
+      MessageCodec(ciphers: try one.split(), messageLimit: limit),
+      MessageCodec(ciphers: try two.split(), messageLimit: limit)
+    )
+  }
+
+  @Test(arguments: [
+    (0, 64), (59, 64), (60, 64), (61, 128), (65_515, 65_536), (131_034, 131_072),
+  ])
+  func wireSizes(messageBytes: Int, plaintextBytes: Int) throws {
+    let (one, two) = try Self.pair()
+    var buffer = ByteBuffer()
+    let message = [UInt8](repeating: 5, count: messageBytes)
+    try one.seal(message, into: &buffer)
+    #expect(MessageCodec.plaintextBytes(of: messageBytes) == plaintextBytes)
+    let frames = (plaintextBytes + 65_518) / 65_519
+    #expect(buffer.readableBytes == plaintextBytes + 18 * frames)
+    #expect(buffer.readableBytes == MessageCodec.wireBytes(of: messageBytes))
+    #expect(try two.open(from: &buffer) == message)
+    #expect(buffer.readableBytes == 0)
+  }
+
+  @Test func opensByteByByte() throws {
+    let (one, two) = try Self.pair()
+    var sealed = ByteBuffer()
+    for size in [0, 100, 70_000] { try one.seal([UInt8](repeating: 8, count: size), into: &sealed) }
+    var buffer = ByteBuffer()
+    var sizes: [Int] = []
+    for byte in Array(buffer: sealed) {
+      buffer.writeInteger(byte)
+      if let message = try two.open(from: &buffer) { sizes.append(message.count) }
+      buffer.discardReadBytes()
+    }
+    #expect(sizes == [0, 100, 70_000])
+  }
+
+  @Test(arguments: [0, 15, 16, 17, 79, 81, 143, 65_534])
+  func refusesLengthsBeforeTheBytesCome(length: Int) throws {
+    let (_, two) = try Self.pair()
+    var buffer = ByteBuffer(integer: UInt16(length))
+    #expect(throws: FrameError.malformed) { try two.open(from: &buffer) }
+  }
+
+  @Test func refusesMessagesOverTheLimit() throws {
+    let (one, two) = try Self.pair(limit: 16 << 10)
+    var buffer = ByteBuffer()
+    try one.seal([UInt8](repeating: 0, count: 16 << 10 | 1), into: &buffer)
+    #expect(throws: FrameError.tooLong) { try two.open(from: &buffer) }
+    #expect(throws: FrameError.tooLong) {
+      try one.seal([UInt8](repeating: 0, count: 8 << 20 | 1), into: &buffer)
+    }
+  }
+
+  @Test func refusesTamperedAndRepeatedFrames() throws {
+    let (one, two) = try Self.pair()
+    var buffer = ByteBuffer()
+    try one.seal([1], into: &buffer)
+    let first = buffer
+    #expect(try two.open(from: &buffer) == [1])
+    buffer = first
+    #expect(throws: FrameError.notAuthentic) { try two.open(from: &buffer) }
+  }
+
+  @Test func refusesOtherPaddingAndOtherCuts() throws {
+    func frames(_ pieces: [[UInt8]]) throws -> (ByteBuffer, MessageCodec) {
+      // Builds frames by hand, with a codec's cipher borrowed through a fresh handshake.
+      let keys = [deviceKeys(1), deviceKeys(2)]
+      let exchanges = try [HandshakeRole.initiator, .responder].enumerated().map { index, role in
+        try NoiseParameters(
+          prologue: [], keys: keys[index], entropy: SharedEntropy(SeededEntropy(seed: 9))
+        ).start(role, psk: psk(1))
+      }
+      _ = try exchanges[1].read(try exchanges[0].write([]))
+      _ = try exchanges[0].read(try exchanges[1].write([]))
+      _ = try exchanges[1].read(try exchanges[0].write([]))
+      var ciphers = try exchanges[0].split()
+      var buffer = ByteBuffer()
+      for piece in pieces {
+        let frame = try ciphers.send.encrypt(piece)
+        buffer.writeInteger(UInt16(frame.count))
+        buffer.writeBytes(frame)
+      }
+      return (
+        buffer, MessageCodec(ciphers: try exchanges[1].split(), messageLimit: 1 << 20)
+      )
+    }
+    var plaintext: [UInt8] = [0, 0, 0, 1, 42] + [UInt8](repeating: 0, count: 59)
+    var (buffer, codec) = try frames([plaintext])
+    #expect(try codec.open(from: &buffer) == [42])
+    plaintext[63] = 1
+    (buffer, codec) = try frames([plaintext])
+    #expect(throws: FrameError.malformed) { try codec.open(from: &buffer) }
+    plaintext = [0, 0, 0, 100] + [UInt8](repeating: 0, count: 60)
+    (buffer, codec) = try frames([plaintext, [UInt8](repeating: 0, count: 64)])
+    #expect(throws: FrameError.malformed) { try codec.open(from: &buffer) }
+    plaintext = [0, 0, 0, 1] + [UInt8](repeating: 0, count: 124)
+    (buffer, codec) = try frames([plaintext])
+    #expect(throws: FrameError.malformed) { try codec.open(from: &buffer) }
+    plaintext = [255, 255, 255, 255] + [UInt8](repeating: 0, count: 60)
+    (buffer, codec) = try frames([plaintext])
+    #expect(throws: FrameError.tooLong) { try codec.open(from: &buffer) }
+  }
+}

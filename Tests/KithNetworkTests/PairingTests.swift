@@ -1,0 +1,153 @@
+import KithCore
+import KithCrypto
+import NIOCore
+import NIOPosix
+import Testing
+
+@testable import KithNetwork
+
+@Suite(.timeLimit(.minutes(2)))
+struct PairingTests {
+  let group = MultiThreadedEventLoopGroup.singleton
+
+  func configuration(
+    handshake: Duration = .seconds(5), lifetime: Duration = .seconds(600)
+  ) -> PairingConfiguration {
+    var configuration = PairingConfiguration()
+    configuration.hosts = ["127.0.0.1"]
+    configuration.handshakeTimeout = handshake
+    configuration.lifetime = lifetime
+    configuration.lingerTimeout = .milliseconds(500)
+    return configuration
+  }
+
+  func listener(_ configuration: PairingConfiguration) -> PairingListener {
+    PairingListener(
+      keys: deviceKeys(1), token: psk(1), invitation: [1, 2, 3], configuration: configuration,
+      eventLoopGroup: group)
+  }
+
+  func join(
+    _ address: PeerAddress, token: UInt64, configuration: PairingConfiguration,
+    answer: @escaping @Sendable ([UInt8], TransportPublicKey) throws -> [UInt8] = { _, _ in [9] }
+  ) async throws -> PairingChannel {
+    try await PairingDialler(
+      keys: deviceKeys(2), configuration: configuration, eventLoopGroup: group
+    ).connect(to: address, token: psk(token), answer: answer)
+  }
+
+  @Test func pairs() async throws {
+    let configuration = configuration()
+    let listener = listener(configuration)
+    let address = try #require(try await listener.bind().first)
+    async let accepted = listener.accept()
+    let joiner = try await join(address, token: 1, configuration: configuration) { payload, key in
+      #expect(payload == [1, 2, 3])
+      #expect(key == deviceKeys(1).transportPublicKey)
+      return payload + [4]
+    }
+    let inviter = try await accepted
+    #expect(inviter.remotePayload == [1, 2, 3, 4])
+    #expect(joiner.remotePayload == [1, 2, 3])
+    #expect(inviter.handshakeHash == joiner.handshakeHash)
+    #expect(inviter.remoteStatic == deviceKeys(2).transportPublicKey)
+    #expect(inviter.remoteAddress.hasPrefix("127.0.0.1:"))
+    let large = [UInt8](repeating: 3, count: 64 << 10)
+    try inviter.send(large)
+    try joiner.send([5])
+    #expect(try await joiner.receive() == large)
+    #expect(try await inviter.receive() == [5])
+    #expect(throws: PairingError.self) { try inviter.send(large + [1]) }
+    try joiner.send([6])
+    joiner.close()
+    #expect(try await inviter.receive() == [6])
+    await #expect(throws: PairingError.closed) { try await inviter.receive() }
+    await listener.close()
+    await #expect(throws: PairingError.closed) { try await listener.accept() }
+  }
+
+  @Test func threeWrongTokensEndIt() async throws {
+    let configuration = configuration(handshake: .milliseconds(150))
+    let listener = listener(configuration)
+    let address = try #require(try await listener.bind().first)
+    for _ in 0..<5 {
+      // Says nothing whole, spends nothing.
+      let client = try await RawClient.connect(to: address)
+      client.say([0, 54, 1, 2])
+      try await eventually("closed") { client.isClosed }
+      #expect(client.heard.isEmpty)
+    }
+    for _ in 0..<3 {
+      await #expect(throws: PairingError.wrongToken(address: address)) {
+        try await join(address, token: 2, configuration: configuration)
+      }
+    }
+    await #expect(throws: PairingError.triesExhausted) { try await listener.accept() }
+    let error = await #expect(throws: PairingError.self) {
+      try await join(address, token: 1, configuration: configuration)
+    }
+    if case .cannotConnect(address, _)? = error {
+    } else {
+      Issue.record("\(String(describing: error))")
+    }
+    await listener.close()
+  }
+
+  @Test func expires() async throws {
+    let listener = listener(configuration(lifetime: .milliseconds(100)))
+    _ = try await listener.bind()
+    await #expect(throws: PairingError.expired) { try await listener.accept() }
+    await listener.close()
+  }
+
+  @Test func expiryEndsTheExchange() async throws {
+    let configuration = configuration(lifetime: .milliseconds(400))
+    let listener = listener(configuration)
+    let address = try #require(try await listener.bind().first)
+    let joiner = try await join(address, token: 1, configuration: configuration)
+    let inviter = try await listener.accept()
+    await #expect(throws: PairingError.expired) { try await inviter.receive() }
+    await #expect(throws: PairingError.closed) { try await joiner.receive() }
+    await listener.close()
+  }
+
+  @Test func oneExchangeAtATime() async throws {
+    let configuration = configuration(handshake: .milliseconds(200))
+    let listener = listener(configuration)
+    let address = try #require(try await listener.bind().first)
+    let first = try await join(address, token: 1, configuration: configuration)
+    let inviter = try await listener.accept()
+    for _ in 0..<4 {
+      await #expect(throws: PairingError.wrongToken(address: address)) {
+        try await join(address, token: 1, configuration: configuration)
+      }
+    }
+    first.close()
+    await #expect(throws: PairingError.closed) { try await inviter.receive() }
+    let second = try await join(address, token: 1, configuration: configuration)
+    second.close()
+    await listener.close()
+  }
+
+  @Test func joinerCanAbort() async throws {
+    struct OtherAccount: Error {}
+    let configuration = configuration(handshake: .milliseconds(200))
+    let listener = listener(configuration)
+    let address = try #require(try await listener.bind().first)
+    await #expect(throws: OtherAccount.self) {
+      try await join(address, token: 1, configuration: configuration) { _, _ in
+        throw OtherAccount()
+      }
+    }
+    await listener.close()
+  }
+
+  @Test func acceptingCanBeCancelled() async throws {
+    let listener = listener(configuration())
+    _ = try await listener.bind()
+    let task = Task { try await listener.accept() }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+    await listener.close()
+  }
+}

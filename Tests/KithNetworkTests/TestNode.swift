@@ -1,0 +1,208 @@
+import KithCore
+import KithCrypto
+import Logging
+import NIOCore
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import KithNetwork
+
+/// Waits until a condition holds, looking every few milliseconds; fails after a generous time.
+func eventually(
+  _ what: Comment, within limit: Duration = .seconds(20),
+  sourceLocation: SourceLocation = #_sourceLocation, _ condition: () -> Bool
+) async throws {
+  let end = ContinuousClock.now + limit
+  while !condition() {
+    if ContinuousClock.now > end {
+      Issue.record("did not happen: \(what)", sourceLocation: sourceLocation)
+      throw TimedOut()
+    }
+    try await Task.sleep(for: .milliseconds(2))
+  }
+}
+
+struct TimedOut: Error {}
+
+func psk(_ number: UInt64) -> SharedPresharedKey {
+  var entropy = SeededEntropy(seed: 1000 + number)
+  return SharedPresharedKey(PresharedKey(random: &entropy))
+}
+
+func deviceKeys(_ number: UInt64) -> DeviceKeys {
+  var entropy = SeededEntropy(seed: number)
+  return DeviceKeys(
+    signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),
+    transport: TransportPrivateKey(random: &entropy))
+}
+
+/// A delegate that remembers what it was told.
+final class TestNode: TransportDelegate {
+  struct State {
+    var psks: [SharedPresharedKey] = []
+    var members: Set<TransportPublicKey> = []
+    var opened: [SessionID: SessionPeer] = [:]
+    var live: [SessionID] = []
+    var received: [[UInt8]] = []
+    var writable: [Bool] = []
+    var closedCount = 0
+    var echoes = false
+  }
+
+  let keys: DeviceKeys
+  let state: Mutex<State>
+  let transportBox = Mutex<Transport?>(nil)
+
+  init(_ number: UInt64, psks: [SharedPresharedKey], members: [UInt64] = [1, 2, 3]) {
+    keys = deviceKeys(number)
+    state = Mutex(
+      State(
+        psks: psks, members: Set(members.map { deviceKeys($0).transportPublicKey })))
+  }
+
+  var transport: Transport? { transportBox.withLock { $0 } }
+  var live: [SessionID] { state.withLock { $0.live } }
+  var received: [[UInt8]] { state.withLock { $0.received } }
+
+  func presharedKeys() -> [SharedPresharedKey] { state.withLock { $0.psks } }
+  func isKnown(_ key: TransportPublicKey) -> Bool { state.withLock { $0.members.contains(key) } }
+
+  func hello() -> Hello {
+    Hello(
+      version: 0, clock: HybridTime(milliseconds: 5), isSynchronised: true,
+      process: ProcessID(Digest128(storage: Bytes16())),
+      rosterDigest: Digest256(storage: Bytes32()), port: 0)
+  }
+
+  func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {
+    state.withLock {
+      $0.opened[id] = peer
+      $0.live.append(id)
+    }
+  }
+
+  func sessionReceived(_ id: SessionID, _ message: [UInt8]) {
+    let echoes = state.withLock { state in
+      if !state.echoes { state.received.append(message) }
+      return state.echoes
+    }
+    if echoes { transport?.send(id, message) }
+  }
+
+  func sessionWritable(_ id: SessionID, _ isWritable: Bool) {
+    state.withLock { $0.writable.append(isWritable) }
+  }
+
+  func sessionClosed(_ id: SessionID) {
+    state.withLock { state in
+      state.live.removeAll { $0 == id }
+      state.closedCount += 1
+    }
+  }
+}
+
+/// A configuration for tests: one loopback host, any port, short times.
+func testConfiguration(
+  hosts: [String] = ["127.0.0.1"], handshake: Duration = .seconds(5)
+) -> TransportConfiguration {
+  var configuration = TransportConfiguration()
+  configuration.hosts = hosts
+  configuration.port = 0
+  configuration.handshakeTimeout = handshake
+  configuration.leastRedialDelay = .milliseconds(20)
+  configuration.mostRedialDelay = .milliseconds(100)
+  configuration.lingerTimeout = .milliseconds(500)
+  return configuration
+}
+
+/// Runs transports for the time of `body`, and checks that they end when cancelled.
+func withTransports(
+  _ nodes: [TestNode], _ configuration: TransportConfiguration = testConfiguration(),
+  _ body: ([Transport], [PeerAddress]) async throws -> Void
+) async throws {
+  let group = MultiThreadedEventLoopGroup.singleton
+  var transports: [Transport] = []
+  var addresses: [PeerAddress] = []
+  for node in nodes {
+    var logger = Logger(label: "test")
+    logger.logLevel = .error
+    let transport = Transport(
+      configuration: configuration, keys: node.keys, delegate: node, logger: logger,
+      eventLoopGroup: group)
+    node.transportBox.withLock { $0 = transport }
+    transports.append(transport)
+    addresses += try await transport.bind()
+  }
+  try await withThrowingTaskGroup { tasks in
+    for transport in transports { tasks.addTask { try await transport.run() } }
+    let result: Result<Void, any Error>
+    do { result = .success(try await body(transports, addresses)) } catch {
+      result = .failure(error)
+    }
+    tasks.cancelAll()
+    try await tasks.waitForAll()
+    try result.get()
+  }
+  for node in nodes {
+    #expect(node.live.isEmpty)
+    node.transportBox.withLock { $0 = nil }
+  }
+}
+
+/// A plain TCP client that says what it is told and collects what it hears.
+final class RawClient: Sendable {
+  final class Collector: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    let client: RawClient
+    init(_ client: RawClient) { self.client = client }
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      let bytes = Array(buffer: unwrapInboundIn(data))
+      client.heardBytes.withLock { $0 += bytes }
+    }
+    func channelInactive(context: ChannelHandlerContext) {
+      client.closedFlag.withLock { $0 = true }
+    }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+      context.close(promise: nil)
+    }
+  }
+
+  private let heardBytes = Mutex<[UInt8]>([])
+  private let closedFlag = Mutex(false)
+  private let channelBox = Mutex<(any Channel)?>(nil)
+
+  var heard: [UInt8] { heardBytes.withLock { $0 } }
+  var isClosed: Bool { closedFlag.withLock { $0 } }
+
+  static func connect(to address: PeerAddress) async throws -> RawClient {
+    let client = RawClient()
+    let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(Collector(client))
+        }
+      }
+      .connect(host: address.host, port: Int(address.port)).get()
+    client.channelBox.withLock { $0 = channel }
+    return client
+  }
+
+  func say(_ bytes: [UInt8]) {
+    guard let channel = channelBox.withLock({ $0 }) else { return }
+    channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
+  }
+
+  func close() async throws {
+    try await channelBox.withLock { $0 }?.close()
+  }
+}
+
+/// A first message of a session's handshake, framed.
+func firstMessage(_ key: SharedPresharedKey, payload: [UInt8]? = nil) throws -> [UInt8] {
+  let parameters = NoiseParameters(
+    prologue: NoiseParameters.sessionPrologue, keys: deviceKeys(99),
+    entropy: SharedEntropy(SystemRandom()))
+  let message = try parameters.start(.initiator, psk: key).write(payload ?? Offer.current.encoded())
+  return [UInt8(message.count >> 8), UInt8(message.count & 255)] + message
+}

@@ -1,0 +1,204 @@
+import Foundation
+import KithCore
+import KithCrypto
+import Testing
+
+@testable import KithStorage
+
+@Suite struct SQLiteTests {
+  let store = MutationSource.stores[0]
+
+  func begin(_ directory: TemporaryDirectory) throws -> OpenDevice {
+    try DeviceDirectory.create(
+      at: directory.device, secrets: newSecrets(),
+      initial: [.putStore(store, .standard, isProvisional: false)])
+  }
+
+  func copy(_ from: String, _ to: String) throws {
+    try FileManager.default.copyItem(atPath: from, toPath: to)
+  }
+
+  @Test func draftsAndRefusalsAreNowhereInTheClear() throws {
+    let directory = try TemporaryDirectory()
+    let device = try begin(directory)
+    let planted = Array("a planted key and its planted value".utf8)
+    try device.storage.commit([
+      .putDraft(store, 1, planted + planted), .putRefusal(store, 1, planted),
+    ])
+    func found() throws -> [String] {
+      try FileManager.default.contentsOfDirectory(atPath: directory.device).filter { name in
+        let data = try Data(contentsOf: URL(fileURLWithPath: directory.device + "/" + name))
+        return data.range(of: Data("planted".utf8)) != nil
+      }
+    }
+    #expect(try found() == [])
+    try device.close()
+    #expect(try found() == [])
+    #expect(
+      try DeviceDirectory.open(at: directory.device).storage.load().stores[store]?.refusals
+        == [1: planted])
+  }
+
+  @Test func aSealedRowDoesNotOpenInAnothersPlace() throws {
+    var random = SystemRandom()
+    let seal = RowSeal(key: StorageKey(random: &random))
+    let sealed = seal.seal(.draft, store, 1, [5])
+    #expect(seal.open(.draft, store, 1, sealed) == [5])
+    #expect(seal.open(.draft, store, 2, sealed) == nil)
+    #expect(seal.open(.refusal, store, 1, sealed) == nil)
+    #expect(seal.open(.draft, MutationSource.stores[1], 1, sealed) == nil)
+  }
+
+  @Test func aCopiedDirectoryIsACopyUntilItTakesAnIncarnation() throws {
+    let directory = try TemporaryDirectory()
+    try begin(directory).close()
+    let other = directory.path + "/copy"
+    try copy(directory.device, other)
+    for _ in 0..<2 {
+      let device = try DeviceDirectory.open(at: other)
+      #expect(device.isCopy)
+      try device.storage.commit([.setProvisional(false)])
+      try device.close()
+    }
+    let device = try DeviceDirectory.open(at: other)
+    try device.storage.commit([.setIncarnation(Incarnation(rawValue: 2))])
+    #expect(!device.storage.isCopy)
+    try device.close()
+    #expect(try !DeviceDirectory.open(at: other).isCopy)
+    #expect(try !DeviceDirectory.open(at: directory.device).isCopy)
+  }
+
+  @Test func anOldDatabasePutBackInPlaceIsACopy() throws {
+    let directory = try TemporaryDirectory()
+    try begin(directory).close()
+    let path = directory.device + "/kith.sqlite"
+    let old = try Data(contentsOf: URL(fileURLWithPath: path))
+    try DeviceDirectory.open(at: directory.device).close()
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+    try file.write(contentsOf: old)
+    try file.truncate(atOffset: UInt64(old.count))
+    try file.close()
+    #expect(try DeviceDirectory.open(at: directory.device).isCopy)
+  }
+
+  @Test func whatStaysInPlaceIsNoCopy() throws {
+    let directory = try TemporaryDirectory()
+    var device: OpenDevice? = try begin(directory)
+    // Ended without closing, as by a kill; then moved within the file system.
+    device = nil
+    #expect(device == nil)
+    let moved = directory.path + "/moved"
+    try FileManager.default.moveItem(atPath: directory.device, toPath: moved)
+    for _ in 0..<3 { #expect(try !DeviceDirectory.open(at: moved).isCopy) }
+  }
+
+  @Test func aNewerSchemaIsRefusedAndLeftAlone() throws {
+    let directory = try TemporaryDirectory()
+    try begin(directory).close()
+    let path = directory.device + "/kith.sqlite"
+    try patch(path, at: 60, [0, 0, 0, 99])  // user_version
+    let before = try Data(contentsOf: URL(fileURLWithPath: path))
+    let error = #expect(throws: StorageError.self) {
+      _ = try DeviceDirectory.open(at: directory.device)
+    }
+    #expect(error?.code == .newerSchema)
+    #expect(error?.message.contains("99") == true)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+  }
+
+  func patch(_ path: String, at offset: UInt64, _ bytes: [UInt8]) throws {
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+    try file.seek(toOffset: offset)
+    try file.write(contentsOf: bytes)
+    try file.close()
+  }
+
+  /// Bytes to overwrite, or where to cut.
+  @Test(arguments: [(0, nil), (18, nil), (68, nil), (100, nil), (0, 0), (0, 1_000), (0, 8_192)])
+  func aDamagedDatabaseIsNamedAndNotMadeAnew(offset: Int, cut: Int?) throws {
+    let directory = try TemporaryDirectory()
+    let device = try begin(directory)
+    try device.storage.commit([.putDraft(store, 1, [UInt8](repeating: 1, count: 20_000))])
+    try device.close()
+    let path = directory.device + "/kith.sqlite"
+    if let cut {
+      #expect(truncate(path, cut) == 0)
+    } else {
+      try patch(path, at: UInt64(offset), [0xff, 0xff, 0xff, 0xff])
+    }
+    let before = try Data(contentsOf: URL(fileURLWithPath: path))
+    let error = #expect(throws: StorageError.self) {
+      _ = try DeviceDirectory.open(at: directory.device).storage.load()
+    }
+    #expect(error?.code == .damaged)
+    #expect(error?.path == path)
+    #expect(try Data(contentsOf: URL(fileURLWithPath: path)).count == before.count)
+  }
+
+  @Test func aDamagedDraftIsNamed() throws {
+    let directory = try TemporaryDirectory()
+    let device = try begin(directory)
+    try device.storage.commit([.putDraft(store, 42, [UInt8](repeating: 1, count: 20_000))])
+    try device.close()
+    let path = directory.device + "/kith.sqlite"
+    let size = try Data(contentsOf: URL(fileURLWithPath: path)).count
+    try patch(path, at: UInt64(size - 5_000), [1, 2, 3, 4])
+    let error = #expect(throws: StorageError.self) {
+      _ = try DeviceDirectory.open(at: directory.device).storage.load()
+    }
+    #expect(error?.code == .damaged)
+    #expect(error?.message.contains("row 42 of table draft") == true)
+  }
+
+  @Test func everyAcknowledgedCommitIsInACopyTakenAtAnyMoment() async throws {
+    let directory = try TemporaryDirectory()
+    let device = try begin(directory)
+    let acknowledged = Counter()
+    let store = store
+    let writer = Task.detached {
+      for number in 1...3_000 as ClosedRange<UInt64> where !Task.isCancelled {
+        try device.storage.commit([
+          .setClock(HybridTime(rawValue: number)),
+          .putDraft(store, number, [UInt8](repeating: 1, count: 700)),
+        ])
+        acknowledged.set(number)
+      }
+    }
+    for round in 0..<6 {
+      try await Task.sleep(for: .milliseconds(40))
+      let promised = acknowledged.get()
+      let other = directory.path + "/crash-\(round)"
+      try FileManager.default.createDirectory(
+        atPath: other, withIntermediateDirectories: false,
+        attributes: [.posixPermissions: 0o700])
+      // A crash keeps all files as of one moment; the log first misses nothing only as long as no
+      // checkpoint falls in between, which a log of 8 MiB sees to.
+      for name in ["lock", "secrets", "kith.sqlite", "kith.sqlite-wal"] {
+        try copy("\(directory.device)/\(name)", "\(other)/\(name)")
+      }
+      let snapshot = try DeviceDirectory.open(at: other).storage.load()
+      #expect(snapshot.clock.rawValue >= promised)
+      #expect(UInt64(snapshot.stores[store]?.drafts.count ?? 0) == snapshot.clock.rawValue)
+    }
+    writer.cancel()
+    try await writer.value
+  }
+
+  @Test func theYardstickCommits() throws {
+    let directory = try TemporaryDirectory()
+    let bare = try BareDatabase(path: directory.path + "/bare.sqlite")
+    for _ in 0..<3 { try bare.commit([UInt8](repeating: 1, count: 200)) }
+    try bare.close()
+    #expect(throws: StorageError.self) { try bare.commit([]) }
+  }
+}
+
+/// A number that two threads share.
+final class Counter: @unchecked Sendable {
+  // Unchecked: guarded by `lock`.
+  private let lock = NSLock()
+  private var value: UInt64 = 0
+
+  func set(_ value: UInt64) { lock.withLock { self.value = value } }
+  func get() -> UInt64 { lock.withLock { value } }
+}
