@@ -10,16 +10,21 @@ public enum Limits {
   static let batchPartBytes = 1 << 20
   /// Bytes of one batch that a session may have under way.
   static let batchBytes = 128 << 20
+  /// Change sets in one message; each takes memory before it is looked at, even an empty one.
+  static let changeSetsPerMessage = 8_192
   /// The largest message, in bytes; the network refuses larger ones.
   public static let messageBytes = 8 << 20
   /// Stores of an account.
   static let stores = 256
   /// Incarnations that one device may use.
   static let incarnations = 16
+  /// Chains of one device that a store takes: more than one device may use, for copies of a
+  /// directory that never met count their own.
+  static let chainsPerDevice = 64
   /// Chains (devices times incarnations) of a store.
   static let chainsPerStore = 4_096
-  /// Drafts of a store kept one by one; beyond, a draft takes the place of every older one whose keys
-  /// it writes, even where it might be refused itself.
+  /// Drafts of a store kept one by one; beyond, a draft makes way for later ones that write all its
+  /// keys, even where those might be refused.
   static let drafts = 4_096
   /// Removed entries of a store (design, section 5).
   static let removals = 4_096
@@ -37,6 +42,8 @@ public enum Limits {
   static let sessionMilliseconds: UInt64 = 24 * 3_600_000
   /// Bytes of one message of records, which a stranger may be sent too (design, section 8).
   static let recordsMessageBytes = 12 << 10
+  /// Records in one message.
+  static let recordsPerMessage = 1_024
   /// Addresses kept of one device.
   static let addressesPerDevice = 8
   /// The longest address, in bytes.

@@ -72,7 +72,11 @@ struct ChangeSetLog {
 
   /// Puts back what was covered, from storage.
   mutating func restore(_ id: ChainID, covered: UInt64) {
-    chains[id, default: Chain()].covered = covered
+    var chain = chains[id] ?? Chain()
+    chain.covered = covered
+    // Only damage loses the newest header; its sequence is not given again.
+    chain.received = max(chain.received, covered)
+    chains[id] = chain
   }
 
   /// Drops entries, and the change sets that are left without any unless they are the newest of
@@ -87,7 +91,9 @@ struct ChangeSetLog {
       guard let box = changeSets[home.changeSet]?.stored.entries.removeValue(forKey: home.index)
       else { continue }
       weights[home.changeSet.device, default: 0] -= box.count + Limits.overheadBytes
-      if changeSets[home.changeSet]?.stored.entries.isEmpty == true { emptied.append(home.changeSet) }
+      if changeSets[home.changeSet]?.stored.entries.isEmpty == true {
+        emptied.append(home.changeSet)
+      }
       dropped.append(home)
     }
     var forgotten: [ChangeSetReference] = []

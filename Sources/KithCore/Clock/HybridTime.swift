@@ -13,9 +13,9 @@ public struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertibl
     self.rawValue = rawValue
   }
 
-  /// The first reading within a millisecond since 1970.
+  /// The first reading within a millisecond since 1970; of the last that has one beyond it.
   public init(milliseconds: UInt64) {
-    self.rawValue = milliseconds << 16
+    self.rawValue = min(milliseconds, 1 << 48 - 1) << 16
   }
 
   /// Milliseconds since 1970.
@@ -28,8 +28,8 @@ public struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// "First sync").
   public var isProvisional: Bool { rawValue < 1 << 40 }
 
-  /// The next reading; the counter carries over.
-  public var successor: Self { Self(rawValue: rawValue &+ 1) }
+  /// The next reading; the counter carries over. The last reading has none, and stays.
+  public var successor: Self { Self(rawValue: rawValue == .max ? .max : rawValue + 1) }
 
   /// Milliseconds and counter.
   public var description: String { "\(milliseconds).\(counter)" }

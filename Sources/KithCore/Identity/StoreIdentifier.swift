@@ -19,6 +19,18 @@ public struct StoreIdentifier: Hashable, Comparable, Sendable, CustomStringConve
   /// The identifier's text.
   public var description: String { rawValue }
 
+  /// Compares as UTF-8 bytes, as the store's tag does; `String` would take canonically equivalent
+  /// texts for the same.
+  public static func == (left: Self, right: Self) -> Bool {
+    left.rawValue.utf8.elementsEqual(right.rawValue.utf8)
+  }
+
+  /// Hashes UTF-8 bytes.
+  public func hash(into hasher: inout Hasher) {
+    var text = rawValue
+    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+  }
+
   /// Compares as UTF-8 bytes.
   public static func < (left: Self, right: Self) -> Bool {
     left.rawValue.utf8.lexicographicallyPrecedes(right.rawValue.utf8)

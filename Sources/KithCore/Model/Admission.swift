@@ -130,7 +130,9 @@ private struct Admitter {
         refused.insert(group)
         continue
       }
-      for member in groups[group] where isMoreWanted(member) { shownStep[member.offer] = member.step }
+      for member in groups[group] where isMoreWanted(member) {
+        shownStep[member.offer] = member.step
+      }
       total += change.bytes
       count += change.keys
       let again =

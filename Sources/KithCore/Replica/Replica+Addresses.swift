@@ -6,7 +6,7 @@ extension Replica {
     guard let session = sessions[id], let device = session.device,
       session.peer.isDialled || session.peer.hello.port != 0
     else { return }
-    remember([session.peer.address], of: device, from: id)
+    remember([session.peer.address], of: device, from: id, isFirstHand: true)
   }
 
   /// Tells a peer where other devices were met.
@@ -18,12 +18,14 @@ extension Replica {
     guard exchanges(id) else { return }
     for (device, addresses) in learned.sorted(by: { $0.key < $1.key })
     where device != keys.id && roster.isMember(device) {
-      remember(addresses, of: device, from: id)
+      remember(addresses, of: device, from: id, isFirstHand: false)
     }
   }
 
+  /// Hearsay that takes another address's place is not passed on: where more are told than are
+  /// kept, they would take each other's place for ever.
   private mutating func remember(
-    _ new: [String], of device: DeviceID, from source: SessionID
+    _ new: [String], of device: DeviceID, from source: SessionID, isFirstHand: Bool
   ) {
     let valid = new.prefix(Limits.addressesPerDevice).filter { address in
       (1...Limits.addressBytes).contains(address.utf8.count)
@@ -37,6 +39,7 @@ extension Replica {
     let all = addresses[device] ?? []
     effects.append(.persist([.setAddresses(device, all)]))
     effects.append(.addresses([device: all]))
+    guard isFirstHand || old.count + added.count <= Limits.addressesPerDevice else { return }
     for id in sessions.keys.sorted() where id != source && exchanges(id) {
       send(addresses: [device: added], on: id)
     }

@@ -3,9 +3,8 @@ internal import KithCrypto
 extension Replica {
   /// Collects the parts of a batch, and applies it when the last is there.
   mutating func receive(_ part: BatchPart, size: Int, on id: SessionID) {
-    guard exchanges(id), var session = sessions[id], let device = session.device,
-      stores[part.store] != nil, !session.mismatched.contains(part.store)
-    else { return }
+    guard exchanges(id), var session = sessions[id], let device = session.device else { return }
+    let isWanted = stores[part.store] != nil && !session.mismatched.contains(part.store)
     var batch = session.partial ?? Batch(store: part.store, answers: part.answers)
     session.partialBytes += size
     guard batch.store == part.store, session.partialBytes <= Limits.batchBytes else {
@@ -15,8 +14,13 @@ extension Replica {
     }
     batch.isEverything = part.isEverything
     batch.covers += part.covers
-    for checked in part.changeSets {
-      collect(checked, into: &batch, noting: &session.partialTaint, in: part.store, device)
+    if isWanted {
+      for checked in part.changeSets {
+        collect(checked, into: &batch, noting: &session.partialTaint, in: part.store, device)
+      }
+    } else {
+      // What follows may be wanted, but counts for nothing without this part.
+      session.partialTaint.isTotal = true
     }
     if part.hasMore {
       session.partial = batch
@@ -32,7 +36,7 @@ extension Replica {
       counters.rejected += taint.rejected
       effects.append(.report(.rejected(peer: device, count: taint.rejected)))
     }
-    apply(batch, taint: taint, from: id, device)
+    if isWanted { apply(batch, taint: taint, from: id, device) }
   }
 
   private mutating func collect(
@@ -108,6 +112,11 @@ extension Replica {
   private mutating func finish(_ batch: Batch, _ intake: Intake, from id: SessionID) {
     var mutations = intake.mutations
     var own: Batch?
+    if intake.needsNewIncarnation {
+      // Before anything is published: what this database knows of its chain is not all of it.
+      effects.append(.report(.clone(keys.id)))
+      takeNewIncarnation()
+    }
     if let store = stores[batch.store], !store.drafts.isEmpty, canPublish(batch.store) {
       let published = publish(batch.store)
       mutations += published.mutations
@@ -119,10 +128,6 @@ extension Replica {
       covers: intake.covered)
     if !relayed.isEmpty { push(relayed, except: id) }
     if let own { push(own, except: nil) }
-    if intake.needsNewIncarnation {
-      effects.append(.report(.clone(keys.id)))
-      takeNewIncarnation()
-    }
   }
 
   /// Believes what the batch covers, where nothing of it was rejected, up to a signed header
@@ -172,7 +177,8 @@ extension Replica {
   mutating func endFirstPullIfComplete(on id: SessionID) {
     guard isProvisional, let session = sessions[id], session.isProvisional == false,
       let listed = session.listed,
-      listed.subtracting(session.mismatched).isSubset(of: session.pulled)
+      listed.intersection(stores.keys).subtracting(session.mismatched)
+        .isSubset(of: session.pulled)
     else { return }
     isProvisional = false
     effects.append(.persist([.setProvisional(false)]))

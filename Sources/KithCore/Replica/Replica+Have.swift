@@ -93,10 +93,12 @@ extension Replica {
     if !isWhole {
       vector.merge(sessions[id]?.vectors[theirs.store] ?? [:], uniquingKeysWith: max)
     }
-    sessions[id]?.vectors[theirs.store] = vector
+    if vector.count <= Limits.chainsPerStore { sessions[id]?.vectors[theirs.store] = vector }
     var known = knowledge[device]?[theirs.store] ?? [:]
     known.merge(theirs.vector, uniquingKeysWith: max)
-    if known.count <= Limits.chainsPerStore { knowledge[device, default: [:]][theirs.store] = known }
+    if known.count <= Limits.chainsPerStore {
+      knowledge[device, default: [:]][theirs.store] = known
+    }
     if theirs.isProvisional {
       sessions[id]?.provisionalStores.insert(theirs.store)
     } else if sessions[id]?.provisionalStores.remove(theirs.store) != nil,
@@ -187,7 +189,8 @@ extension Replica {
     guard isWritable, let behind = sessions[id]?.behind, !behind.isEmpty else { return }
     sessions[id]?.behind = []
     for identifier in behind.sorted() {
-      guard let store = stores[identifier] else { continue }
+      guard let store = stores[identifier], sessions[id]?.mismatched.contains(identifier) == false
+      else { continue }
       let batch = Self.batch(of: store, above: sessions[id]?.vectors[identifier] ?? [:])
       if !batch.isEmpty { send(batch, on: id) }
     }

@@ -79,8 +79,10 @@ extension Replica {
     intake.mutations += store.log.drop(
       dropped, alsoConsidering: previous + [reference], in: store.identifier
     ).filter { !$0.concerns(reference) }
-    intake.fresh.append(changeSet)
+    // What nothing is left of is neither kept nor passed on: nobody keeps it, so where its chain is
+    // not covered it would be new again wherever it comes, and go round for ever.
     guard let left = store.log.changeSets[reference]?.stored else { return }
+    intake.fresh.append(changeSet)
     intake.mutations.append(
       .putHeader(
         store.identifier, reference, header: left.header, signature: left.signature))

@@ -28,10 +28,9 @@ extension Replica {
       let box = keyring.sharedBox(epoch: header.epoch, author: author)
     else { return .notYet }
     guard epoch.storeTag(of: store.identifier) == header.storeTag else { return .misdirected }
-    guard
-      store.log.chains[header.chain] != nil
-        || store.log.chains.count < Limits.chainsPerStore
-    else { return .tooMuch }
+    guard store.log.chains[header.chain] != nil || hasRoom(for: header.chain, in: store) else {
+      return .tooMuch
+    }
     if header.chain.device != keys.id {
       let weight = (store.log.weights[header.chain.device] ?? 0) + changeSet.weight
       let room =
@@ -39,6 +38,13 @@ extension Replica {
       guard weight <= room else { return .tooMuch }
     }
     return open(changeSet, box: box)
+  }
+
+  /// Whether a store takes another chain. Room for this device's own stays free.
+  private func hasRoom(for chain: ChainID, in store: StoreReplica) -> Bool {
+    chain.device == keys.id
+      || store.log.chains.count < Limits.chainsPerStore - Limits.incarnations
+        && store.log.chains.keys.count { $0.device == chain.device } < Limits.chainsPerDevice
   }
 
   /// Opens every entry of a change set.

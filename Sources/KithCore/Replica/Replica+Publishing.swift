@@ -4,10 +4,11 @@ extension Replica {
   /// Whether drafts of a store are published now: there is a peer, and what it had was applied
   /// (design, section 3, "Publishing").
   func canPublish(_ identifier: StoreIdentifier) -> Bool {
-    guard let store = stores[identifier], !store.isProvisional, !isBarren, incarnation != nil,
-      keyring.current != nil
+    guard let store = stores[identifier], !store.isProvisional, incarnation != nil,
+      keyring.current != nil,
+      sessions.values.contains(where: { $0.isExchanging && $0.pulled.contains(identifier) })
     else { return false }
-    return sessions.values.contains { $0.isExchanging && $0.pulled.contains(identifier) }
+    return !isBarren
   }
 
   /// Publishes all drafts of a store: of each key only the last entry, in as few change sets as
@@ -29,7 +30,8 @@ extension Replica {
     var mutations: [Mutation] = []
     var batch = Batch(store: identifier)
     let sealer = Sealer(
-      box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain, account: account,
+      box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain,
+      account: account,
       keys: keys)
     var publishingClock = clock
     for part in Sealer.parts(of: entries.map { ($0, $0.plaintext()) }) {

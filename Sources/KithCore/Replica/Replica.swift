@@ -24,8 +24,6 @@ public struct Replica: Sendable {
   var clockAdjustmentMilliseconds: Int64 = 0
   var isClockSynchronised = false
   var incarnation: Incarnation?
-  /// Whether this device has used up its incarnations, and publishes no more.
-  var isBarren = false
   /// Whether the device's first pull is still to come.
   public internal(set) var isProvisional: Bool
 
@@ -151,22 +149,28 @@ public struct Replica: Sendable {
     if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
   }
 
-  /// Goes on under a new incarnation (design, section 4).
-  mutating func takeNewIncarnation(isFirst: Bool = false) {
+  /// Whether this device has used up its incarnations, and publishes no more. Follows from what is
+  /// stored, so that no restart forgets it.
+  var isBarren: Bool {
     var used = Set<Incarnation>()
     for store in stores.values {
       used.formUnion(store.log.chains.keys.filter { $0.device == keys.id }.map(\.incarnation))
     }
-    guard used.count < Limits.incarnations else {
-      isBarren = true
-      effects.append(.report(.tooManyIncarnations))
-      return
-    }
+    if let incarnation { used.remove(incarnation) }
+    return used.count >= Limits.incarnations
+  }
+
+  /// Goes on under a new incarnation (design, section 4); one beyond the limit is never used.
+  mutating func takeNewIncarnation(isFirst: Bool = false) {
     let drawn = entropy.draw(Digest128.self).bytes.prefix(8)
     let fresh = Incarnation(rawValue: drawn.reduce(0) { $0 << 8 | UInt64($1) })
     incarnation = fresh
     effects.append(.persist([.setIncarnation(fresh), .setClock(clock.latest)]))
-    if !isFirst { effects.append(.report(.newIncarnation)) }
+    if isBarren {
+      effects.append(.report(.tooManyIncarnations))
+    } else if !isFirst {
+      effects.append(.report(.newIncarnation))
+    }
   }
 
   // MARK: Stores

@@ -74,8 +74,10 @@ struct StoreReplica {
   mutating func have(only chains: Set<ChainID>? = nil) -> StoreHave {
     var vector = log.vector
     if let chains { vector = vector.filter { chains.contains($0.key) } }
+    // The digest is for the vector; with entries beyond it, equal vectors say nothing of it.
+    let isExact = chains == nil && !log.holdsUncovered
     return StoreHave(
-      store: identifier, vector: vector, digest: chains == nil ? digest() : nil, policy: policy,
+      store: identifier, vector: vector, digest: isExact ? digest() : nil, policy: policy,
       isProvisional: isProvisional)
   }
 
@@ -128,9 +130,14 @@ struct StoreReplica {
     let ordinals = Set(draft.operations.compactMap { draftOfKey[Key($0.key)] })
     guard !ordinals.isEmpty else { return }
     let isCrowded = drafts.count >= Limits.drafts
+    let latest = draftOfKey
+    let keys = Set(draft.keys)
     drafts.removeAll { older in
-      guard ordinals.contains(older.ordinal),
-        draft.covers(older) || isCrowded && draft.rewrites(older)
+      // Whether later drafts, with this one, write every key that the older one writes.
+      func isRewritten() -> Bool {
+        older.keys.allSatisfy { keys.contains($0) || latest[$0] != older.ordinal }
+      }
+      guard ordinals.contains(older.ordinal), draft.covers(older) || isCrowded && isRewritten()
       else { return false }
       if undurable.remove(older.ordinal) == nil { forgotten.append(older.ordinal) }
       return true
@@ -189,7 +196,7 @@ struct StoreReplica {
         guard let slot = state.slots[Key(operation.key)] else { return false }
         return Stamp(clock: draft.clock, device: author) < slot.newest.entry.stamp
       }
-      if endsFirstPull, draft.clock.isProvisional, !lost.isEmpty {
+      if isProvisional || endsFirstPull, draft.clock.isProvisional, !lost.isEmpty {
         result.superseded.formUnion(draft.keys)
         refuse(draft, because: .initialSync, noting: &result)
         continue
@@ -274,7 +281,9 @@ struct StoreReplica {
       .map { (entry: $0, isCovered: $0.home.map(coveredByAll) ?? false) }
       .sorted { left, right in
         left.isCovered != right.isCovered
-          ? left.isCovered : left.entry.entry.stamp < right.entry.entry.stamp
+          ? left.isCovered
+          : (left.entry.entry.stamp, left.entry.entry.key)
+            < (right.entry.entry.stamp, right.entry.entry.key)
       }
     return removals.prefix(excess).compactMap { removal in
       state.forgetRemoval(of: removal.entry.entry.key)
@@ -285,9 +294,4 @@ struct StoreReplica {
 
 extension Draft {
   fileprivate var keys: [Key] { operations.map { Key($0.key) } }
-
-  /// Whether this draft writes every key that an older one writes.
-  fileprivate func rewrites(_ older: Draft) -> Bool {
-    Set(older.keys).isSubset(of: keys)
-  }
 }

@@ -65,7 +65,8 @@ struct BatchPart {
 
   /// Nil where the message is malformed.
   init?(_ wire: WireBatch, account: AccountID, concurrently: InboundMessage.Repeater?) {
-    guard let store = StoreIdentifier(wire.store), wire.covers.count <= Limits.chainsPerStore
+    guard let store = StoreIdentifier(wire.store), wire.covers.count <= Limits.chainsPerStore,
+      wire.changeSets.count <= Limits.changeSetsPerMessage
     else { return nil }
     self.store = store
     answers = wire.answers

@@ -42,6 +42,8 @@ struct Have: Hashable {
       guard let store = StoreHave(store) else { return nil }
       stores.append(store)
     }
+    // Each is answered with a whole store, so none may be listed twice.
+    guard Set(stores.map(\.store)).count == stores.count else { return nil }
   }
 
   func message() -> [UInt8] {

@@ -36,6 +36,7 @@ public struct InboundMessage: Sendable {
     size = bytes.count
     switch wire.body {
     case .records(let records):
+      guard records.records.count <= Limits.recordsPerMessage else { return nil }
       var decoded: [Record] = []
       for record in records.records {
         guard let record = try? Record(decoding: record.encodedBytes()) else { return nil }

@@ -56,6 +56,26 @@ import Testing
     #expect(world.text("k", on: 2) == "good")
   }
 
+  @Test func `a provisional transaction that loses a key before the pull ends loses whole`() throws
+  {
+    let world = try TestWorld(devices: 3, seed: 35)
+    world.write([set("theme", "dark")], on: 0)
+    world.connect(0, 2)
+    world.settle()
+    world.disconnectAll()
+    // Device 2 has this store, and waits for others still.
+    world.devices[2].replica.isProvisional = true
+    world.write([set("theme", "default"), set("other", 1)], on: 1)
+    world.connect(1, 2)
+    world.settle()
+    #expect(world.devices[1].replica.isProvisional)
+    #expect(world.text("theme", on: 1) == "dark")
+    #expect(world.text("other", on: 1) == nil)
+    #expect(
+      world.devices[1].replica.refusals(of: TestWorld.store).map(\.reason) == [.initialSync])
+    world.checkInvariants("lost early")
+  }
+
   @Test func `after the first pull writes count like any other`() throws {
     let world = try TestWorld(devices: 2, seed: 33)
     world.connectAll()

@@ -102,7 +102,9 @@ import Testing
       let inbound = try #require(InboundMessage(decoding: message, account: world.account))
       world.perform(.received(session, inbound), on: 1)
     }
-    #expect(world.devices[1].disk.stores[TestWorld.store]?.changeSets.keys == before.stores[TestWorld.store]?.changeSets.keys)
+    #expect(
+      world.devices[1].disk.stores[TestWorld.store]?.changeSets.keys
+        == before.stores[TestWorld.store]?.changeSets.keys)
     #expect(world.text("k", on: 1) == 2)
     world.settle()
     world.checkConvergence("replayed")
@@ -248,6 +250,38 @@ import Testing
     #expect(world.devices[0].reports.contains(.tooManyIncarnations))
     let chains = try #require(world.devices[1].replica.stores[TestWorld.store]?.log.chains.keys)
     #expect(chains.filter { $0.device == world.devices[0].keys.id }.count == 16)
+    // Nor does it go on under its last one after another start.
+    try world.restart(0)
+    world.connectAll()
+    world.write([set("after", 1)], on: 0)
+    world.settle()
+    #expect(world.text("after", on: 1) == nil)
+    #expect(world.devices[0].replica.hasUnpublished(TestWorld.store))
+    #expect(world.devices[1].replica.counters.forks == 0)
+  }
+
+  @Test func `a directory restored unnoticed publishes nothing under its old incarnation`() throws {
+    let world = try TestWorld(devices: 2, seed: 53)
+    world.connectAll()
+    world.settle()
+    world.write([set("a", 1)], on: 0)
+    world.settle()
+    let old = world.devices[0].disk
+    world.write([set("b", 2)], on: 0)
+    world.write([set("c", 3)], on: 0)
+    world.settle()
+    world.disconnectAll()
+    world.devices[0].disk = old
+    try world.restart(0)
+    world.write([set("d", 4)], on: 0)
+    world.connectAll()
+    world.settle()
+    let chain = ChainID(
+      device: world.devices[0].keys.id, incarnation: try #require(old.incarnation))
+    #expect(world.devices[1].replica.stores[TestWorld.store]?.log.chains[chain]?.received == 3)
+    #expect(world.devices[0].replica.incarnation != old.incarnation)
+    #expect(world.view(1).count == 4)
+    world.checkConvergence("restored unnoticed")
   }
 
   @Test func `one author cannot fill a node`() throws {

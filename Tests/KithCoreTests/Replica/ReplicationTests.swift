@@ -93,7 +93,9 @@ import Testing
     world.settle()
     world.disconnect(0, 2)
     world.disconnect(1, 2)
-    for number in 0..<40 { world.write([set("k\(number)", .integer(Int64(number)))], on: number % 2) }
+    for number in 0..<40 {
+      world.write([set("k\(number)", .integer(Int64(number)))], on: number % 2)
+    }
     world.settle()
     world.write([remove("k3"), set("k4", "changed")], on: 1)
     world.settle()

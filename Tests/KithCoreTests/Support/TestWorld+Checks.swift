@@ -44,7 +44,8 @@ extension TestWorld {
     var shown: [Key: ShownStep] = [:]
     for ((key, _), step) in zip(offers, steps) { shown[key] = step }
     #expect(
-      (shown == state.shown.mapValues(\.step)) as Bool, "\(comment): shown is not what admission says",
+      (shown == state.shown.mapValues(\.step)) as Bool,
+      "\(comment): shown is not what admission says",
       sourceLocation: sourceLocation)
   }
 
@@ -52,7 +53,8 @@ extension TestWorld {
   func checkConvergence(_ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) {
     for index in devices.indices.dropFirst() {
       #expect(
-        (view(index) == view(0)) as Bool, "\(comment): views differ", sourceLocation: sourceLocation)
+        (view(index) == view(0)) as Bool, "\(comment): views differ", sourceLocation: sourceLocation
+      )
       #expect(
         digest(index) == digest(0), "\(comment): digests differ", sourceLocation: sourceLocation)
       #expect(
@@ -69,7 +71,8 @@ extension TestWorld {
       let digestBefore = digest(index)
       let links = self.links
       try restart(index)
-      #expect((view(index) == before) as Bool, "\(comment): \(device.name) shows another after a restart")
+      #expect(
+        (view(index) == before) as Bool, "\(comment): \(device.name) shows another after a restart")
       #expect(digest(index) == digestBefore, "\(comment): \(device.name)'s digest")
       #expect(device.replica.counters.damaged == 0)
       for key in links.keys where key.contains(index) { connect(key[0], key[1]) }
