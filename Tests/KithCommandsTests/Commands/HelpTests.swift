@@ -20,7 +20,7 @@ struct HelpTests {
 
   @Test func `names every exit status`() {
     let help = KithCommand.helpMessage(columns: 80)
-    for status in ExitStatus.allCases { #expect(help.contains("  \(status.rawValue) ")) }
+    for status in CommandStatus.allCases { #expect(help.contains("  \(status.rawValue) ")) }
   }
 
   private static func help(of command: any ParsableCommand.Type, name: String) -> String {

@@ -63,7 +63,7 @@ struct ParsingTests {
     ([], nil, ["::"], 4_114), ([], 0, ["::"], 0), (["127.0.0.1"], nil, ["127.0.0.1"], 4_114),
     (["127.0.0.1:0", "[::1]:0"], nil, ["127.0.0.1", "::1"], 0), (["::1"], 5, ["::1"], 5),
     (["name:7"], 7, ["name"], 7),
-  ] as [([String], UInt16?, [String], UInt16)])
+  ] as [(texts: [String], port: UInt16?, hosts: [String], result: UInt16)])
   func `places to listen on`(
     texts: [String], port: UInt16?, hosts: [String], result: UInt16
   ) throws {
@@ -82,7 +82,7 @@ struct ParsingTests {
   }
 
   @Test func `errors of Kith have statuses, and one line`() throws {
-    let expected: [(KithError.Code, ExitStatus)] = [
+    let expected: [(KithError.Code, CommandStatus)] = [
       (.invalidKey, .refused), (.quotaExceeded, .refused), (.valueTooLarge, .refused),
       (.missing, .directory), (.inUse, .directory), (.alreadyExists, .directory),
       (.network, .unreachable), (.timedOut, .unreachable), (.diskFull, .failure),

@@ -24,7 +24,7 @@ struct LifecycleTests {
     try await household.start(member)
     let owner = try #require(member.process?.id)
     let second = try await household.run(member, "run", "--listen", "127.0.0.1", "--port", "0")
-    #expect(second.status == ExitStatus.directory.rawValue)
+    #expect(second.status == CommandStatus.directory.rawValue)
     #expect(second.talk.contains("in use by process \(owner)"))
     #expect(second.talk.split(separator: "\n").count == 1)
   }
@@ -63,7 +63,7 @@ struct LifecycleTests {
   @Test func `missing, refused, unreachable and mistyped have statuses of their own`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")
-    let expected: [(arguments: [String], status: ExitStatus)] = [
+    let expected: [(arguments: [String], status: CommandStatus)] = [
       (["get", "nothing"], .notFound), (["rm", "nothing"], .notFound),
       (["set", "", "x"], .refused), (["set", "n", "x", "--type", "integer"], .refused),
       (["watch"], .unreachable), (["sync"], .unreachable), (["account", "create"], .directory),
@@ -83,10 +83,10 @@ struct LifecycleTests {
     }
     let empty = household.root.appending(path: "empty").path
     let missing = try await KithProcess.run(["ls", "--directory", empty], in: household.root)
-    #expect(missing.status == ExitStatus.directory.rawValue)
+    #expect(missing.status == CommandStatus.directory.rawValue)
     let token = try await KithProcess.run(
       ["join", "nonsense", "--directory", empty], in: household.root)
-    #expect(token.status == ExitStatus.refused.rawValue)
+    #expect(token.status == CommandStatus.refused.rawValue)
   }
 
   @Test func `watch prints changes as lines of JSON`() async throws {
@@ -108,6 +108,6 @@ struct LifecycleTests {
         """)
     try await household.stop(member)
     let result = try await watch.wait()
-    #expect(result.status == ExitStatus.unreachable.rawValue)
+    #expect(result.status == CommandStatus.unreachable.rawValue)
   }
 }

@@ -24,7 +24,7 @@ final class RawConnection {
       throw NotInTime(description: "no connection: \(String(cString: strerror(errno)))")
     }
     _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-    _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL.rawValue))
+    _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
   }
 
   deinit { if descriptor >= 0 { close(descriptor) } }

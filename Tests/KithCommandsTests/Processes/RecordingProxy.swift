@@ -77,7 +77,7 @@ final class RecordingProxy: Sendable {
       var sent = 0
       while sent < count {
         let part = bytes[sent..<count].withUnsafeBytes {
-          send(sink, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL.rawValue))
+          send(sink, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
         }
         guard part > 0 else { return }
         sent += part

@@ -75,6 +75,7 @@ struct StrangersTests {
       try await beta.client.value(forKey: "after", in: "default") == true
     }
     for stranger in strangers { stranger.look() }
-    #expect(strangers.allSatisfy(\.received.isEmpty))
+    let answered = strangers.count { !$0.received.isEmpty }
+    #expect(answered == 0)
   }
 }

@@ -102,11 +102,12 @@ struct ThreeNodesTests {
         let began = ContinuousClock.now
         var isAcknowledged = false
         var isRefused = false
-        async let death: Void = die(member, if: interrupted, after: UInt32.random(in: 0...3_000, using: &random))
+        let delay = UInt32.random(in: 0...3_000, using: &random)
+        async let death: Void = die(if: interrupted, after: delay)
         do {
           try await member.client.write(asked, in: store)
           isAcknowledged = true
-        } catch let error as KithError {
+        } catch {
           isRefused = error.isRefusal
           if !interrupted && !isRefused { throw error }
         }
@@ -129,10 +130,10 @@ struct ThreeNodesTests {
     }
 
     /// Kills the node while its write is under way.
-    private func die(_ member: Household.Member, if dies: Bool, after microseconds: UInt32) async throws {
+    private func die(if dies: Bool, after microseconds: UInt32) async throws {
       guard dies else { return }
       try await Task.sleep(for: .microseconds(microseconds))
-      try await household.stop(member, SIGKILL)
+      try await household.stop(household.members[index], SIGKILL)
     }
 
     /// A random transaction; each value names it.
