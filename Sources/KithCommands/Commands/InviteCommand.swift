@@ -47,7 +47,8 @@ struct InviteCommand: AsyncParsableCommand {
     if isJSON {
       let document = Document.versioned([
         "joined": .object([
-          "fingerprint": .string(candidate.fingerprint), "id": .string(Hexadecimal.text(candidate.device.bytes)),
+          "fingerprint": .string(candidate.fingerprint),
+          "id": .string(Hexadecimal.text(candidate.device.bytes)),
           "name": .string(candidate.name),
         ])
       ])

@@ -49,6 +49,7 @@ extension StoreFacts {
       limitKeyBytes: store.usage.limitKeyBytes, limitValueBytes: store.usage.limitValueBytes,
       hidden: store.hiddenKeys, drafts: store.drafts, refusals: store.refusals,
       quarantined: store.quarantined, isProvisional: store.isProvisional, digest: store.digest,
-      heldBy: store.heldBy.map(name).sorted(), mismatches: store.policyMismatches.map(name).sorted())
+      heldBy: store.heldBy.map(name).sorted(), mismatches: store.policyMismatches.map(name).sorted()
+    )
   }
 }

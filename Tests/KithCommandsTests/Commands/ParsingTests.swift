@@ -6,7 +6,9 @@ import Testing
 
 @Suite("The command line")
 struct ParsingTests {
-  private func command<Command>(_ line: String, as type: Command.Type = Command.self) throws -> Command {
+  private func command<Command>(_ line: String, as type: Command.Type = Command.self) throws
+    -> Command
+  {
     let command = try KithCommand.parseAsRoot(line.split(separator: " ").map(String.init))
     return try #require(command as? Command)
   }
@@ -22,12 +24,13 @@ struct ParsingTests {
 
   @Test func `set takes pairs, and values that begin with a dash`() throws {
     let set: SetCommand = try command("set a 1 b -5 --json")
-    #expect(set.pairs == ["a", "1", "b", "-5", "--json"])
+    #expect(set.pairs == ["a", "1", "b", "-5"] && set.options.json)
     let typed: SetCommand = try command("set --type string --store s version 1.10")
     #expect(typed.type == .string && typed.store.store == "s")
     #expect(typed.pairs == ["version", "1.10"])
     #expect(status(["set", "a"]) == 64)
     #expect(status(["set", "a", "-", "b", "-"]) == 64)
+    #expect(status(["set", "a", "1", "--typ", "string"]) == 64)
     #expect(status(["set", "--type", "colour", "a", "b"]) == 64)
   }
 
@@ -52,18 +55,20 @@ struct ParsingTests {
     let environment = ["KITH_STORE_IDENTIFIER": "com.example.A"]
     #expect(try StoreOptions.identifier(option: nil, environment: [:]).rawValue == "default")
     #expect(
-      try StoreOptions.identifier(option: nil, environment: environment).rawValue == "com.example.A")
+      try StoreOptions.identifier(option: nil, environment: environment).rawValue == "com.example.A"
+    )
     #expect(try StoreOptions.identifier(option: "b", environment: environment).rawValue == "b")
     #expect(throws: CommandFailure.self) {
       try StoreOptions.identifier(option: "", environment: [:])
     }
   }
 
-  @Test(arguments: [
-    ([], nil, ["::"], 4_114), ([], 0, ["::"], 0), (["127.0.0.1"], nil, ["127.0.0.1"], 4_114),
-    (["127.0.0.1:0", "[::1]:0"], nil, ["127.0.0.1", "::1"], 0), (["::1"], 5, ["::1"], 5),
-    (["name:7"], 7, ["name"], 7),
-  ] as [(texts: [String], port: UInt16?, hosts: [String], result: UInt16)])
+  @Test(
+    arguments: [
+      ([], nil, ["::"], 4_114), ([], 0, ["::"], 0), (["127.0.0.1"], nil, ["127.0.0.1"], 4_114),
+      (["127.0.0.1:0", "[::1]:0"], nil, ["127.0.0.1", "::1"], 0), (["::1"], 5, ["::1"], 5),
+      (["name:7"], 7, ["name"], 7),
+    ] as [(texts: [String], port: UInt16?, hosts: [String], result: UInt16)])
   func `places to listen on`(
     texts: [String], port: UInt16?, hosts: [String], result: UInt16
   ) throws {

@@ -27,7 +27,9 @@ final class KithProcess {
     let name = UUID().uuidString
     output = directory.appending(path: "\(name).out")
     talk = directory.appending(path: "\(name).err")
-    for file in [output, talk] { _ = FileManager.default.createFile(atPath: file.path, contents: nil) }
+    for file in [output, talk] {
+      _ = FileManager.default.createFile(atPath: file.path, contents: nil)
+    }
     process.executableURL = Self.program
     process.arguments = arguments
     process.environment = ["PATH": "/usr/bin:/bin", "HOME": directory.path]
@@ -76,7 +78,8 @@ final class KithProcess {
     // A process that a signal ended has the status that a shell gives it.
     let isSignal = process.terminationReason == .uncaughtSignal
     return Result(
-      status: process.terminationStatus + (isSignal ? 128 : 0), output: printedSoFar, talk: saidSoFar)
+      status: process.terminationStatus + (isSignal ? 128 : 0), output: printedSoFar,
+      talk: saidSoFar)
   }
 
   /// Runs a command to its end.

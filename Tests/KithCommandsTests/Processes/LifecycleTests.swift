@@ -60,7 +60,8 @@ struct LifecycleTests {
     for (one, other) in zip(without, with) { #expect(one == other) }
   }
 
-  @Test func `missing, refused, unreachable and mistyped have statuses of their own`() async throws {
+  @Test func `missing, refused, unreachable and mistyped have statuses of their own`() async throws
+  {
     let household = try Household()
     let member = try await household.create("alpha")
     let expected: [(arguments: [String], status: CommandStatus)] = [

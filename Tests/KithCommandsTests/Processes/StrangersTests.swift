@@ -30,7 +30,9 @@ struct StrangersTests {
     let member = try await household.create("alpha")
     try await household.start(member)
     let began = ContinuousClock.now
-    let connections = try Self.firstWords.map { try RawConnection(port: member.port, sending: $0.bytes) }
+    let connections = try Self.firstWords.map {
+      try RawConnection(port: member.port, sending: $0.bytes)
+    }
     var closedAfter: [Double?] = connections.map { _ in nil }
     try await eventually("all to be closed", seconds: 8) {
       for (index, connection) in connections.enumerated() where closedAfter[index] == nil {

@@ -140,7 +140,8 @@ struct ThreeNodesTests {
     private static func transaction(
       _ number: Int, _ random: inout SeededGenerator
     ) -> [(key: String, value: PropertyListValue?)] {
-      let size = Int.random(in: 0..<4, using: &random) == 0 ? Int.random(in: 2...5, using: &random) : 1
+      let size =
+        Int.random(in: 0..<4, using: &random) == 0 ? Int.random(in: 2...5, using: &random) : 1
       var keys: Set<String> = []
       var writes: [(key: String, value: PropertyListValue?)] = []
       for _ in 0..<size {

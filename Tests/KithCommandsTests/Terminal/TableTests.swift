@@ -46,10 +46,11 @@ struct TableTests {
     #expect(Humane.duration(seconds: seconds) == text)
   }
 
-  @Test(arguments: [
-    (0, "now"), (59_000, "59 s ago"), (61_000, "1 min ago"), (7_200_000, "2 h ago"),
-    (90_000_000, "1 day ago"), (864_000_000, "10 days ago"),
-  ] as [(UInt64, String)])
+  @Test(
+    arguments: [
+      (0, "now"), (59_000, "59 s ago"), (61_000, "1 min ago"), (7_200_000, "2 h ago"),
+      (90_000_000, "1 day ago"), (864_000_000, "10 days ago"),
+    ] as [(UInt64, String)])
   func times(ago: UInt64, text: String) {
     #expect(Humane.ago(1_000_000_000_000 - ago, now: 1_000_000_000_000) == text)
   }
