@@ -19,8 +19,6 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-    .package(url: "https://github.com/apple/swift-async-algorithms", from: "1.1.4"),
-    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -36,7 +34,6 @@ let package = Package(
       name: "KithCore",
       dependencies: [
         "KithCrypto",
-        .product(name: "HeapModule", package: "swift-collections"),
         .product(name: "SwiftProtobuf", package: "swift-protobuf"),
       ],
       exclude: ["Wire/kith.proto", "Wire/generate.sh"],
@@ -63,7 +60,6 @@ let package = Package(
       name: "Kith",
       dependencies: [
         "CLinux", "KithCore", "KithCrypto", "KithNetwork", "KithStorage",
-        .product(name: "AsyncAlgorithms", package: "swift-async-algorithms"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "Metrics", package: "swift-metrics"),
         .product(name: "NIOCore", package: "swift-nio"),

@@ -1,5 +1,3 @@
-internal import HeapModule
-
 /// What a key may show (design, section 3): its steps, by kind.
 public enum ShownStep: String, Hashable, Sendable {
   /// The runner-up's fallback.
@@ -53,8 +51,7 @@ extension Slot {
 enum Admission {
   /// What each offer shows; nil: nothing.
   ///
-  /// - Complexity: O(*s* log *s*) in the number of steps where admissions only take room; each
-  ///   one that frees room looks again at the groups refused before it.
+  /// - Complexity: O(*s* log *s*) in the number of steps, whatever frees room and how often.
   static func shown(of offers: [AdmissionOffer], under policy: Policy) -> [ShownStep?] {
     if everythingFits(offers, policy) { return offers.map { $0.steps.last?.kind } }
     var admitter = Admitter(offers: offers, policy: policy)
@@ -73,108 +70,152 @@ enum Admission {
   }
 }
 
-/// Rule 2, at work.
+/// Rule 2, at work: admits, again and again, the earliest group that can be.
+///
+/// What a group would add is kept up to date as its keys show other steps, in a tree that finds the
+/// earliest group with little enough to add. So no group is looked at twice without a reason.
 private struct Admitter {
-  /// A step of an offer.
-  private struct Member {
+  /// A key's most wanted step within one group; the others of the group never show.
+  private struct Part {
+    var group: Int
     var offer: Int
     var step: Int
   }
 
   private let offers: [AdmissionOffer]
   private let policy: Policy
-  /// Steps with equal claims, earliest claim first; of one offer, the most wanted last.
-  private var groups: [[Member]] = []
-  private var groupsOfOffer: [[Int]]
+  private var parts: [Part] = []
+  private var partsOfGroup: [Range<Int>] = []
+  private var partsOfOffer: [[Int]]
+  /// By how much bytes and keys would grow if a group were admitted now.
+  private var bytesToAdd: [Int] = []
+  private var keysToAdd: [Int] = []
+  private var isSettled: [Bool] = []
   /// The step that each offer shows, as an index.
   private var shownStep: [Int?]
-  private var total = 0
-  private var count = 0
+  private var bytes = 0
+  private var keys = 0
 
   init(offers: [AdmissionOffer], policy: Policy) {
     self.offers = offers
     self.policy = policy
     shownStep = Array(repeating: nil, count: offers.count)
-    groupsOfOffer = Array(repeating: [], count: offers.count)
-    var all: [(claim: Claim, member: Member)] = []
-    for (index, offer) in offers.enumerated() {
-      for (step, content) in offer.steps.enumerated() {
-        all.append((content.claim, Member(offer: index, step: step)))
-      }
-    }
-    all.sort { left, right in
-      if left.claim != right.claim { return left.claim < right.claim }
-      return (left.member.offer, left.member.step) < (right.member.offer, right.member.step)
-    }
-    var previous: Claim?
-    for (claim, member) in all {
-      if claim == previous {
-        groups[groups.count - 1].append(member)
-      } else {
-        groups.append([member])
-      }
-      previous = claim
-      if groupsOfOffer[member.offer].last != groups.count - 1 {
-        groupsOfOffer[member.offer].append(groups.count - 1)
-      }
-    }
+    partsOfOffer = Array(repeating: [], count: offers.count)
+    group(offers)
   }
 
-  /// Admits, again and again, the earliest group that can be. A group that could not be is looked
-  /// at again only after an admission that may have changed the answer.
+  /// Steps with equal claims are one group; groups stand by claim.
+  private mutating func group(_ offers: [AdmissionOffer]) {
+    var all: [(claim: Claim, offer: Int, step: Int)] = []
+    for (index, offer) in offers.enumerated() {
+      for (step, content) in offer.steps.enumerated() { all.append((content.claim, index, step)) }
+    }
+    all.sort { left, right in
+      left.claim != right.claim
+        ? left.claim < right.claim : (left.offer, left.step) < (right.offer, right.step)
+    }
+    var start = 0
+    for (position, (claim, offer, step)) in all.enumerated() {
+      let isNew = position == 0 || all[position - 1].claim != claim
+      if isNew {
+        if position > 0 { partsOfGroup.append(start..<parts.count) }
+        start = parts.count
+        bytesToAdd.append(0)
+        keysToAdd.append(0)
+        isSettled.append(false)
+      }
+      let group = bytesToAdd.count - 1
+      let size = offers[offer].steps[step].size
+      // A group with a value or key over the policy is never admitted.
+      if !policy.permits(keyBytes: offers[offer].keyBytes, valueBytes: size) {
+        isSettled[group] = true
+      }
+      if !isNew, parts[parts.count - 1].offer == offer {
+        // Of several steps of one key, only the most wanted shows.
+        bytesToAdd[group] += size - offers[offer].steps[parts[parts.count - 1].step].size
+        parts[parts.count - 1].step = step
+      } else {
+        partsOfOffer[offer].append(parts.count)
+        parts.append(Part(group: group, offer: offer, step: step))
+        bytesToAdd[group] += size
+        keysToAdd[group] += 1
+      }
+    }
+    if !all.isEmpty { partsOfGroup.append(start..<parts.count) }
+  }
+
   mutating func run() -> [ShownStep?] {
-    var refused = Set<Int>()
-    var waiting = Heap(groups.indices.filter { isPermitted(groups[$0]) })
-    while let group = waiting.popMin() {
-      guard let change = change(admitting: group) else {
-        refused.insert(group)
+    var tree = LeastTree(bytesToAdd.indices.map { isSettled[$0] ? .max : bytesToAdd[$0] })
+    while let group = tree.first(atMost: policy.totalBytes - bytes) {
+      // Too many keys: until one of the group's keys shows something, which sets it again. The
+      // number of keys never falls.
+      guard keys + keysToAdd[group] <= policy.keys else {
+        tree[group] = .max
         continue
       }
-      for member in groups[group] where isMoreWanted(member) {
-        shownStep[member.offer] = member.step
-      }
-      total += change.bytes
-      count += change.keys
-      let again =
-        change.bytes < 0
-        ? refused
-        : Set(groups[group].flatMap { groupsOfOffer[$0.offer] }).intersection(refused)
-      refused.subtract(again)
-      waiting.insert(contentsOf: again)
+      isSettled[group] = true
+      tree[group] = .max
+      bytes += bytesToAdd[group]
+      keys += keysToAdd[group]
+      for part in partsOfGroup[group] { show(parts[part], in: &tree) }
     }
     return shownStep.indices.map { index in shownStep[index].map { offers[index].steps[$0].kind } }
   }
 
-  /// Whether every step of a group keeps the policy's limits on its own key and size.
-  private func isPermitted(_ group: [Member]) -> Bool {
-    group.allSatisfy { member in
-      let offer = offers[member.offer]
-      return policy.permits(keyBytes: offer.keyBytes, valueBytes: offer.steps[member.step].size)
+  /// Shows a step unless its key shows a more wanted one, and works out what the other groups of
+  /// the key would add now.
+  private mutating func show(_ shown: Part, in tree: inout LeastTree) {
+    let old = shownStep[shown.offer]
+    guard shown.step > old ?? -1 else { return }
+    let steps = offers[shown.offer].steps
+    func toAdd(_ step: Int, over shown: Int?) -> (bytes: Int, keys: Int) {
+      guard let shown else { return (steps[step].size, 1) }
+      return step > shown ? (steps[step].size - steps[shown].size, 0) : (0, 0)
+    }
+    shownStep[shown.offer] = shown.step
+    for part in partsOfOffer[shown.offer].map({ parts[$0] }) where !isSettled[part.group] {
+      let before = toAdd(part.step, over: old)
+      let after = toAdd(part.step, over: shown.step)
+      bytesToAdd[part.group] += after.bytes - before.bytes
+      keysToAdd[part.group] += after.keys - before.keys
+      tree[part.group] = bytesToAdd[part.group]
+    }
+  }
+}
+
+/// Numbers in a row, of which it finds the first that is small enough in O(log *n*).
+private struct LeastTree {
+  /// The least of each subtree; the leaves are the upper half.
+  private var least: [Int]
+  private let leaves: Int
+
+  init(_ numbers: [Int]) {
+    var leaves = 1
+    while leaves < numbers.count { leaves *= 2 }
+    self.leaves = leaves
+    least = Array(repeating: .max, count: 2 * leaves)
+    for (index, number) in numbers.enumerated() { least[leaves + index] = number }
+    for node in stride(from: leaves - 1, to: 0, by: -1) {
+      least[node] = min(least[2 * node], least[2 * node + 1])
     }
   }
 
-  private func isMoreWanted(_ member: Member) -> Bool {
-    guard let shown = shownStep[member.offer] else { return true }
-    return member.step > shown
-  }
-
-  /// By how much bytes and keys would grow, or nil where they would exceed the limits.
-  private func change(admitting group: Int) -> (bytes: Int, keys: Int)? {
-    var bytes = 0
-    var keys = 0
-    let members = groups[group]
-    for (position, member) in members.enumerated() where isMoreWanted(member) {
-      // Of several steps of one offer, which stand side by side, only the most wanted shows.
-      if position + 1 < members.count, members[position + 1].offer == member.offer { continue }
-      let offer = offers[member.offer]
-      bytes += offer.steps[member.step].size
-      if let shown = shownStep[member.offer] {
-        bytes -= offer.steps[shown].size
-      } else {
-        keys += 1
+  subscript(index: Int) -> Int {
+    get { least[leaves + index] }
+    set {
+      var node = leaves + index
+      least[node] = newValue
+      while node > 1 {
+        node /= 2
+        least[node] = min(least[2 * node], least[2 * node + 1])
       }
     }
-    guard total + bytes <= policy.totalBytes, count + keys <= policy.keys else { return nil }
-    return (bytes, keys)
+  }
+
+  func first(atMost limit: Int) -> Int? {
+    guard least[1] <= limit else { return nil }
+    var node = 1
+    while node < leaves { node = least[2 * node] <= limit ? 2 * node : 2 * node + 1 }
+    return node - leaves
   }
 }

@@ -12,25 +12,29 @@ extension TestWorld {
     try? view(index)[key]?.decoded()
   }
 
-  func digest(_ index: Int) -> Digest256? {
-    devices[index].replica.stores[Self.store]?.digest()
+  func digest(_ index: Int, of store: StoreIdentifier = store) -> Digest256? {
+    devices[index].replica.stores[store]?.digest()
   }
 
   /// What must hold on every device at every moment (design, section 12).
   func checkInvariants(_ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) {
-    for (index, device) in devices.enumerated() {
-      guard let store = device.replica.stores[Self.store] else { continue }
-      let state = store.state
-      #expect(
-        (device.views[Self.store] ?? [:] == view(index)) as Bool,
-        "\(comment): \(device.name)'s changes do not lead to its view",
-        sourceLocation: sourceLocation)
-      let bytes = state.shown.values.reduce(0) { $0 + $1.value.size }
-      #expect(bytes == state.shownBytes, "\(comment): bytes", sourceLocation: sourceLocation)
-      #expect(
-        bytes <= state.policy.totalBytes && state.shown.count <= state.policy.keys,
-        "\(comment): \(device.name) is over quota", sourceLocation: sourceLocation)
-      checkAdmission(state, "\(comment): \(device.name)", sourceLocation)
+    for device in devices {
+      for (identifier, store) in device.replica.stores {
+        let state = store.state
+        let view = device.replica.view(of: identifier)
+        #expect(
+          (device.views[identifier] ?? [:] == view) as Bool,
+          "\(comment): \(device.name)'s changes do not lead to its view",
+          sourceLocation: sourceLocation)
+        let bytes = state.shown.values.reduce(0) { $0 + $1.value.size }
+        #expect(bytes == state.shownBytes, "\(comment): bytes", sourceLocation: sourceLocation)
+        #expect(
+          bytes <= state.policy.totalBytes && state.shown.count <= state.policy.keys,
+          "\(comment): \(device.name) is over quota", sourceLocation: sourceLocation)
+        checkAdmission(state, "\(comment): \(device.name)", sourceLocation)
+        checkGroups(state, "\(comment): \(device.name)", sourceLocation)
+        checkWeights(store.log, "\(comment): \(device.name)", sourceLocation)
+      }
     }
   }
 
@@ -45,22 +49,54 @@ extension TestWorld {
     for ((key, _), step) in zip(offers, steps) { shown[key] = step }
     #expect(
       (shown == state.shown.mapValues(\.step)) as Bool,
-      "\(comment): shown is not what admission says",
+      "\(comment): shown is not what admission says", sourceLocation: sourceLocation)
+  }
+
+  /// Promise 4: of the newest values of one group, all are shown or none.
+  private func checkGroups(
+    _ state: StoreState, _ comment: Comment, _ sourceLocation: SourceLocation
+  ) {
+    var groups: [Claim: Set<Bool>] = [:]
+    for key in Set(state.slots.keys).union(state.drafted.keys) {
+      guard let entry = state.slot(key)?.newest.entry, !entry.isRemoval else { continue }
+      groups[entry.claim, default: []].insert(state.shown[key]?.step == .value)
+    }
+    #expect(
+      groups.values.allSatisfy { $0.count == 1 }, "\(comment): half a transaction",
+      sourceLocation: sourceLocation)
+  }
+
+  /// What is counted of each author is what is kept of it.
+  private func checkWeights(
+    _ log: ChangeSetLog, _ comment: Comment, _ sourceLocation: SourceLocation
+  ) {
+    var weights: [DeviceID: Int] = [:]
+    for changeSet in log.changeSets.values {
+      weights[changeSet.reference.device, default: 0] += changeSet.weight
+    }
+    #expect(
+      log.weights.filter { $0.value != 0 } == weights, "\(comment): weights",
       sourceLocation: sourceLocation)
   }
 
   /// Promise 1.
   func checkConvergence(_ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) {
-    for index in devices.indices.dropFirst() {
+    for (index, device) in devices.enumerated().dropFirst() {
+      let first = devices[0].replica
       #expect(
-        (view(index) == view(0)) as Bool, "\(comment): views differ", sourceLocation: sourceLocation
-      )
-      #expect(
-        digest(index) == digest(0), "\(comment): digests differ", sourceLocation: sourceLocation)
-      #expect(
-        devices[index].replica.stores[Self.store]?.log.vector
-          == devices[0].replica.stores[Self.store]?.log.vector, "\(comment): vectors differ",
+        device.replica.storeIdentifiers == first.storeIdentifiers, "\(comment): stores differ",
         sourceLocation: sourceLocation)
+      for store in first.storeIdentifiers {
+        #expect(
+          (device.replica.view(of: store) == first.view(of: store)) as Bool,
+          "\(comment): views differ", sourceLocation: sourceLocation)
+        #expect(
+          digest(index, of: store) == digest(0, of: store), "\(comment): digests differ",
+          sourceLocation: sourceLocation)
+        #expect(
+          device.replica.stores[store]?.log.vector == first.stores[store]?.log.vector,
+          "\(comment): vectors differ", sourceLocation: sourceLocation)
+      }
     }
   }
 

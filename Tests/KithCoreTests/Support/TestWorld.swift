@@ -55,6 +55,8 @@ final class TestWorld {
   private var forged: UInt64 = 0
   private var nextWrite: UInt64 = 1
   private(set) var writes: [WriteID: [KithCore.Operation]] = [:]
+  /// As what a write was taken in, if it was and changes anything.
+  private(set) var drafts: [WriteID: Draft] = [:]
 
   static let store = StoreIdentifier("com.example.Tests") ?? { preconditionFailure() }()
 
@@ -188,8 +190,19 @@ final class TestWorld {
   /// Hands in an input and carries out its effects.
   func perform(_ input: Input, on index: Int) {
     let device = devices[index]
+    var shown: [StoreIdentifier: [Key: EncodedValue]]?
+    if case .flush = input { shown = device.replica.shownValues }
     for effect in device.replica.handle(input, at: instant(of: index)) {
       carryOut(effect, on: index)
+    }
+    guard let shown else { return }
+    // Worked out anew: publishing does not even look.
+    for (identifier, store) in device.replica.stores {
+      var state = store.state
+      _ = state.refresh(state.slots.keys)
+      #expect(
+        (state.shown.mapValues(\.value) == shown[identifier]) as Bool,
+        "publishing changed what \(device.name) shows")
     }
   }
 
@@ -245,12 +258,17 @@ final class TestWorld {
   /// Writes on a device, and flushes unless told otherwise.
   @discardableResult
   func write(
-    _ operations: [KithCore.Operation], on index: Int, flush: Bool = true
+    _ operations: [KithCore.Operation], on index: Int, flush: Bool = true,
+    in store: StoreIdentifier = store
   ) -> WriteID {
     let id = WriteID(rawValue: nextWrite)
     nextWrite += 1
     writes[id] = operations
-    perform(.write(id, Self.store, operations), on: index)
+    let before = devices[index].replica.stores[store]?.drafts.last?.ordinal
+    perform(.write(id, store, operations), on: index)
+    if let draft = devices[index].replica.stores[store]?.drafts.last, draft.ordinal != before {
+      drafts[id] = draft
+    }
     if flush { self.flush(index) }
     return id
   }
@@ -334,5 +352,11 @@ final class TestWorld {
     now.wallMilliseconds += milliseconds
     now.monotonicMilliseconds += milliseconds
     for index in devices.indices { perform(.tick, on: index) }
+  }
+}
+
+extension Replica {
+  fileprivate var shownValues: [StoreIdentifier: [Key: EncodedValue]] {
+    stores.mapValues { $0.state.shown.mapValues(\.value) }
   }
 }
