@@ -3,7 +3,9 @@ import Kith
 extension StatusReport {
   /// The report on a node.
   ///
-  /// - Parameter processID: The process that runs it; nil where none does.
+  /// - Parameters:
+  ///   - node: What the node says.
+  ///   - processID: The process that runs it; nil where none does.
   init(_ node: NodeReport, processID: Int32?) {
     let names = Dictionary(
       node.devices.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first })
