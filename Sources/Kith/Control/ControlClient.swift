@@ -95,10 +95,13 @@ public final class ControlClient: StoreAccess {
 
   /// Invites one device; see `Node.invite`.
   public func invite(
+    addresses: [String] = [],
     onToken: @escaping @Sendable (String) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
   ) async throws(KithError) -> JoinCandidate {
-    let last = try await exchange(request(.invite, nil)) { response, outbound in
+    var request = request(.invite, nil)
+    request.addresses = addresses.isEmpty ? nil : addresses
+    let last = try await exchange(request) { response, outbound in
       if let token = response.token { await onToken(token) }
       if let candidate = response.candidate {
         var answer = ControlRequest(id: response.id)

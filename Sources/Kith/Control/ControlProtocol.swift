@@ -18,7 +18,7 @@
 /// | `refusals` | `store`, `takesThrough` | `refusals`; those up to the number are forgotten |
 /// | `synchronize` | `store`, `seconds` | `synchronization` |
 /// | `watch` | `store` | `entries`, then a `change` each, until the connection closes |
-/// | `invite` | | `token`, then `candidate`; the next line answers with `isAccepted` |
+/// | `invite` | `addresses` | `token`, then `candidate`; the next line answers with `isAccepted` |
 struct ControlRequest: Codable, Sendable {
   enum Operation: String, Codable, Sendable {
     case version, get, list, commit, status, usage, hidden, refusals, synchronize, watch, invite
@@ -34,6 +34,7 @@ struct ControlRequest: Codable, Sendable {
   var seconds: Double?
   var takesThrough: UInt64?
   var isAccepted: Bool?
+  var addresses: [String]?
 }
 
 /// An answer, or one of several; see ``ControlRequest``.

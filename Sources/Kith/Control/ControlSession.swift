@@ -95,7 +95,7 @@ struct ControlSession: Sendable {
   func invite(_ request: ControlRequest, answers: AsyncStream<Bool>) async throws {
     var response = ControlResponse(id: request.id)
     do throws(KithError) {
-      let candidate = try await node.invite { token in
+      let candidate = try await node.invite(addresses: request.addresses ?? []) { token in
         var response = ControlResponse(id: request.id, isLast: false)
         response.token = token
         try? await send(response)

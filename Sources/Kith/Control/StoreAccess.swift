@@ -37,8 +37,10 @@ public protocol StoreAccess: Sendable {
     onChange: @escaping @Sendable (Change) async -> Void
   ) async throws(KithError)
 
-  /// Invites one device; see `Node.invite`.
+  /// Invites one device; see `Node.invite`. The addresses are the hosts that the code names; none:
+  /// the node's own.
   func invite(
+    addresses: [String],
     onToken: @escaping @Sendable (String) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
   ) async throws(KithError) -> JoinCandidate
@@ -106,13 +108,15 @@ extension Node: StoreAccess {
     for await change in changes { await onChange(change) }
   }
 
-  /// Invites one device with the usual options.
+  /// Invites one device with the usual options, but for the hosts that the code names.
   public func invite(
+    addresses: [String],
     onToken: @escaping @Sendable (String) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
   ) async throws(KithError) -> JoinCandidate {
-    try await invite(
-      options: InvitationOptions(), onToken: onToken, onJoinRequest: onJoinRequest)
+    var options = InvitationOptions()
+    if !addresses.isEmpty { options.addresses = addresses }
+    return try await invite(options: options, onToken: onToken, onJoinRequest: onJoinRequest)
   }
 
   /// A store under the limits that it has already, or the standard ones.

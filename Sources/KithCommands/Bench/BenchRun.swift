@@ -32,7 +32,8 @@ struct BenchRun {
     progress("memory of a node with a full store")
     let bytes = try await MemoryBench.bytes(
       directory: root.appending(path: "newcomer-1"), store: "bench.one")
-    report.add("memory", "memory of a node, full store", Double(bytes), .bytes, .atMost(32 * 1_048_576))
+    report.add(
+      "memory", "memory of a node, full store", Double(bytes), .bytes, .atMost(32 * 1_048_576))
     return report
   }
 
@@ -92,13 +93,15 @@ struct BenchRun {
     report.add("catchUpOne", "catch-up, one change set", one.median, .seconds, .atMost(0.010))
     progress("reads")
     let store = try nodes.sender.store("bench.one")
-    report.add("read", "read of a present key", try ReadBench.read(store), .seconds, .atMost(200e-9))
+    report.add(
+      "read", "read of a present key", try ReadBench.read(store), .seconds, .atMost(200e-9))
   }
 
   private func admitted(_ report: inout BenchReport) throws {
     progress("admission of a full, over-quota store")
     let (times, steps) = try ReadBench.admission()
     report.add(
-      "admission", "admission, \(Humane.count(steps)) steps", times.median, .seconds, .atMost(0.005))
+      "admission", "admission, \(Humane.count(steps)) steps", times.median, .seconds, .atMost(0.005)
+    )
   }
 }

@@ -71,7 +71,8 @@ final class LoopbackEcho: @unchecked Sendable {
     message.withUnsafeMutableBytes { message in
       var rest = message[...]
       while !rest.isEmpty {
-        let count = Glibc.read(end, UnsafeMutableRawBufferPointer(rebasing: rest).baseAddress, rest.count)
+        let count = Glibc.read(
+          end, UnsafeMutableRawBufferPointer(rebasing: rest).baseAddress, rest.count)
         guard count > 0 else { return false }
         rest = rest.dropFirst(count)
       }

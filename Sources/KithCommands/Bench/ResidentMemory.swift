@@ -4,7 +4,8 @@ import Foundation
 enum ResidentMemory {
   /// The resident bytes of a process (`VmRSS` of `/proc/PID/status`); nil where it is gone.
   static func bytes(of process: Int32) -> Int? {
-    guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8) else {
+    guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
+    else {
       return nil
     }
     for line in status.split(separator: "\n") where line.hasPrefix("VmRSS:") {

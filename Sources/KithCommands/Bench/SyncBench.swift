@@ -22,7 +22,8 @@ struct SyncBench {
     let store = try nodes.sender.store(BenchNodes.store)
     let changes = try receiver.store(BenchNodes.store).changes
     let clock = ContinuousClock()
-    let (seen, continuation) = AsyncStream.makeStream(of: (PropertyListValue, ContinuousClock.Instant).self)
+    let (seen, continuation) = AsyncStream.makeStream(
+      of: (PropertyListValue, ContinuousClock.Instant).self)
     let receiving = Task {
       for await change in changes {
         let now = clock.now

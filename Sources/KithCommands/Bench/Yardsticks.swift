@@ -39,13 +39,16 @@ final class Yardsticks {
   /// Measures one of each.
   func measureAll() throws {
     try measureCommit()
-    let message = [UInt8](repeating: UInt8(truncatingIfNeeded: signs.count), count: Self.signedBytes)
+    let message = [UInt8](
+      repeating: UInt8(truncatingIfNeeded: signs.count), count: Self.signedBytes)
     let start = clock.now
     let signature = key.sign(message)
     let signed = clock.now
     let isValid = key.publicKey.isValid(signature, for: message)
     let verified = clock.now
-    guard isValid else { throw CommandFailure(.failure, "a signature of the bench does not verify") }
+    guard isValid else {
+      throw CommandFailure(.failure, "a signature of the bench does not verify")
+    }
     signs.add(signed - start)
     verifies.add(verified - signed)
     roundTrips.add(echo.roundTrip())

@@ -41,7 +41,9 @@ struct ImportCommand: AsyncParsableCommand {
     var imported = content.entries.count
     var refused: [ImportSummary.Refused] = []
     if !dryRun {
-      let entries = content.entries.map { ImportedFile.Entry(key: prefix + $0.key, value: $0.value) }
+      let entries = content.entries.map {
+        ImportedFile.Entry(key: prefix + $0.key, value: $0.value)
+      }
       let store = try store.identifier.rawValue
       let run = try await options.withNode { node in
         var run = ImportRun { bar.update($0) }

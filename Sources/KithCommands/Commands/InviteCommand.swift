@@ -32,9 +32,9 @@ struct InviteCommand: AsyncParsableCommand {
           + "has the token")
     }
     let console = options.console
-    let (isJSON, isSure) = (options.json, yes)
+    let (isJSON, isSure, hosts) = (options.json, yes, address)
     let candidate = try await options.withNode { node in
-      try await node.invite { token in
+      try await node.invite(addresses: hosts) { token in
         console.data(isJSON ? Self.document(token: token).text(indented: false) : token)
         console.talk("On the other device: kith join TOKEN   (3 tries, 10 minutes)")
       } onJoinRequest: { candidate in
@@ -47,7 +47,8 @@ struct InviteCommand: AsyncParsableCommand {
     if isJSON {
       let document = Document.versioned([
         "joined": .object([
-          "fingerprint": .string(candidate.fingerprint), "id": .string(Hexadecimal.text(candidate.device.bytes)),
+          "fingerprint": .string(candidate.fingerprint),
+          "id": .string(Hexadecimal.text(candidate.device.bytes)),
           "name": .string(candidate.name),
         ])
       ])

@@ -13,7 +13,7 @@ struct KithCommand: AsyncParsableCommand {
       Data goes to standard output, all talk to standard error.
 
       EXIT STATUSES:
-      \(ExitStatus.help)
+      \(CommandStatus.help)
       """,
     version: "0.1.0",
     groupedSubcommands: [

@@ -38,7 +38,9 @@ struct RemoveCommand: AsyncParsableCommand {
       return (present, missing)
     }
     if options.json {
-      let document = Document.versioned(["missing": .strings(missing), "removed": .strings(removed)])
+      let document = Document.versioned([
+        "missing": .strings(missing), "removed": .strings(removed),
+      ])
       options.console.data(document.text())
     }
     guard force || missing.isEmpty else {

@@ -27,13 +27,18 @@ struct SetCommand: AsyncParsableCommand {
   var type: ValueType = .auto
 
   @Argument(
-    parsing: .remaining,
+    // So that -5 is a value; keys that look like mistyped options are refused below.
+    parsing: .allUnrecognized,
     help: "A key and its value, again and again. The value - reads standard input.")
   var pairs: [String]
 
   func validate() throws {
     guard pairs.count.isMultiple(of: 2), !pairs.isEmpty else {
       throw ValidationError("Give a value for every key: kith set KEY VALUE [KEY VALUE]...")
+    }
+    let keys = stride(from: 0, to: pairs.count, by: 2).map { pairs[$0] }
+    if let option = keys.first(where: { $0.hasPrefix("--") }) {
+      throw ValidationError("Unknown option '\(option)'.")
     }
     guard stride(from: 1, to: pairs.count, by: 2).count(where: { pairs[$0] == "-" }) <= 1 else {
       throw ValidationError("Only one value can come from standard input.")

@@ -40,7 +40,8 @@ struct SyncCommand: AsyncParsableCommand {
       }
     }
     let document = Document.versioned([
-      "complete": .strings(names(report.complete)), "incomplete": .strings(names(report.incomplete)),
+      "complete": .strings(names(report.complete)),
+      "incomplete": .strings(names(report.incomplete)),
       "unpublished": .bool(report.hasUnpublishedWrites), "store": .string(identifier),
     ])
     options.print(document) { style in

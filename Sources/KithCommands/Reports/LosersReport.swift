@@ -26,7 +26,8 @@ struct HiddenReport: Sendable {
     for item in items {
       table.add([
         Table.Cell(Columns.printable(item.key), .strong), Table.Cell(Humane.bytes(item.bytes)),
-        Table.Cell(Columns.printable(item.device)), Table.Cell(Moment.text(item.writtenMilliseconds)),
+        Table.Cell(Columns.printable(item.device)),
+        Table.Cell(Moment.text(item.writtenMilliseconds)),
         Table.Cell(Columns.printable(ValueText.text(item.value), limit: 32)),
       ])
     }
@@ -83,7 +84,8 @@ struct RefusalsReport: Sendable {
       for (index, write) in item.operations.enumerated() {
         let isFirst = index == 0
         table.add([
-          Table.Cell(isFirst ? "\(item.number)" : ""), Table.Cell(isFirst ? item.reason : "", .warning),
+          Table.Cell(isFirst ? "\(item.number)" : ""),
+          Table.Cell(isFirst ? item.reason : "", .warning),
           Table.Cell(isFirst ? Moment.text(item.writtenMilliseconds) : ""),
           Table.Cell(Columns.printable(write.key), .strong),
           Table.Cell(write.value == nil ? "" : Humane.bytes(write.bytes)),

@@ -3,7 +3,9 @@ import Kith
 extension StatusReport {
   /// The report on a node.
   ///
-  /// - Parameter processID: The process that runs it; nil where none does.
+  /// - Parameters:
+  ///   - node: What the node says.
+  ///   - processID: The process that runs it; nil where none does.
   init(_ node: NodeReport, processID: Int32?) {
     let names = Dictionary(
       node.devices.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first })
@@ -49,6 +51,7 @@ extension StoreFacts {
       limitKeyBytes: store.usage.limitKeyBytes, limitValueBytes: store.usage.limitValueBytes,
       hidden: store.hiddenKeys, drafts: store.drafts, refusals: store.refusals,
       quarantined: store.quarantined, isProvisional: store.isProvisional, digest: store.digest,
-      heldBy: store.heldBy.map(name).sorted(), mismatches: store.policyMismatches.map(name).sorted())
+      heldBy: store.heldBy.map(name).sorted(), mismatches: store.policyMismatches.map(name).sorted()
+    )
   }
 }

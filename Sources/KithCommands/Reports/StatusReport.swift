@@ -22,9 +22,14 @@ struct StatusReport: Equatable, Sendable {
     var facts = Table([("", .left), ("", .left)])
     let own = devices.first(where: \.isSelf)
     if let own {
-      facts.add([Table.Cell("device", .faint), Table.Cell("\(Columns.printable(own.name))  \(own.fingerprint)")])
+      facts.add([
+        Table.Cell("device", .faint),
+        Table.Cell("\(Columns.printable(own.name))  \(own.fingerprint)"),
+      ])
     }
-    facts.add([Table.Cell("account", .faint), Table.Cell(account.map { String($0.prefix(16)) } ?? "none")])
+    facts.add([
+      Table.Cell("account", .faint), Table.Cell(account.map { String($0.prefix(16)) } ?? "none"),
+    ])
     facts.add([Table.Cell("directory", .faint), Table.Cell(directory)])
     facts.add([Table.Cell("node", .faint), nodeCell])
     if processID != nil { facts.add([Table.Cell("peers", .faint), peersCell]) }

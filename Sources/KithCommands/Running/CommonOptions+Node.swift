@@ -9,7 +9,12 @@ extension CommonOptions {
   /// Gives the node of the directory to a body: the one that runs, over its control socket, or,
   /// where none runs, one that is opened for as long as the body takes.
   ///
-  /// - Parameter needsNode: Whether only a running node will do.
+  /// - Parameters:
+  ///   - needsNode: Whether only a running node will do.
+  ///   - body: What to do with it.
+  /// - Returns: What the body returns.
+  /// - Throws: `KithError`, ``CommandFailure`` where a running node is missing, or what the body
+  ///   throws.
   func withNode<Result: Sendable>(
     needsNode: Bool = false, _ body: (any StoreAccess) async throws -> Result
   ) async throws -> Result {

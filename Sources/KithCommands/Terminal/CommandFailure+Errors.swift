@@ -8,7 +8,7 @@ extension CommandFailure {
     switch error {
     case let failure as CommandFailure: self = failure
     case let error as KithError:
-      self.init(ExitStatus(error.code), Self.message(error))
+      self.init(CommandStatus(error.code), Self.message(error))
     case let error as ValueTextError: self.init(.refused, "\(error)")
     case let error as ImportError: self.init(.failure, "\(error)")
     case is CancellationError: self.init(.failure, "interrupted")
@@ -38,7 +38,7 @@ extension CommandFailure {
   }
 }
 
-extension ExitStatus {
+extension CommandStatus {
   /// The status for a code of Kith.
   init(_ code: KithError.Code) {
     switch code {

@@ -2,11 +2,11 @@
 /// programs.
 struct CommandFailure: Error, Equatable, CustomStringConvertible {
   /// The status that the process ends with.
-  let status: ExitStatus
+  let status: CommandStatus
   /// What happened and what to do, without `kith:` before it. Nil where all was said already.
   let message: String?
 
-  init(_ status: ExitStatus, _ message: String?) {
+  init(_ status: CommandStatus, _ message: String?) {
     self.status = status
     self.message = message
   }

@@ -21,7 +21,8 @@ package struct AdmissionLoad: Sendable {
       }
       let isShrinking = index.isMultiple(of: 2)
       let fallback = AdmissionStep(
-        kind: .fallback, size: isShrinking ? size + size / 2 : size / 2, claim: claim(1 + index % 7))
+        kind: .fallback, size: isShrinking ? size + size / 2 : size / 2, claim: claim(1 + index % 7)
+      )
       let value = AdmissionStep(
         kind: .value, size: isShrinking ? size : 2 * size, claim: claim(10 + index % 11))
       return AdmissionOffer(keyBytes: 8, steps: [fallback, value])

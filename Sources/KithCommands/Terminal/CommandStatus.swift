@@ -1,5 +1,5 @@
 /// The exit statuses of `kith`, which scripts may rely on (README, "Exit statuses").
-enum ExitStatus: Int32, CaseIterable, Sendable {
+enum CommandStatus: Int32, CaseIterable, Sendable {
   /// All went well.
   case success = 0
   /// Something failed that no other status names: a disk, a file, a bench over its budget.

@@ -1,0 +1,115 @@
+import Foundation
+import Kith
+import Testing
+
+@testable import KithCommands
+
+@Suite("The command line")
+struct ParsingTests {
+  private func command<Command>(_ line: String, as type: Command.Type = Command.self) throws
+    -> Command
+  {
+    let command = try KithCommand.parseAsRoot(line.split(separator: " ").map(String.init))
+    return try #require(command as? Command)
+  }
+
+  private func status(_ arguments: [String]) -> Int32 {
+    do {
+      _ = try KithCommand.parseAsRoot(arguments)
+      return 0
+    } catch {
+      return KithTool.ending(of: error).status
+    }
+  }
+
+  @Test func `set takes pairs, and values that begin with a dash`() throws {
+    let set: SetCommand = try command("set a 1 b -5 --json")
+    #expect(set.pairs == ["a", "1", "b", "-5"] && set.options.json)
+    let typed: SetCommand = try command("set --type string --store s version 1.10")
+    #expect(typed.type == .string && typed.store.store == "s")
+    #expect(typed.pairs == ["version", "1.10"])
+    #expect(status(["set", "a"]) == 64)
+    #expect(status(["set", "a", "-", "b", "-"]) == 64)
+    #expect(status(["set", "a", "1", "--typ", "string"]) == 64)
+    #expect(status(["set", "--type", "colour", "a", "b"]) == 64)
+  }
+
+  @Test func `common options stand before or after`() throws {
+    let list: ListCommand = try command("ls -l editor. --directory /tmp/x --json -q")
+    #expect(list.long && list.prefix == "editor." && list.options.json && list.options.quiet)
+    #expect(list.options.directoryURL.path == "/tmp/x")
+  }
+
+  @Test func `the directory comes from the option, then the environment`() {
+    func path(_ option: String?, _ environment: [String: String]) -> String {
+      CommonOptions.directory(option: option, environment: environment).path
+    }
+    #expect(path("/a", ["KITH_DIRECTORY": "/b"]) == "/a")
+    #expect(path(nil, ["KITH_DIRECTORY": "/b", "XDG_DATA_HOME": "/c"]) == "/b")
+    #expect(path(nil, ["KITH_DIRECTORY": "", "XDG_DATA_HOME": "/c", "HOME": "/h"]) == "/c/kith")
+    #expect(path(nil, ["XDG_DATA_HOME": "c", "HOME": "/h"]) == "/h/.local/share/kith")
+    #expect(path(nil, ["HOME": "/h"]) == "/h/.local/share/kith")
+  }
+
+  @Test func `the store comes from the option, then the environment`() throws {
+    let environment = ["KITH_STORE_IDENTIFIER": "com.example.A"]
+    #expect(try StoreOptions.identifier(option: nil, environment: [:]).rawValue == "default")
+    #expect(
+      try StoreOptions.identifier(option: nil, environment: environment).rawValue == "com.example.A"
+    )
+    #expect(try StoreOptions.identifier(option: "b", environment: environment).rawValue == "b")
+    #expect(throws: CommandFailure.self) {
+      try StoreOptions.identifier(option: "", environment: [:])
+    }
+  }
+
+  @Test(
+    arguments: [
+      ([], nil, ["::"], 4_114), ([], 0, ["::"], 0), (["127.0.0.1"], nil, ["127.0.0.1"], 4_114),
+      (["127.0.0.1:0", "[::1]:0"], nil, ["127.0.0.1", "::1"], 0), (["::1"], 5, ["::1"], 5),
+      (["name:7"], 7, ["name"], 7),
+    ] as [(texts: [String], port: UInt16?, hosts: [String], result: UInt16)])
+  func `places to listen on`(
+    texts: [String], port: UInt16?, hosts: [String], result: UInt16
+  ) throws {
+    let plan = try ListenPlan(texts, port: port)
+    #expect(plan.hosts == hosts && plan.port == result)
+  }
+
+  @Test(arguments: ["", ":5", "[::1", "[::1]x", "1.2.3.4:99999", "1.2.3.4:"])
+  func `no place to listen on`(text: String) {
+    #expect(throws: CommandFailure.self) { try ListenPlan([text], port: nil) }
+  }
+
+  @Test func `two ports are one too many`() {
+    #expect(throws: CommandFailure.self) { try ListenPlan(["a:1", "b:2"], port: nil) }
+    #expect(throws: CommandFailure.self) { try ListenPlan(["a:1"], port: 2) }
+  }
+
+  @Test func `errors of Kith have statuses, and one line`() throws {
+    let expected: [(KithError.Code, CommandStatus)] = [
+      (.invalidKey, .refused), (.quotaExceeded, .refused), (.valueTooLarge, .refused),
+      (.missing, .directory), (.inUse, .directory), (.alreadyExists, .directory),
+      (.network, .unreachable), (.timedOut, .unreachable), (.diskFull, .failure),
+      (.damaged, .failure), (.pairingCode, .refused), (.declined, .refused),
+    ]
+    for (code, status) in expected {
+      let failure = try #require(CommandFailure(KithError(code, "Said.", key: "k\n")))
+      #expect(failure.status == status)
+      #expect(failure.message == "\"k\\n\": Said.")
+    }
+  }
+
+  @Test func `help and version are no errors`() {
+    #expect(status(["--help"]) == 0)
+    #expect(status(["--version"]) == 0)
+    #expect(status(["help", "set"]) == 0)
+    #expect(status(["nonsense"]) == 64)
+  }
+
+  @Test(arguments: CompletionsCommand.Shell.allCases)
+  func `completions name every command`(shell: CompletionsCommand.Shell) {
+    let script = KithCommand.completionScript(for: shell.shell)
+    for name in ["account", "invite", "refusals", "completions"] { #expect(script.contains(name)) }
+  }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import Kith
+import Testing
+
+@testable import KithCommands
+
+@Suite("Writing what a file holds")
+struct ImportRunTests {
+  private func entries(_ count: Int, bytes: Int = 10) -> [ImportedFile.Entry] {
+    (0..<count).map { index in
+      ImportedFile.Entry(key: "k\(index)", value: .string(String(repeating: "x", count: bytes)))
+    }
+  }
+
+  @Test func `in transactions of a sensible size`() {
+    #expect(ImportRun.chunks(of: entries(264)).map(\.count) == [64, 64, 64, 64, 8])
+    #expect(ImportRun.chunks(of: entries(5, bytes: 60_000)).map(\.count) == [2, 2, 1])
+    #expect(ImportRun.chunks(of: entries(2, bytes: 600_000)).map(\.count) == [1, 1])
+    #expect(ImportRun.chunks(of: []).isEmpty)
+  }
+
+  @Test func `refused keys are found, all others are written`() async throws {
+    var run = ImportRun()
+    var written: [String] = []
+    let bad = ["k3": KithError.Code.invalidKey, "k70": .quotaExceeded, "k71": .valueTooLarge]
+    try await run.write(entries(100)) { chunk in
+      for entry in chunk {
+        if let code = bad[entry.key] { throw KithError(code, "no", key: entry.key) }
+      }
+      written += chunk.map(\.key)
+    }
+    #expect(written == run.imported)
+    #expect(run.imported == (0..<100).map { "k\($0)" }.filter { bad[$0] == nil })
+    #expect(run.refused.map(\.key) == ["k3", "k70", "k71"])
+    #expect(run.refused.map(\.code) == ["invalidKey", "quotaExceeded", "valueTooLarge"])
+  }
+
+  @Test func `any other error ends the import`() async throws {
+    var run = ImportRun()
+    await #expect(throws: KithError.self) {
+      try await run.write(entries(3)) { _ in throw KithError(.diskFull, "full") }
+    }
+    #expect(run.imported.isEmpty && run.refused.isEmpty)
+  }
+
+  @Test func `the summary names what was refused`() {
+    let summary = ImportSummary(
+      file: "a.json", format: .json, imported: 2,
+      refused: [.init(key: "key", code: "invalidKey", reason: "too long")], isDryRun: false,
+      seconds: 0.0123)
+    #expect(
+      summary.text(.plain) == """
+        2 keys imported from a.json (json) in 12.30 ms
+        1 key refused:
+         key  too long
+        """)
+    #expect(
+      summary.document.text(indented: false)
+        == #"{"dryRun":false,"file":"a.json","format":"json","imported":2,"#
+        + #""refused":[{"code":"invalidKey","key":"key","reason":"too long"}],"#
+        + #""seconds":0.0123,"version":1}"#)
+  }
+}

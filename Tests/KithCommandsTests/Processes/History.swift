@@ -1,0 +1,105 @@
+import Kith
+
+/// A write of one key that a test asked for, and what became of it.
+struct HistoryWrite {
+  var key: String
+  /// Unique in the history; nil: the key was removed.
+  var value: PropertyListValue?
+  /// The node, as an index.
+  var node: Int
+  /// Counts the transactions of all nodes; writes of one transaction share it.
+  var transaction: Int
+  /// When it was asked for.
+  var began: ContinuousClock.Instant
+  /// When the node acknowledged it, or was dead at the latest.
+  var ended: ContinuousClock.Instant
+  /// Whether the node acknowledged it. What it did not may have happened or not.
+  var isAcknowledged: Bool
+}
+
+/// All writes that a test asked for, and the judgement over them.
+///
+/// **How it is judged.** At the end all nodes show the same. Of each key the *winner* is the write
+/// whose value is hidden, if one is, otherwise the one whose value is shown, otherwise some removal.
+/// An acknowledged write is accounted for if
+/// 1. it is the winner, or
+/// 2. its value stands among the refusals of its own node: it was refused and its program told, or
+/// 3. the winner is later. Stamps cannot be seen from outside, so "later" means: not certainly
+///    earlier. All nodes read one clock, stamps count milliseconds of it, and a write is stamped
+///    between its call and its acknowledgement. So a winner that was acknowledged at least
+///    ``slack`` before the lost write was even asked for has the earlier stamp and cannot have
+///    superseded it: then an acknowledged write was lost. On one node any later write of a key is
+///    later, whatever the clock says.
+///
+/// A write that was not acknowledged (its node was killed meanwhile) need not be accounted for, but
+/// it may be the winner; it ended when its node was known to be dead. Besides, no transaction is
+/// half applied: of its winners that are values, all are shown or none is.
+struct History {
+  /// What clocks that count milliseconds cannot tell apart.
+  static let slack = Duration.milliseconds(3)
+
+  var writes: [HistoryWrite] = []
+
+  /// What all nodes show, what is hidden, and what each node was told was refused.
+  struct Outcome {
+    var shown: [String: PropertyListValue]
+    var hidden: [String: PropertyListValue]
+    var refused: [Set<String>]
+
+    /// Names a write of a key in ``refused``.
+    static func name(_ key: String, _ value: PropertyListValue?) -> String {
+      "\(key)=\(value.map { ValueText($0) } ?? "removed")"
+    }
+
+    private static func ValueText(_ value: PropertyListValue) -> String {
+      // The beginning is unique; the rest of a large value says nothing.
+      if case .string(let text) = value { String(text.prefix(24)) } else { "\(value)" }
+    }
+  }
+
+  /// What is wrong, in sentences; empty if all is accounted for.
+  func problems(_ outcome: Outcome) -> [String] {
+    var problems: [String] = []
+    let byKey = Dictionary(grouping: writes, by: \.key)
+    var winners: [String: HistoryWrite] = [:]
+    for key in byKey.keys.sorted() {
+      let writes = byKey[key] ?? []
+      let newest = outcome.hidden[key] ?? outcome.shown[key]
+      let candidates = writes.filter { $0.value == newest }
+      if let newest {
+        guard let winner = candidates.first else {
+          problems.append("\(key) shows \(newest), which nobody wrote")
+          continue
+        }
+        winners[key] = winner
+      }
+      for write in writes where write.isAcknowledged && write.value != newest {
+        let name = Outcome.name(key, write.value)
+        if outcome.refused[write.node].contains(name) { continue }
+        // Several removals look alike: any of them may be the winner.
+        let isSuperseded = candidates.contains { Self.mayBeLater($0, than: write) }
+        if !isSuperseded {
+          problems.append("\(name) of node \(write.node) was acknowledged and is lost")
+        }
+      }
+    }
+    for key in outcome.shown.keys where byKey[key] == nil {
+      problems.append("\(key) is shown, and nobody wrote it")
+    }
+    let groups = Dictionary(grouping: winners.values, by: \.transaction)
+    for (transaction, winners) in groups {
+      let hidden = winners.filter { outcome.hidden[$0.key] != nil }
+      if !hidden.isEmpty && hidden.count < winners.count {
+        problems.append("transaction \(transaction) is half shown")
+      }
+    }
+    return problems
+  }
+
+  private static func mayBeLater(_ one: HistoryWrite, than other: HistoryWrite) -> Bool {
+    if one.node == other.node {
+      return one.transaction == other.transaction || one.began > other.began
+    }
+    return other.began < one.ended + slack
+  }
+}

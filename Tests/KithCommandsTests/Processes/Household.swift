@@ -1,0 +1,109 @@
+import Foundation
+import Kith
+
+/// Devices of one account, each with a directory and, while it runs, a real `kith run`.
+final class Household {
+  /// One device.
+  final class Member {
+    let name: String
+    let directory: URL
+    /// The port, chosen by the system at the first start and kept from then on.
+    fileprivate(set) var port = 0
+    fileprivate(set) var process: KithProcess?
+
+    init(name: String, directory: URL) {
+      self.name = name
+      self.directory = directory
+    }
+
+    /// Talks to the running node.
+    var client: ControlClient { ControlClient(directory: directory.path) }
+    /// Where it listens.
+    var address: String { "127.0.0.1:\(port)" }
+  }
+
+  /// The directory that holds everything; short, as a socket's path must be.
+  let root: URL
+  private(set) var members: [Member] = []
+
+  init() throws {
+    root = URL(filePath: "/tmp/kith-\(UInt32.random(in: 0 ... .max))", directoryHint: .isDirectory)
+    try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
+  }
+
+  deinit {
+    for member in members { member.process?.send(SIGKILL) }
+    try? FileManager.default.removeItem(at: root)
+  }
+
+  /// Runs a command on a member's directory.
+  func run(
+    _ member: Member, _ arguments: String..., input: Data? = nil
+  ) async throws -> KithProcess.Result {
+    try await KithProcess.run(
+      arguments + ["--directory", member.directory.path], in: root, input: input)
+  }
+
+  /// Begins the account with its first member.
+  func create(_ name: String) async throws -> Member {
+    let member = Member(name: name, directory: root.appending(path: name))
+    let result = try await run(member, "account", "create", "--name", name)
+    guard result.status == 0 else { throw NotInTime(description: result.talk) }
+    members.append(member)
+    return member
+  }
+
+  /// Takes in another member, invited by the first.
+  func join(_ name: String) async throws -> Member {
+    let member = Member(name: name, directory: root.appending(path: name))
+    let invitation = try KithProcess(
+      [
+        "invite", "--yes", "--address", "127.0.0.1", "--directory", members[0].directory.path,
+      ], in: root)
+    try await eventually("a token") { invitation.printedSoFar.hasSuffix("\n") }
+    let token = invitation.printedSoFar.trimmingCharacters(in: .whitespacesAndNewlines)
+    let joined = try await run(
+      member, "join", "-", "--name", name, input: Data((token + "\n").utf8))
+    guard joined.status == 0 else { throw NotInTime(description: joined.talk) }
+    guard try await invitation.wait().status == 0 else {
+      throw NotInTime(description: invitation.saidSoFar)
+    }
+    members.append(member)
+    return member
+  }
+
+  /// Starts a member's node and waits until it answers. Peers are those named, or all others.
+  func start(_ member: Member, peers: [String]? = nil) async throws {
+    let others = members.filter { $0 !== member && $0.port != 0 }.map(\.address)
+    let dialled = (peers ?? others).flatMap { ["--peer", $0] }
+    let process = try KithProcess(
+      [
+        "run", "--directory", member.directory.path, "--listen", "127.0.0.1", "--port",
+        "\(member.port)",
+      ] + dialled, in: root)
+    member.process = process
+    try await eventually("\(member.name) to be ready") {
+      guard process.isRunning else { throw NotInTime(description: process.saidSoFar) }
+      return process.saidSoFar.contains("ready")
+    }
+    if let range = process.saidSoFar.firstRange(of: /127\.0\.0\.1:[0-9]+/) {
+      member.port = Int(process.saidSoFar[range].split(separator: ":")[1]) ?? 0
+    }
+    try await eventually("\(member.name) to answer") {
+      (try? await member.client.version()) != nil
+    }
+  }
+
+  /// Ends a member's node with a signal, and waits until it is gone.
+  @discardableResult
+  func stop(_ member: Member, _ signal: Int32 = SIGTERM) async throws -> KithProcess.Result? {
+    defer { member.process = nil }
+    member.process?.send(signal)
+    return try await member.process?.wait()
+  }
+
+  /// What a member shows, as `kith export --json` prints it.
+  func export(_ member: Member) async throws -> String {
+    try await run(member, "export", "--json").output
+  }
+}

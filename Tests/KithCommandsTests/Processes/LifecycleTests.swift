@@ -1,0 +1,114 @@
+import Foundation
+import Glibc
+import Testing
+
+@testable import KithCommands
+
+@Suite("A node from start to end", .serialized, .timeLimit(.minutes(2)))
+struct LifecycleTests {
+  @Test func `signals stop the node cleanly`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    for signal in [SIGTERM, SIGINT] {
+      try await household.start(member)
+      let result = try #require(try await household.stop(member, signal))
+      #expect(result.status == 0)
+      #expect(result.talk.hasSuffix("kith: stopped\n"))
+      #expect(!FileManager.default.fileExists(atPath: member.directory.path + "/control"))
+    }
+  }
+
+  @Test func `a second node is told who owns the directory`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    try await household.start(member)
+    let owner = try #require(member.process?.id)
+    let second = try await household.run(member, "run", "--listen", "127.0.0.1", "--port", "0")
+    #expect(second.status == CommandStatus.directory.rawValue)
+    #expect(second.talk.contains("in use by process \(owner)"))
+    #expect(second.talk.split(separator: "\n").count == 1)
+  }
+
+  @Test func `commands say the same with and without a node`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    let pairs = ["theme", "dark", "n", "42", "list", "[1, 2.5, true]"]
+    let set = try await KithProcess.run(
+      ["set"] + pairs + ["--directory", member.directory.path], in: household.root)
+    #expect(set.status == 0 && set.output.isEmpty && set.talk.isEmpty)
+    let commands = [
+      ["ls"], ["ls", "-l"], ["ls", "--json"], ["get", "theme"], ["get", "list", "--json"],
+      ["get", "missing"], ["export"], ["export", "--json"], ["hidden"], ["hidden", "--json"],
+      ["refusals"], ["quota"], ["quota", "--json"], ["peers"], ["account", "show", "--json"],
+      ["rm", "missing"], ["set", "key", String(repeating: "x", count: 2_000_000 / 1_000)],
+      ["set", String(repeating: "k", count: 65), "1"],
+    ]
+    func all() async throws -> [String] {
+      var said: [String] = []
+      for command in commands {
+        let result = try await KithProcess.run(
+          command + ["--directory", member.directory.path], in: household.root)
+        said.append("\(command.joined(separator: " ").prefix(40)): \(result)")
+      }
+      return said
+    }
+    // The first round writes `key`; from then on nothing changes any more.
+    _ = try await all()
+    let without = try await all()
+    try await household.start(member)
+    let with = try await all()
+    for (one, other) in zip(without, with) { #expect(one == other) }
+  }
+
+  @Test func `missing, refused, unreachable and mistyped have statuses of their own`() async throws
+  {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    let expected: [(arguments: [String], status: CommandStatus)] = [
+      (["get", "nothing"], .notFound), (["rm", "nothing"], .notFound),
+      (["set", "", "x"], .refused), (["set", "n", "x", "--type", "integer"], .refused),
+      (["watch"], .unreachable), (["sync"], .unreachable), (["account", "create"], .directory),
+      (["join", "nonsense"], .directory), (["set", "key"], .usage), (["nonsense"], .usage),
+      (["import", "/nowhere"], .failure), (["invite"], .refused),
+      (["run", "--listen", "1.2.3.4:5", "--port", "6"], .usage), (["ls"], .success),
+    ]
+    for (arguments, status) in expected {
+      let result = try await KithProcess.run(
+        arguments + (arguments == ["nonsense"] ? [] : ["--directory", member.directory.path]),
+        in: household.root)
+      #expect(result.status == status.rawValue, "\(arguments): \(result.talk)")
+      if status != .success {
+        #expect(result.output.isEmpty)
+        #expect(result.talk.hasPrefix("kith: "))
+      }
+    }
+    let empty = household.root.appending(path: "empty").path
+    let missing = try await KithProcess.run(["ls", "--directory", empty], in: household.root)
+    #expect(missing.status == CommandStatus.directory.rawValue)
+    let token = try await KithProcess.run(
+      ["join", "nonsense", "--directory", empty], in: household.root)
+    #expect(token.status == CommandStatus.refused.rawValue)
+  }
+
+  @Test func `watch prints changes as lines of JSON`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    try await household.start(member)
+    let watch = try KithProcess(
+      ["watch", "--json", "--directory", member.directory.path], in: household.root)
+    try await eventually("watch to begin") { watch.saidSoFar.contains("watching") }
+    try await member.client.write([("a", 1), ("b", "two")], in: "default")
+    try await member.client.write([("a", nil)], in: "default")
+    try await eventually("two lines") { watch.printedSoFar.count { $0 == "\n" } >= 2 }
+    #expect(
+      watch.printedSoFar == """
+        {"changes":[{"key":"a","removed":false,"value":1},{"key":"b","removed":false,\
+        "value":"two"}],"reason":"ownWrite","version":1}
+        {"changes":[{"key":"a","removed":true}],"reason":"ownWrite","version":1}
+
+        """)
+    try await household.stop(member)
+    let result = try await watch.wait()
+    #expect(result.status == CommandStatus.unreachable.rawValue)
+  }
+}
