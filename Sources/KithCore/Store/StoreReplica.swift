@@ -94,7 +94,7 @@ struct StoreReplica {
     }
     for draft in drafts where draft.clock.isProvisional { latest = max(latest, draft.clock) }
     for operation in operations {
-      if let slot = state.slots[Key(operation.key)] {
+      if let slot = state.slot(Key(operation.key)) {
         latest = max(latest, slot.newest.entry.stamp.clock)
       }
     }

@@ -76,6 +76,28 @@ import Testing
     world.checkInvariants("lost early")
   }
 
+  @Test func `a later provisional write of a key has the later stamp`() throws {
+    let world = try TestWorld(devices: 3, seed: 36)
+    world.write([set("theme", "dark")], on: 0)
+    world.connect(0, 2)
+    world.settle()
+    world.disconnectAll()
+    world.devices[2].replica.isProvisional = true
+    world.connect(1, 2)
+    world.settle()
+    #expect(world.text("theme", on: 1) == "dark")
+    // The first is stamped after what it overwrites, so the second must be after the first.
+    world.write([set("theme", "light"), set("other", 1)], on: 1)
+    world.write([set("other", 2), set("third", 3)], on: 1)
+    let clocks = world.devices[1].replica.stores[TestWorld.store]?.drafts.map(\.clock) ?? []
+    #expect(clocks.count == 2)
+    #expect(clocks == clocks.sorted())
+    world.connect(0, 1)
+    world.settle()
+    world.checkConvergence("stamps")
+    #expect(world.text("other", on: 0) == 2)
+  }
+
   @Test func `after the first pull writes count like any other`() throws {
     let world = try TestWorld(devices: 2, seed: 33)
     world.connectAll()
