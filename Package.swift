@@ -105,6 +105,6 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "KithCommandsTests", dependencies: ["KithCommands", "Kith", "KithCore"],
-      resources: [.copy("Samples")], swiftSettings: strict),
+      exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
   ]
 )
