@@ -6,6 +6,8 @@ public typealias DeviceID = KithCore.DeviceID
 public typealias AccountID = KithCore.AccountID
 /// Names a store of an account.
 public typealias StoreIdentifier = KithCore.StoreIdentifier
+/// A key of a store, which compares as UTF-8 bytes.
+public typealias Key = KithCore.Key
 /// A store's limits.
 public typealias Policy = KithCore.Policy
 /// A value of a store: what property lists can hold.

@@ -59,13 +59,12 @@ extension Transport {
     return statistics
   }
 
-  /// Makes the session of a finished handshake; nil: there are too many, or it is not with another
-  /// device.
+  /// Makes the session of a finished handshake; nil: there are too many.
   func establish(
     _ exchange: NoiseExchange, hello: Hello, pskIndex: Int, address: String, dial: Dial?,
     channel: any Channel
   ) -> SessionHandler? {
-    guard let key = exchange.remoteStaticKey, key != keys.transportPublicKey else { return nil }
+    guard let key = exchange.remoteStaticKey else { return nil }
     let isFull = pskIndex == 0 && delegate.isKnown(key)
     let id = registry.withLock { $0.admit(isMembershipOnly: !isFull) }
     guard let id else {

@@ -38,7 +38,7 @@ enum Backend: CaseIterable {
           reload: {
             try device.close()
             let again = try DeviceDirectory.open(at: directory.device)
-            #expect(!again.isCopy)
+            #expect(!again.storage.isCopy)
             return try again.storage.load()
           }))
     }

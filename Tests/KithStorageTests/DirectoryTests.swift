@@ -26,7 +26,7 @@ import Testing
     #expect(missing == .missing)
     let made = try DeviceDirectory.create(
       at: nested, secrets: newSecrets(), initial: [.setProvisional(true)])
-    #expect(!made.isCopy)
+    #expect(!made.storage.isCopy)
     #expect(made.controlSocketPath == nested + "/control")
     let id = made.keys.id
     try made.close()
@@ -155,7 +155,7 @@ import Testing
     try FileManager.default.moveItem(
       atPath: path + "/kith.sqlite", toPath: path + "/kith.sqlite.new")
     let device = try DeviceDirectory.open(at: path)
-    #expect(!device.isCopy)
+    #expect(!device.storage.isCopy)
     #expect(try device.storage.load().isProvisional)
   }
 
@@ -170,7 +170,7 @@ import Testing
     #expect(refused == .missing)
     #expect(!DeviceDirectory.holdsDevice(path))
     let device = try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: [])
-    #expect(!device.isCopy)
+    #expect(!device.storage.isCopy)
   }
 
   @Test(arguments: ["kith.sqlite", "secrets"])

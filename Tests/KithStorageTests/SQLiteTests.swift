@@ -56,7 +56,7 @@ import Testing
     try copy(directory.device, other)
     for _ in 0..<2 {
       let device = try DeviceDirectory.open(at: other)
-      #expect(device.isCopy)
+      #expect(device.storage.isCopy)
       try device.storage.commit([.setProvisional(false)])
       try device.close()
     }
@@ -64,8 +64,8 @@ import Testing
     try device.storage.commit([.setIncarnation(Incarnation(rawValue: 2))])
     #expect(!device.storage.isCopy)
     try device.close()
-    #expect(try !DeviceDirectory.open(at: other).isCopy)
-    #expect(try !DeviceDirectory.open(at: directory.device).isCopy)
+    #expect(try !DeviceDirectory.open(at: other).storage.isCopy)
+    #expect(try !DeviceDirectory.open(at: directory.device).storage.isCopy)
   }
 
   @Test func anOldDatabasePutBackInPlaceIsACopy() throws {
@@ -78,7 +78,7 @@ import Testing
     try file.write(contentsOf: old)
     try file.truncate(atOffset: UInt64(old.count))
     try file.close()
-    #expect(try DeviceDirectory.open(at: directory.device).isCopy)
+    #expect(try DeviceDirectory.open(at: directory.device).storage.isCopy)
   }
 
   @Test func whatStaysInPlaceIsNoCopy() throws {
@@ -89,7 +89,7 @@ import Testing
     #expect(device == nil)
     let moved = directory.path + "/moved"
     try FileManager.default.moveItem(atPath: directory.device, toPath: moved)
-    for _ in 0..<3 { #expect(try !DeviceDirectory.open(at: moved).isCopy) }
+    for _ in 0..<3 { #expect(try !DeviceDirectory.open(at: moved).storage.isCopy) }
   }
 
   @Test func aNewerSchemaIsRefusedAndLeftAlone() throws {

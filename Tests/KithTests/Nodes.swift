@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import Kith
 import Logging
@@ -16,11 +17,11 @@ final class Nodes: Sendable {
   }
 
   static func open(
-    _ path: String, peers: [String] = [], servesControlSocket: Bool = false
+    _ path: String, port: UInt16? = nil, peers: [String] = [], servesControlSocket: Bool = false
   ) async throws -> Node {
     var configuration = Node.Configuration(directory: path)
     configuration.hosts = ["127.0.0.1"]
-    configuration.port = try freePort()
+    configuration.port = try port ?? freePort()
     configuration.peers = peers
     configuration.servesControlSocket = servesControlSocket
     var logger = Logger(label: "test")
@@ -99,5 +100,12 @@ func until(
   while try await !condition() {
     guard ContinuousClock.now < deadline else { throw TimedOut() }
     try await Task.sleep(for: .milliseconds(2))
+  }
+}
+
+/// Runs a body that blocks on a thread of its own.
+func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
+  try await withCheckedThrowingContinuation { continuation in
+    Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
   }
 }

@@ -31,7 +31,7 @@ public final class ControlClient: StoreAccess {
   }
 
   /// All that a store shows.
-  public func values(in store: String) async throws(KithError) -> [String: PropertyListValue] {
+  public func values(in store: String) async throws(KithError) -> [Key: PropertyListValue] {
     try Self.values(try await ask(.list, store).entries)
   }
 
@@ -84,7 +84,7 @@ public final class ControlClient: StoreAccess {
 
   /// What a store shows, and every change after it, until the task is cancelled.
   public func watch(
-    _ store: String, onValues: @escaping @Sendable ([String: PropertyListValue]) async -> Void,
+    _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
     onChange: @escaping @Sendable (Change) async -> Void
   ) async throws(KithError) {
     try await exchange(request(.watch, store)) { response, _ in
@@ -184,10 +184,10 @@ public final class ControlClient: StoreAccess {
 
   private static func values(
     _ entries: [ControlEntry]?
-  ) throws(KithError) -> [String: PropertyListValue] {
-    var values: [String: PropertyListValue] = [:]
+  ) throws(KithError) -> [Key: PropertyListValue] {
+    var values: [Key: PropertyListValue] = [:]
     for entry in entries ?? [] {
-      values[entry.key] = try entry.value.map(ControlEntry.value)
+      values[Key(entry.key)] = try entry.value.map(ControlEntry.value)
     }
     return values
   }

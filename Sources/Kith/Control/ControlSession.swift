@@ -119,11 +119,11 @@ struct ControlSession: Sendable {
   }
 
   private static func entries(
-    _ values: [String: PropertyListValue]
+    _ values: [Key: PropertyListValue]
   ) throws(KithError) -> [ControlEntry] {
     var entries: [ControlEntry] = []
-    for (key, value) in values.sorted(by: { String.isKey($0.key, before: $1.key) }) {
-      entries.append(try ControlEntry(key: key, value: value))
+    for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+      entries.append(try ControlEntry(key: key.text, value: value))
     }
     return entries
   }

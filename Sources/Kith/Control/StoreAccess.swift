@@ -7,7 +7,7 @@ public protocol StoreAccess: Sendable {
   func value(forKey key: String, in store: String) async throws(KithError) -> PropertyListValue?
 
   /// All that a store shows.
-  func values(in store: String) async throws(KithError) -> [String: PropertyListValue]
+  func values(in store: String) async throws(KithError) -> [Key: PropertyListValue]
 
   /// Writes that stand or fall together, durable on return. Nil removes a key.
   func write(
@@ -33,7 +33,7 @@ public protocol StoreAccess: Sendable {
 
   /// What a store shows, and every change after it, until the task is cancelled.
   func watch(
-    _ store: String, onValues: @escaping @Sendable ([String: PropertyListValue]) async -> Void,
+    _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
     onChange: @escaping @Sendable (Change) async -> Void
   ) async throws(KithError)
 
@@ -55,7 +55,7 @@ extension Node: StoreAccess {
   }
 
   /// All that a store shows.
-  public func values(in store: String) async throws(KithError) -> [String: PropertyListValue] {
+  public func values(in store: String) async throws(KithError) -> [Key: PropertyListValue] {
     try known(store).dictionary
   }
 
@@ -100,7 +100,7 @@ extension Node: StoreAccess {
 
   /// What a store shows, and every change after it, until the task is cancelled.
   public func watch(
-    _ store: String, onValues: @escaping @Sendable ([String: PropertyListValue]) async -> Void,
+    _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
     onChange: @escaping @Sendable (Change) async -> Void
   ) async throws(KithError) {
     let (values, changes) = try known(store).snapshotAndChanges()

@@ -26,12 +26,12 @@ extension Engine {
     var later: [() -> Void] = []
     let round = state.withLock { state -> [Effect]? in
       if let write, state.isRunning, !state.waiters.isUnderWay(write) {
-        state.isDraining = false
+        endDraining(&state)
         if state.hasWork { wakeup.signal() }
         return nil
       }
       guard state.hasWork else {
-        state.isDraining = false
+        endDraining(&state)
         return nil
       }
       if state.hasWrites || state.replica.needsFlush {
@@ -40,7 +40,7 @@ extension Engine {
         later = state.absorb(effects, reporting: report)
       }
       guard !state.outbox.isEmpty else {
-        state.isDraining = false
+        endDraining(&state)
         return nil
       }
       let round = state.outbox
@@ -54,6 +54,15 @@ extension Engine {
     }
     for run in later { run() }
     return round
+  }
+
+  /// Gives `isDraining` back.
+  func endDraining(_ state: inout EngineState) {
+    state.isDraining = false
+    if state.isDrainAwaited {
+      state.isDrainAwaited = false
+      drained.signal()
+    }
   }
 
   /// Commits all that a round wants durable at once, then does the rest in order. Joining the

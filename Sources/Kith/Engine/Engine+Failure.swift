@@ -35,7 +35,7 @@ extension Engine {
     }
     guard isOurs else { return }
     let isSound = reload()
-    state.withLock { $0.isDraining = false }
+    state.withLock { endDraining(&$0) }
     if isSound {
       logger.info("storage takes commits again")
       drainIfIdle()
@@ -78,7 +78,7 @@ extension Engine {
     let now = clock()
     var later: [() -> Void] = []
     var inputs: [Input] = [
-      .start(isCopy: false), .clockStatus(isSynchronised: state.isClockSynchronised),
+      .start(isCopy: storage.isCopy), .clockStatus(isSynchronised: state.isClockSynchronised),
     ]
     for (store, policy) in state.policies.sorted(by: { $0.key < $1.key }) {
       inputs.append(.open(store, policy))
@@ -110,14 +110,14 @@ extension Engine {
 extension StoreView {
   /// The change that makes this view show the given values: what could not be made durable is
   /// undone, as if from outside.
-  func difference(to shown: [String: EncodedValue]) -> ViewChange {
+  func difference(to shown: [Key: EncodedValue]) -> ViewChange {
     let current = values
-    var changes: [(key: String, value: EncodedValue?)] = []
+    var changes: [(key: Key, value: EncodedValue?)] = []
     for (key, encoded) in shown where current[key] != (try? encoded.decoded()) {
       changes.append((key, encoded))
     }
     for key in current.keys where shown[key] == nil { changes.append((key, nil)) }
-    changes.sort { String.isKey($0.key, before: $1.key) }
+    changes.sort { $0.key < $1.key }
     return ViewChange(
       store: identifier, reason: .serverChange, changes: changes, superseded: changes.map(\.key))
   }

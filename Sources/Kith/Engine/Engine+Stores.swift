@@ -27,12 +27,18 @@ extension Engine {
     return try opened.get()
   }
 
-  /// Makes all durable that was written, and takes nothing in any more.
+  /// Takes nothing in any more, and makes all durable that was written: where another thread is
+  /// at it, waits for that.
   func close() throws(KithError) {
+    state.withLock { $0.isClosed = true }
     drainIfIdle()
+    let isDrainedElsewhere = state.withLock { state in
+      state.isDrainAwaited = state.isDraining
+      return state.isDraining
+    }
+    if isDrainedElsewhere { drained.wait() }
     let (views, waiting, problem) = state.withLock { state in
-      state.isClosed = true
-      return (
+      (
         Array(state.views.values), state.waiters.settleAll(.failure(.closedNode)),
         state.health.problem
       )

@@ -11,10 +11,8 @@ internal import Synchronization
 /// programs never wait for a disk; a lone durable write drains itself where it stands, which saves
 /// two hops between threads. While the node does not run, whoever writes drains.
 final class Engine: Sendable {
-  /// Above this many bytes in the outbox sessions are not read.
+  /// Above this many bytes in the outbox sessions are not read, until a drainer has taken it.
   static let pauseBytes = 16 << 20
-  /// Below this many they are again.
-  static let resumeBytes = 4 << 20
 
   let account: AccountID
   let keys: DeviceKeys
@@ -25,13 +23,15 @@ final class Engine: Sendable {
   let state: Mutex<EngineState>
   /// Wakes the writer's thread.
   let wakeup = DispatchSemaphore(value: 0)
+  /// Signalled when a drainer has finished that ``close()`` waits for.
+  let drained = DispatchSemaphore(value: 0)
   /// Raised when peers, devices, problems or pending work have changed.
   let progress = Signal()
   let meters = Meters()
 
   init(
     account: AccountID, keys: DeviceKeys, process: ProcessID, storage: any ReplicaStorage,
-    isCopy: Bool = false, logger: Logger, clock: @escaping @Sendable () -> Instant = SystemClock.now
+    logger: Logger, clock: @escaping @Sendable () -> Instant = SystemClock.now
   ) throws(KithError) {
     self.account = account
     self.keys = keys
@@ -46,7 +46,7 @@ final class Engine: Sendable {
       throw KithError(error)
     }
     state = Mutex(EngineState(replica: replica))
-    input(.start(isCopy: isCopy))
+    input(.start(isCopy: storage.isCopy))
   }
 
   /// A replica of what storage holds.

@@ -31,6 +31,8 @@ struct EngineState {
   /// Whether sessions are not read for now, because the outbox is long.
   var isPaused = false
   var isClosed = false
+  /// Whether ``Engine/close()`` waits for whoever drains.
+  var isDrainAwaited = false
   var isClockSynchronised = false
   var waiters = DurableWaiters()
   var lastWrite: UInt64 = 0

@@ -59,6 +59,12 @@ extension KithError.Code {
   public static let pairingCode = Self(description: "pairingCode")
   /// The other side, or the person asked, did not accept.
   public static let declined = Self(description: "declined")
+  /// This device runs twice: its directory was copied.
+  public static let cloned = Self(description: "cloned")
+  /// This device has used up its incarnations, and publishes no more.
+  public static let tooManyIncarnations = Self(description: "tooManyIncarnations")
+  /// States differed where they must not.
+  public static let diverged = Self(description: "diverged")
   /// An address cannot be listened on, or a peer cannot be reached.
   public static let network = Self(description: "network")
   /// The other side of the control socket is not who it must be, or broke its protocol.

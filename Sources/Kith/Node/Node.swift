@@ -72,7 +72,7 @@ public final class Node: Service, Sendable {
     var entropy = SystemRandom()
     return try Engine(
       account: account, keys: opened.keys, process: ProcessID(entropy.draw()),
-      storage: opened.storage, isCopy: opened.isCopy, logger: logger)
+      storage: opened.storage, logger: logger)
   }
 
   /// A store of the account, which is begun if it is new. Opening it again gives the same data.

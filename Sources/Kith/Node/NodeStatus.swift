@@ -24,7 +24,8 @@ public struct NodeStatus: Sendable {
   public var isClockSynchronised: Bool
   /// What was counted since the start.
   public var counters: ReplicaStatus.Counters
-  /// What is wrong now, and what to do: a disk that takes no writes.
+  /// What is wrong, and what to do: a disk that takes no writes, a copied directory, items that
+  /// cannot be read, states that differed.
   public var problems: [KithError]
 }
 
@@ -41,7 +42,41 @@ extension Node {
       listening: listeningAddresses, peers: replica.peers, devices: replica.devices,
       stores: replica.stores, isProvisional: replica.isProvisional,
       isClockSynchronised: replica.isClockSynchronised, counters: replica.counters,
-      problems: problem.map { [$0] } ?? [])
+      problems: (problem.map { [$0] } ?? []) + problems(of: replica))
+  }
+
+  private func problems(of replica: ReplicaStatus) -> [KithError] {
+    var problems: [KithError] = []
+    if replica.isBarren {
+      problems.append(
+        KithError(
+          .tooManyIncarnations,
+          "This device was copied or restored too often, and publishes nothing any more. Join "
+            + "again in another directory.", device: device))
+    }
+    if replica.counters.clones > 0 {
+      problems.append(
+        KithError(
+          .cloned,
+          "This device runs a second time, from a copy of its directory, or did so before an old "
+            + "copy was put back. Stop all but one, and join again elsewhere in new directories.",
+          device: device))
+    }
+    if replica.counters.damaged > 0 {
+      problems.append(
+        KithError(
+          .damaged,
+          "Stored items cannot be opened any more: \(replica.counters.damaged). What other devices "
+            + "have of them comes back from there.", path: configuration.directory))
+    }
+    if replica.counters.divergences > 0 {
+      problems.append(
+        KithError(
+          .diverged,
+          "States differed where they must not, and were exchanged anew: "
+            + "\(replica.counters.divergences). Please report it."))
+    }
+    return problems
   }
 
   /// The devices of the account, by id.

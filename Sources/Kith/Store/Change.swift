@@ -73,10 +73,3 @@ extension Change.Reason {
     Self.allCases.last { $0 == self || $0 == other } ?? self
   }
 }
-
-extension String {
-  /// Whether one key comes before another: by UTF-8 bytes, as everywhere in Kith.
-  static func isKey(_ left: String, before right: String) -> Bool {
-    left.utf8.lexicographicallyPrecedes(right.utf8)
-  }
-}

@@ -84,32 +84,34 @@ final class ChangeBuffer: Sendable {
 /// A change that was not taken yet.
 struct PendingChange {
   private var reason: Change.Reason
-  private var items: [String: Change.Item]
-  private var superseded: [String]
+  private var items: [Key: Change.Item]
+  private var superseded: Set<Key>
   private var isJoined: Bool
   /// Keys that the program wrote itself meanwhile: joining must not drop them, since the program
   /// does not show what the change started from any more.
-  private var written: Set<String> = []
+  private var written: Set<Key> = []
 
   init(_ change: Change) {
     reason = change.reason
-    items = Dictionary(change.items.map { ($0.key, $0) }) { _, later in later }
-    superseded = change.superseded
+    items = Dictionary(change.items.map { (Key($0.key), $0) }) { _, later in later }
+    superseded = Set(change.superseded.map { Key($0) })
     isJoined = change.isJoined
   }
 
   /// The change as its consumer gets it.
   var change: Change {
     Change(
-      reason: reason, items: items.values.sorted { String.isKey($0.key, before: $1.key) },
-      superseded: superseded, isJoined: isJoined)
+      reason: reason, items: items.sorted { $0.key < $1.key }.map(\.value),
+      superseded: superseded.sorted().map(\.text), isJoined: isJoined)
   }
 
   /// Brings keys that the program wrote itself up to date.
   mutating func updateOwnWrite(_ change: Change) {
-    for item in change.items where items[item.key] != nil {
-      items[item.key]?.new = item.new
-      written.insert(item.key)
+    for item in change.items {
+      let key = Key(item.key)
+      guard items[key] != nil else { continue }
+      items[key]?.new = item.new
+      written.insert(key)
     }
   }
 
@@ -119,14 +121,14 @@ struct PendingChange {
     isJoined = true
     reason = reason.joined(with: later.reason)
     for item in later.items {
-      let old = items[item.key].map(\.old) ?? item.old
-      if old == item.new && !written.contains(item.key) {
-        items[item.key] = nil
+      let key = Key(item.key)
+      let old = items[key].map(\.old) ?? item.old
+      if old == item.new && !written.contains(key) {
+        items[key] = nil
       } else {
-        items[item.key] = Change.Item(key: item.key, old: old, new: item.new)
+        items[key] = Change.Item(key: item.key, old: old, new: item.new)
       }
     }
-    let lost = Set(superseded).union(later.superseded)
-    superseded = lost.sorted { String.isKey($0, before: $1) }
+    superseded.formUnion(later.superseded.map { Key($0) })
   }
 }

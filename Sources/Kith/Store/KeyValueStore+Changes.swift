@@ -13,7 +13,7 @@ extension KeyValueStore {
   /// What is shown at this moment, and every change after it, the program's own writes included
   /// (``Change/Reason/ownWrite``).
   public func snapshotAndChanges() -> (
-    values: [String: PropertyListValue], changes: StoreChanges
+    values: [Key: PropertyListValue], changes: StoreChanges
   ) {
     view.subscribe(seesOwnWrites: true)
   }
@@ -22,7 +22,7 @@ extension KeyValueStore {
   /// faster than they are taken some may be left out, never the last.
   public func values<Value: Equatable>(for key: StoreKey<Value>) -> StoreValues<Value> {
     let (values, changes) = view.subscribe(seesOwnWrites: true)
-    return StoreValues(key: key, current: values[key.name], changes: changes)
+    return StoreValues(key: key, current: values[Key(key.name)], changes: changes)
   }
 }
 
@@ -50,7 +50,9 @@ public struct StoreValues<Value: StoreValue & Equatable>: AsyncSequence, Sendabl
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Value? {
       if let current = first.take() { return typed(current) }
       while let change = await changes.next(isolation: actor) {
-        guard let item = change.items.first(where: { $0.key == key.name }) else { continue }
+        guard let item = change.items.first(where: { Key($0.key) == Key(key.name) }) else {
+          continue
+        }
         let before = last
         let value = typed(item.new)
         if value != before { return value }

@@ -71,7 +71,7 @@ extension KeyValueStore {
     return engine.read { $0.hiddenEntries(of: identifier) }.compactMap { entry in
       guard let value = try? entry.value.decoded() else { return nil }
       return HiddenValue(
-        key: entry.key, value: value, bytes: entry.value.size, device: entry.stamp.device,
+        key: entry.key.text, value: value, bytes: entry.value.size, device: entry.stamp.device,
         clock: entry.stamp.clock)
     }
   }

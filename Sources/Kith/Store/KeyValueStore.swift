@@ -37,13 +37,14 @@ public final class KeyValueStore: Sendable {
   ///
   /// - Complexity: O(*n* log *n*).
   public var keys: [String] {
-    view.values.keys.sorted { String.isKey($0, before: $1) }
+    view.values.keys.sorted().map(\.text)
   }
 
-  /// All that is shown, as of one moment.
+  /// All that is shown, as of one moment. By ``Key``, since a dictionary of `String` would take
+  /// canonically equivalent keys for one.
   ///
   /// - Complexity: O(1), copied on write.
-  public var dictionary: [String: PropertyListValue] { view.values }
+  public var dictionary: [Key: PropertyListValue] { view.values }
 
   // MARK: Writing
 

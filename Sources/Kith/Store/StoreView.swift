@@ -6,7 +6,7 @@ internal import Synchronization
 /// between is ever readable.
 final class StoreView: Sendable {
   private struct State {
-    var values: [String: PropertyListValue] = [:]
+    var values: [Key: PropertyListValue] = [:]
     var buffers: [UInt64: ChangeBuffer] = [:]
     var lastNumber: UInt64 = 0
     var isFinished = false
@@ -16,7 +16,7 @@ final class StoreView: Sendable {
   let identifier: StoreIdentifier
   private let state: Mutex<State>
 
-  init(identifier: StoreIdentifier, values: [String: PropertyListValue]) {
+  init(identifier: StoreIdentifier, values: [Key: PropertyListValue]) {
     self.identifier = identifier
     state = Mutex(State(values: values))
   }
@@ -25,13 +25,14 @@ final class StoreView: Sendable {
   ///
   /// - Complexity: O(1).
   func value(_ key: String) -> PropertyListValue? {
-    state.withLock { $0.values[key] }
+    let key = Key(key)
+    return state.withLock { $0.values[key] }
   }
 
   /// All that is shown.
   ///
   /// - Complexity: O(1); the dictionary is copied when either copy changes.
-  var values: [String: PropertyListValue] {
+  var values: [Key: PropertyListValue] {
     state.withLock { $0.values }
   }
 
@@ -48,11 +49,14 @@ final class StoreView: Sendable {
           let value = encoded.flatMap { try? $0.decoded() }
           let old = state.values[key]
           state.values[key] = value
-          if !state.buffers.isEmpty { items.append(Change.Item(key: key, old: old, new: value)) }
+          if !state.buffers.isEmpty {
+            items.append(Change.Item(key: key.text, old: old, new: value))
+          }
         }
         guard !state.buffers.isEmpty, !items.isEmpty || !change.superseded.isEmpty else { continue }
         let told = Change(
-          reason: Change.Reason(change.reason), items: items, superseded: change.superseded)
+          reason: Change.Reason(change.reason), items: items,
+          superseded: change.superseded.map(\.text))
         later += state.buffers.values.compactMap { $0.offer(told) }
       }
       return later
@@ -62,7 +66,7 @@ final class StoreView: Sendable {
   /// The changes from now on, with what is shown at this moment.
   func subscribe(
     seesOwnWrites: Bool
-  ) -> (values: [String: PropertyListValue], changes: StoreChanges) {
+  ) -> (values: [Key: PropertyListValue], changes: StoreChanges) {
     let buffer = ChangeBuffer(seesOwnWrites: seesOwnWrites)
     let (values, number) = state.withLock { state in
       state.lastNumber += 1

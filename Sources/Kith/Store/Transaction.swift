@@ -3,12 +3,12 @@ public import KithCore
 /// Writes that stand or fall together. Reads see the store as it was when the transaction began,
 /// with the transaction's own writes over it.
 public struct Transaction {
-  private let base: [String: PropertyListValue]
-  private var writes: [String: PropertyListValue?] = [:]
-  private var order: [String] = []
+  private let base: [Key: PropertyListValue]
+  private var writes: [Key: PropertyListValue?] = [:]
+  private var order: [Key] = []
   private var problem: KithError?
 
-  init(base: [String: PropertyListValue]) {
+  init(base: [Key: PropertyListValue]) {
     self.base = base
   }
 
@@ -16,7 +16,8 @@ public struct Transaction {
   ///
   /// - Complexity: O(1).
   public func value(forKey key: String) -> PropertyListValue? {
-    if let written = writes[key] { written } else { base[key] }
+    let key = Key(key)
+    return if let written = writes[key] { written } else { base[key] }
   }
 
   /// Sets a key's value.
@@ -56,6 +57,7 @@ public struct Transaction {
   }
 
   private mutating func write(_ value: PropertyListValue?, forKey key: String) {
+    let key = Key(key)
     if writes.updateValue(value, forKey: key) == nil { order.append(key) }
   }
 
@@ -65,7 +67,7 @@ public struct Transaction {
     var operations: [KithCore.Operation] = []
     operations.reserveCapacity(order.count)
     for key in order {
-      operations.append(try .encoding(writes[key] ?? nil, forKey: key))
+      operations.append(try .encoding(writes[key] ?? nil, forKey: key.text))
     }
     return operations
   }

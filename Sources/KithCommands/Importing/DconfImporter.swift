@@ -9,7 +9,7 @@ enum DconfImporter {
   static func read(_ data: Data) throws(ImportError) -> ImportedFile {
     var file = ImportedFile(format: .dconf)
     var section: String?
-    var lineOfKey: [String: Int] = [:]
+    var lineOfKey: [Key: Int] = [:]
     for (index, line) in data.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated()
     {
       let number = index + 1
@@ -32,7 +32,7 @@ enum DconfImporter {
       }
       let name = String(text[..<equals]).trimmed
       let key = section.isEmpty ? name : section + "/" + name
-      if let first = lineOfKey.updateValue(number, forKey: key) {
+      if let first = lineOfKey.updateValue(number, forKey: Key(key)) {
         let reason = "line \(number): the key was already given in line \(first)"
         file.skipped.append(ImportedFile.Skipped(key: key, reason: reason))
         continue

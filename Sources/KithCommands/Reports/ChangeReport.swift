@@ -6,8 +6,8 @@ struct ChangeReport: Sendable {
   private let items: [Change.Item]
 
   /// The report on a change, or nil where it touches none of the keys. No keys mean all.
-  init?(_ change: Change, keys: Set<String> = []) {
-    items = keys.isEmpty ? change.items : change.items.filter { keys.contains($0.key) }
+  init?(_ change: Change, keys: Set<Key> = []) {
+    items = keys.isEmpty ? change.items : change.items.filter { keys.contains(Key($0.key)) }
     if items.isEmpty { return nil }
     self.change = change
   }

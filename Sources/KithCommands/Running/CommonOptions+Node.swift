@@ -64,8 +64,8 @@ extension StoreAccess {
     in store: String
   ) async throws -> [(key: String, value: PropertyListValue)] {
     try await values(in: store)
-      .sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
-      .map { ($0.key, $0.value) }
+      .sorted { $0.key < $1.key }
+      .map { ($0.key.text, $0.value) }
   }
 
   /// The status as commands tell it.

@@ -1,3 +1,5 @@
+import Kith
+
 /// Reads JSON (RFC 8259) strictly; see `Docs/Decisions/json-by-hand.md` for why.
 ///
 /// Work and memory are linear in the text, and recursion ends at ``maximumDepth``.
@@ -49,12 +51,13 @@ struct JSONReader {
   private mutating func object(depth: Int) throws(JSONSyntaxError) -> [JSONMember] {
     try open(depth)
     var members: [JSONMember] = []
-    var keys: Set<String> = []
+    // By bytes: two keys of a store may be canonically equivalent.
+    var keys: Set<Key> = []
     while try !close(UInt8(ascii: "}"), isFirst: members.isEmpty) {
       guard peek == UInt8(ascii: "\"") else { throw error("expected a key in double quotes") }
       let start = position
       let key = try string()
-      guard keys.insert(key).inserted else {
+      guard keys.insert(Key(key)).inserted else {
         throw error("the key \"\(key)\" occurs twice in one object", at: start)
       }
       try skipSpace()

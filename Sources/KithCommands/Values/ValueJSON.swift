@@ -72,8 +72,16 @@ enum ValueJSON {
   ) throws(ValueJSONError) -> [String: PropertyListValue] {
     var values: [String: PropertyListValue] = [:]
     for member in members {
-      do throws(ValueJSONError) { values[member.key] = try value(member.value) } catch {
+      let old: PropertyListValue?
+      do throws(ValueJSONError) {
+        old = values.updateValue(try value(member.value), forKey: member.key)
+      } catch {
         throw error.inside(".\(member.key)")
+      }
+      guard old == nil else {
+        throw ValueJSONError(
+          "the key \"\(member.key)\" has a canonically equivalent one beside it, and a dictionary "
+            + "holds only one of the two")
       }
     }
     return values

@@ -7,6 +7,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   public let text: String
 
   /// Makes a key of a text.
+  @inlinable
   public init(_ text: String) {
     self.text = text
   }
@@ -22,15 +23,29 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   /// The key's text.
   public var description: String { text }
 
+  // Inlinable, and over the bytes in place: a read of a store is hardly more than these two.
+
   /// Compares bytes.
+  @inlinable
   public static func == (left: Self, right: Self) -> Bool {
-    left.text.utf8.elementsEqual(right.text.utf8)
+    let (left, right) = (left.text.utf8, right.text.utf8)
+    guard left.count == right.count else { return false }
+    let isEqual = left.withContiguousStorageIfAvailable { left in
+      right.withContiguousStorageIfAvailable { left.elementsEqual($0) }
+    }
+    return (isEqual ?? nil) ?? left.elementsEqual(right)
   }
 
   /// Hashes bytes.
+  @inlinable
   public func hash(into hasher: inout Hasher) {
-    var text = text
-    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    let isHashed: Void? = text.utf8.withContiguousStorageIfAvailable {
+      hasher.combine(bytes: UnsafeRawBufferPointer($0))
+    }
+    if isHashed == nil {
+      let bytes = Array(text.utf8)
+      bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    }
   }
 
   /// Compares bytes.

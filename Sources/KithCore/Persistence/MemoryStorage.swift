@@ -5,16 +5,21 @@ import Synchronization
 public final class MemoryStorage: ReplicaStorage {
   private struct State {
     var snapshot: Snapshot
+    var isCopy: Bool
     var failure: StorageError?
     var commitCount = 0
   }
 
   private let state: Mutex<State>
 
-  /// Makes a storage that holds `snapshot`.
-  public init(_ snapshot: Snapshot = Snapshot()) {
-    state = Mutex(State(snapshot: snapshot))
+  /// Makes a storage that holds `snapshot`; one that `isCopy` says so until it has taken a new
+  /// incarnation.
+  public init(_ snapshot: Snapshot = Snapshot(), isCopy: Bool = false) {
+    state = Mutex(State(snapshot: snapshot, isCopy: isCopy))
   }
+
+  /// Whether it was made as a copy, and no new incarnation has been committed since.
+  public var isCopy: Bool { state.withLock { $0.isCopy } }
 
   /// How many commits have succeeded.
   public var commitCount: Int { state.withLock { $0.commitCount } }
@@ -38,7 +43,10 @@ public final class MemoryStorage: ReplicaStorage {
         state.failure = nil
         return failure
       }
-      for mutation in mutations { state.snapshot.apply(mutation) }
+      for mutation in mutations {
+        state.snapshot.apply(mutation)
+        if case .setIncarnation = mutation { state.isCopy = false }
+      }
       state.commitCount += 1
       return nil
     }

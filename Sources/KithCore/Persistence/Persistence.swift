@@ -118,6 +118,10 @@ public enum Mutation: Hashable, Sendable {
 /// Where a replica's memory lives: SQLite in production, memory in tests and the simulator. Every
 /// implementation passes the same conformance tests.
 public protocol ReplicaStorage: AnyObject, Sendable {
+  /// Whether what is stored was copied or restored from elsewhere, and `setIncarnation` has not
+  /// been committed since (design, section 4).
+  var isCopy: Bool { get }
+
   /// All that was committed.
   func load() throws(StorageError) -> Snapshot
 

@@ -36,7 +36,7 @@ public enum Effect: Sendable {
 public enum CloseReason: String, Hashable, Sendable {
   /// Another session with the same device stays.
   case duplicate
-  /// The peer is this device itself.
+  /// The peer is this device itself, in this process or, as a clone, in another.
   case ourselves
   /// The peer is not a member, and its records did not make it one.
   case notMember
@@ -69,14 +69,14 @@ public struct ViewChange: Hashable, Sendable {
   /// Why; nil for the program's own write, which is not notified.
   public var reason: ChangeReason?
   /// New value by key in the order of keys; nil: the key shows nothing.
-  public var changes: [(key: String, value: EncodedValue?)]
+  public var changes: [(key: Key, value: EncodedValue?)]
   /// Keys whose writes by this program lost, in order.
-  public var superseded: [String]
+  public var superseded: [Key]
 
   /// Makes a change.
   public init(
     store: StoreIdentifier, reason: ChangeReason?,
-    changes: [(key: String, value: EncodedValue?)], superseded: [String] = []
+    changes: [(key: Key, value: EncodedValue?)], superseded: [Key] = []
   ) {
     self.store = store
     self.reason = reason

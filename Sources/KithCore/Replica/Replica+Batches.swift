@@ -119,8 +119,7 @@ extension Replica {
     var own: Batch?
     if intake.needsNewIncarnation {
       // Before anything is published: what this database knows of its chain is not all of it.
-      effects.append(.report(.clone(keys.id)))
-      takeNewIncarnation()
+      meetClone()
     }
     if let store = stores[batch.store], !store.drafts.isEmpty, canPublish(batch.store) {
       let published = publish(batch.store)
@@ -171,8 +170,7 @@ extension Replica {
       effects.append(
         .view(
           ViewChange(
-            store: identifier, reason: reason, changes: part.map { ($0.key.text, $0.value) },
-            superseded: superseded.map(\.text))))
+            store: identifier, reason: reason, changes: part, superseded: superseded)))
     }
     if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
   }

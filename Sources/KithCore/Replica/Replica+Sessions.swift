@@ -25,11 +25,12 @@ extension Replica {
   }
 
   /// We dialled ourselves; or, under another process, a copy of our directory runs elsewhere, and
-  /// both go on under new incarnations.
+  /// both go on under new incarnations. Once for each process: it may well come again.
   private mutating func meetOurselves(_ id: SessionID, _ peer: SessionPeer) {
-    if peer.hello.process != process {
-      effects.append(.report(.clone(keys.id)))
-      takeNewIncarnation()
+    if peer.hello.process != process, clones.count < Limits.incarnations,
+      clones.insert(peer.hello.process).inserted
+    {
+      meetClone()
     }
     effects.append(.close(id, .ourselves))
   }

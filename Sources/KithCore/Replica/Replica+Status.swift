@@ -4,10 +4,8 @@ extension Replica {
   /// What a store shows, by key. Empty where the store is not open.
   ///
   /// - Complexity: O(*n*) in the keys shown.
-  public func view(of identifier: StoreIdentifier) -> [String: EncodedValue] {
-    var view: [String: EncodedValue] = [:]
-    for (key, shown) in stores[identifier]?.state.shown ?? [:] { view[key.text] = shown.value }
-    return view
+  public func view(of identifier: StoreIdentifier) -> [Key: EncodedValue] {
+    stores[identifier]?.state.shown.mapValues(\.value) ?? [:]
   }
 
   /// What a store uses of its policy; nil where the store is not open.
@@ -23,7 +21,7 @@ extension Replica {
     guard let state = stores[identifier]?.state else { return [] }
     return state.hiddenKeys.compactMap { key in
       guard let entry = state.slot(key)?.newest.entry, let value = entry.value else { return nil }
-      return HiddenEntry(key: key.text, value: value, stamp: entry.stamp)
+      return HiddenEntry(key: key, value: value, stamp: entry.stamp)
     }
   }
 
@@ -58,7 +56,8 @@ extension Replica {
       peers: sessions.keys.sorted().compactMap(peerStatus),
       devices: roster.sortedMembers.map(deviceStatus),
       stores: stores.keys.sorted().compactMap { storeStatus($0) },
-      isProvisional: isProvisional, isClockSynchronised: isClockSynchronised, counters: counters)
+      isProvisional: isProvisional, isClockSynchronised: isClockSynchronised, isBarren: isBarren,
+      counters: counters)
   }
 
   private func peerStatus(_ id: SessionID) -> ReplicaStatus.Peer? {

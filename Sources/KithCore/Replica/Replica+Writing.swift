@@ -69,9 +69,7 @@ extension Replica {
       (ChangeReason.quotaViolationChange, changes.filter { !own.contains($0.key) }),
     ] where !part.isEmpty {
       effects.append(
-        .view(
-          ViewChange(
-            store: identifier, reason: reason, changes: part.map { ($0.key.text, $0.value) })))
+        .view(ViewChange(store: identifier, reason: reason, changes: part)))
     }
   }
 

@@ -34,6 +34,8 @@ public struct Replica: Sendable {
   var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
   var lastSeen: [DeviceID: UInt64] = [:]
   var counters = ReplicaStatus.Counters()
+  /// Other processes of this very device that were met.
+  var clones: Set<ProcessID> = []
 
   /// The time of the input at hand.
   var now = Instant(wallMilliseconds: 0, monotonicMilliseconds: 0)
@@ -167,6 +169,13 @@ public struct Replica: Sendable {
     return used.count >= Limits.incarnations
   }
 
+  /// This device runs in another process as well, or did: says so, and parts from it.
+  mutating func meetClone() {
+    counters.clones += 1
+    effects.append(.report(.clone(keys.id)))
+    takeNewIncarnation()
+  }
+
   /// Goes on under a new incarnation (design, section 4); one beyond the limit is never used.
   mutating func takeNewIncarnation(isFirst: Bool = false) {
     let drawn = entropy.draw(Digest128.self).bytes.prefix(8)
@@ -214,8 +223,8 @@ public struct Replica: Sendable {
         .view(
           ViewChange(
             store: identifier, reason: .quotaViolationChange,
-            changes: changes.map { ($0.key.text, $0.value) },
-            superseded: recheck.refused.sorted().map(\.text))))
+            changes: changes,
+            superseded: recheck.refused.sorted())))
     }
     effects.append(
       .persist([.putStore(identifier, policy, isProvisional: store.isProvisional)]))

@@ -20,14 +20,14 @@ public struct Usage: Hashable, Sendable {
 /// A newest write that the quota does not show (design, section 3).
 public struct HiddenEntry: Hashable, Sendable {
   /// The key.
-  public var key: String
+  public var key: Key
   /// The value that is not shown.
   public var value: EncodedValue
   /// Who wrote it, and when.
   public var stamp: Stamp
 
   /// Makes a hidden entry.
-  public init(key: String, value: EncodedValue, stamp: Stamp) {
+  public init(key: Key, value: EncodedValue, stamp: Stamp) {
     self.key = key
     self.value = value
     self.stamp = stamp
@@ -106,6 +106,8 @@ public struct ReplicaStatus: Sendable {
   public var isProvisional: Bool
   /// Whether the kernel calls the clock synchronised.
   public var isClockSynchronised: Bool
+  /// Whether this device has used up its incarnations, and publishes no more.
+  public var isBarren: Bool
   /// What was counted since the start.
   public var counters: Counters
 
@@ -117,6 +119,8 @@ public struct ReplicaStatus: Sendable {
     public var quarantined = 0
     /// Forks seen.
     public var forks = 0
+    /// Meetings with another process of this very device.
+    public var clones = 0
     /// Equal vectors with different digests.
     public var divergences = 0
     /// Stored items that could not be opened.

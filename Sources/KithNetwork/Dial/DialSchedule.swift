@@ -175,8 +175,6 @@ struct DialSchedule {
     {
       let lasted = now >= session.openedAt + delays.stable
       switch reason {
-      case .ourselves?:
-        entry.phase = .ourselves
       case .membershipOnly? where entry.quickRedials < NetworkLimits.quickRedials:
         entry.quickRedials += 1
         entry.phase = .waiting(until: now + delay(1, target, random))

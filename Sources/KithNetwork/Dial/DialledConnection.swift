@@ -4,7 +4,7 @@ internal import NIOCore
 
 /// A dialled connection until its session is established. Belongs to its channel's event loop.
 final class DialledConnection: DiallerHandshakeOwner {
-  /// The listener has our own static key.
+  /// The listener is this very node.
   struct Ourselves: Error {}
   /// The listener's hello is malformed, or of a version that was not offered.
   struct WrongHello: Error {}
@@ -23,12 +23,15 @@ final class DialledConnection: DiallerHandshakeOwner {
   func offer() -> [UInt8] { Offer.current.encoded() }
 
   func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8] {
-    guard key != transport.keys.transportPublicKey else { throw Ourselves() }
     guard let hello = Hello(decoding: reply), Offer.current.versions.contains(hello.version) else {
       throw WrongHello()
     }
     self.hello = hello
     var answer = transport.delegate.hello()
+    // The same key under another process is a clone, and both sides have to learn of it.
+    if key == transport.keys.transportPublicKey, hello.process == answer.process {
+      throw Ourselves()
+    }
     answer.version = hello.version
     return answer.encoded()
   }

@@ -7,9 +7,6 @@ public final class OpenDevice: Sendable {
   public let keys: DeviceKeys
   /// What the device remembers.
   public let storage: SQLiteStorage
-  /// Whether the database was copied or restored, so that the core has to take a new incarnation
-  /// (`Input.start(isCopy:)`). As found when it was opened.
-  public let isCopy: Bool
   /// The directory.
   public let directory: String
 
@@ -21,7 +18,6 @@ public final class OpenDevice: Sendable {
     self.storage = storage
     self.layout = layout
     self.lock = lock
-    isCopy = storage.isCopy
     directory = layout.directory
   }
 

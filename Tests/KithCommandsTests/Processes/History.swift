@@ -42,8 +42,8 @@ struct History {
 
   /// What all nodes show, what is hidden, and what each node was told was refused.
   struct Outcome {
-    var shown: [String: PropertyListValue]
-    var hidden: [String: PropertyListValue]
+    var shown: [Key: PropertyListValue]
+    var hidden: [Key: PropertyListValue]
     var refused: [Set<String>]
 
     /// Names a write of a key in ``refused``.
@@ -64,7 +64,7 @@ struct History {
     var winners: [String: HistoryWrite] = [:]
     for key in byKey.keys.sorted() {
       let writes = byKey[key] ?? []
-      let newest = outcome.hidden[key] ?? outcome.shown[key]
+      let newest = outcome.hidden[Key(key)] ?? outcome.shown[Key(key)]
       let candidates = writes.filter { $0.value == newest }
       if let newest {
         guard let winner = candidates.first else {
@@ -83,12 +83,12 @@ struct History {
         }
       }
     }
-    for key in outcome.shown.keys where byKey[key] == nil {
+    for key in outcome.shown.keys where byKey[key.text] == nil {
       problems.append("\(key) is shown, and nobody wrote it")
     }
     let groups = Dictionary(grouping: winners.values, by: \.transaction)
     for (transaction, winners) in groups {
-      let hidden = winners.filter { outcome.hidden[$0.key] != nil }
+      let hidden = winners.filter { outcome.hidden[Key($0.key)] != nil }
       if !hidden.isEmpty && hidden.count < winners.count {
         problems.append("transaction \(transaction) is half shown")
       }

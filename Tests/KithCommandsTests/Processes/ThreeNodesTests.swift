@@ -68,8 +68,10 @@ struct ThreeNodesTests {
 
   private func outcome(_ household: Household) async throws -> History.Outcome {
     let client = household.members[0].client
-    var hidden: [String: PropertyListValue] = [:]
-    for item in try await client.hiddenEntries(in: Self.store) { hidden[item.key] = item.value }
+    var hidden: [Key: PropertyListValue] = [:]
+    for item in try await client.hiddenEntries(in: Self.store) {
+      hidden[Key(item.key)] = item.value
+    }
     var refused: [Set<String>] = []
     for member in household.members {
       let refusals = try await member.client.refusals(in: Self.store, takingThrough: nil)

@@ -132,9 +132,9 @@ import Testing
     try hideOne(in: world)
     let hidden = world.devices[0].replica.hiddenEntries(of: TestWorld.store).map(\.key)
     try #require(hidden.count == 1)
-    let shown = try #require(world.view(0).keys.sorted().first { $0.hasPrefix("big") })
+    let shown = try #require(world.view(0).keys.sorted().first { $0.text.hasPrefix("big") })
     world.devices[0].viewChanges = []
-    world.write([remove(shown)], on: 0)
+    world.write([remove(shown.text)], on: 0)
     let changes = world.devices[0].viewChanges
     #expect(changes.map(\.reason) == [nil, .quotaViolationChange])
     #expect(changes.last?.changes.map(\.key) == hidden)

@@ -4,12 +4,12 @@ import Testing
 @testable import KithCore
 
 extension TestWorld {
-  func view(_ index: Int) -> [String: EncodedValue] {
+  func view(_ index: Int) -> [Key: EncodedValue] {
     devices[index].replica.view(of: Self.store)
   }
 
   func text(_ key: String, on index: Int) -> PropertyListValue? {
-    try? view(index)[key]?.decoded()
+    try? view(index)[Key(key)]?.decoded()
   }
 
   func digest(_ index: Int, of store: StoreIdentifier = store) -> Digest256? {

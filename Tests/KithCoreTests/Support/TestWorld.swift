@@ -13,7 +13,7 @@ final class TestWorld {
     var disk: Snapshot
     var replica: Replica
     /// What programs saw, kept up by nothing but view changes.
-    var views: [StoreIdentifier: [String: EncodedValue]] = [:]
+    var views: [StoreIdentifier: [Key: EncodedValue]] = [:]
     var viewChanges: [ViewChange] = []
     var reports: [Report] = []
     var accepted: [WriteID] = []

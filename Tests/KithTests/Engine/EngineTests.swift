@@ -17,7 +17,7 @@ struct EngineFixture {
     let milliseconds = Atomic<UInt64>(1_000_000)
   }
 
-  init() throws {
+  init(copyOf incarnation: Incarnation? = nil, failing: StorageError.Code? = nil) throws {
     var entropy = SeededEntropy(seed: 7)
     let keys = DeviceKeys(
       signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),
@@ -25,9 +25,11 @@ struct EngineFixture {
     let recovery = RecoveryKey(entropy: &entropy)
     let (account, records) = try Account.create(
       recovery: recovery, keys: keys, name: "test", issued: 1, entropy: &entropy)
-    let memory = MemoryStorage()
-    try memory.commit(records.map { .putRecord($0.id, $0.encoded) })
-    storage = FailingStorage(memory)
+    var disk = Snapshot()
+    for record in records { disk.apply(.putRecord(record.id, record.encoded)) }
+    disk.incarnation = incarnation
+    storage = FailingStorage(MemoryStorage(disk, isCopy: incarnation != nil))
+    storage.fail(failing)
     let time = TestTime()
     self.time = time
     engine = try Engine(
@@ -68,8 +70,8 @@ struct EngineTests {
     for _ in 0..<2 {
       let change = try #require(await iterator.next())
       for item in change.items {
-        #expect(view[item.key] == item.old)
-        view[item.key] = item.new
+        #expect(view[Key(item.key)] == item.old)
+        view[Key(item.key)] = item.new
       }
     }
     #expect(view == store.dictionary)
@@ -103,28 +105,55 @@ struct EngineTests {
     await writer
   }
 
+  @Test func aCopyTakesANewIncarnationAlsoWhenItsFirstCommitFails() async throws {
+    let old = Incarnation(rawValue: 1)
+    let fixture = try EngineFixture(copyOf: old, failing: .diskFull)
+    #expect(fixture.engine.state.withLock { $0.health.problem }?.code == .diskFull)
+    #expect(fixture.storage.isCopy)
+    fixture.storage.fail(nil)
+    fixture.advance(milliseconds: 60_000)
+    try await fixture.store.commit { $0.set(1, forKey: "a") }
+    #expect(!fixture.storage.isCopy)
+    #expect(try fixture.storage.load().incarnation != old)
+  }
+
+  @Test func closingWaitsForTheThreadThatCommits() async throws {
+    let fixture = try EngineFixture()
+    let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)
+    storage.hold()
+    async let writing: Void = onThread { try store.set(1, forKey: "a") }
+    try await until { storage.isHolding }
+    async let closing: Void = onThread { try engine.close() }
+    try await until { engine.state.withLock { $0.isDrainAwaited } }
+    storage.release()
+    try await writing
+    try await closing
+    #expect(try storage.load().stores.values.contains { !$0.drafts.isEmpty })
+  }
+
   @Test func tasksThatCommitAtOnceShareCommits() async throws {
     let fixture = try EngineFixture()
-    let store = fixture.store
-    let engine = fixture.engine
-    let before = fixture.storage.commits
-    let link = NoLink()
-    #expect(engine.beginRunning(link: link))
+    let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)
+    let before = storage.commits
+    #expect(engine.beginRunning(link: NoLink()))
     async let writer: Void = engine.runWriter()
     try await withThrowingTaskGroup(of: Void.self) { group in
-      for task in 0..<64 {
+      storage.hold()
+      group.addTask { try await store.commit { $0.set(0, forKey: "k0") } }
+      try await until { storage.isHolding }
+      for task in 1..<64 {
         group.addTask {
-          for number in 0..<50 {
-            try await store.commit { $0.set(.integer(Int64(number)), forKey: "k\(task)") }
-          }
+          try await store.commit { $0.set(.integer(Int64(task)), forKey: "k\(task)") }
         }
       }
+      try await until { store.keys.count == 64 }
+      storage.release()
       try await group.waitForAll()
     }
     engine.stopWriter()
     await writer
-    #expect(store.keys.count == 64)
-    #expect(fixture.storage.commits - before < 64 * 50)
+    #expect(
+      storage.commits - before == 2, "one for the first write, one for all that came meanwhile")
   }
 
   @Test func readersNeverSeeHalfATransaction() async throws {

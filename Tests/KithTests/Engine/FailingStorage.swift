@@ -1,3 +1,4 @@
+import Dispatch
 import KithCore
 import Synchronization
 
@@ -6,10 +7,13 @@ final class FailingStorage: ReplicaStorage {
   private struct State {
     var problem: StorageError?
     var commits = 0
+    var holds = false
+    var isHolding = false
   }
 
   private let inner: any ReplicaStorage
   private let state = Mutex(State())
+  private let gate = DispatchSemaphore(value: 0)
 
   init(_ inner: any ReplicaStorage) { self.inner = inner }
 
@@ -21,13 +25,27 @@ final class FailingStorage: ReplicaStorage {
     }
   }
 
+  /// Keeps the next commit waiting until ``release()``.
+  func hold() { state.withLock { $0.holds = true } }
+
+  /// Whether a commit is kept waiting.
+  var isHolding: Bool { state.withLock { $0.isHolding } }
+
+  /// Lets the commit that waits go on.
+  func release() { gate.signal() }
+
+  var isCopy: Bool { inner.isCopy }
+
   func load() throws(StorageError) -> Snapshot { try inner.load() }
 
   func commit(_ mutations: [Mutation]) throws(StorageError) {
-    let problem = state.withLock { state in
+    let (problem, holds) = state.withLock { state in
       state.commits += 1
-      return state.problem
+      defer { state.holds = false }
+      state.isHolding = state.holds
+      return (state.problem, state.holds)
     }
+    if holds { gate.wait() }
     if let problem { throw problem }
     try inner.commit(mutations)
   }

@@ -1,3 +1,4 @@
+import Foundation
 import Kith
 import Testing
 
@@ -41,6 +42,68 @@ struct ReplicationTests {
     }
     try first.close()
     try second.close()
+  }
+
+  @Test func keysThatOnlyUnicodeCallsEqualStayApart() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let second = try await running(first) { try await nodes.join("second", by: first) }
+    let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
+    #expect(composed == decomposed)
+    try await running(first, second) {
+      let one = try first.store("com.example.test")
+      let other = try second.store("com.example.test")
+      try await one.commit {
+        $0.set("composed", forKey: composed)
+        $0.set("decomposed", forKey: decomposed)
+      }
+      #expect(try await one.synchronize(timeout: .seconds(10)).isComplete)
+      for store in [one, other] {
+        try await until { store.keys.count == 2 }
+        #expect(store.value(forKey: composed) == "composed")
+        #expect(store.value(forKey: decomposed) == "decomposed")
+        #expect(store.keys.map { Array($0.utf8) } == [decomposed, composed].map { Array($0.utf8) })
+      }
+      try await one.commit { $0.remove(composed) }
+      try await until { other.keys.count == 1 }
+      #expect(other.value(forKey: decomposed) == "decomposed")
+    }
+    try first.close()
+    try second.close()
+  }
+
+  @Test func aCopiedDirectoryThatRunsIsReportedByBothCopies() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let third = try await running(first) { try await nodes.join("third", by: first) }
+    let path = nodes.directory.child("0")
+    try first.close()
+    let copied = nodes.directory.child("copy")
+    try FileManager.default.copyItem(atPath: path, toPath: copied)
+    let port = first.configuration.port
+    let one = try await Nodes.open(path, port: port)
+    let peers = [port, third.configuration.port].map { "127.0.0.1:\($0)" }
+    let copy = try await Nodes.open(copied, peers: peers)
+    try await running(one, copy) {
+      try await until { one.status.problems.map(\.code) == [.cloned] }
+      try await until { copy.status.problems.map(\.code) == [.cloned] }
+    }
+    try await running(third, one) {
+      try await one.store("com.example.test").commit { $0.set(1, forKey: "one") }
+      #expect(
+        try await one.store("com.example.test").synchronize(timeout: .seconds(10)).isComplete)
+    }
+    try await running(third, copy) {
+      try await copy.store("com.example.test").commit { $0.set(2, forKey: "copy") }
+      let store = try third.store("com.example.test")
+      try await until { store.keys == ["copy", "one"] }
+      let other = try copy.store("com.example.test")
+      try await until { other.keys == ["copy", "one"] }
+    }
+    for node in [one, copy, third] {
+      #expect(node.status.counters.forks == 0)
+      try node.close()
+    }
   }
 
   @Test func writesOfANewDeviceNeverEraseWhatOthersWrote() async throws {

@@ -20,11 +20,11 @@ struct ChangeBufferTests {
     // The last change of each kind says that everything before it was taken.
     for step in 0..<600 {
       let isOwn = random.next(3) == 0
-      var changes: [(key: String, value: EncodedValue?)] = []
+      var changes: [(key: Key, value: EncodedValue?)] = []
       for key in 0..<5 where random.next(3) == 0 {
         let value: EncodedValue? =
           random.next(4) == 0 ? nil : try EncodedValue(.integer(Int64(random.next(3))))
-        changes.append(("k\(key)", value))
+        changes.append((Key("k\(key)"), value))
       }
       if changes.isEmpty { continue }
       let reason: ChangeReason? =
@@ -42,13 +42,13 @@ struct ChangeBufferTests {
       let change = try #require(await allChanges.next())
       joined += change.isJoined ? 1 : 0
       for item in change.items {
-        #expect(allView[item.key] == item.old, "seed \(seed)")
-        allView[item.key] = item.new
+        #expect(allView[Key(item.key)] == item.old, "seed \(seed)")
+        allView[Key(item.key)] = item.new
       }
     }
     while outsideView["end"] == nil {
       let change = try #require(await outsideChanges.next())
-      for item in change.items { outsideView[item.key] = item.new }
+      for item in change.items { outsideView[Key(item.key)] = item.new }
     }
     #expect(joined == 1, "the buffer is full, so its last change is a joined one")
     #expect(allView == view.values, "seed \(seed)")
