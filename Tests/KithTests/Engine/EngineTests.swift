@@ -123,7 +123,10 @@ struct EngineTests {
     storage.hold()
     async let writing: Void = onThread { try store.set(1, forKey: "a") }
     try await until { storage.isHolding }
-    async let closing: Void = onThread { try engine.close() }
+    async let closing: Void = onThread {
+      try engine.close()
+      storage.fail(.missing)  // As the directory is closed next.
+    }
     try await until { engine.state.withLock { $0.isDrainAwaited } }
     storage.release()
     try await writing

@@ -39,14 +39,14 @@ final class FailingStorage: ReplicaStorage {
   func load() throws(StorageError) -> Snapshot { try inner.load() }
 
   func commit(_ mutations: [Mutation]) throws(StorageError) {
-    let (problem, holds) = state.withLock { state in
+    let holds = state.withLock { state in
       state.commits += 1
       defer { state.holds = false }
       state.isHolding = state.holds
-      return (state.problem, state.holds)
+      return state.holds
     }
     if holds { gate.wait() }
-    if let problem { throw problem }
+    if let problem = state.withLock({ $0.problem }) { throw problem }
     try inner.commit(mutations)
   }
 }
