@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Kith
 import Logging
+import Synchronization
 
 /// Nodes of one account on loopback, in directories of their own, made by the real pairing.
 final class Nodes: Sendable {
@@ -42,9 +43,17 @@ final class Nodes: Sendable {
     }
     var token = ""
     for await text in tokens { token = text }
-    let summary = try await Node.join(directory: path, name: name, token: token)
+    let meeting = Mutex<(inviter: InvitingDevice, fingerprint: String)?>(nil)
+    let summary = try await Node.join(directory: path, name: name, token: token) { one, other in
+      meeting.withLock { $0 = (one, other) }
+    }
     let candidate = try await invited
     precondition(candidate.device == summary.device)
+    // Both sides show both fingerprints.
+    let met = meeting.withLock { $0 }
+    precondition(met?.inviter.device == inviter.device)
+    precondition(met?.inviter.name == inviter.devices.first(where: \.isSelf)?.name)
+    precondition(met?.fingerprint == candidate.fingerprint)
     let peers = inviter.listeningAddresses
     return try await Self.open(path, peers: peers)
   }

@@ -1,8 +1,21 @@
 internal import KithCore
-internal import KithCrypto
+public import KithCrypto
 internal import KithNetwork
 internal import KithStorage
 internal import NIOPosix
+
+/// The device that invites, as it names itself. Whether it is a member is checked before anything
+/// is kept.
+public struct InvitingDevice: Sendable, Hashable {
+  /// The device.
+  public var device: DeviceID
+  /// Its name.
+  public var name: String
+  /// What both persons compare: the same text stands on the other device.
+  public var fingerprint: String
+  /// Where it was met.
+  public var address: String
+}
 
 extension Node {
   /// Joins the account that a code invites to, with a new device in a new directory. Its keys are
@@ -14,14 +27,17 @@ extension Node {
   ///   - token: The code, as shown by the inviting device.
   ///   - address: Where the inviting device is, `host:port`, instead of what the code says.
   ///   - passphrase: What to put the device's secrets under; nil: nothing.
-  ///   - onFingerprint: Gets this device's fingerprint, to be compared on the other device.
+  ///   - onMeeting: Gets the inviting device and this one's fingerprint, once the two have met and
+  ///     before anything is confirmed: show both, so that they can be compared.
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`,
   ///   `alreadyExists`, `cancelled` or a storage code; no device is made then.
   public static func join(
     directory: String, name: String, token: String, address: String? = nil,
     passphrase: [UInt8]? = nil,
-    onFingerprint: @escaping @Sendable (_ fingerprint: String) -> Void = { _ in }
+    onMeeting: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) -> Void = {
+      _, _ in
+    }
   ) async throws(KithError) -> AccountSummary {
     guard !DeviceDirectory.holdsDevice(directory) else {
       throw KithError(
@@ -37,7 +53,7 @@ extension Node {
     }
     do {
       return try await join(
-        directory, name, invitation, addresses(invitation, address), passphrase, onFingerprint)
+        directory, name, invitation, addresses(invitation, address), passphrase, onMeeting)
     } catch {
       throw KithError(pairing: error)
     }
@@ -59,13 +75,15 @@ extension Node {
   private static func join(
     _ directory: String, _ name: String, _ invitation: InvitationToken,
     _ addresses: [PeerAddress], _ passphrase: [UInt8]?,
-    _ onFingerprint: @Sendable (String) -> Void
+    _ onMeeting: @escaping @Sendable (InvitingDevice, String) -> Void
   ) async throws -> AccountSummary {
     var entropy = SystemRandom()
     let secrets = DeviceSecrets(random: &entropy)
     let keys = secrets.makeKeys()
-    onFingerprint(Fingerprint(of: keys.id).description)
-    let channel = try await connect(addresses, keys, name, invitation)
+    let fingerprint = Fingerprint(of: keys.id).description
+    let channel = try await connect(addresses, keys, name, invitation) { inviter in
+      onMeeting(inviter, fingerprint)
+    }
     defer { channel.close() }
     guard let inviter = Invitation(decoding: channel.remotePayload),
       let reply = JoinReply(decoding: try await channel.receive())
@@ -86,7 +104,8 @@ extension Node {
 
   /// Connects to the first address that answers.
   private static func connect(
-    _ addresses: [PeerAddress], _ keys: DeviceKeys, _ name: String, _ invitation: InvitationToken
+    _ addresses: [PeerAddress], _ keys: DeviceKeys, _ name: String,
+    _ invitation: InvitationToken, _ onInviter: @escaping @Sendable (InvitingDevice) -> Void
   ) async throws -> PairingChannel {
     let dialler = PairingDialler(
       keys: keys, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
@@ -98,6 +117,11 @@ extension Node {
           to: address, token: SharedPresharedKey(invitation.presharedKey())
         ) { payload, _ in
           guard let inviter = Invitation(decoding: payload) else { throw PairingError.closed }
+          onInviter(
+            InvitingDevice(
+              device: inviter.device, name: inviter.name,
+              fingerprint: Fingerprint(of: inviter.device).description,
+              address: address.description))
           let certificate = try JoinRequest.make(
             account: inviter.account, keys: keys, name: name,
             issued: SystemClock.now().wallMilliseconds)

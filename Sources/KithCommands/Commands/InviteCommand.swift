@@ -34,13 +34,16 @@ struct InviteCommand: AsyncParsableCommand {
     let console = options.console
     let (isJSON, isSure, hosts) = (options.json, yes, address)
     let candidate = try await options.withNode { node in
-      try await node.invite(addresses: hosts) { token in
+      let own = Hexadecimal.fingerprint(try await node.report().device)
+      return try await node.invite(addresses: hosts) { token in
         console.data(isJSON ? Self.document(token: token).text(indented: false) : token)
         console.talk("On the other device: kith join TOKEN   (3 tries, 10 minutes)")
       } onJoinRequest: { candidate in
         let name = Columns.printable(candidate.name, limit: 64)
-        console.talk("\(name) asks to join from \(Columns.printable(candidate.address)).")
-        console.talk("Its fingerprint is \(candidate.fingerprint).")
+        let address = Columns.printable(candidate.address)
+        console.talk(
+          "\(name) at \(address) asks to join. Its fingerprint is  \(candidate.fingerprint)")
+        console.talk("This device's fingerprint is  \(own)")
         return isSure || Self.confirms(console)
       }
     }
@@ -61,7 +64,7 @@ struct InviteCommand: AsyncParsableCommand {
 
   /// Asks on the terminal; all but yes is no.
   private static func confirms(_ console: Console) -> Bool {
-    console.prompt("Does the other device show the same? Take it in? [y/N] ")
+    console.prompt("Does the other device show the same two? Take it in? [y/N] ")
     let answer = readLine()?.trimmingCharacters(in: .whitespaces).lowercased() ?? ""
     return answer == "y" || answer == "yes"
   }

@@ -8,8 +8,8 @@ struct JoinCommand: AsyncParsableCommand {
     commandName: "join",
     abstract: "Join the account that an invitation's token names, with this as a new device.",
     discussion: """
-      Get the token from `kith invite` on a device of the account. Compare the fingerprint \
-      shown here with the one shown there.
+      Get the token from `kith invite` on a device of the account. Compare the fingerprints \
+      shown here with those shown there.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -33,8 +33,12 @@ struct JoinCommand: AsyncParsableCommand {
     let directory = options.directoryURL.path
     let summary = try await Node.join(
       directory: directory, name: name ?? DeviceName.ofHost, token: text, address: peer
-    ) { fingerprint in
-      console.talk("This device's fingerprint is \(fingerprint); compare it on the other device.")
+    ) { inviter, fingerprint in
+      let name = Columns.printable(inviter.name, limit: 64)
+      let address = Columns.printable(inviter.address)
+      console.talk("\(name) at \(address) invites. Its fingerprint is  \(inviter.fingerprint)")
+      console.talk("This device's fingerprint is  \(fingerprint)")
+      console.talk("Compare both with what the other device shows, and say yes there.")
     }
     var report = AccountReport(summary, directory: directory)
     report.others = try await Self.others(in: directory)
