@@ -46,9 +46,8 @@ extension Node {
   }
 
   /// Regains an account when none of its devices is left: takes over what a dead device's
-  /// directory holds, and certifies a new device with the recovery key.
-  ///
-  /// Writes that the dead device had not published yet stay with it.
+  /// directory holds, what it had not published yet included, and certifies a new device with the
+  /// recovery key.
   ///
   /// - Parameters:
   ///   - directory: Where to keep the new device; made if it is missing.
@@ -89,15 +88,16 @@ extension Node {
     }
     let account = try Storage.account(of: old)
     let initial =
-      (records + added).map { Mutation.putRecord($0.id, $0.encoded) } + snapshot.published
+      (records + added).map { Mutation.putRecord($0.id, $0.encoded) } + snapshot.forAnotherDevice
     try Storage.create(directory, secrets, initial, passphrase)
     return AccountSummary(account: account, device: keys.id, name: name)
   }
 }
 
 extension Snapshot {
-  /// What makes another device's database hold all that was published: not drafts, not refusals.
-  fileprivate var published: [Mutation] {
+  /// What makes another device's database hold the same data. Drafts name no device: whoever
+  /// publishes them is their author.
+  fileprivate var forAnotherDevice: [Mutation] {
     var mutations: [Mutation] = [.setClock(clock)]
     for (device, addresses) in addresses { mutations.append(.setAddresses(device, addresses)) }
     for (identifier, store) in stores {
@@ -114,6 +114,12 @@ extension Snapshot {
         for (incarnation, sequence) in incarnations {
           mutations.append(.setVector(identifier, device, incarnation, sequence))
         }
+      }
+      for (ordinal, draft) in store.drafts {
+        mutations.append(.putDraft(identifier, ordinal, draft))
+      }
+      for (number, refusal) in store.refusals {
+        mutations.append(.putRefusal(identifier, number, refusal))
       }
     }
     return mutations

@@ -9,7 +9,7 @@ struct AccountRecoverCommand: AsyncParsableCommand {
     abstract: "Regain the account with its recovery key when no device is left.",
     discussion: """
       Makes a new device in the directory from what a dead device's directory holds, or a \
-      backup of it. Writes that the dead device had not published stay with it.
+      backup of it. What the dead device had not published yet comes along.
       """)
 
   @OptionGroup var options: CommonOptions

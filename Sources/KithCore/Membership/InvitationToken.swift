@@ -16,6 +16,21 @@ public enum InvitationTokenError: Error, Hashable, Sendable {
   case malformed
 }
 
+extension InvitationTokenError: CustomStringConvertible {
+  /// What is wrong, as the end of a sentence.
+  public var description: String {
+    switch self {
+    case .notAnInvitation: "it does not begin with kith1-"
+    case .unsupportedVersion: "a newer version of Kith made it"
+    case .invalidCharacter(let character):
+      "no code has the character \(String(character).debugDescription)"
+    case .checksumMismatch: "characters are missing, too many or wrong"
+    case .tooLong: "it is too long"
+    case .malformed: "it names a port or an address that cannot be"
+    }
+  }
+}
+
 /// The secret of an invitation, from which the handshake's pre-shared key is derived.
 public struct InvitationSecret: SecretKey, ~Copyable {
   private let secret: SecretBytes

@@ -10,6 +10,19 @@ public enum RecoveryKeyError: Error, Hashable, Sendable {
   case checksumMismatch
 }
 
+extension RecoveryKeyError: CustomStringConvertible {
+  /// What is wrong, as the end of a sentence.
+  public var description: String {
+    switch self {
+    case .wrongLength(let characters, let expected):
+      "it has \(characters) characters of the \(expected) of a whole key"
+    case .invalidCharacter(let character, let group):
+      "its group \(group) has the character \(String(character).debugDescription), which no key has"
+    case .checksumMismatch: "one or more of its characters are wrong"
+    }
+  }
+}
+
 /// The account's recovery key, which stays on no device (design, section 7).
 ///
 /// Its text is Crockford base32 of the 32 bytes of the seed and a checksum of 3 bytes, the first

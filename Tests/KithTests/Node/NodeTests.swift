@@ -50,6 +50,7 @@ struct NodeTests {
       let other = try second.store("com.example.test")
       try await until { other.value(forKey: "key") == "kept" }
     }
+    try await second.store("com.example.test").commit { $0.set("also kept", forKey: "draft") }
     try first.close()
     try second.close()
     #expect(throws: KithError.self) {
@@ -63,7 +64,8 @@ struct NodeTests {
     #expect(summary.account == first.account)
     let regained = try await Nodes.open(nodes.directory.child("new"))
     #expect(!regained.status.isProvisional)
-    #expect(try regained.store("com.example.test").value(forKey: "key") == "kept")
+    #expect(
+      try regained.store("com.example.test").dictionary == ["draft": "also kept", "key": "kept"])
     #expect(regained.devices.map(\.name).sorted() == ["first", "new", "second"])
     try regained.close()
   }
