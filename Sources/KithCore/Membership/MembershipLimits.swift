@@ -31,8 +31,4 @@ public enum MembershipLimits {
   public static let joinReplyBytes = 4 << 20
   /// The most bytes of the pairing messages inside the handshake.
   public static let pairingPayloadBytes = 1 << 10
-  /// The most addresses that are taken of one device.
-  public static let addresses = 16
-  /// The most bytes of one address.
-  public static let addressBytes = 255
 }

@@ -95,9 +95,9 @@ public struct JoinReply: Hashable, Sendable {
     }
     for entry in wire.addresses {
       guard let device = try? DeviceID(entry.device),
-        entry.addresses.count <= MembershipLimits.addresses,
+        entry.addresses.count <= Limits.addressesPerDevice,
         entry.addresses.allSatisfy({
-          (1...MembershipLimits.addressBytes).contains($0.utf8.count)
+          (1...Limits.addressBytes).contains($0.utf8.count)
         })
       else { return nil }
       addresses[device] = entry.addresses
