@@ -22,6 +22,7 @@ extension Replica {
         stores[identifier].flatMap { store in
           store.isProvisional ? store.provisionalClock(for: effective) : nil
         } ?? tick()
+      if let full = stores[identifier]?.lackOfRoom(for: effective) { throw full }
       let author = keys.id
       guard
         let changes = stores[identifier]?.accept(effective, clock: stamp, author: author)

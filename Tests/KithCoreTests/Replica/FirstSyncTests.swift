@@ -141,6 +141,29 @@ import Testing
     world.checkConvergence("outran")
   }
 
+  @Test func `what was not asked for does not end a first pull`() throws {
+    let world = try TestWorld(devices: 2, seed: 41)
+    world.write([set("k", "good")], on: 0)
+    world.connect(0, 1)
+    let session = try #require(world.links[[0, 1]]?.ends[0].session)
+    // Device 1 hears that the other is past its first pull, but not yet what it has.
+    let have = Have(
+      number: 1, isWhole: true, listsAll: true, isProvisional: false,
+      stores: [
+        StoreHave(
+          store: TestWorld.store, vector: [:], digest: nil, policy: .standard,
+          isProvisional: false)
+      ])
+    let inbound = InboundMessage(decoding: have.messages()[0], account: world.account)
+    world.perform(.received(session, try #require(inbound)), on: 1)
+    try world.hand(Batch(store: TestWorld.store), from: 0, to: 1)
+    #expect(world.devices[1].replica.stores[TestWorld.store]?.isProvisional == true)
+    #expect(world.devices[1].replica.isProvisional)
+    world.settle()
+    #expect(!world.devices[1].replica.isProvisional)
+    #expect(world.text("k", on: 1) == "good")
+  }
+
   @Test func `a provisional transaction that loses a key before the pull ends loses whole`() throws
   {
     let world = try TestWorld(devices: 3, seed: 35)

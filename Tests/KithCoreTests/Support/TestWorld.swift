@@ -18,6 +18,7 @@ final class TestWorld {
     var reports: [Report] = []
     var accepted: [WriteID] = []
     var refused: [WriteID: WriteError] = [:]
+    var refusedStores: [StoreIdentifier: OpenError] = [:]
     var durable: Set<WriteID> = []
     var closed: [CloseReason] = []
     var process: ProcessID
@@ -136,20 +137,20 @@ final class TestWorld {
     begin(index, isCopy: isCopy)
   }
 
-  /// A further device, certified by the first.
-  func join() throws {
+  /// A further device, certified by another, which is the only one that knows it.
+  func join(by index: Int = 0) throws {
     let keys = Self.makeKeys(&random)
-    let first = devices[0]
+    let host = devices[index]
     let request = try JoinRequest.make(account: account, keys: keys, name: "late", issued: 3)
     let records = try JoinRequest.accept(
-      request, roster: first.replica.roster, keyring: first.replica.keyring, keys: first.keys,
+      request, roster: host.replica.roster, keyring: host.replica.keyring, keys: host.keys,
       entropy: &random)
-    perform(.learn(records), on: 0)
+    perform(.learn(records), on: index)
     var disk = Snapshot()
     disk.isProvisional = true
-    for record in first.replica.roster.records { disk.records[record.id] = record.encoded }
+    for record in host.replica.roster.records { disk.records[record.id] = record.encoded }
     try add(keys, disk: disk)
-    let policy = first.replica.usage(of: Self.store)?.policy ?? .standard
+    let policy = host.replica.usage(of: Self.store)?.policy ?? .standard
     perform(.open(Self.store, policy), on: devices.count - 1)
   }
 
@@ -202,6 +203,7 @@ final class TestWorld {
       perform(.disconnected(link.ends[1 - end].session), on: link.ends[end].to)
     case .accepted(let id): device.accepted.append(id)
     case .refused(let id, let error): device.refused[id] = error
+    case .refusedStore(let store, let error): device.refusedStores[store] = error
     case .durable(let id): device.durable.insert(id)
     case .view(let change):
       device.viewChanges.append(change)
