@@ -14,6 +14,9 @@ public enum Limits {
   static let changeSetsPerMessage = 8_192
   /// The largest message, in bytes; the network refuses larger ones.
   public static let messageBytes = 8 << 20
+  /// Bytes of vectors after which a `Have` goes on in another message. What one store's take at
+  /// most is less.
+  static let haveMessageBytes = 1 << 20
   /// Stores of an account.
   static let stores = 256
   /// Incarnations that one device may use.
@@ -26,6 +29,9 @@ public enum Limits {
   /// Drafts of a store kept one by one; beyond, a draft makes way for later ones that write all its
   /// keys, even where those might be refused.
   static let drafts = 4_096
+  /// A device keeps this many times the policy's bytes in drafts of a store, and as much in refusals
+  /// that its program has not taken.
+  static let draftFactor = 8
   /// Removed entries of a store (design, section 5).
   static let removals = 4_096
   /// Entries of a store set aside for ever that are kept to be passed on.
@@ -44,8 +50,15 @@ public enum Limits {
   static let recordsMessageBytes = 12 << 10
   /// Records in one message.
   static let recordsPerMessage = 1_024
+  /// Bytes of records that a stranger is sent, and that are taken from one (design, section 8).
+  static let strangerBytes = MembershipLimits.strangerBytes
   /// Addresses kept of one device.
   static let addressesPerDevice = 8
   /// The longest address, in bytes.
   static let addressBytes = 262
+}
+
+extension Policy {
+  /// So many times what this policy lets a store show, with what each key takes beside its value.
+  func room(factor: Int) -> Int { factor * (totalBytes + keys * Limits.overheadBytes) }
 }

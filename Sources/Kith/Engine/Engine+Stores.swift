@@ -18,6 +18,9 @@ extension Engine {
       }
       let effects =
         state.health.problem == nil ? state.replica.handle(.open(store, policy), at: clock()) : []
+      for case .refusedStore(store, let error) in effects {
+        return (.failure(KithError(error, store: store)), effects)
+      }
       let values = state.replica.view(of: store).compactMapValues { try? $0.decoded() }
       let view = StoreView(identifier: store, values: values)
       state.views[store] = view

@@ -64,7 +64,7 @@ struct EngineState {
       case .view(let change): changes[change.store, default: []].append(change)
       case .report(let text): report(text)
       case .wake(let time): tickAtMilliseconds = time
-      case .accepted, .refused: break
+      case .accepted, .refused, .refusedStore: break
       default:
         outboxBytes += effect.byteCount
         outbox.append(effect)

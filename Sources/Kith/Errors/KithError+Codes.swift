@@ -13,6 +13,12 @@ extension KithError.Code {
   public static let invalidStoreIdentifier = Self(description: "invalidStoreIdentifier")
   /// The policy is beyond what a node takes.
   public static let invalidPolicy = Self(description: "invalidPolicy")
+  /// The account has as many stores as a node takes.
+  public static let tooManyStores = Self(description: "tooManyStores")
+  /// The writes that no peer has taken yet are more than a device keeps.
+  public static let tooManyDrafts = Self(description: "tooManyDrafts")
+  /// The refusals that the program has not taken are more than a device keeps.
+  public static let refusalsNotTaken = Self(description: "refusalsNotTaken")
   /// The store was not opened.
   public static let unknownStore = Self(description: "unknownStore")
   /// The node was closed.

@@ -25,12 +25,38 @@ extension KithError {
         .valueTooLarge,
         "The value takes \(bytes) bytes; at most \(limit) are allowed. Split it over several keys.",
         key: key, actual: bytes, limit: limit)
+    case .tooManyDrafts(let bytes, let limit):
+      self.init(
+        .tooManyDrafts,
+        "The writes that no peer has taken yet would hold \(bytes) bytes; at most \(limit) are kept. "
+          + "Let this device meet a peer, or write less at once.",
+        actual: bytes, limit: limit)
+    case .refusalsNotTaken(let bytes, let limit):
+      self.init(
+        .refusalsNotTaken,
+        "Refused transactions that were not taken hold \(bytes) bytes; at most \(limit) are kept. "
+          + "Take them with takeRefusals.",
+        actual: bytes, limit: limit)
     case .quotaExceeded(let numbers):
       self.init(
         .quotaExceeded,
         "The store would show \(numbers.askedBytes) of \(numbers.limitBytes) bytes and "
           + "\(numbers.askedKeys) of \(numbers.limitKeys) keys. Remove something first.",
         quota: numbers)
+    }
+  }
+
+  /// Says why a store was not opened.
+  init(_ error: OpenError, store: StoreIdentifier) {
+    switch error {
+    case .policyOutOfBounds:
+      self.init(
+        .invalidPolicy, "The limits are beyond Policy.maximum, or negative. Lower them.")
+    case .tooManyStores(let limit):
+      self.init(
+        .tooManyStores,
+        "The account has \(limit) stores, and \(store) would be one more. Use fewer.",
+        limit: limit)
     }
   }
 

@@ -43,7 +43,8 @@ extension CommandStatus {
   init(_ code: KithError.Code) {
     switch code {
     case .invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue, .invalidStoreIdentifier,
-      .invalidPolicy, .pairingCode, .declined, .recoveryKey, .invalidName, .notAMember:
+      .invalidPolicy, .pairingCode, .declined, .recoveryKey, .invalidName, .notAMember,
+      .tooManyStores, .tooManyDrafts, .refusalsNotTaken:
       self = .refused
     case .missing, .alreadyExists, .inUse, .unsafePermissions, .passphrase: self = .directory
     case .timedOut, .network, .control, .notRunning: self = .unreachable

@@ -14,6 +14,8 @@ public enum Effect: Sendable {
   case accepted(WriteID)
   /// The transaction changed nothing.
   case refused(WriteID, WriteError)
+  /// The store was not opened, or keeps the limits that it has; nothing changed.
+  case refusedStore(StoreIdentifier, OpenError)
   /// The transaction survives a crash from here on.
   case durable(WriteID)
   /// What a program sees has changed. All the changes that one input makes show at once.
@@ -127,6 +129,14 @@ public struct Refusal: Hashable, Sendable {
   }
 }
 
+/// Why a store was not opened (design, section 11).
+public enum OpenError: Error, Hashable, Sendable {
+  /// A limit is above ``Policy/maximum``'s, or negative.
+  case policyOutOfBounds(Policy)
+  /// The account has as many stores as a node takes.
+  case tooManyStores(limit: Int)
+}
+
 /// Why a local transaction was not accepted (design, section 11).
 public enum WriteError: Error, Hashable, Sendable {
   /// The store was not opened.
@@ -135,6 +145,12 @@ public enum WriteError: Error, Hashable, Sendable {
   case invalidKey(key: String, bytes: Int, limit: Int)
   /// The value is larger than the policy allows.
   case valueTooLarge(key: String, bytes: Int, limit: Int)
+  /// The drafts would take more bytes than a device keeps of them; removals are taken still. They
+  /// are published once a peer is met.
+  case tooManyDrafts(bytes: Int, limit: Int)
+  /// The refusals that the program has not taken fill what a device keeps of them; removals are
+  /// taken still.
+  case refusalsNotTaken(bytes: Int, limit: Int)
   /// The values would not all be shown: what is in use, what it would be, and the limits.
   case quotaExceeded(QuotaNumbers)
 }

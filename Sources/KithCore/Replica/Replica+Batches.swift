@@ -81,6 +81,11 @@ extension Replica {
     for changeSet in batch.changeSets {
       take(changeSet, into: &store, mending: batch.isEverything, noting: &intake)
     }
+    // It comes again with every answer, and is said once a session.
+    for author in intake.overLimit.sorted()
+    where sessions[id]?.overLimit[batch.store, default: []].insert(author).inserted == true {
+      effects.append(.report(.authorOverLimit(store: batch.store, author: author)))
+    }
     intake.covered = cover(batch, in: &store, taint: intake.taint)
     intake.mutations += intake.covered.map {
       .setVector(batch.store, $0.chain.device, $0.chain.incarnation, $0.through)

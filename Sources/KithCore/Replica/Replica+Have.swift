@@ -16,7 +16,7 @@ extension Replica {
     let have = Have(
       number: session.haveNumber, isWhole: true, listsAll: identifiers == nil,
       isProvisional: isProvisional, stores: listed)
-    effects.append(.send(id, have.message()))
+    for message in have.messages() { effects.append(.send(id, message)) }
   }
 
   /// Tells peers what is covered now, of the chains that changed since they were told.
@@ -28,11 +28,11 @@ extension Replica {
       if let have = stores[identifier]?.have(only: chains) { told.append(have) }
     }
     guard !told.isEmpty else { return }
-    let message = Have(
+    let messages = Have(
       number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: told
-    ).message()
+    ).messages()
     for id in sessions.keys.sorted() where exchanges(id) {
-      effects.append(.send(id, message))
+      for message in messages { effects.append(.send(id, message)) }
     }
   }
 

@@ -11,6 +11,8 @@ struct Intake {
   /// What the vector rose by.
   var covered: [Cover] = []
   var needsNewIncarnation = false
+  /// Authors of whom more came than is kept.
+  var overLimit: Set<DeviceID> = []
 
   init(taint: Taint) {
     self.taint = taint
@@ -34,8 +36,7 @@ extension Replica {
       effects.append(.report(.rejected(peer: nil, count: 1)))
     case .tooMuch:
       intake.taint.chains.insert(changeSet.header.chain)
-      effects.append(
-        .report(.authorOverLimit(store: store.identifier, author: changeSet.header.chain.device)))
+      intake.overLimit.insert(changeSet.header.chain.device)
     case .judged(let judged) where isKnown:
       mend(changeSet, judged, in: &store, noting: &intake)
     case .judged(let judged):

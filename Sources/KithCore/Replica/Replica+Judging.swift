@@ -33,9 +33,7 @@ extension Replica {
     }
     if header.chain.device != keys.id {
       let weight = (store.log.weights[header.chain.device] ?? 0) + changeSet.weight
-      let room =
-        Limits.authorFactor * (store.policy.totalBytes + store.policy.keys * Limits.overheadBytes)
-      guard weight <= room else { return .tooMuch }
+      guard weight <= store.policy.room(factor: Limits.authorFactor) else { return .tooMuch }
     }
     return open(changeSet, box: box)
   }

@@ -72,7 +72,7 @@ extension Replica {
     guard sessions[id] != nil else { return }
     if let device = sessions[id]?.device { lastSeen[device] = now.wallMilliseconds }
     switch message.body {
-    case .records(let records): learn(records, from: id)
+    case .records(let records): receive(records, on: id)
     case .have(let have): receive(have, on: id)
     case .batch(let part): receive(part, size: message.size, on: id)
     case .addresses(let addresses): learn(addresses, from: id)
@@ -93,11 +93,13 @@ extension Replica {
     let rest =
       sessions[id]?.device == nil
       ? roster.recordsForStranger(device: keys.id) : roster.records
+    sessions[id]?.isOwedRecords = rest.count < roster.records.count
     // The chain's records have only its own signatures; whole ones follow.
     send(chain + rest.filter { !chain.contains($0) }, on: id)
   }
 
   private mutating func send(_ records: [Record], on id: SessionID) {
+    let isStranger = sessions[id]?.device == nil
     var message = WireMessage()
     var bytes = 0
     func flush(into effects: inout [Effect]) {
@@ -110,10 +112,38 @@ extension Replica {
       let encoded = record.encoded
       if bytes + encoded.count > Limits.recordsMessageBytes { flush(into: &effects) }
       guard let wire = try? WireRecord(serializedBytes: encoded) else { continue }
+      if isStranger {
+        let size = Self.sizeInMessage(encoded)
+        guard let sent = sessions[id]?.strangerBytesSent, sent + size <= Limits.strangerBytes
+        else {
+          sessions[id]?.isOwedRecords = true
+          continue
+        }
+        sessions[id]?.strangerBytesSent = sent + size
+      }
       message.records.records.append(wire)
       bytes += encoded.count
     }
     flush(into: &effects)
+  }
+
+  /// What an encoded record takes inside a message: its bytes, its field's number and length.
+  private static func sizeInMessage(_ encoded: [UInt8]) -> Int { encoded.count + 4 }
+
+  /// A stranger's chain comes first, and is no larger than the limit; who is none by then is not
+  /// listened to any longer.
+  private mutating func receive(_ records: [Record], on id: SessionID) {
+    if let session = sessions[id], session.device == nil {
+      guard session.strangerBytesTaken < Limits.strangerBytes else {
+        effects.append(.close(id, .notMember))
+        disconnect(id)
+        return
+      }
+      sessions[id]?.strangerBytesTaken += records.reduce(0) {
+        $0 + Self.sizeInMessage($1.encoded)
+      }
+    }
+    learn(records, from: id)
   }
 
   /// Takes in membership records, and passes on what is new.
@@ -141,6 +171,7 @@ extension Replica {
       }
       sessions[id]?.device = device
       effects.append(.promote(id))
+      if sessions[id]?.isOwedRecords == true { sendRecords(on: id) }
       beginExchange(on: id)
     }
   }

@@ -192,9 +192,17 @@ public struct Replica: Sendable {
   // MARK: Stores
 
   private mutating func open(_ identifier: StoreIdentifier, policy: Policy) {
+    guard policy.isWithinBounds else {
+      effects.append(.refusedStore(identifier, .policyOutOfBounds(policy)))
+      return
+    }
     if let store = stores[identifier] {
       guard store.policy != policy else { return }
       changePolicy(of: identifier, to: policy)
+      return
+    }
+    guard stores.count < Limits.stores else {
+      effects.append(.refusedStore(identifier, .tooManyStores(limit: Limits.stores)))
       return
     }
     create(identifier, policy: policy)

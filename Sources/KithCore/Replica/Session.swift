@@ -31,6 +31,13 @@ struct Session {
   var mismatched: Set<StoreIdentifier> = []
   /// Stores whose divergence was reported already.
   var diverged: Set<StoreIdentifier> = []
+  /// Authors of whom more came than is kept, and was reported.
+  var overLimit: [StoreIdentifier: Set<DeviceID>] = [:]
+  /// Bytes of records sent to a stranger and taken from one.
+  var strangerBytesSent = 0
+  var strangerBytesTaken = 0
+  /// Whether a stranger was not sent all records; a member is.
+  var isOwedRecords = false
   /// The batch whose last part is still to come.
   var partial: Batch?
   var partialBytes = 0

@@ -72,6 +72,13 @@ extension [Operation] {
     return reversed().filter { seen.insert(Key($0.key)).inserted }.reversed()
   }
 
+  /// What they take as a draft or a refusal, in bytes.
+  var keptBytes: Int {
+    reduce(Limits.overheadBytes) {
+      $0 + $1.key.utf8.count + ($1.value?.size ?? 0) + Limits.overheadBytes
+    }
+  }
+
   fileprivate init?(_ wire: [WireStoredOperation]) {
     self = []
     for operation in wire {

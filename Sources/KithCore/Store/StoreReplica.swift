@@ -11,18 +11,22 @@ struct StoreReplica {
 
   /// Local transactions not yet published, oldest first.
   private(set) var drafts: [Draft] = []
+  /// What the drafts take, in bytes.
+  private(set) var draftBytes = 0
   /// The latest draft of every key.
-  private var draftOfKey: [Key: UInt64] = [:]
+  private(set) var draftOfKey: [Key: UInt64] = [:]
   /// Drafts that are not on disk yet.
   private var undurable: Set<UInt64> = []
   /// Drafts that are on disk and not wanted there any more.
   private var forgotten: [UInt64] = []
-  private var nextDraft: UInt64 = 1
+  private(set) var nextDraft: UInt64 = 1
   /// Tells the transactions of the next publishing apart.
   private var group: UInt32 = 0
 
   /// Refusals that the program has not taken, oldest first.
   private(set) var refusals: [Refusal] = []
+  /// What the refusals take, in bytes.
+  private(set) var refusalBytes = 0
   private var nextRefusal: UInt64 = 1
 
   /// Local transactions whose durability is to be announced with the next flush.
@@ -121,24 +125,18 @@ struct StoreReplica {
     group += 1
     forgetDrafts(coveredBy: draft)
     drafts.append(draft)
+    draftBytes += draft.operations.keptBytes
     undurable.insert(draft.ordinal)
     for operation in draft.operations { draftOfKey[Key(operation.key)] = draft.ordinal }
     return changes
   }
 
   private mutating func forgetDrafts(coveredBy draft: Draft) {
-    let ordinals = Set(draft.operations.compactMap { draftOfKey[Key($0.key)] })
+    let ordinals = draftsToForget(for: draft)
     guard !ordinals.isEmpty else { return }
-    let isCrowded = drafts.count >= Limits.drafts
-    let latest = draftOfKey
-    let keys = Set(draft.keys)
     drafts.removeAll { older in
-      // Whether later drafts, with this one, write every key that the older one writes.
-      func isRewritten() -> Bool {
-        older.keys.allSatisfy { keys.contains($0) || latest[$0] != older.ordinal }
-      }
-      guard ordinals.contains(older.ordinal), draft.covers(older) || isCrowded && isRewritten()
-      else { return false }
+      guard ordinals.contains(older.ordinal) else { return false }
+      draftBytes -= older.operations.keptBytes
       if undurable.remove(older.ordinal) == nil { forgotten.append(older.ordinal) }
       return true
     }
@@ -160,6 +158,7 @@ struct StoreReplica {
     let durable = drafts.filter { !undurable.contains($0.ordinal) }.map(\.ordinal)
     let mutations = (forgotten + durable).map { Mutation.removeDraft(identifier, $0) }
     drafts = []
+    draftBytes = 0
     draftOfKey = [:]
     undurable = []
     forgotten = []
@@ -188,6 +187,7 @@ struct StoreReplica {
     state.removeDrafts()
     let before = drafts
     drafts = []
+    draftBytes = 0
     draftOfKey = [:]
     group = 0
     for var draft in before {
@@ -219,6 +219,7 @@ struct StoreReplica {
       }
       group += 1
       drafts.append(draft)
+      draftBytes += draft.operations.keptBytes
       for key in draft.keys { draftOfKey[key] = draft.ordinal }
     }
     return result
@@ -231,6 +232,7 @@ struct StoreReplica {
       number: nextRefusal, reason: reason, clock: draft.clock, operations: draft.operations)
     nextRefusal += 1
     refusals.append(refusal)
+    refusalBytes += refusal.operations.keptBytes
     result.refusals.append(refusal)
     result.mutations.append(.putRefusal(identifier, refusal.number, refusal.encoded()))
     forget(draft, noting: &result)
@@ -246,17 +248,20 @@ struct StoreReplica {
   mutating func takeRefusals(through number: UInt64) -> [Mutation] {
     let taken = refusals.filter { $0.number <= number }
     refusals.removeAll { $0.number <= number }
+    refusalBytes = refusals.reduce(0) { $0 + $1.operations.keptBytes }
     return taken.map { .removeRefusal(identifier, $0.number) }
   }
 
   /// Puts back a draft or a refusal from storage.
   mutating func restore(_ draft: Draft) {
     drafts.append(draft)
+    draftBytes += draft.operations.keptBytes
     nextDraft = max(nextDraft, draft.ordinal + 1)
   }
 
   mutating func restore(_ refusal: Refusal) {
     refusals.append(refusal)
+    refusalBytes += refusal.operations.keptBytes
     nextRefusal = max(nextRefusal, refusal.number + 1)
   }
 
@@ -289,8 +294,4 @@ struct StoreReplica {
       return removal.entry.home
     }
   }
-}
-
-extension Draft {
-  fileprivate var keys: [Key] { operations.map { Key($0.key) } }
 }

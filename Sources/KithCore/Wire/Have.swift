@@ -46,7 +46,36 @@ struct Have: Hashable {
     guard Set(stores.map(\.store)).count == stores.count else { return nil }
   }
 
-  func message() -> [UInt8] {
+  /// The messages that carry it: one, but where the vectors of many stores take more than
+  /// ``Limits/haveMessageBytes``. Then each says of some stores what the whole would, and the last
+  /// only which stores there are.
+  func messages() -> [[UInt8]] {
+    var parts: [[StoreHave]] = []
+    var bytes = 0
+    for store in stores {
+      if parts.isEmpty || bytes + store.sizeBound > Limits.haveMessageBytes {
+        parts.append([])
+        bytes = 0
+      }
+      parts[parts.count - 1].append(store)
+      bytes += store.sizeBound
+    }
+    guard parts.count > 1 else { return [message()] }
+    var haves = parts.map { part in
+      Have(
+        number: number, isWhole: isWhole, listsAll: false, isProvisional: isProvisional,
+        stores: part)
+    }
+    if listsAll {
+      haves.append(
+        Have(
+          number: 0, isWhole: false, listsAll: true, isProvisional: isProvisional,
+          stores: stores.map(\.withoutVector)))
+    }
+    return haves.map { $0.message() }
+  }
+
+  private func message() -> [UInt8] {
     var message = WireMessage()
     message.have.number = number
     message.have.whole = isWhole
@@ -58,6 +87,15 @@ struct Have: Hashable {
 }
 
 extension StoreHave {
+  /// More bytes than it ever takes in a message.
+  fileprivate var sizeBound: Int { 512 + 64 * vector.count }
+
+  /// The store and its limits alone.
+  fileprivate var withoutVector: StoreHave {
+    StoreHave(
+      store: store, vector: [:], digest: nil, policy: policy, isProvisional: isProvisional)
+  }
+
   fileprivate init?(_ wire: WireStoreHave) {
     guard let store = StoreIdentifier(wire.store), wire.vector.count <= Limits.chainsPerStore,
       let policy = Policy(wire.policy)

@@ -125,7 +125,7 @@ import Testing
             store: TestWorld.store, vector: vector, digest: nil, policy: .standard,
             isProvisional: false)
         ])
-      let inbound = InboundMessage(decoding: have.message(), account: world.account)
+      let inbound = InboundMessage(decoding: have.messages()[0], account: world.account)
       world.perform(.received(session, try #require(inbound)), on: 1)
     }
     let replica = world.devices[1].replica
@@ -141,7 +141,7 @@ import Testing
       store: TestWorld.store, vector: [:], digest: nil, policy: .standard, isProvisional: false)
     func message(_ stores: [StoreHave]) -> [UInt8] {
       Have(number: 1, isWhole: true, listsAll: true, isProvisional: false, stores: stores)
-        .message()
+        .messages()[0]
     }
     #expect(InboundMessage(decoding: message([one]), account: world.account) != nil)
     #expect(InboundMessage(decoding: message([one, one]), account: world.account) == nil)
@@ -194,6 +194,25 @@ import Testing
     let indices = Array(0..<(Limits.removals + 50))
     #expect(forgotten(indices) == forgotten(indices.reversed()))
     #expect(forgotten(indices).count == 50)
+  }
+
+  @Test func `removals that every device covers are forgotten before older ones`() throws {
+    let device = try TestWorld(devices: 1, seed: 71).devices[0].keys.id
+    var store = StoreReplica(identifier: TestWorld.store, policy: .standard, isProvisional: false)
+    let reference = ChangeSetReference(
+      device: device, incarnation: Incarnation(rawValue: 1), sequence: 1, digest: .zero)
+    for index in 0..<(Limits.removals + 3) {
+      let stamp = Stamp(clock: HybridTime(rawValue: 1 << 50 + UInt64(index)), device: device)
+      let entry = Entry(
+        key: Key("key \(index)"), stamp: stamp, content: .removed,
+        claim: Claim(clock: stamp.clock, device: device, group: 0))
+      let home = EntryHome(changeSet: reference, index: UInt32(index))
+      _ = store.merge(
+        KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), home: home))
+    }
+    // Two late ones are covered everywhere; the third to go is the oldest of all.
+    let forgotten = store.pruneRemovals { [100, 200].contains($0.index) }
+    #expect(forgotten.map(\.index) == [100, 200, 0])
   }
 
   @Test func `drafts that later ones write over altogether are bounded`() throws {

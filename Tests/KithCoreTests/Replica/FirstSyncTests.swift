@@ -56,6 +56,114 @@ import Testing
     #expect(world.text("k", on: 2) == "good")
   }
 
+  @Test func `a pull from a device that is new itself ends nothing, so nothing is published`()
+    throws
+  {
+    let world = try TestWorld(devices: 3, seed: 37)
+    world.write([set("k", "good")], on: 0)
+    world.now.wallMilliseconds += 1_000
+    world.connect(1, 2)
+    world.settle()
+    for index in 1...2 {
+      #expect(world.devices[index].replica.isProvisional)
+      #expect(world.devices[index].replica.stores[TestWorld.store]?.isProvisional == true)
+    }
+    world.write([set("k", "default")], on: 1)
+    world.settle()
+    #expect(world.devices[1].disk.stores[TestWorld.store]?.changeSets.isEmpty == true)
+    world.connect(0, 1)
+    world.settle()
+    world.checkConvergence("new itself")
+    #expect(world.text("k", on: 0) == "good")
+  }
+
+  @Test func `a device that awaits its first pull of a store ends no other's of it`() throws {
+    let world = try TestWorld(devices: 3, seed: 38)
+    world.write([set("k", "good")], on: 0)
+    // Device 2 is past the first pull of the others, say: only this store's is to come.
+    world.devices[2].replica.isProvisional = false
+    world.connect(1, 2)
+    world.settle()
+    #expect(world.devices[1].replica.stores[TestWorld.store]?.isProvisional == true)
+    #expect(world.devices[2].replica.stores[TestWorld.store]?.isProvisional == true)
+    world.write([set("k", "default")], on: 1)
+    world.connect(0, 1)
+    world.settle()
+    world.checkConvergence("this store")
+    #expect(world.text("k", on: 2) == "good")
+  }
+
+  @Test func `a provisional write of a key wins over what its program saw there`() throws {
+    let world = try TestWorld(devices: 3, seed: 39)
+    world.write([set("theme", "dark")], on: 0)
+    world.connect(0, 2)
+    world.settle()
+    world.disconnectAll()
+    // Device 2 has this store, and waits for others still: device 1 sees it and stays provisional.
+    world.devices[2].replica.isProvisional = true
+    world.connect(1, 2)
+    world.settle()
+    #expect(world.text("theme", on: 1) == "dark")
+    world.write([set("theme", "light")], on: 1)
+    #expect(world.text("theme", on: 1) == "light")
+    let draft = world.devices[1].replica.stores[TestWorld.store]?.drafts.last
+    let seen = world.devices[1].replica.stores[TestWorld.store]?.state.slots["theme"]?.newest.entry
+    #expect(draft?.clock == seen?.stamp.clock.successor)
+    world.connect(0, 1)
+    world.settle()
+    world.checkConvergence("seen")
+    #expect(world.text("theme", on: 0) == "light")
+  }
+
+  @Test func `provisional writes of a key that was seen outran the clock and were set aside`()
+    throws
+  {
+    let world = try TestWorld(devices: 3, seed: 40)
+    world.write([set("theme", "dark")], on: 0)
+    world.connect(0, 2)
+    world.settle()
+    world.disconnectAll()
+    world.devices[2].replica.isProvisional = true
+    world.connect(1, 2)
+    world.settle()
+    // Each is stamped one later than what its program saw, though no time passes.
+    for number in 0..<8 {
+      world.write([set("theme", .integer(Int64(number))), set("k\(number)", 1)], on: 1)
+    }
+    world.connect(0, 1)
+    world.settle()
+    #expect(world.text("theme", on: 0) == 7)
+    // The first write by the clock is later than all of them.
+    world.write([set("theme", "after")], on: 1)
+    world.settle()
+    #expect(world.text("theme", on: 0) == "after")
+    for device in world.devices { #expect(device.replica.counters.quarantined == 0) }
+    world.checkConvergence("outran")
+  }
+
+  @Test func `what was not asked for does not end a first pull`() throws {
+    let world = try TestWorld(devices: 2, seed: 41)
+    world.write([set("k", "good")], on: 0)
+    world.connect(0, 1)
+    let session = try #require(world.links[[0, 1]]?.ends[0].session)
+    // Device 1 hears that the other is past its first pull, but not yet what it has.
+    let have = Have(
+      number: 1, isWhole: true, listsAll: true, isProvisional: false,
+      stores: [
+        StoreHave(
+          store: TestWorld.store, vector: [:], digest: nil, policy: .standard,
+          isProvisional: false)
+      ])
+    let inbound = InboundMessage(decoding: have.messages()[0], account: world.account)
+    world.perform(.received(session, try #require(inbound)), on: 1)
+    try world.hand(Batch(store: TestWorld.store), from: 0, to: 1)
+    #expect(world.devices[1].replica.stores[TestWorld.store]?.isProvisional == true)
+    #expect(world.devices[1].replica.isProvisional)
+    world.settle()
+    #expect(!world.devices[1].replica.isProvisional)
+    #expect(world.text("k", on: 1) == "good")
+  }
+
   @Test func `a provisional transaction that loses a key before the pull ends loses whole`() throws
   {
     let world = try TestWorld(devices: 3, seed: 35)

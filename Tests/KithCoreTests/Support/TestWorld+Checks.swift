@@ -33,6 +33,7 @@ extension TestWorld {
           "\(comment): \(device.name) is over quota", sourceLocation: sourceLocation)
         checkAdmission(state, "\(comment): \(device.name)", sourceLocation)
         checkGroups(state, "\(comment): \(device.name)", sourceLocation)
+        checkNothingIsHidden(state, "\(comment): \(device.name)", sourceLocation)
         checkWeights(store.log, "\(comment): \(device.name)", sourceLocation)
       }
     }
@@ -64,6 +65,22 @@ extension TestWorld {
     #expect(
       groups.values.allSatisfy { $0.count == 1 }, "\(comment): half a transaction",
       sourceLocation: sourceLocation)
+  }
+
+  /// Promise 2: if everything fits, nothing is hidden.
+  private func checkNothingIsHidden(
+    _ state: StoreState, _ comment: Comment, _ sourceLocation: SourceLocation
+  ) {
+    let newest = Set(state.slots.keys).union(state.drafted.keys)
+      .compactMap { state.slot($0)?.newest.entry }.filter { !$0.isRemoval }
+    let sizes = newest.map { (key: $0.key.size, value: $0.value?.size ?? 0) }
+    guard sizes.reduce(0, { $0 + $1.value }) <= state.policy.totalBytes,
+      sizes.count <= state.policy.keys,
+      sizes.allSatisfy({ state.policy.permits(keyBytes: $0.key, valueBytes: $0.value) })
+    else { return }
+    #expect(
+      newest.allSatisfy { state.shown[$0.key]?.step == .value },
+      "\(comment): something is hidden without need", sourceLocation: sourceLocation)
   }
 
   /// What is counted of each author is what is kept of it.

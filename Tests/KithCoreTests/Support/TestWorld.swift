@@ -18,9 +18,12 @@ final class TestWorld {
     var reports: [Report] = []
     var accepted: [WriteID] = []
     var refused: [WriteID: WriteError] = [:]
+    var refusedStores: [StoreIdentifier: OpenError] = [:]
     var durable: Set<WriteID> = []
     var closed: [CloseReason] = []
     var process: ProcessID
+    /// What this device has sent under its own sequences.
+    var given: [StoreIdentifier: [ChainID: [UInt64: Digest256]]] = [:]
 
     init(name: String, keys: DeviceKeys, disk: Snapshot, replica: Replica, process: ProcessID) {
       self.name = name
@@ -52,7 +55,8 @@ final class TestWorld {
   /// May alter or drop a message on its way.
   var tamper: ((_ from: Int, _ to: Int, _ message: [UInt8]) -> [UInt8]?)?
   private var nextSession: UInt64 = 1
-  private var forged: UInt64 = 0
+  /// The last sequence that ``publish(_:by:to:)`` gave.
+  var forged: UInt64 = 0
   private var nextWrite: UInt64 = 1
   private(set) var writes: [WriteID: [KithCore.Operation]] = [:]
   /// As what a write was taken in, if it was and changes anything.
@@ -133,49 +137,21 @@ final class TestWorld {
     begin(index, isCopy: isCopy)
   }
 
-  /// A further device, certified by the first.
-  func join() throws {
+  /// A further device, certified by another, which is the only one that knows it.
+  func join(by index: Int = 0) throws {
     let keys = Self.makeKeys(&random)
-    let first = devices[0]
+    let host = devices[index]
     let request = try JoinRequest.make(account: account, keys: keys, name: "late", issued: 3)
     let records = try JoinRequest.accept(
-      request, roster: first.replica.roster, keyring: first.replica.keyring, keys: first.keys,
+      request, roster: host.replica.roster, keyring: host.replica.keyring, keys: host.keys,
       entropy: &random)
-    perform(.learn(records), on: 0)
+    perform(.learn(records), on: index)
     var disk = Snapshot()
     disk.isProvisional = true
-    for record in first.replica.roster.records { disk.records[record.id] = record.encoded }
+    for record in host.replica.roster.records { disk.records[record.id] = record.encoded }
     try add(keys, disk: disk)
-    let policy = first.replica.usage(of: Self.store)?.policy ?? .standard
+    let policy = host.replica.usage(of: Self.store)?.policy ?? .standard
     perform(.open(Self.store, policy), on: devices.count - 1)
-  }
-
-  /// Has a member publish plaintexts that its own replica would not, and sends them to a peer.
-  func publish(_ plaintexts: [[UInt8]], by author: Int, to peer: Int) throws {
-    let replica = devices[author].replica
-    var keyring = replica.keyring
-    let epoch = try #require(keyring.current)
-    let certificate = try #require(replica.roster.certificate(of: replica.keys.id))
-    let chain = ChainID(
-      device: replica.keys.id, incarnation: try #require(replica.incarnation))
-    let box = keyring.sharedBox(epoch: epoch.id, author: certificate)
-    let sealer = Sealer(
-      box: try #require(box),
-      storeTag: epoch.storeTag(of: Self.store), epoch: epoch.id, chain: chain, account: account,
-      keys: replica.keys)
-    forged += 1
-    let changeSet = sealer.seal(
-      plaintexts, sequence: forged, clock: devices[author].replica.tick(),
-      noncePrefix: random.draw())
-    let batch = Batch(
-      store: Self.store, changeSets: [changeSet],
-      covers: [Cover(chain: chain, from: forged - 1, through: forged)])
-    let link = try #require(links[[min(author, peer), max(author, peer)]])
-    let session = try #require(link.ends.first { $0.to == peer }?.session)
-    for message in batch.messages() {
-      let inbound = try #require(InboundMessage(decoding: message, account: account))
-      perform(.received(session, inbound), on: peer)
-    }
   }
 
   // MARK: Inputs
@@ -192,7 +168,10 @@ final class TestWorld {
     let device = devices[index]
     var shown: [StoreIdentifier: [Key: EncodedValue]]?
     if case .flush = input { shown = device.replica.shownValues }
-    for effect in device.replica.handle(input, at: instant(of: index)) {
+    let effects = device.replica.handle(input, at: instant(of: index))
+    let firstDurable = effects.firstIndex { if case .durable = $0 { true } else { false } }
+    for (position, effect) in effects.enumerated() {
+      if position == firstDurable { checkIsDurable(device) }
       carryOut(effect, on: index)
     }
     guard let shown else { return }
@@ -211,6 +190,7 @@ final class TestWorld {
     switch effect {
     case .persist(let mutations):
       for mutation in mutations { device.disk.apply(mutation) }
+      checkClock(mutations, on: device)
     case .send(let session, let message):
       checkIsDurable(message, on: device)
       guard let (key, end) = find(session, from: index) else { return }
@@ -223,25 +203,13 @@ final class TestWorld {
       perform(.disconnected(link.ends[1 - end].session), on: link.ends[end].to)
     case .accepted(let id): device.accepted.append(id)
     case .refused(let id, let error): device.refused[id] = error
+    case .refusedStore(let store, let error): device.refusedStores[store] = error
     case .durable(let id): device.durable.insert(id)
     case .view(let change):
       device.viewChanges.append(change)
       for (key, value) in change.changes { device.views[change.store, default: [:]][key] = value }
     case .report(let report): device.reports.append(report)
     case .promote, .refusals, .firstSync, .progress, .addresses, .wake: break
-    }
-  }
-
-  /// A change set of our own is committed before its first byte is sent.
-  private func checkIsDurable(_ message: [UInt8], on device: Device) {
-    guard case .batch(let part) = InboundMessage(decoding: message, account: account)?.body else {
-      return
-    }
-    for case .sound(let changeSet) in part.changeSets
-    where changeSet.header.chain.device == device.keys.id {
-      let sequences = device.disk.stores[part.store]?.changeSets.keys
-        .filter { $0.device == device.keys.id }.map(\.sequence)
-      #expect(sequences?.max() ?? 0 >= changeSet.header.sequence, "sent before it was committed")
     }
   }
 

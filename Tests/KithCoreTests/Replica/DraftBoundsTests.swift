@@ -1,0 +1,110 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// What a device that is alone, or a program that does not listen, may pile up.
+@Suite struct DraftBoundsTests {
+  private func store(_ index: Int, in world: TestWorld) throws -> StoreReplica {
+    try #require(world.devices[index].replica.stores[TestWorld.store])
+  }
+
+  @Test func `a value that grows alone for ever is taken for ever, and kept once`() throws {
+    let policy = Policy(totalBytes: 10_000, keys: 4)
+    let world = try TestWorld(devices: 2, seed: 170, policy: policy)
+    for size in 0..<100 {
+      // Each may be refused where the one before stands; there are too many to keep all.
+      world.write([set("k", blob(5_000 + size))], on: 0)
+      #expect(try store(0, in: world).draftBytes <= policy.room(factor: Limits.draftFactor))
+    }
+    #expect(world.devices[0].refused.isEmpty)
+    #expect(world.devices[0].disk.stores[TestWorld.store]?.drafts.count ?? 0 < 20)
+    let counted = try store(0, in: world).drafts.reduce(0) { $0 + $1.operations.keptBytes }
+    #expect(try store(0, in: world).draftBytes == counted)
+    try world.restart(0)
+    #expect(try store(0, in: world).draftBytes == counted)
+    #expect(world.text("k", on: 0) == blob(5_099))
+    world.connectAll()
+    world.settle()
+    #expect(world.text("k", on: 1) == blob(5_099))
+    #expect(try store(0, in: world).draftBytes == 0)
+  }
+
+  @Test func `drafts that none rewrites are bounded, and a removal is taken all the same`() throws {
+    let policy = Policy(totalBytes: 1_000, keys: 4)
+    let limit = policy.room(factor: Limits.draftFactor)
+    let world = try TestWorld(devices: 2, seed: 171, policy: policy)
+    world.write([set("stays", 1), set("stays too", 1)], on: 0)
+    var refusal: WriteError?
+    for number in 0..<200 where refusal == nil {
+      let before = (world.view(0), world.devices[0].disk.stores)
+      let id = world.write([set("k\(number)", 1)], on: 0)
+      refusal = world.devices[0].refused[id]
+      if refusal == nil {
+        world.write([remove("k\(number)")], on: 0)
+      } else {
+        #expect(world.view(0) == before.0)
+        #expect(world.devices[0].disk.stores == before.1)
+      }
+    }
+    guard case .tooManyDrafts(let bytes, limit) = refusal else {
+      Issue.record("not refused, but \(String(describing: refusal))")
+      return
+    }
+    #expect(bytes > limit)
+    let removal = world.write([remove("stays")], on: 0)
+    #expect(world.devices[0].accepted.contains(removal))
+    #expect(Array(world.view(0).keys) == ["stays too"])
+    // Once they are published there is room again.
+    world.connectAll()
+    world.settle()
+    world.write([set("after", 1)], on: 0)
+    world.settle()
+    #expect(world.text("after", on: 1) == 1)
+    world.checkConvergence("published")
+  }
+
+  @Test func `refusals that nobody takes are bounded, and none is forgotten for it`() throws {
+    let policy = Policy(totalBytes: 1_000, keys: 4)
+    let limit = policy.room(factor: Limits.draftFactor)
+    let world = try TestWorld(devices: 3, seed: 172, policy: policy)
+    world.connectAll()
+    world.settle()
+    var error: WriteError?
+    var rounds = 0
+    while error == nil, rounds < 60 {
+      world.disconnect(0, 2)
+      world.disconnect(1, 2)
+      let id = world.write([set("mine", blob(600))], on: 2)
+      error = world.devices[2].refused[id]
+      world.write([set("theirs", blob(600))], on: 0)
+      world.settle()
+      world.connectAll()
+      world.settle()
+      world.write([remove("theirs")], on: 0)
+      world.settle()
+      if error == nil { rounds += 1 }
+    }
+    guard case .refusalsNotTaken(let bytes, limit) = error else {
+      Issue.record("not refused, but \(String(describing: error))")
+      return
+    }
+    #expect(bytes > limit)
+    let refusals = world.devices[2].replica.refusals(of: TestWorld.store)
+    #expect(refusals.map(\.number) == (1...UInt64(rounds)).map { $0 })
+    try world.restart(2)
+    #expect(try store(2, in: world).refusalBytes == bytes)
+    world.connectAll()
+    world.settle()
+    world.write([set("others write", 1)], on: 0)
+    world.settle()
+    let removal = world.write([remove("others write")], on: 2)
+    #expect(world.devices[2].accepted.contains(removal))
+    world.perform(.takeRefusals(TestWorld.store, through: UInt64(rounds)), on: 2)
+    #expect(try store(2, in: world).refusalBytes == 0)
+    let id = world.write([set("mine", 1)], on: 2)
+    #expect(world.devices[2].accepted.contains(id))
+    world.settle()
+    world.checkConvergence("taken")
+  }
+}

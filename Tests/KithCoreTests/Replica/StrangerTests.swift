@@ -1,0 +1,134 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// What a session with an unknown static key carries: membership, and little of it (design, section
+/// 8).
+@Suite struct StrangerTests {
+  /// Records that a message carries.
+  private func records(in effects: [Effect], to session: SessionID, _ world: TestWorld) -> [Record]
+  {
+    effects.flatMap { effect -> [Record] in
+      guard case .send(session, let message) = effect,
+        case .records(let records)? = InboundMessage(decoding: message, account: world.account)?
+          .body
+      else { return [] }
+      return records
+    }
+  }
+
+  private func bytes(_ records: [Record]) -> Int { records.reduce(0) { $0 + $1.encoded.count } }
+
+  /// An account whose first device knows more records than a stranger is sent.
+  private func largeAccount(seed: UInt64) throws -> TestWorld {
+    let world = try TestWorld(devices: 2, seed: seed)
+    for _ in 0..<50 { _ = try enrol(by: world) }
+    try #require(bytes(world.devices[0].replica.roster.records) > Limits.strangerBytes * 3 / 2)
+    return world
+  }
+
+  /// Has the first device take in a further one, of which it hears no more.
+  private func enrol(by world: TestWorld) throws -> [Effect] {
+    let keys = TestWorld.makeKeys(&world.random)
+    let request = try JoinRequest.make(
+      account: world.account, keys: keys, name: "enrolled", issued: 4)
+    let replica = world.devices[0].replica
+    let fresh = try JoinRequest.accept(
+      request, roster: replica.roster, keyring: replica.keyring, keys: replica.keys,
+      entropy: &world.random)
+    let effects = world.devices[0].replica.handle(.learn(fresh), at: world.instant(of: 0))
+    for case .persist(let mutations) in effects {
+      for mutation in mutations { world.devices[0].disk.apply(mutation) }
+    }
+    return effects
+  }
+
+  private func connectStranger(to world: TestWorld) -> (session: SessionID, effects: [Effect]) {
+    let session = SessionID(rawValue: 1_000)
+    let keys = TestWorld.makeKeys(&world.random)
+    let peer = SessionPeer(
+      transportKey: keys.transportPublicKey,
+      hello: world.devices[1].replica.hello(port: 0, at: world.instant(of: 1)), isDialled: false,
+      address: "192.0.2.1:4114")
+    let effects = world.devices[0].replica.handle(
+      .connected(session, peer), at: world.instant(of: 0))
+    return (session, effects)
+  }
+
+  @Test func `a stranger is sent few records, also of those that are learnt meanwhile`() throws {
+    let world = try largeAccount(seed: 180)
+    var (session, effects) = connectStranger(to: world)
+    let first = bytes(records(in: effects, to: session, world))
+    #expect(first > 0)
+    for _ in 0..<40 { effects += try enrol(by: world) }
+    #expect(bytes(records(in: effects, to: session, world)) <= Limits.strangerBytes)
+    // Nothing but records goes there.
+    for case .send(session, let message) in effects {
+      guard case .records? = InboundMessage(decoding: message, account: world.account)?.body else {
+        Issue.record("a stranger was sent something else")
+        continue
+      }
+    }
+  }
+
+  @Test func `a stranger that goes on sending records is not listened to`() throws {
+    let world = try largeAccount(seed: 181)
+    let (session, _) = connectStranger(to: world)
+    var message = WireMessage()
+    for record in world.devices[0].replica.roster.records.prefix(8) {
+      message.records.records.append(try WireRecord(serializedBytes: record.encoded))
+    }
+    let inbound = try #require(
+      InboundMessage(decoding: message.encodedBytes(), account: world.account))
+    var taken = 0
+    var reason: CloseReason?
+    while reason == nil, taken < 100 {
+      let effects = world.devices[0].replica.handle(
+        .received(session, inbound), at: world.instant(of: 0))
+      for case .close(session, let why) in effects { reason = why }
+      if reason == nil { taken += 1 }
+    }
+    #expect(reason == .notMember)
+    #expect(taken * inbound.size <= Limits.strangerBytes + inbound.size)
+    #expect(world.devices[0].replica.sessions[session] == nil)
+  }
+
+  @Test func `who proves to be a member is sent the records that were kept from a stranger`()
+    throws
+  {
+    let world = try largeAccount(seed: 182)
+    // Only device 1 knows the newcomer, and neither knows of the many.
+    try world.join(by: 1)
+    let newcomer = world.devices.count - 1
+    #expect(!world.devices[0].replica.roster.isMember(world.devices[newcomer].keys.id))
+    world.connect(0, newcomer)
+    world.settle()
+    #expect(
+      world.devices[newcomer].replica.roster.digest == world.devices[0].replica.roster.digest)
+    #expect(!world.devices[newcomer].replica.isProvisional)
+  }
+
+  @Test func `an author over its limit was reported at every message`() throws {
+    let world = try TestWorld(devices: 2, seed: 183, policy: Policy(totalBytes: 100, keys: 1))
+    world.connectAll()
+    world.settle()
+    func reports() -> Int {
+      world.devices[1].reports.count { if case .authorOverLimit = $0 { true } else { false } }
+    }
+    func flood() throws {
+      for number in 0..<20 {
+        let entry = try world.entry("k\(number)", blob(400), on: 0)
+        try world.publish([entry.plaintext()], by: 0, to: 1)
+      }
+    }
+    try flood()
+    #expect(reports() == 1)
+    try flood()
+    #expect(reports() == 1)
+    world.disconnectAll()
+    world.connectAll()
+    try flood()
+    #expect(reports() == 2)
+  }
+}

@@ -1,0 +1,59 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// Which drafts may be forgotten for later ones, and which may not.
+@Suite struct DraftTests {
+  private func draft(_ operations: KithCore.Operation...) -> Draft {
+    Draft(ordinal: 1, clock: .zero, operations: operations)
+  }
+
+  @Test func `a draft makes way only for a write of the same key that stands wherever it does`() {
+    let large = set("k", blob(100))
+    let small = set("k", blob(10))
+    #expect(draft(small).covers(draft(large)))
+    #expect(draft(large).covers(draft(large)))
+    #expect(draft(remove("k")).covers(draft(large)))
+    #expect(draft(remove("k")).covers(draft(remove("k"))))
+    #expect(!draft(large).covers(draft(small)), "the larger might be refused")
+    #expect(!draft(small).covers(draft(remove("k"))), "any value might be refused")
+    #expect(!draft(small).covers(draft(set("l", blob(100)))))
+    #expect(!draft(small).covers(draft(large, set("l", 1))), "the other key would be lost")
+    #expect(!draft(small, set("l", 1)).covers(draft(large)), "the other key may have it refused")
+  }
+
+  @Test func `a larger write that is refused leaves the one before it`() throws {
+    let world = try TestWorld(devices: 3, seed: 140, policy: Policy(totalBytes: 1_000))
+    world.connectAll()
+    world.settle()
+    world.disconnectAll()
+    world.write([set("k", blob(100))], on: 2)
+    world.write([set("k", blob(600))], on: 2)
+    world.connect(0, 1)
+    world.settle()
+    world.write([set("theirs", blob(600))], on: 0)
+    world.settle()
+    world.connect(1, 2)
+    world.settle()
+    #expect(world.text("k", on: 0) == blob(100))
+    #expect(
+      world.devices[2].replica.refusals(of: TestWorld.store).map(\.operations)
+        == [[set("k", blob(600))]])
+    world.checkConvergence("larger")
+  }
+
+  @Test func `drafts are laid anew after a restart, with the rooms they claimed`() throws {
+    let world = try TestWorld(devices: 2, seed: 141, policy: Policy(totalBytes: 1_000))
+    world.write([set("a", blob(400))], on: 0)
+    world.write([set("b", blob(400))], on: 0)
+    try world.restart(0)
+    #expect(world.view(0).count == 2)
+    let id = world.write([set("c", blob(400))], on: 0)
+    #expect(world.devices[0].refused[id] != nil)
+    world.connectAll()
+    world.settle()
+    #expect(world.view(1).count == 2)
+    world.checkConvergence("laid anew")
+  }
+}

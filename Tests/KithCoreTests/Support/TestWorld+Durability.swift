@@ -1,0 +1,76 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// What must be on the disk before the effect that depends on it, at every step of every test: the
+/// rule that a `persist` stands before whatever depends on it, and what a crash must not undo.
+extension TestWorld {
+  /// What a message says, or makes others believe, is committed before its first byte is sent.
+  func checkIsDurable(_ message: [UInt8], on device: Device) {
+    switch InboundMessage(decoding: message, account: account)?.body {
+    case .batch(let part):
+      for case .sound(let changeSet) in part.changeSets {
+        checkIsKept(changeSet, part.store, device)
+      }
+    case .have(let have):
+      for store in have.stores {
+        let vector = device.disk.stores[store.store]?.vector ?? [:]
+        let isDurable = store.vector.allSatisfy { chain, sequence in
+          vector[chain.device]?[chain.incarnation] ?? 0 >= sequence
+        }
+        #expect(isDurable, "\(device.name) told what it covers before that was committed")
+      }
+    case .records(let records):
+      #expect(
+        records.allSatisfy { device.disk.records[$0.id] != nil },
+        "\(device.name) sent records before they were committed")
+    case .addresses, nil: break
+    }
+  }
+
+  /// The change set, or a later one of its chain, is on the disk; and its author gave the sequence
+  /// to no other.
+  private func checkIsKept(
+    _ changeSet: ChangeSet, _ store: StoreIdentifier, _ device: Device
+  ) {
+    let chain = changeSet.header.chain
+    let kept = (device.disk.stores[store]?.changeSets ?? [:]).keys.lazy
+      .filter { $0.device == chain.device && $0.incarnation == chain.incarnation }
+      .map(\.sequence).max()
+    #expect(
+      kept ?? 0 >= changeSet.header.sequence, "\(device.name) sent before it was committed")
+    guard chain.device == device.keys.id else { return }
+    let digest = changeSet.reference.digest
+    let given = device.given[store]?[chain]?[changeSet.header.sequence]
+    #expect(given ?? digest == digest, "\(device.name) gave a sequence twice")
+    device.given[store, default: [:]][chain, default: [:]][changeSet.header.sequence] = digest
+  }
+
+  /// What a program is about to be told is durable is on the disk: as a draft, or published.
+  func checkIsDurable(_ device: Device) {
+    for (identifier, store) in device.replica.stores {
+      let disk = device.disk.stores[identifier]
+      let published = store.log.changeSets.keys.filter { $0.device == device.keys.id }
+      #expect(
+        published.allSatisfy { disk?.changeSets[$0] != nil }
+          && store.drafts.allSatisfy { disk?.drafts[$0.ordinal] != nil },
+        "\(device.name) acknowledged before it committed")
+    }
+  }
+
+  /// The clock is persisted with the data that it stamped, never apart (design, section 6).
+  func checkClock(_ mutations: [Mutation], on device: Device) {
+    for mutation in mutations {
+      let clock: HybridTime? =
+        switch mutation {
+        case .putHeader(_, _, let header, _): try? ChangeSetHeader(decoding: header).clock
+        case .putDraft(_, let ordinal, let bytes): Draft(ordinal: ordinal, decoding: bytes)?.clock
+        default: nil
+        }
+      // The clock gave out no provisional stamp.
+      guard let clock, !clock.isProvisional else { continue }
+      #expect(clock <= device.disk.clock, "\(device.name) forgot the clock of what it stamped")
+    }
+  }
+}
