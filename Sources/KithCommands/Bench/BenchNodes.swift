@@ -25,6 +25,7 @@ final class BenchNodes: Sendable {
   static func with<Result: Sendable>(
     _ root: URL, _ body: (BenchNodes) async throws -> Result
   ) async throws -> Result {
+    try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
     let directory = root.appending(path: "first").path
     _ = try Node.createAccount(directory: directory, name: "first")
     let first = try await Node.open(configuration(directory))

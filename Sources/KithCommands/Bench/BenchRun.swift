@@ -10,6 +10,7 @@ struct BenchRun {
 
   private var rounds: Int { isQuick ? 40 : 300 }
   private var crowdedRounds: Int { isQuick ? 40 : 400 }
+  private var newDevices: Int { isQuick ? 1 : 5 }
 
   /// Measures everything.
   func report() async throws -> BenchReport {
@@ -17,84 +18,96 @@ struct BenchRun {
       .appending(path: "kith-bench-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: root) }
-    let yardsticks = try Yardsticks(directory: root)
     var report = BenchReport(isQuick: isQuick)
-    let measured = try await BenchNodes.with(root) { nodes in
-      var report = BenchReport(isQuick: isQuick)
-      try await synced(nodes, yardsticks, &report)
-      try await written(nodes, yardsticks, &report)
-      try await caughtUp(nodes, &report)
-      return report
-    }
-    report.figures += measured.figures
-    try yardsticks.close()
+    try await written(root.appending(path: "sync"), &report)
+    try await caughtUp(root, &report)
     try admitted(&report)
-    progress("memory of a node with a full store")
-    let bytes = try await MemoryBench.bytes(
-      directory: root.appending(path: "newcomer-1"), store: "bench.one")
-    report.add(
-      "memory", "memory of a node, full store", Double(bytes), .bytes, .atMost(32 * 1_048_576))
+    try await remembered(root, &report)
     return report
   }
 
-  private func synced(
-    _ nodes: BenchNodes, _ yardsticks: Yardsticks, _ report: inout BenchReport
-  ) async throws {
-    progress("set on one node to notified on another")
-    let receiver = try await nodes.join("receiver")
-    _ = try receiver.store(BenchNodes.store)
-    _ = try nodes.sender.store(BenchNodes.store)
-    let bench = SyncBench(nodes: nodes, yardsticks: yardsticks, rounds: rounds)
-    let synced = try await nodes.running(receiver) {
-      try await receiver.waitForFirstSync(timeout: .seconds(30))
-      return try await bench.setToNotified(receiver)
+  /// Writes, alone and with a peer.
+  private func written(_ root: URL, _ report: inout BenchReport) async throws {
+    try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
+    let yardsticks = try Yardsticks(directory: root)
+    let figures = try await BenchNodes.with(root) { nodes in
+      var report = BenchReport(isQuick: isQuick)
+      progress("set on one node to notified on another")
+      let receiver = try await nodes.join("receiver")
+      _ = try receiver.store(BenchNodes.store)
+      _ = try nodes.sender.store(BenchNodes.store)
+      var bench = SyncBench(nodes: nodes, yardsticks: yardsticks, rounds: rounds)
+      let (notified, sets, commits) = try await nodes.running(receiver) {
+        try await receiver.waitForFirstSync(timeout: .seconds(30))
+        let notified = try await bench.setToNotified(receiver)
+        progress("durable sets, one after another")
+        let (sets, commits) = try await bench.sequentialSets("with-a-peer")
+        return (notified, sets, commits)
+      }
+      synced(notified, yardsticks, &report)
+      let alone = try await bench.sequentialSets("alone")
+      report.add("sequentialSets", "durable sets, one after another", alone.sets.rate, .perSecond)
+      report.add(
+        "sequentialSetsRatio", "  of bare commits", alone.sets.rate / alone.commits.rate, .ratio,
+        .atLeast(0.8))
+      report.add(
+        "publishedSetsRatio", "  with a peer, published", sets.rate / commits.rate, .ratio)
+      progress("durable sets, 64 tasks at once")
+      bench.rounds = crowdedRounds
+      report.add(
+        "crowdedSets", "durable sets, 64 tasks", try await bench.crowdedSets(), .perSecond,
+        .atLeast(20_000))
+      return report.figures
     }
+    report.figures += figures
+    try yardsticks.close()
+  }
+
+  private func synced(
+    _ notified: Samples, _ yardsticks: Yardsticks, _ report: inout BenchReport
+  ) {
     report.add("commit", "bare durable commit", yardsticks.commits.median, .seconds)
     report.add("sign", "sign (Ed25519)", yardsticks.signs.median, .seconds)
     report.add("verify", "verify (Ed25519)", yardsticks.verifies.median, .seconds)
     report.add("roundTrip", "round trip (TCP, loopback)", yardsticks.roundTrips.median, .seconds)
     let budget = yardsticks.syncBudget
     report.add(
-      "setToNotified", "set to notified, median", synced.median, .seconds, .atMost(budget))
-    report.add("setToNotifiedP99", "set to notified, p99", synced.p99, .seconds)
+      "setToNotified", "set to notified, median", notified.median, .seconds, .atMost(budget))
+    report.add("setToNotifiedP99", "set to notified, p99", notified.p99, .seconds)
     report.add(
-      "setToNotifiedRatio", "  of its parts' sum", synced.median / (budget / 1.5), .ratio,
+      "setToNotifiedRatio", "  of its parts' sum", notified.median / (budget / 1.5), .ratio,
       .atMost(1.5))
   }
 
-  private func written(
-    _ nodes: BenchNodes, _ yardsticks: Yardsticks, _ report: inout BenchReport
-  ) async throws {
-    progress("durable sets, one after another")
-    let bench = SyncBench(nodes: nodes, yardsticks: yardsticks, rounds: rounds)
-    let (sets, commits) = try await bench.sequentialSets()
-    let rate = Double(sets.count) / sets.total
-    report.add("sequentialSets", "durable sets, one after another", rate, .perSecond)
-    report.add(
-      "sequentialSetsRatio", "  of bare commits", rate / (Double(commits.count) / commits.total),
-      .ratio, .atLeast(0.8))
-    progress("durable sets, 64 tasks at once")
-    let crowded = SyncBench(nodes: nodes, yardsticks: yardsticks, rounds: crowdedRounds)
-    report.add(
-      "crowdedSets", "durable sets, 64 tasks", try await crowded.crowdedSets(), .perSecond,
-      .atLeast(20_000))
-  }
-
-  private func caughtUp(_ nodes: BenchNodes, _ report: inout BenchReport) async throws {
-    let bench = CatchUpBench(nodes: nodes)
+  /// New devices pull a full store. Each form has an account of its own: a node replicates every
+  /// store of its account, so another full one would be pulled beside it.
+  private func caughtUp(_ root: URL, _ report: inout BenchReport) async throws {
     progress("a new device catches up, each key its own change set")
-    try await bench.fill("bench.many", inOne: false)
-    let many = try await bench.catchUp("bench.many", devices: isQuick ? 1 : 3, name: "many")
+    let many = try await BenchNodes.with(root.appending(path: "many")) { nodes in
+      try await CatchUpBench(nodes: nodes, inOne: false).run(devices: newDevices)
+    }
     report.add(
       "catchUpMany", "catch-up, 1,024 change sets", many.median, .seconds, .atMost(0.060))
     progress("a new device catches up, all in one change set")
-    try await bench.fill("bench.one", inOne: true)
-    let one = try await bench.catchUp("bench.one", devices: isQuick ? 1 : 3, name: "newcomer")
+    let (one, read) = try await BenchNodes.with(root.appending(path: "one")) { nodes in
+      let samples = try await CatchUpBench(nodes: nodes, inOne: true).run(devices: newDevices)
+      progress("reads")
+      return (samples, try ReadBench.read(try nodes.sender.store(BenchNodes.store)))
+    }
     report.add("catchUpOne", "catch-up, one change set", one.median, .seconds, .atMost(0.010))
-    progress("reads")
-    let store = try nodes.sender.store("bench.one")
+    report.add("read", "read of a present key", read, .seconds, .atMost(200e-9))
+  }
+
+  private func remembered(_ root: URL, _ report: inout BenchReport) async throws {
+    progress("memory of a node with a full store")
+    let memory = try await MemoryBench.memory(
+      directory: root.appending(path: "one").appending(path: CatchUpBench.firstDevice),
+      store: BenchNodes.store)
     report.add(
-      "read", "read of a present key", try ReadBench.read(store), .seconds, .atMost(200e-9))
+      "memory", "memory of a node, full store", Double(memory.resident), .bytes,
+      .atMost(32 * 1_048_576))
+    report.add(
+      "memoryAnonymous", "  without mapped files (code)", Double(memory.anonymous), .bytes)
   }
 
   private func admitted(_ report: inout BenchReport) throws {

@@ -8,34 +8,51 @@ struct CatchUpBench {
   /// The bytes of each value: 1,024 of them come close to the standard policy's limit.
   static let valueBytes = 900
 
-  let nodes: BenchNodes
+  /// The name of the first new device, which has a full store when the bench is over.
+  static let firstDevice = "new-1"
 
-  /// Fills the store in one change set, or with each key in its own.
-  func fill(_ identifier: String, inOne: Bool) async throws {
-    let store = try nodes.sender.store(identifier)
-    if inOne {
-      try await store.commit { transaction in
-        for index in 0..<Self.keys { transaction.set(Self.value(index), forKey: Self.key(index)) }
+  let nodes: BenchNodes
+  /// Whether all keys are in one change set, instead of each in its own.
+  let inOne: Bool
+
+  /// Fills a store, and gives the times of several new devices, one after another.
+  func run(devices: Int) async throws -> Samples {
+    try await fill()
+    var samples = Samples()
+    for device in 1...devices { samples.add(try await catchUp("new-\(device)")) }
+    return samples
+  }
+
+  /// Fills the store while another device is there, since what is written alone is published
+  /// later, in as few change sets as possible.
+  private func fill() async throws {
+    let store = try nodes.sender.store(BenchNodes.store)
+    let witness = try await nodes.join("witness")
+    try await nodes.running(witness) {
+      try await witness.waitForFirstSync(timeout: .seconds(30))
+      if inOne {
+        try await store.commit { transaction in
+          for index in 0..<Self.keys { transaction.set(Self.value(index), forKey: Self.key(index)) }
+        }
+      } else {
+        for index in 0..<Self.keys {
+          try await store.commit { $0.set(Self.value(index), forKey: Self.key(index)) }
+          guard !store.syncReport.hasUnpublishedWrites else {
+            throw CommandFailure(.unreachable, "the bench's own peer went away")
+          }
+        }
       }
-    } else {
-      for index in 0..<Self.keys {
-        try await store.commit { $0.set(Self.value(index), forKey: Self.key(index)) }
+      guard try await store.synchronize(timeout: .seconds(30)).isComplete else {
+        throw CommandFailure(.unreachable, "the bench waited 30 s for its own peer")
       }
     }
   }
 
-  /// The times of several new devices, one after another; the first is `name-1`.
-  func catchUp(_ identifier: String, devices: Int, name: String) async throws -> Samples {
-    var samples = Samples()
-    for device in 1...devices { samples.add(try await catchUp(identifier, "\(name)-\(device)")) }
-    return samples
-  }
-
   /// The time from the session's beginning to the whole store being shown on a new device.
-  private func catchUp(_ identifier: String, _ name: String) async throws -> Duration {
+  private func catchUp(_ name: String) async throws -> Duration {
     let node = try await nodes.join(name)
     // The store is opened before the node runs, so that only the exchange itself is timed.
-    let store = try node.store(identifier)
+    let store = try node.store(BenchNodes.store)
     let clock = ContinuousClock()
     let connected = Task { () -> ContinuousClock.Instant? in
       for await status in node.statusUpdates where !status.peers.isEmpty { return clock.now }

@@ -6,8 +6,8 @@ enum MemoryBench {
   /// How long the node may take to be ready.
   private static let limit = Duration.seconds(30)
 
-  /// The resident bytes of a node that serves a directory with the given store.
-  static func bytes(directory: URL, store: String) async throws -> Int {
+  /// The memory of a node that serves a directory with the given store.
+  static func memory(directory: URL, store: String) async throws -> ResidentMemory {
     let process = Process()
     process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
     process.arguments = [
@@ -32,15 +32,11 @@ enum MemoryBench {
       heard += String(decoding: bytes, as: UTF8.self)
     }
     // Read once it has served for a second, so that work of the start is counted too.
-    var readings: [Int] = []
-    for _ in 0..<10 {
-      if let bytes = ResidentMemory.bytes(of: pid) { readings.append(bytes) }
-      try await Task.sleep(for: .milliseconds(100))
-    }
-    guard let bytes = readings.last else {
+    try await Task.sleep(for: .seconds(1))
+    guard let memory = ResidentMemory(of: pid) else {
       throw CommandFailure(.failure, "the bench's own `kith run` ended early")
     }
-    return bytes
+    return memory
   }
 
   private static func stop(_ process: Process) {

@@ -17,6 +17,9 @@ struct Samples: Sendable {
   /// The sum.
   var total: Double { seconds.reduce(0, +) }
 
+  /// How many such a second there would be, one after another.
+  var rate: Double { Double(count) / total }
+
   /// The smallest sample that at least this part of all samples does not exceed.
   ///
   /// - Complexity: O(*n* log *n*).

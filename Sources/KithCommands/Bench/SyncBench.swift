@@ -7,7 +7,7 @@ struct SyncBench {
   let nodes: BenchNodes
   let yardsticks: Yardsticks
   /// How many writes are timed.
-  let rounds: Int
+  var rounds: Int
 
   /// The key that is written and watched for.
   private static let key = "ping"
@@ -51,10 +51,10 @@ struct SyncBench {
     return samples
   }
 
-  /// Durable sets one after another, each beside a bare commit.
-  func sequentialSets() async throws -> (sets: Samples, commits: Samples) {
+  /// Durable sets one after another, each beside a bare commit in a directory of the given name.
+  func sequentialSets(_ name: String) async throws -> (sets: Samples, commits: Samples) {
     let store = try nodes.sender.store(BenchNodes.store)
-    let bare = try Yardsticks(directory: try nodes.directory("sequential"))
+    let bare = try Yardsticks(directory: try nodes.directory(name))
     let clock = ContinuousClock()
     var samples = Samples()
     for round in 0..<rounds {
