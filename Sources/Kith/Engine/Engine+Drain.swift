@@ -65,11 +65,15 @@ extension Engine {
     }
   }
 
-  /// Commits all that a round wants durable at once, then does the rest in order. Joining the
-  /// commits only ever makes an effect later than asked, never earlier.
+  /// Does what stands before a round's first commit, commits all that it wants durable at once,
+  /// then does the rest in order. Joining the commits only ever makes an effect later than asked,
+  /// never earlier.
   private func execute(_ round: [Effect]) -> KithError? {
+    let first = round.firstIndex { if case .persist = $0 { true } else { false } }
+    act(on: round[..<(first ?? round.endIndex)])
+    guard let first else { return nil }
     var mutations: [Mutation] = []
-    for case .persist(let some) in round { mutations += some }
+    for case .persist(let some) in round[first...] { mutations += some }
     if !mutations.isEmpty {
       do throws(StorageError) {
         try meters.commit { () throws(StorageError) in try storage.commit(mutations) }
@@ -77,10 +81,16 @@ extension Engine {
         return KithError(error)
       }
     }
+    act(on: round[first...])
+    return nil
+  }
+
+  /// Does what needs no commit any more.
+  private func act(on effects: ArraySlice<Effect>) {
     var settled: [WriteID] = []
     var hasProgress = false
     let link = state.withLock { $0.link }
-    for effect in round {
+    for effect in effects {
       switch effect {
       case .send(let session, let bytes):
         meters.sent(bytes.count)
@@ -95,7 +105,6 @@ extension Engine {
     }
     settle(settled)
     if hasProgress { progress.raise() }
-    return nil
   }
 
   private func settle(_ writes: [WriteID]) {

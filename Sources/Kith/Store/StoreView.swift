@@ -44,6 +44,9 @@ final class StoreView: Sendable {
       for change in changes {
         var items: [Change.Item] = []
         items.reserveCapacity(state.buffers.isEmpty ? 0 : change.changes.count)
+        if change.changes.count > state.values.count {
+          state.values.reserveCapacity(change.changes.count)
+        }
         for (key, encoded) in change.changes {
           // What the core shows was checked when it came in.
           let value = encoded.flatMap { try? $0.decoded() }

@@ -23,7 +23,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   /// The key's text.
   public var description: String { text }
 
-  // Inlinable, and over the bytes in place: a read of a store is hardly more than these two.
+  // Inlinable, and over the bytes in place: a read of a store is hardly more than the first two.
 
   /// Compares bytes.
   @inlinable
@@ -49,7 +49,12 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   }
 
   /// Compares bytes.
+  @inlinable
   public static func < (left: Self, right: Self) -> Bool {
-    left.text.utf8.lexicographicallyPrecedes(right.text.utf8)
+    let (left, right) = (left.text.utf8, right.text.utf8)
+    let isBefore = left.withContiguousStorageIfAvailable { left in
+      right.withContiguousStorageIfAvailable { left.lexicographicallyPrecedes($0) }
+    }
+    return (isBefore ?? nil) ?? left.lexicographicallyPrecedes(right)
   }
 }

@@ -213,8 +213,9 @@ extension Replica {
     }
     sessions[id]?.isExchanging = true
     sendHave(on: id)
-    rememberAddress(of: id)
     sendAddresses(on: id)
+    // Last: what is sent before need not wait for it to be durable.
+    rememberAddress(of: id)
     effects.append(.progress)
   }
 }
