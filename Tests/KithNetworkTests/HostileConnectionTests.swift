@@ -5,28 +5,40 @@ import Testing
 
 @testable import KithNetwork
 
-@Suite(.serialized, .timeLimit(.minutes(2)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct HostileConnectionTests {
-  static let greetings: [[UInt8]] = [
-    [],
-    [0],
-    [UInt8](repeating: 0x55, count: 300),
-    [UInt8](repeating: 0xFF, count: 5000),
-    Array("GET / HTTP/1.1\r\nHost: kith\r\n\r\n".utf8),
-    [0x16, 0x03, 0x01, 0x00, 0xF8, 0x01, 0x00, 0x00, 0xF4, 0x03, 0x03]
-      + [UInt8](repeating: 9, count: 240),
-    Array("SSH-2.0-OpenSSH_9.6\r\n".utf8),
-    [0x00, 0x36] + [UInt8](repeating: 3, count: 54),
+  /// What a stranger says first.
+  struct Greeting: CustomTestStringConvertible, Sendable {
+    let testDescription: String
+    let bytes: [UInt8]
+
+    init(_ description: String, _ bytes: [UInt8]) {
+      (testDescription, self.bytes) = (description, bytes)
+    }
+  }
+
+  static let greetings = [
+    Greeting("nothing", []),
+    Greeting("a zero", [0]),
+    Greeting("one long frame", [UInt8](repeating: 0x55, count: 300)),
+    Greeting("ones", [UInt8](repeating: 0xFF, count: 5000)),
+    Greeting("HTTP", Array("GET / HTTP/1.1\r\nHost: kith\r\n\r\n".utf8)),
+    Greeting(
+      "TLS",
+      [0x16, 0x03, 0x01, 0x00, 0xF8, 0x01, 0x00, 0x00, 0xF4, 0x03, 0x03]
+        + [UInt8](repeating: 9, count: 240)),
+    Greeting("SSH", Array("SSH-2.0-OpenSSH_9.6\r\n".utf8)),
+    Greeting("a frame of the right length", [0x00, 0x36] + [UInt8](repeating: 3, count: 54)),
   ]
 
   @Test(arguments: greetings)
-  func strangerHearsNothingAndIsClosedInTime(greeting: [UInt8]) async throws {
+  func strangerHearsNothingAndIsClosedInTime(greeting: Greeting) async throws {
     let one = TestNode(1, psks: [psk(1)])
     try await withTransports([one], testConfiguration(handshake: .milliseconds(200))) {
       transports, addresses in
       let began = ContinuousClock.now
       let client = try await RawClient.connect(to: addresses[0])
-      client.say(greeting)
+      client.say(greeting.bytes)
       try await eventually("closed") { client.isClosed }
       #expect(ContinuousClock.now - began >= .milliseconds(190))
       #expect(client.heard.isEmpty)

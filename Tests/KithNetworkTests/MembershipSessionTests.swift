@@ -4,7 +4,7 @@ import Testing
 
 @testable import KithNetwork
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct MembershipSessionTests {
   @Test func unknownKeyGetsALimitedSessionThatEnds() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import KithNetwork
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct PairingTests {
   let group = MultiThreadedEventLoopGroup.singleton
 

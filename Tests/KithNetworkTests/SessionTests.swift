@@ -5,7 +5,7 @@ import Testing
 
 @testable import KithNetwork
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct SessionTests {
   @Test func messagesOfAllSizesTravelBothWaysInOrder() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))

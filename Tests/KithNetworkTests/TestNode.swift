@@ -10,7 +10,7 @@ import Testing
 
 /// Waits until a condition holds, looking every few milliseconds; fails after a generous time.
 func eventually(
-  _ what: Comment, within limit: Duration = .seconds(20),
+  _ what: Comment, within limit: Duration = .seconds(60),
   sourceLocation: SourceLocation = #_sourceLocation, _ condition: () -> Bool
 ) async throws {
   let end = ContinuousClock.now + limit

@@ -101,9 +101,10 @@ func freePort() throws -> UInt16 {
 
 struct TimedOut: Error {}
 
-/// Looks again and again until a condition holds; throws when it does not in time.
+/// Looks again and again until a condition holds; throws when it does not in time, which is long
+/// enough for a host that is busy with other things.
 func until(
-  _ limit: Duration = .seconds(10), _ condition: () async throws -> Bool
+  _ limit: Duration = .seconds(60), _ condition: () async throws -> Bool
 ) async throws {
   let deadline = ContinuousClock.now + limit
   while try await !condition() {

@@ -66,7 +66,7 @@ final class KithProcess {
   }
 
   /// Waits for the end, at most so long; kills the process after that.
-  func wait(seconds: Double = 30) async throws -> Result {
+  func wait(seconds: Double = 90) async throws -> Result {
     do {
       try await eventually("kith \(process.arguments?.first ?? "") to end", seconds: seconds) {
         !process.isRunning
@@ -98,7 +98,7 @@ struct NotInTime: Error, CustomStringConvertible {
 
 /// Waits until something holds, looking every few milliseconds, at most so long.
 func eventually(
-  _ what: String, seconds: Double = 20, every milliseconds: Int = 5,
+  _ what: String, seconds: Double = 60, every milliseconds: Int = 5,
   _ holds: () async throws -> Bool
 ) async throws {
   let end = ContinuousClock.now + .milliseconds(Int(seconds * 1_000))

@@ -4,7 +4,7 @@ import Testing
 
 @testable import KithCommands
 
-@Suite("A node from start to end", .serialized, .timeLimit(.minutes(2)))
+@Suite("A node from start to end", .serialized, .timeLimit(.minutes(5)))
 struct LifecycleTests {
   @Test func `signals stop the node cleanly`() async throws {
     let household = try Household()

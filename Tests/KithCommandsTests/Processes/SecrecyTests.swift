@@ -5,7 +5,7 @@ import Testing
 
 @testable import KithCommands
 
-@Suite("Keys and values stay secret", .serialized, .timeLimit(.minutes(2)))
+@Suite("Keys and values stay secret", .serialized, .timeLimit(.minutes(5)))
 struct SecrecyTests {
   private static let keyMarker = "ZebraKeyMarker"
   private static let valueMarker = "OcelotValueMarker"

@@ -4,7 +4,7 @@ import Testing
 
 @testable import KithCommands
 
-@Suite("Strangers", .serialized, .timeLimit(.minutes(2)))
+@Suite("Strangers", .serialized, .timeLimit(.minutes(5)))
 struct StrangersTests {
   /// What strangers say first.
   private static let firstWords: [(name: String, bytes: [UInt8])] = {

@@ -6,7 +6,7 @@ import Testing
 
 @testable import KithCommands
 
-@Suite("Three nodes as real processes", .serialized, .timeLimit(.minutes(3)))
+@Suite("Three nodes as real processes", .serialized, .timeLimit(.minutes(5)))
 struct ThreeNodesTests {
   /// Transactions in all.
   private static let writes = 2_000
@@ -55,7 +55,7 @@ struct ThreeNodesTests {
 
   /// Waits until all exports are the same bytes and nothing waits to be published.
   private func settle(_ household: Household) async throws {
-    try await eventually("all nodes to show the same", seconds: 40, every: 100) {
+    try await eventually("all nodes to show the same", seconds: 120, every: 100) {
       var exports: Set<String> = []
       for member in household.members {
         let report = try await member.client.report()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Kith
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ControlTests {
   @Test func aClientDoesWhatTheNodeDoes() async throws {
     let nodes = try await Nodes()

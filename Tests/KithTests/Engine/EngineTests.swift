@@ -48,7 +48,7 @@ struct EngineFixture {
   }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct EngineTests {
   @Test func aFailedCommitTellsTheCauseAndIsUndoneEverywhere() async throws {
     let fixture = try EngineFixture()
@@ -88,6 +88,7 @@ struct EngineTests {
     let (store, engine) = (fixture.store, fixture.engine)
     #expect(engine.beginRunning(link: NoLink()))
     async let writer: Void = engine.runWriter()
+    defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
     fixture.storage.fail(.readOnly)
     try store.set(1, forKey: "lost")
     try await until { engine.state.withLock { $0.health.problem }?.code == .readOnly }
@@ -121,6 +122,7 @@ struct EngineTests {
     let fixture = try EngineFixture()
     let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)
     storage.hold()
+    defer { storage.release() }
     async let writing: Void = onThread { try store.set(1, forKey: "a") }
     try await until { storage.isHolding }
     async let closing: Void = onThread {
@@ -140,8 +142,10 @@ struct EngineTests {
     let before = storage.commits
     #expect(engine.beginRunning(link: NoLink()))
     async let writer: Void = engine.runWriter()
+    defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
     try await withThrowingTaskGroup(of: Void.self) { group in
       storage.hold()
+      defer { storage.release() }
       group.addTask { try await store.commit { $0.set(0, forKey: "k0") } }
       try await until { storage.isHolding }
       for task in 1..<64 {

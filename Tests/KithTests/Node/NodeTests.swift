@@ -1,7 +1,7 @@
 import Kith
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct NodeTests {
   @Test func aSecondNodeIsToldWhoHasTheDirectory() async throws {
     let nodes = try await Nodes()

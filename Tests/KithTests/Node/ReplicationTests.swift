@@ -2,7 +2,7 @@ import Foundation
 import Kith
 import Testing
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(5)))
 struct ReplicationTests {
   @Test func aSetOnOneNodeIsNotifiedOnAnother() async throws {
     let nodes = try await Nodes()

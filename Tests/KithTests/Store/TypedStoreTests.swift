@@ -10,7 +10,7 @@ extension StoreKey where Value == Int {
   static var count: Self { .init("count", default: 0) }
 }
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct TypedStoreTests {
   @Test func aDefaultIsReturnedAndNeverWritten() async throws {
     let store = try EngineFixture().store
