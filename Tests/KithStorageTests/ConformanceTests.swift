@@ -5,46 +5,6 @@ import Testing
 
 @testable import KithStorage
 
-/// A storage under test, and how to see what a restart would see.
-struct Subject {
-  let storage: any ReplicaStorage
-  /// Makes the next commit fail, or takes that back.
-  let setFailing: (Bool) throws -> Void
-  /// Closes, opens again, and loads.
-  let reload: () throws -> Snapshot
-}
-
-/// The storages that must behave alike.
-enum Backend: CaseIterable {
-  case memory, sqlite
-
-  func withSubject(_ body: (Subject) throws -> Void) throws {
-    switch self {
-    case .memory:
-      let storage = MemoryStorage()
-      let failure = StorageError(code: .diskFull, path: "memory", message: "full")
-      try body(
-        Subject(
-          storage: storage, setFailing: { storage.failNextCommit(with: $0 ? failure : nil) },
-          reload: { try storage.load() }))
-    case .sqlite:
-      let directory = try TemporaryDirectory()
-      let device = try DeviceDirectory.create(
-        at: directory.device, secrets: newSecrets(), initial: [])
-      try body(
-        Subject(
-          storage: device.storage,
-          setFailing: { try device.storage.limitPages($0 ? 1 : nil) },
-          reload: {
-            try device.close()
-            let again = try DeviceDirectory.open(at: directory.device)
-            #expect(!again.storage.isCopy)
-            return try again.storage.load()
-          }))
-    }
-  }
-}
-
 @Suite struct ConformanceTests {
   let store = MutationSource.stores[0]
   let device = DeviceID { $0.copyBytes(from: [UInt8](repeating: 7, count: 32)) }

@@ -6,9 +6,8 @@ import KithCrypto
 /// Turns the mutations of one commit into statements: as few as will do, since each row that is
 /// touched may dirty a page, and every dirty page is written before the commit counts.
 struct CommitWriter {
-  private let statements: Statements
-  private(set) var index: RowIndex
-  private var clock: HybridTime?
+  let statements: Statements
+  var index: RowIndex
   /// A header not yet written, because its first entry may follow and go into the same row.
   private var pending: PendingHeader?
   /// Removals of change sets that are still to come in this commit, the last one first. A new
@@ -17,6 +16,13 @@ struct CommitWriter {
   private var doomed: [RowIndex.ChangeSetKey] = []
   /// Rows of change sets that this commit has removed, and that no new one has taken.
   private var freeRows: [Int64] = []
+  /// Rows of drafts that this commit has removed, and that no new one has taken. The core removes
+  /// what a draft covers before it puts the draft.
+  var freeDraftRows: [Int64] = []
+  /// Whether this commit sets the clock.
+  var hasNewClock = false
+  /// Whether this commit has written a draft's row, and the clock in it.
+  var hasNewDraft = false
 
   private struct PendingHeader {
     var key: RowIndex.ChangeSetKey
@@ -37,19 +43,17 @@ struct CommitWriter {
       else { return nil }
       return RowIndex.ChangeSetKey(store: row, reference: reference)
     }
+    try beginClock(mutations)
     for mutation in mutations { try apply(mutation, seal: seal) }
     try writePending(with: nil)
     for row in freeRows { try statements.run("DELETE FROM change_set WHERE id = ?", .integer(row)) }
     freeRows = []
-    if let clock {
-      try setCounter(0, [], 0, clock.rawValue)
-      self.clock = nil
-    }
+    try finishDrafts()
   }
 
   private mutating func apply(_ mutation: Mutation, seal: borrowing RowSeal) throws {
     switch mutation {
-    case .setClock(let clock): self.clock = clock
+    case .setClock: break  // See `beginClock`.
     case .setIncarnation(let incarnation): try Meta.set(.incarnation, incarnation, statements)
     case .setProvisional(let isProvisional):
       try Meta.set(.isProvisional, isProvisional ? [1] : [0], statements)
@@ -74,15 +78,8 @@ struct CommitWriter {
       try statements.run(
         "DELETE FROM counter WHERE store = ? AND device = ? AND incarnation = ?",
         .integer(row), device.bytes.blob, incarnation.rawValue.signed)
-    case .putDraft(let store, let ordinal, let draft):
-      guard let row = index.stores[store] else { return }
-      try statements.run(
-        "INSERT OR REPLACE INTO draft VALUES (?, ?, ?)",
-        .integer(row), ordinal.signed, seal.seal(.draft, store, ordinal, draft).blob)
-    case .removeDraft(let store, let ordinal):
-      guard let row = index.stores[store] else { return }
-      try statements.run(
-        "DELETE FROM draft WHERE store = ? AND ordinal = ?", .integer(row), ordinal.signed)
+    case .putDraft(let store, let ordinal, let draft): try putDraft(store, ordinal, draft, seal)
+    case .removeDraft(let store, let ordinal): removeDraft(store, ordinal)
     case .putRefusal(let store, let number, let refusal):
       guard let row = index.stores[store] else { return }
       try statements.run(
@@ -95,7 +92,7 @@ struct CommitWriter {
     }
   }
 
-  private func setCounter(
+  func setCounter(
     _ store: Int64, _ device: [UInt8], _ incarnation: UInt64, _ value: UInt64
   ) throws {
     try statements.run(

@@ -1,6 +1,7 @@
 import KithCore
 
-/// Where the rows of stores and change sets are, kept in memory so that a commit looks nothing up.
+/// Where the rows of stores, change sets and drafts are, kept in memory so that a commit looks
+/// nothing up.
 struct RowIndex {
   /// A change set of one store.
   struct ChangeSetKey: Hashable {
@@ -19,6 +20,7 @@ struct RowIndex {
 
   var stores: [StoreIdentifier: Int64] = [:]
   var changeSets: [ChangeSetKey: Slot] = [:]
+  var drafts = DraftIndex()
   /// The highest row id given out.
   var lastChangeSet: Int64 = 0
   var lastStore: Int64 = 0

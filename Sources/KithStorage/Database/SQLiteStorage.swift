@@ -136,9 +136,12 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
 
   /// Bounds the file for tests of a full disk; nil lifts the bound.
   func limitPages(_ pages: Int?) throws(StorageError) {
-    try withDatabase { database, _ in
-      try database.execute(sql: "PRAGMA max_page_count = \(pages ?? 0x3fff_ffff)")
-    }
+    try execute("PRAGMA max_page_count = \(pages ?? 0x3fff_ffff)")
+  }
+
+  /// Runs SQL as it stands, for tests that damage the database.
+  func execute(_ sql: String) throws(StorageError) {
+    try withDatabase { database, _ in try database.execute(sql: sql) }
   }
 }
 

@@ -7,11 +7,14 @@ import KithCore
 /// Numbers are 64 bits wide and kept as the signed number with the same bits.
 ///
 /// - `counter` holds the hybrid clock (store 0, no device) and the vectors side by side: a publish
-///   raises both, and so writes one page instead of two.
+///   raises both, and so writes one page instead of two. A draft's row may hold a later clock.
 /// - `change_set` is a table with row ids although it has a natural key: its rows are larger than
 ///   a WITHOUT ROWID page keeps in place, new ones belong at the end, and the way from reference
 ///   to row id is kept in memory, so that a publish touches no index. Of its entries, one lies in
 ///   the row itself (`entry_index`, `entry_box`): most change sets have only one.
+/// - `draft` has row ids for the same reasons: a new draft takes the row of one that goes. `clock` is
+///   the hybrid clock as of the commit that wrote the row; the clock is the latest of these and of
+///   the counter (see ``DraftIndex``).
 /// - `draft` and `refusal` hold sealed bytes (see ``RowSeal``).
 enum Schema {
   /// Marks a database as Kith's: "Kith" in ASCII.
@@ -46,9 +49,9 @@ enum Schema {
       PRIMARY KEY (change_set, entry_index)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE draft (
-      store INTEGER NOT NULL, ordinal INTEGER NOT NULL, sealed BLOB NOT NULL,
-      PRIMARY KEY (store, ordinal)
-    ) STRICT, WITHOUT ROWID;
+      id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, ordinal INTEGER NOT NULL,
+      clock INTEGER NOT NULL, sealed BLOB NOT NULL
+    ) STRICT;
     CREATE TABLE refusal (
       store INTEGER NOT NULL, number INTEGER NOT NULL, sealed BLOB NOT NULL,
       PRIMARY KEY (store, number)

@@ -28,8 +28,9 @@ struct SnapshotReader {
     try readCounters()
     try readChangeSets()
     try readEntries()
-    try readSealed("draft", "ordinal", .draft, \.drafts, seal)
-    try readSealed("refusal", "number", .refusal, \.refusals, seal)
+    try readDrafts(seal)
+    try readRefusals(seal)
+    snapshot.clock = index.drafts.clock
   }
 
   private func damagedRow(_ table: String, _ row: some CustomStringConvertible) -> StorageError {
@@ -85,7 +86,8 @@ struct SnapshotReader {
       let value = UInt64(bitPattern: row[3] as Int64)
       let number: Int64 = row[0]
       if number == 0 {
-        snapshot.clock = HybridTime(rawValue: value)
+        index.drafts.raiseClock(to: HybridTime(rawValue: value))
+        index.drafts.noteCounter()
         continue
       }
       guard let store = storesByRow[number], let device = try? DeviceID(row[1] as Data) else {
@@ -137,17 +139,30 @@ struct SnapshotReader {
     }
   }
 
-  private mutating func readSealed(
-    _ table: String, _ column: String, _ kind: RowSeal.Kind,
-    _ destination: WritableKeyPath<StoredStore, [UInt64: [UInt8]]>, _ seal: borrowing RowSeal
-  ) throws {
-    let rows = try Row.fetchCursor(database, sql: "SELECT store, \(column), sealed FROM \(table)")
+  private mutating func readDrafts(_ seal: borrowing RowSeal) throws {
+    let rows = try Row.fetchCursor(
+      database, sql: "SELECT id, store, ordinal, clock, sealed FROM draft")
+    while let row = try rows.next() {
+      let ordinal = UInt64(bitPattern: row[2] as Int64)
+      let key = DraftIndex.Key(store: row[1], ordinal: ordinal)
+      // Nothing in the table keeps a draft from being there twice.
+      guard let store = storesByRow[key.store], index.drafts[key] == nil,
+        let bytes = seal.open(.draft, store, ordinal, row.bytes(4))
+      else { throw damagedRow("draft", ordinal) }
+      snapshot.stores[store]?.drafts[ordinal] = bytes
+      let clock = HybridTime(rawValue: UInt64(bitPattern: row[3] as Int64))
+      index.drafts.insert(DraftIndex.Slot(id: row[0], clock: clock), for: key)
+    }
+  }
+
+  private mutating func readRefusals(_ seal: borrowing RowSeal) throws {
+    let rows = try Row.fetchCursor(database, sql: "SELECT store, number, sealed FROM refusal")
     while let row = try rows.next() {
       let number = UInt64(bitPattern: row[1] as Int64)
       guard let store = storesByRow[row[0]],
-        let bytes = seal.open(kind, store, number, row.bytes(2))
-      else { throw damagedRow(table, number) }
-      snapshot.stores[store]?[keyPath: destination][number] = bytes
+        let bytes = seal.open(.refusal, store, number, row.bytes(2))
+      else { throw damagedRow("refusal", number) }
+      snapshot.stores[store]?.refusals[number] = bytes
     }
   }
 }

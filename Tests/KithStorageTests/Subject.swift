@@ -1,0 +1,62 @@
+import KithCore
+import Testing
+
+@testable import KithStorage
+
+/// A storage under test, and how to see what a restart would see.
+final class Subject {
+  private(set) var storage: any ReplicaStorage
+  private let failing: (any ReplicaStorage, Bool) throws -> Void
+  private let reopen: () throws -> any ReplicaStorage
+
+  init(
+    _ storage: any ReplicaStorage, failing: @escaping (any ReplicaStorage, Bool) throws -> Void,
+    reopen: @escaping () throws -> any ReplicaStorage
+  ) {
+    self.storage = storage
+    self.failing = failing
+    self.reopen = reopen
+  }
+
+  /// Makes the next commit fail, or takes that back.
+  func setFailing(_ isFailing: Bool) throws { try failing(storage, isFailing) }
+
+  /// Closes and opens again.
+  func restart() throws { storage = try reopen() }
+
+  /// Closes, opens again, and loads.
+  func reload() throws -> Snapshot {
+    try restart()
+    return try storage.load()
+  }
+}
+
+/// The storages that must behave alike.
+enum Backend: CaseIterable {
+  case memory, sqlite
+
+  func withSubject(_ body: (Subject) throws -> Void) throws {
+    switch self {
+    case .memory:
+      let storage = MemoryStorage()
+      let failure = StorageError(code: .diskFull, path: "memory", message: "full")
+      try body(
+        Subject(
+          storage, failing: { storage.failNextCommit(with: $1 ? failure : nil) },
+          reopen: { storage }))
+    case .sqlite:
+      let directory = try TemporaryDirectory()
+      var device = try DeviceDirectory.create(
+        at: directory.device, secrets: newSecrets(), initial: [])
+      try body(
+        Subject(
+          device.storage, failing: { try ($0 as? SQLiteStorage)?.limitPages($1 ? 1 : nil) },
+          reopen: {
+            try device.close()
+            device = try DeviceDirectory.open(at: directory.device)
+            #expect(!device.storage.isCopy)
+            return device.storage
+          }))
+    }
+  }
+}
