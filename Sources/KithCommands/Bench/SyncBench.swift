@@ -9,6 +9,9 @@ struct SyncBench {
   /// How many writes are timed.
   var rounds: Int
 
+  /// Writes that fill a log once.
+  let warmUpOfLogs: Int
+
   /// The key that is written and watched for.
   private static let key = "ping"
   /// Writes before timing starts.
@@ -52,17 +55,21 @@ struct SyncBench {
   }
 
   /// Durable sets one after another, each beside a bare commit in a directory of the given name.
+  ///
+  /// Before timing starts, both databases have filled their write-ahead logs once: commits are
+  /// slower while a log's file still grows, and those of fewer pages are so for longer.
   func sequentialSets(_ name: String) async throws -> (sets: Samples, commits: Samples) {
     let store = try nodes.sender.store(BenchNodes.store)
     let bare = try Yardsticks(directory: try nodes.directory(name))
     let clock = ContinuousClock()
     var samples = Samples()
-    for round in 0..<rounds {
+    for round in 0..<(rounds + warmUpOfLogs) {
+      if round == warmUpOfLogs { bare.forget() }
       try bare.measureCommit()
       let value = PropertyListValue.string(Self.text(round))
       let start = clock.now
       try await store.commit { $0.set(value, forKey: "s\(round % 64)") }
-      samples.add(clock.now - start)
+      if round >= warmUpOfLogs { samples.add(clock.now - start) }
     }
     let commits = bare.commits
     try bare.close()

@@ -28,6 +28,14 @@ final class Yardsticks {
     for _ in 0..<20 { _ = echo.roundTrip() }
   }
 
+  /// Begins anew with nothing measured.
+  func forget() {
+    commits = Samples()
+    signs = Samples()
+    verifies = Samples()
+    roundTrips = Samples()
+  }
+
   /// Measures one bare durable commit.
   func measureCommit() throws {
     let blob = [UInt8](repeating: 7, count: Self.commitBytes)
