@@ -1,3 +1,4 @@
+internal import Dispatch
 internal import KithCore
 
 /// The durable writes that are under way and who waits for them.
@@ -5,6 +6,7 @@ struct DurableWaiters {
   private enum Waiter {
     case expected
     case waiting(CheckedContinuation<Result<Void, KithError>, Never>)
+    case blocked(DispatchSemaphore)
     case done(Result<Void, KithError>)
   }
 
@@ -31,18 +33,26 @@ struct DurableWaiters {
     return nil
   }
 
+  /// Blocks a thread, or returns the fate where it is known already. Once the semaphore is
+  /// signalled the fate is there to be taken.
+  mutating func block(
+    _ write: WriteID, _ semaphore: DispatchSemaphore
+  ) -> Result<Void, KithError>? {
+    if let result = takeResult(write) { return result }
+    waiters[write] = .blocked(semaphore)
+    return nil
+  }
+
   /// Whether the fate of a write is open.
   func isUnderWay(_ write: WriteID) -> Bool {
     switch waiters[write] {
     case nil, .done: false
-    case .expected, .waiting: true
+    case .expected, .waiting, .blocked: true
     }
   }
 
-  /// Settles a write, and returns who waits for it.
-  mutating func settle(
-    _ write: WriteID, _ result: Result<Void, KithError>
-  ) -> CheckedContinuation<Result<Void, KithError>, Never>? {
+  /// Settles a write, and returns how to tell who waits for it, once no lock is held.
+  mutating func settle(_ write: WriteID, _ result: Result<Void, KithError>) -> (() -> Void)? {
     switch waiters[write] {
     case nil, .done: return nil
     case .expected:
@@ -50,14 +60,15 @@ struct DurableWaiters {
       return nil
     case .waiting(let continuation):
       waiters[write] = nil
-      return continuation
+      return { continuation.resume(returning: result) }
+    case .blocked(let semaphore):
+      waiters[write] = .done(result)
+      return { semaphore.signal() }
     }
   }
 
-  /// Settles everything that is under way, and returns who waits.
-  mutating func settleAll(
-    _ result: Result<Void, KithError>
-  ) -> [CheckedContinuation<Result<Void, KithError>, Never>] {
+  /// Settles everything that is under way, and returns how to tell who waits.
+  mutating func settleAll(_ result: Result<Void, KithError>) -> [() -> Void] {
     waiters.keys.compactMap { settle($0, result) }
   }
 }

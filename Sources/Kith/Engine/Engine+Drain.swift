@@ -113,6 +113,6 @@ extension Engine {
       state.lastBatch = writes.count
       return writes.compactMap { state.waiters.settle($0, .success(())) }
     }
-    for continuation in waiting { continuation.resume(returning: .success(())) }
+    for tell in waiting { tell() }
   }
 }

@@ -16,11 +16,12 @@ extension Engine {
       state.sessions = []
       state.tickAtMilliseconds = nil
       setFailed(&state, error, attempts: 0)
+      if state.isClosed { state.failureWhileClosing = error }
       return (state.waiters.settleAll(.failure(error)), state.link)
     }
     link?.closeAll()
     reload()
-    for continuation in waiting { continuation.resume(returning: .failure(error)) }
+    for tell in waiting { tell() }
     progress.raise()
   }
 

@@ -43,10 +43,10 @@ extension Engine {
     let (views, waiting, problem) = state.withLock { state in
       (
         Array(state.views.values), state.waiters.settleAll(.failure(.closedNode)),
-        state.health.problem
+        state.failureWhileClosing ?? state.health.problem
       )
     }
-    for continuation in waiting { continuation.resume(returning: .failure(.closedNode)) }
+    for tell in waiting { tell() }
     for view in views { view.finish() }
     progress.finish()
     if let problem { throw problem }

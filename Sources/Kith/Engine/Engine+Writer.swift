@@ -69,7 +69,7 @@ extension Engine {
   }
 
   /// Tells the core when the kernel's opinion of its clock has changed.
-  private func updateClockStatus() {
+  func updateClockStatus() {
     let isSynchronised = SystemClock.isSynchronised
     let isNews = state.withLock { state in
       defer { state.isClockSynchronised = isSynchronised }

@@ -1,12 +1,18 @@
+internal import Dispatch
 internal import KithCore
 
 extension Engine {
-  /// Makes a write visible at once; it is durable soon after.
+  /// Makes a write visible at once; it is durable soon after, or, where the node does not run, on
+  /// return.
   func write(_ store: StoreIdentifier, _ operations: [KithCore.Operation]) throws(KithError) {
     retryIfDue()
-    _ = try perform(drainsHere: false) { state in
-      self.write(store, operations, isAwaited: false, &state)
-    }.get()
+    let accepted = perform(drainsHere: false) { state in
+      let isAwaited = !state.isRunning
+      let (result, effects) = self.write(store, operations, isAwaited: isAwaited, &state)
+      return (result.map { ($0, isAwaited) }, effects)
+    }
+    let (write, isAwaited) = try accepted.get()
+    if isAwaited { try blockUntilSettled(write) }
   }
 
   /// Makes a write visible at once, and returns when it is durable.
@@ -34,10 +40,37 @@ extension Engine {
     try settled.get()
   }
 
-  /// Makes everything durable that was written before, and returns when it is.
+  /// Makes everything durable that was accepted before, and returns when it is; it blocks for as
+  /// long as the disk takes.
   func flush() throws(KithError) {
-    drainIfIdle()
-    if let problem = state.withLock({ $0.health.problem }) { throw problem }
+    var later: [() -> Void] = []
+    let waited = state.withLock { state -> Result<WriteID?, KithError> in
+      if let problem = state.health.problem { return .failure(problem) }
+      guard state.hasWork || state.isDraining else { return .success(nil) }
+      state.hasWrites = false
+      later = state.absorb(state.replica.handle(.flush, at: clock()), reporting: report)
+      // Behind all that waits, so that it is settled with the last of it.
+      state.lastWrite += 1
+      let mark = WriteID(rawValue: state.lastWrite)
+      state.waiters.expect(mark)
+      state.outbox.append(.durable(mark))
+      return .success(mark)
+    }
+    for run in later { run() }
+    guard let mark = try waited.get() else { return }
+    if beginsDrain(for: mark, isCrowded: false) { drain(until: mark) }
+    try blockUntilSettled(mark)
+  }
+
+  /// Waits on this thread for the fate of a write that somebody drains.
+  private func blockUntilSettled(_ write: WriteID) throws(KithError) {
+    let semaphore = DispatchSemaphore(value: 0)
+    var result = state.withLock { $0.waiters.block(write, semaphore) }
+    if result == nil {
+      semaphore.wait()
+      result = state.withLock { $0.waiters.takeResult(write) }
+    }
+    try (result ?? .failure(.closedNode)).get()
   }
 
   /// Whether the caller shall drain for its own write; otherwise somebody else does.

@@ -33,6 +33,8 @@ struct EngineState {
   var isClosed = false
   /// Whether ``Engine/close()`` waits for whoever drains.
   var isDrainAwaited = false
+  /// Why something could not be made durable any more; storage may take commits again since.
+  var failureWhileClosing: KithError?
   var isClockSynchronised = false
   var waiters = DurableWaiters()
   var lastWrite: UInt64 = 0
@@ -57,12 +59,16 @@ struct EngineState {
 
   /// Sorts effects: what programs see changes at once, the rest waits for its turn in the outbox.
   /// Returns what to run once the lock is free.
-  mutating func absorb(_ effects: [Effect], reporting report: (Report) -> Void) -> [() -> Void] {
+  mutating func absorb(
+    _ effects: [Effect], reporting report: @escaping (Report) -> Void
+  ) -> [() -> Void] {
     var changes: [StoreIdentifier: [ViewChange]] = [:]
+    var later: [() -> Void] = []
     for effect in effects {
       switch effect {
       case .view(let change): changes[change.store, default: []].append(change)
-      case .report(let text): report(text)
+      // A program's log handler may ask the node something.
+      case .report(let text): later.append { report(text) }
       case .wake(let time): tickAtMilliseconds = time
       case .accepted, .refused, .refusedStore: break
       default:
@@ -70,7 +76,6 @@ struct EngineState {
         outbox.append(effect)
       }
     }
-    var later: [() -> Void] = []
     for (store, changes) in changes { later += views[store]?.apply(changes) ?? [] }
     return later
   }

@@ -17,6 +17,8 @@ extension Node {
     guard engine.beginRunning(link: sessions) else {
       throw KithError(.alreadyRunning, "The node runs already, or was closed.")
     }
+    // Before any peer is met: it decides whose time counts.
+    engine.updateClockStatus()
     async let writer: Void = engine.runWriter()
     do {
       try await cancelWhenGracefulShutdown { try await self.serve(sessions) }

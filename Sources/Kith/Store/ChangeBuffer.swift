@@ -15,7 +15,9 @@ final class ChangeBuffer: Sendable {
 
   private struct State {
     var waiting: [PendingChange] = []
-    var consumer: CheckedContinuation<Change?, Never>?
+    /// Who waits for something to be there. What there is, it takes itself once it runs: until then
+    /// own writes still bring it up to date.
+    var consumer: CheckedContinuation<Void, Never>?
     var isFinished = false
   }
 
@@ -26,6 +28,9 @@ final class ChangeBuffer: Sendable {
     self.seesOwnWrites = seesOwnWrites
   }
 
+  /// Whether a consumer waits.
+  var isAwaited: Bool { state.withLock { $0.consumer != nil } }
+
   /// Takes in a change and returns what to run once no lock is held.
   func offer(_ change: Change) -> (() -> Void)? {
     state.withLock { state -> (() -> Void)? in
@@ -34,50 +39,51 @@ final class ChangeBuffer: Sendable {
         for index in state.waiting.indices { state.waiting[index].updateOwnWrite(change) }
         return nil
       }
-      if let consumer = state.consumer {
-        state.consumer = nil
-        return { consumer.resume(returning: change) }
-      }
       if state.waiting.count < Self.limit {
         state.waiting.append(PendingChange(change))
       } else {
         state.waiting[Self.limit - 1].join(change)
       }
-      return nil
+      return state.consumer.take().map { consumer in { consumer.resume() } }
     }
   }
 
-  /// The next change; nil once finished or cancelled.
-  func next() async -> Change? {
-    await withTaskCancellationHandler {
-      await withCheckedContinuation { continuation in
-        let ready: Change?? = state.withLock { state in
-          if !state.waiting.isEmpty { return .some(state.waiting.removeFirst().change) }
-          if state.isFinished || Task.isCancelled || state.consumer != nil { return .some(nil) }
-          state.consumer = continuation
-          return nil
+  /// The next change; nil once finished or cancelled, and where another consumer waits already.
+  ///
+  /// It is taken where the consumer runs, so nothing that the consumer's actor writes can come
+  /// between.
+  func next(isolation actor: isolated (any Actor)? = #isolation) async -> Change? {
+    while !Task.isCancelled {
+      let ready: Change?? = state.withLock { state in
+        if !state.waiting.isEmpty { return .some(state.waiting.removeFirst().change) }
+        return state.isFinished || state.consumer != nil ? .some(nil) : nil
+      }
+      if let ready { return ready }
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+          let mustWait = state.withLock { state in
+            guard state.waiting.isEmpty, !state.isFinished, state.consumer == nil,
+              !Task.isCancelled
+            else { return false }
+            state.consumer = continuation
+            return true
+          }
+          if !mustWait { continuation.resume() }
         }
-        if let ready { continuation.resume(returning: ready) }
+      } onCancel: {
+        state.withLock { $0.consumer.take() }?.resume()
       }
-    } onCancel: {
-      let consumer = state.withLock { state in
-        let consumer = state.consumer
-        state.consumer = nil
-        return consumer
-      }
-      consumer?.resume(returning: nil)
     }
+    return nil
   }
 
   /// Ends the sequence once what waits is taken.
   func finish() {
     let consumer = state.withLock { state in
       state.isFinished = true
-      let consumer = state.consumer
-      state.consumer = nil
-      return consumer
+      return state.consumer.take()
     }
-    consumer?.resume(returning: nil)
+    consumer?.resume()
   }
 }
 

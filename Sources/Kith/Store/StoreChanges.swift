@@ -9,12 +9,12 @@ public struct StoreChanges: AsyncSequence, Sendable {
 
     /// The next change, or nil at the end.
     public mutating func next() async -> Change? {
-      await subscription.buffer.next()
+      await subscription.buffer.next(isolation: nil)
     }
 
     /// The next change, or nil at the end.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Change? {
-      await subscription.buffer.next()
+      await subscription.buffer.next(isolation: actor)
     }
   }
 

@@ -106,6 +106,58 @@ struct EngineTests {
     await writer
   }
 
+  @Test func aSetOnAStoppedNodeThatIsNotDurableThrows() throws {
+    let fixture = try EngineFixture()
+    fixture.storage.failNextCommit(.diskFull)
+    let error = #expect(throws: KithError.self) { try fixture.store.set(1, forKey: "a") }
+    #expect(error?.code == .diskFull)
+    #expect(fixture.store.value(forKey: "a") == nil)
+    try fixture.store.set(2, forKey: "a")
+    #expect(fixture.store.value(forKey: "a") == 2)
+  }
+
+  @Test func flushingThrowsWhatTheDiskSaidAlsoWhereItIsSoundAgain() throws {
+    let fixture = try EngineFixture()
+    #expect(fixture.engine.beginRunning(link: NoLink()))
+    try fixture.store.set(1, forKey: "a")  // Nobody drains yet.
+    fixture.storage.failNextCommit(.diskFull)
+    let error = #expect(throws: KithError.self) { try fixture.store.flush() }
+    #expect(error?.code == .diskFull)
+    #expect(fixture.engine.state.withLock { $0.health.problem } == nil)
+    try fixture.store.flush()
+    fixture.engine.stopWriter()
+  }
+
+  @Test func flushingWaitsForTheThreadThatCommits() async throws {
+    let fixture = try EngineFixture()
+    let (store, storage) = (fixture.store, fixture.storage)
+    storage.hold()
+    defer { storage.release() }
+    async let first: Void = onThread { try store.set(1, forKey: "a") }
+    try await until { storage.isHolding }
+    async let second: Void = onThread { try store.set(2, forKey: "b") }
+    try await until { store.value(forKey: "b") == 2 }
+    let commits = storage.commits
+    async let flushed: Int = {
+      try await onThread { try store.flush() }
+      return storage.commits
+    }()
+    storage.release()
+    #expect(try await flushed > commits, "the second write was committed before flush returned")
+    try await first
+    try await second
+  }
+
+  @Test func closingThrowsWhatTheDiskSaidAlsoWhereItIsSoundAgain() throws {
+    let fixture = try EngineFixture()
+    #expect(fixture.engine.beginRunning(link: NoLink()))
+    try fixture.store.set(1, forKey: "a")
+    fixture.engine.stopWriter()
+    fixture.storage.failNextCommit(.diskFull)
+    let error = #expect(throws: KithError.self) { try fixture.engine.close() }
+    #expect(error?.code == .diskFull)
+  }
+
   @Test func aCopyTakesANewIncarnationAlsoWhenItsFirstCommitFails() async throws {
     let old = Incarnation(rawValue: 1)
     let fixture = try EngineFixture(copyOf: old, failing: .diskFull)

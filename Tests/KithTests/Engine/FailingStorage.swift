@@ -9,6 +9,7 @@ final class FailingStorage: ReplicaStorage {
     var commits = 0
     var holds = false
     var isHolding = false
+    var nextProblem: StorageError?
   }
 
   private let inner: any ReplicaStorage
@@ -20,9 +21,16 @@ final class FailingStorage: ReplicaStorage {
   var commits: Int { state.withLock { $0.commits } }
 
   func fail(_ code: StorageError.Code?) {
-    state.withLock {
-      $0.problem = code.map { StorageError(code: $0, path: "/test", message: "on demand") }
-    }
+    state.withLock { $0.problem = code.map(Self.error) }
+  }
+
+  /// Lets one commit fail, and takes those after it.
+  func failNextCommit(_ code: StorageError.Code) {
+    state.withLock { $0.nextProblem = Self.error(code) }
+  }
+
+  private static func error(_ code: StorageError.Code) -> StorageError {
+    StorageError(code: code, path: "/test", message: "on demand")
   }
 
   /// Keeps the next commit waiting until ``release()``.
@@ -46,7 +54,8 @@ final class FailingStorage: ReplicaStorage {
       return state.holds
     }
     if holds { gate.wait() }
-    if let problem = state.withLock({ $0.problem }) { throw problem }
+    let problem = state.withLock { $0.nextProblem.take() ?? $0.problem }
+    if let problem { throw problem }
     try inner.commit(mutations)
   }
 }

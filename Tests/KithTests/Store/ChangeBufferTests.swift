@@ -54,6 +54,27 @@ struct ChangeBufferTests {
     #expect(allView == view.values, "seed \(seed)")
     #expect(outsideView == view.values, "seed \(seed)")
   }
+
+  @MainActor
+  @Test func aChangeOnItsWayToItsConsumerKnowsOwnWritesMadeMeanwhile() async throws {
+    let identifier = try #require(StoreIdentifier("com.example.test"))
+    let view = StoreView(identifier: identifier, values: [:])
+    let (_, changes) = view.subscribe(seesOwnWrites: false)
+    let taken = Task { @MainActor in
+      var iterator = changes.makeAsyncIterator()
+      return await iterator.next(isolation: MainActor.shared)
+    }
+    let buffer = changes.subscription.buffer
+    try await until { @Sendable in buffer.isAwaited }
+    // Both before the consumer, which waits for this actor, can run.
+    for (reason, value) in [(ChangeReason.serverChange, "theirs"), (nil, "ours")] {
+      let change = ViewChange(
+        store: identifier, reason: reason,
+        changes: [("k", try EncodedValue(.string(value)))])
+      for run in view.apply([change]) { run() }
+    }
+    #expect(await taken.value?.items == [.init(key: "k", old: nil, new: "ours")])
+  }
 }
 
 /// A small generator: Knuth's MMIX constants.
