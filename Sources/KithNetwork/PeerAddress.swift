@@ -17,8 +17,10 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
     self.port = port
   }
 
-  /// Parses an address.
-  public init(_ text: String) throws(PeerAddressError) {
+  /// Parses an address; the default port counts where it names none.
+  public init(
+    _ text: String, defaultPort: UInt16 = NetworkLimits.defaultPort
+  ) throws(PeerAddressError) {
     guard !text.isEmpty else { throw PeerAddressError(text: text, problem: .empty) }
     let host: Substring
     var rest: Substring
@@ -42,7 +44,7 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
     }
     self.host = String(host)
     guard !rest.isEmpty else {
-      port = NetworkLimits.defaultPort
+      port = defaultPort
       return
     }
     guard rest.removeFirst() == ":", (1...5).contains(rest.utf8.count),

@@ -39,7 +39,8 @@ extension Node {
       throw KithError(error)
     }
     try Storage.create(
-      directory, secrets, records.map { .putRecord($0.id, $0.encoded) }, passphrase)
+      Storage.reserve(directory), secrets, records.map { .putRecord($0.id, $0.encoded) }, passphrase
+    )
     return (
       AccountSummary(account: account, device: keys.id, name: name), recovery.text
     )
@@ -89,7 +90,7 @@ extension Node {
     let account = try Storage.account(of: old)
     let initial =
       (records + added).map { Mutation.putRecord($0.id, $0.encoded) } + snapshot.forAnotherDevice
-    try Storage.create(directory, secrets, initial, passphrase)
+    try Storage.create(Storage.reserve(directory), secrets, initial, passphrase)
     return AccountSummary(account: account, device: keys.id, name: name)
   }
 }

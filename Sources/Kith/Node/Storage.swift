@@ -12,14 +12,23 @@ enum Storage {
     }
   }
 
-  /// Makes a device's directory, and leaves it closed.
+  /// Makes sure that a device can be made in a directory, and keeps others from it.
+  static func reserve(_ directory: String) throws(KithError) -> ReservedDirectory {
+    do throws(StorageError) {
+      return try DeviceDirectory.reserve(directory)
+    } catch {
+      throw KithError(error)
+    }
+  }
+
+  /// Makes a device in a reserved directory, and leaves it closed.
   static func create(
-    _ directory: String, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
+    _ directory: ReservedDirectory, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
     _ passphrase: [UInt8]?
   ) throws(KithError) {
     do throws(StorageError) {
       let device = try DeviceDirectory.create(
-        at: directory, secrets: secrets, initial: initial, passphrase: passphrase)
+        in: directory, secrets: secrets, initial: initial, passphrase: passphrase)
       try device.close()
     } catch {
       throw KithError(error)

@@ -25,7 +25,8 @@ extension Node {
   ///   - directory: Where to keep the device; made if it is missing.
   ///   - name: What people call the device, 1 to 64 bytes.
   ///   - token: The code, as shown by the inviting device.
-  ///   - address: Where the inviting device is, `host:port`, instead of what the code says.
+  ///   - address: Where the inviting device is, `host:port`, instead of what the code says. The
+  ///     code's port counts where none is given.
   ///   - passphrase: What to put the device's secrets under; nil: nothing.
   ///   - onMeeting: Gets the inviting device and this one's fingerprint, once the two have met and
   ///     before anything is confirmed: show both, so that they can be compared.
@@ -39,11 +40,6 @@ extension Node {
       _, _ in
     }
   ) async throws(KithError) -> AccountSummary {
-    guard !DeviceDirectory.holdsDevice(directory) else {
-      throw KithError(
-        .alreadyExists, "The directory holds a device already. Give another one.",
-        path: directory)
-    }
     let invitation: InvitationToken
     do throws(InvitationTokenError) {
       invitation = try InvitationToken(text: token)
@@ -51,9 +47,11 @@ extension Node {
       throw KithError(
         .pairingCode, "This is no pairing code: \(error). Copy it whole.", cause: error)
     }
+    // Before the account takes the device in: nothing takes it out again.
+    let reserved = try Storage.reserve(directory)
     do {
       return try await join(
-        directory, name, invitation, addresses(invitation, address), passphrase, onMeeting)
+        reserved, name, invitation, addresses(invitation, address), passphrase, onMeeting)
     } catch {
       throw KithError(pairing: error)
     }
@@ -64,7 +62,7 @@ extension Node {
   ) throws -> [PeerAddress] {
     if let address {
       do throws(PeerAddressError) {
-        return [try PeerAddress(address)]
+        return [try PeerAddress(address, defaultPort: invitation.port)]
       } catch {
         throw KithError(.network, "\(error).", path: address, cause: error)
       }
@@ -73,7 +71,7 @@ extension Node {
   }
 
   private static func join(
-    _ directory: String, _ name: String, _ invitation: InvitationToken,
+    _ directory: ReservedDirectory, _ name: String, _ invitation: InvitationToken,
     _ addresses: [PeerAddress], _ passphrase: [UInt8]?,
     _ onMeeting: @escaping @Sendable (InvitingDevice, String) -> Void
   ) async throws -> AccountSummary {

@@ -31,6 +31,17 @@ public enum DeviceDirectory {
     at path: String, secrets: consuming DeviceSecrets, initial: [Mutation],
     passphrase: [UInt8]? = nil, stretching: Argon2Parameters = .moderate
   ) throws(StorageError) -> OpenDevice {
+    try create(
+      in: reserve(path), secrets: secrets, initial: initial, passphrase: passphrase,
+      stretching: stretching)
+  }
+
+  /// Makes sure that a device can be made in a directory, and keeps others from it: the directory
+  /// is there, private, locked, writable and holds no device. For whoever has to know that before
+  /// the device becomes a member of an account.
+  ///
+  /// Throws as ``create(at:secrets:initial:passphrase:stretching:)``.
+  public static func reserve(_ path: String) throws(StorageError) -> ReservedDirectory {
     try Files.makePrivateDirectory(path)
     let layout = Layout(path)
     let lock = try DirectoryLock(directory: path)
@@ -41,8 +52,17 @@ public enum DeviceDirectory {
     }
     // What a creation left that did not come to its end.
     for file in [layout.newSecrets] + layout.newDatabaseFiles { try Files.remove(file) }
-
     try Files.makePrivateFile(layout.newDatabase)
+    return ReservedDirectory(layout: layout, lock: lock)
+  }
+
+  /// Makes a device in a reserved directory and opens it; see
+  /// ``create(at:secrets:initial:passphrase:stretching:)``.
+  public static func create(
+    in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
+    passphrase: [UInt8]? = nil, stretching: Argon2Parameters = .moderate
+  ) throws(StorageError) -> OpenDevice {
+    let (layout, lock, path) = (reserved.layout, reserved.lock, reserved.layout.directory)
     let database = try SQLiteStorage(
       path: layout.newDatabase, key: secrets.storage.copy(), lock: lock, isNew: true)
     try database.commit(initial)
@@ -128,6 +148,17 @@ public enum DeviceDirectory {
     let storage = try SQLiteStorage(
       path: layout.database, key: secrets.storage.copy(), lock: lock, isNew: false)
     return OpenDevice(layout: layout, keys: secrets.makeKeys(), storage: storage, lock: lock)
+  }
+}
+
+/// A directory that is this process's until the last reference goes, and holds no device yet.
+public final class ReservedDirectory: Sendable {
+  let layout: Layout
+  let lock: DirectoryLock
+
+  init(layout: Layout, lock: DirectoryLock) {
+    self.layout = layout
+    self.lock = lock
   }
 }
 

@@ -1,3 +1,4 @@
+import Foundation
 import Kith
 import Testing
 
@@ -68,6 +69,35 @@ struct NodeTests {
       try regained.store("com.example.test").dictionary == ["draft": "also kept", "key": "kept"])
     #expect(regained.devices.map(\.name).sorted() == ["first", "new", "second"])
     try regained.close()
+  }
+
+  @Test func whereNoDeviceCanBeMadeTheAccountTakesNoneIn() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let path = nodes.directory.child("open to others")
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+    try await running(first) {
+      let (tokens, continuation) = AsyncStream<String>.makeStream()
+      let invitation = Task {
+        try await first.invite {
+          continuation.yield($0)
+          continuation.finish()
+        } onJoinRequest: { _ in
+          true
+        }
+      }
+      for await token in tokens {
+        let error = await #expect(throws: KithError.self) {
+          _ = try await Node.join(directory: path, name: "ghost", token: token)
+        }
+        #expect(error?.code == .unsafePermissions)
+      }
+      invitation.cancel()
+      _ = await invitation.result
+      #expect(first.devices.map(\.name) == ["first"])
+    }
+    try first.close()
   }
 
   @Test func aWrongPairingCodeIsToldAndNothingIsMade() async throws {
