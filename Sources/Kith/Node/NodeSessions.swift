@@ -77,7 +77,9 @@ final class NodeSessions: TransportDelegate, SessionLink {
       let inbound = InboundMessage(
         decoding: message, account: engine.account,
         concurrently: isLarge
-          ? { count, body in DispatchQueue.concurrentPerform(iterations: count, execute: body) }
+          ? { @Sendable count, body in
+            DispatchQueue.concurrentPerform(iterations: count, execute: body)
+          }
           : nil)
     else {
       transport?.close(id, reason: .protocolViolation)

@@ -48,7 +48,9 @@ enum CheckedChangeSet: Hashable {
   case impossible(ChainID)
 
   /// Checks a change set. Pure and independent of all others, so many can be checked at once.
-  init(_ wire: WireChangeSet, account: AccountID) {
+  init(
+    _ wire: WireChangeSet, account: AccountID, concurrently: InboundMessage.Repeater? = nil
+  ) {
     let bytes = [UInt8](wire.header)
     let header: ChangeSetHeader?
     let chain: ChainID
@@ -78,7 +80,7 @@ enum CheckedChangeSet: Hashable {
       self = verdict ?? .unsound(chain)
       return
     }
-    guard let entries = Self.entries(of: wire, matching: header.entryDigests) else {
+    guard let entries = Self.entries(of: wire, matching: header.entryDigests, concurrently) else {
       self = .unsound(chain)
       return
     }
@@ -89,16 +91,18 @@ enum CheckedChangeSet: Hashable {
   }
 
   private static func entries(
-    of wire: WireChangeSet, matching digests: [Digest256]
+    of wire: WireChangeSet, matching digests: [Digest256], _ concurrently: InboundMessage.Repeater?
   ) -> [UInt32: [UInt8]]? {
+    let sealed = wire.entries
+    let boxes = values(sealed.count, by: 32, with: concurrently) { index -> [UInt8]? in
+      let box = [UInt8](sealed[index].box)
+      guard sealed[index].index < digests.count else { return nil }
+      return Blake2b.digest256(box) == digests[Int(sealed[index].index)] ? box : nil
+    }
     var entries: [UInt32: [UInt8]] = [:]
-    entries.reserveCapacity(min(wire.entries.count, digests.count))
-    for entry in wire.entries {
-      let box = [UInt8](entry.box)
-      guard entry.index < digests.count, entries[entry.index] == nil,
-        Blake2b.digest256(box) == digests[Int(entry.index)]
-      else { return nil }
-      entries[entry.index] = box
+    entries.reserveCapacity(sealed.count)
+    for (entry, box) in zip(sealed, boxes) {
+      guard let box, entries.updateValue(box, forKey: entry.index) == nil else { return nil }
     }
     return entries
   }

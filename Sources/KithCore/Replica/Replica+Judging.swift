@@ -45,25 +45,41 @@ extension Replica {
         && store.log.chains.keys.count { $0.device == chain.device } < Limits.chainsPerDevice
   }
 
-  /// Opens every entry of a change set.
+  /// Opens every entry of a change set, many at once where the message at hand allows it.
   func open(_ changeSet: ChangeSet, box: SharedBox) -> Judgement {
+    let header = changeSet.header
+    let sealed = changeSet.stored.entries.sorted { $0.key < $1.key }
+    let opened = values(sealed.count, by: 32, with: repeater) { number in
+      OpenedEntry(sealed[number].value, index: sealed[number].key, of: header, with: box)
+    }
     var judged = Judged()
-    for (index, sealed) in changeSet.stored.entries.sorted(by: { $0.key < $1.key }) {
-      let nonce = BoxNonce(prefix: changeSet.header.noncePrefix, index: index)
-      guard let plaintext = try? box.open(sealed, nonce: nonce),
-        let entry = Entry(plaintext: plaintext), entry.isPossible(in: changeSet.header)
-      else {
-        judged.quarantined.append(index)
+    for (item, opened) in zip(sealed, opened) {
+      guard let opened else {
+        judged.quarantined.append(item.key)
         continue
       }
       // Another's stamp stands only where that device is revoked.
-      guard
-        entry.stamp.device == changeSet.header.chain.device
-          || roster.isRevoked(entry.stamp.device)
-      else { return .notYet }
-      judged.entries.append((index, entry, Blake2b.digest256(plaintext)))
+      let writer = opened.entry.stamp.device
+      guard writer == header.chain.device || roster.isRevoked(writer) else { return .notYet }
+      judged.entries.append((item.key, opened.entry, opened.digest))
     }
     return .judged(judged)
+  }
+}
+
+/// An entry out of its box, with the digest of its plaintext.
+private struct OpenedEntry: Sendable {
+  let entry: Entry
+  let digest: Digest256
+
+  /// Nil where the entry is wrong for ever.
+  init?(_ sealed: [UInt8], index: UInt32, of header: ChangeSetHeader, with box: SharedBox) {
+    let nonce = BoxNonce(prefix: header.noncePrefix, index: index)
+    guard let plaintext = try? box.open(sealed, nonce: nonce),
+      let entry = Entry(plaintext: plaintext), entry.isPossible(in: header)
+    else { return nil }
+    self.entry = entry
+    digest = Blake2b.digest256(plaintext)
   }
 }
 

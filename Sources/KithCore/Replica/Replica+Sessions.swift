@@ -71,6 +71,8 @@ extension Replica {
   mutating func receive(_ message: InboundMessage, on id: SessionID) {
     guard sessions[id] != nil else { return }
     if let device = sessions[id]?.device { lastSeen[device] = now.wallMilliseconds }
+    repeater = message.repeater
+    defer { repeater = nil }
     switch message.body {
     case .records(let records): receive(records, on: id)
     case .have(let have): receive(have, on: id)

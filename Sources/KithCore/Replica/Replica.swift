@@ -41,6 +41,8 @@ public struct Replica: Sendable {
   var now = Instant(wallMilliseconds: 0, monotonicMilliseconds: 0)
   /// What the input at hand wants done.
   var effects: [Effect] = []
+  /// How the message at hand may have much done at once.
+  var repeater: InboundMessage.Repeater?
   private var wakeAt: UInt64?
 
   /// Makes a replica of what storage holds.

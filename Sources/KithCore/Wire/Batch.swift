@@ -82,18 +82,10 @@ struct BatchPart {
       covers.append(Cover(chain: chain, from: cover.from, through: cover.through))
     }
     let sets = wire.changeSets
-    guard let concurrently, sets.count > 1 else {
-      changeSets = sets.map { CheckedChangeSet($0, account: account) }
-      return
-    }
-    changeSets = Array(unsafeUninitializedCapacity: sets.count) { buffer, count in
-      // Every call writes to an element of its own, and all have returned before it is read.
-      nonisolated(unsafe) let target = buffer.baseAddress
-      concurrently(sets.count) { index in
-        target?.advanced(by: index).initialize(
-          to: CheckedChangeSet(sets[index], account: account))
-      }
-      count = sets.count
+    // One large change set has its entries checked at once, of many each is checked whole.
+    let inner = sets.count == 1 ? concurrently : nil
+    changeSets = values(sets.count, by: 1, with: concurrently) { index in
+      CheckedChangeSet(sets[index], account: account, concurrently: inner)
     }
   }
 }

@@ -14,10 +14,8 @@ public struct InboundMessage: Sendable {
   let body: Body
   /// The message's size, in bytes.
   let size: Int
-
-  /// Calls its body with every index below a count, maybe on several threads at once, and returns
-  /// when all calls have: `DispatchQueue.concurrentPerform(iterations:execute:)`, say.
-  public typealias Repeater = (_ count: Int, _ body: @Sendable (Int) -> Void) -> Void
+  /// How to do many things at once with what it holds; nil: one after the other.
+  let repeater: Repeater?
 
   /// Decodes a message and checks its signatures; nil where it is malformed, for which the session
   /// is to be closed.
@@ -25,7 +23,7 @@ public struct InboundMessage: Sendable {
   /// - Parameters:
   ///   - bytes: the message, not larger than ``Limits/messageBytes``.
   ///   - account: the account that signatures are made for.
-  ///   - concurrently: how to check many signatures; one after the other where it is nil.
+  ///   - concurrently: how to check and open much at once; one after the other where it is nil.
   /// - Complexity: O(*n*) in the bytes, and a signature check for each change set.
   public init?(
     decoding bytes: [UInt8], account: AccountID, concurrently: Repeater? = nil
@@ -34,6 +32,7 @@ public struct InboundMessage: Sendable {
       let wire = try? WireMessage(serializedBytes: bytes)
     else { return nil }
     size = bytes.count
+    repeater = concurrently
     switch wire.body {
     case .records(let records):
       guard records.records.count <= Limits.recordsPerMessage else { return nil }
