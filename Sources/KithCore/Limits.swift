@@ -6,6 +6,11 @@ public enum Limits {
   static let entriesPerChangeSet = 8_192
   /// Plaintext bytes after which publishing begins another change set.
   static let changeSetBytes = 1 << 20
+  /// Bytes of a change set's header and boxes together. One entry with the largest value and the
+  /// largest fallback stays well below; with all covers of a store it still fits into a message.
+  static let changeSetBoxBytes = 6 << 20
+  /// More bytes than a cover ever takes in a message.
+  static let coverBytes = 64
   /// Bytes of change sets after which a batch goes on in another message.
   static let batchPartBytes = 1 << 20
   /// Bytes of one batch that a session may have under way.

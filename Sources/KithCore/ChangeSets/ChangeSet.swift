@@ -84,6 +84,11 @@ enum CheckedChangeSet: Hashable {
       self = .unsound(chain)
       return
     }
+    // The author's fault alone only now that every box is known to be the author's.
+    guard entries.values.reduce(bytes.count, { $0 + $1.count }) <= Limits.changeSetBoxBytes else {
+      self = .impossible(chain)
+      return
+    }
     self = .sound(
       ChangeSet(
         header: header,

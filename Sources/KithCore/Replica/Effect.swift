@@ -48,6 +48,8 @@ public enum CloseReason: String, Hashable, Sendable {
   case protocolViolation
   /// The session is older than a day; dial again.
   case aged
+  /// Our clock is synchronised now, and not the one that was adopted; dial again.
+  case clockMended
   /// Nothing was heard for too long.
   case silent
 }

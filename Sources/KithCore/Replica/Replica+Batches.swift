@@ -75,6 +75,7 @@ extension Replica {
     }
     // Taken out, so that changing it copies nothing.
     guard var store = stores.removeValue(forKey: batch.store) else { return }
+    let chainsBefore = store.log.chains.count
     let hadDrafts = !store.drafts.isEmpty
     let shownBefore = hadDrafts ? store.state.shown : [:]
     var intake = Intake(taint: taint)
@@ -103,6 +104,12 @@ extension Replica {
     intake.mutations += recheck.mutations
     stores[batch.store] = store
     show(changes, of: batch.store, intake, recheck, isFirstPull: endsFirstPull)
+    if stores[batch.store]?.log.chains.count != chainsBefore {
+      // What peers have said of a chain before we knew it counts now.
+      for other in sessions.keys where exchanges(other) {
+        know(of: batch.store, on: other, isWhole: false)
+      }
+    }
     if batch.answers > 0 { sessions[id]?.pulled.insert(batch.store) }
     intake.mutations += pruneRemovals(of: batch.store)
     finish(batch, intake, from: id)

@@ -94,11 +94,7 @@ extension Replica {
       vector.merge(sessions[id]?.vectors[theirs.store] ?? [:], uniquingKeysWith: max)
     }
     if vector.count <= Limits.chainsPerStore { sessions[id]?.vectors[theirs.store] = vector }
-    var known = knowledge[device]?[theirs.store] ?? [:]
-    known.merge(theirs.vector, uniquingKeysWith: max)
-    if known.count <= Limits.chainsPerStore {
-      knowledge[device, default: [:]][theirs.store] = known
-    }
+    know(of: theirs.store, on: id, isWhole: isWhole)
     if theirs.isProvisional {
       sessions[id]?.provisionalStores.insert(theirs.store)
     } else if sessions[id]?.provisionalStores.remove(theirs.store) != nil,
@@ -106,6 +102,22 @@ extension Replica {
     {
       // The peer is past its first pull now, so ours can end with it.
       sendHave(on: id, only: [theirs.store])
+    }
+  }
+
+  /// Remembers, also for when the peer is away, what it covers of the chains that we know: what it
+  /// says of others helps nobody and would be kept for ever. What it says of the whole counts
+  /// instead of all before, for it may have been restored and cover less.
+  mutating func know(of identifier: StoreIdentifier, on id: SessionID, isWhole: Bool) {
+    guard let session = sessions[id], let device = session.device,
+      let chains = stores[identifier]?.log.chains
+    else { return }
+    let vector = session.vectors[identifier, default: [:]].filter { chains[$0.key] != nil }
+    if isWhole {
+      knowledge[device, default: [:]][identifier] = vector
+    } else {
+      knowledge[device, default: [:]][identifier, default: [:]]
+        .merge(vector, uniquingKeysWith: max)
     }
   }
 

@@ -3,9 +3,8 @@ internal import KithCrypto
 extension Replica {
   /// What this node says of itself in a handshake.
   public func hello(port: UInt16, at instant: Instant) -> Hello {
-    let wall = Int64(clamping: instant.wallMilliseconds) + clockAdjustmentMilliseconds
     return Hello(
-      version: 1, clock: HybridTime(milliseconds: UInt64(max(0, wall))),
+      version: 1, clock: HybridTime(milliseconds: adjusted(instant).wallMilliseconds),
       isSynchronised: isClockSynchronised, process: process, rosterDigest: roster.digest,
       port: port)
   }
@@ -197,15 +196,35 @@ extension Replica {
     }
   }
 
+  /// Takes over the time of a device whose clock is synchronised, when ours is not.
+  private mutating func adoptTime(aheadBy offset: Int64) {
+    let wall = Int64(clamping: now.wallMilliseconds) + offset
+    now.wallMilliseconds = UInt64(max(0, wall))
+    adoptedTime = now
+    // Differences from the time that we had say nothing any more.
+    for id in sessions.keys { sessions[id]?.clockOffsetMilliseconds -= offset }
+  }
+
+  /// Once the host's clock is synchronised itself, it counts again, and not what was adopted: the
+  /// sessions are dialled anew, so that both sides judge clocks by it.
+  mutating func setSynchronised(_ isSynchronised: Bool, at instant: Instant) {
+    isClockSynchronised = isSynchronised
+    guard isSynchronised, adoptedTime != nil else { return }
+    adoptedTime = nil
+    now = instant
+    for id in sessions.keys.sorted() {
+      effects.append(.close(id, .clockMended))
+      disconnect(id)
+    }
+  }
+
   private mutating func beginExchange(on id: SessionID) {
     guard let session = sessions[id], let device = session.device else { return }
     lastSeen[device] = now.wallMilliseconds
     switch judgeClock(of: session) {
     case .agrees: break
     case .theirsAdopted:
-      clockAdjustmentMilliseconds += session.clockOffsetMilliseconds
-      let wall = Int64(clamping: now.wallMilliseconds) + session.clockOffsetMilliseconds
-      now.wallMilliseconds = UInt64(max(0, wall))
+      adoptTime(aheadBy: session.clockOffsetMilliseconds)
       effects.append(
         .report(.clocksDiffer(peer: device, milliseconds: session.clockOffsetMilliseconds)))
     case .differs:

@@ -20,8 +20,8 @@ public struct Replica: Sendable {
   public internal(set) var keyring: Keyring
 
   var clock: HybridClock
-  /// What is added to the host's clock where another device's is synchronised and ours is not.
-  var clockAdjustmentMilliseconds: Int64 = 0
+  /// The time that was taken over from a device whose clock is synchronised, until ours is.
+  var adoptedTime: Instant?
   var isClockSynchronised = false
   var incarnation: Incarnation?
   /// Whether the device's first pull is still to come.
@@ -81,7 +81,7 @@ public struct Replica: Sendable {
     now = adjusted(instant)
     switch input {
     case .start(let isCopy): start(isCopy: isCopy)
-    case .clockStatus(let isSynchronised): isClockSynchronised = isSynchronised
+    case .clockStatus(let isSynchronised): setSynchronised(isSynchronised, at: instant)
     case .open(let store, let policy): open(store, policy: policy)
     case .write(let id, let store, let operations): write(id, store, operations)
     case .flush: flush()
@@ -112,10 +112,14 @@ public struct Replica: Sendable {
 
   // MARK: Time
 
-  private func adjusted(_ instant: Instant) -> Instant {
-    let wall = Int64(clamping: instant.wallMilliseconds) + clockAdjustmentMilliseconds
+  /// An instant by the adopted time, if there is one: counted on by the monotonic clock, so that no
+  /// step of the host's clock is added to it.
+  func adjusted(_ instant: Instant) -> Instant {
+    guard let adoptedTime else { return instant }
+    let then = adoptedTime.monotonicMilliseconds
+    let passed = instant.monotonicMilliseconds - min(then, instant.monotonicMilliseconds)
     return Instant(
-      wallMilliseconds: UInt64(max(0, wall)),
+      wallMilliseconds: adoptedTime.wallMilliseconds + passed,
       monotonicMilliseconds: instant.monotonicMilliseconds)
   }
 

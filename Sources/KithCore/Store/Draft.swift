@@ -2,7 +2,7 @@ internal import SwiftProtobuf
 
 /// A local transaction that is not yet published.
 struct Draft: Hashable {
-  /// Counts the drafts of a store: 1, 2, 3 …
+  /// Counts the drafts of a store: 1, 2, 3 … One that covers an older one has that one's.
   var ordinal: UInt64
   /// The clock of the stamp that all its entries carry.
   var clock: HybridTime
@@ -31,8 +31,8 @@ struct Draft: Hashable {
     return wire.encodedBytes()
   }
 
-  /// Whether this draft leaves nothing of an older one, and stands wherever that one would: both
-  /// write one key, the same, and this one no larger value. The older one may then be forgotten, so
+  /// Whether this draft leaves nothing of an older one, and stands in the place where that one
+  /// would: both write one key, the same, and this one no larger value. It then takes that place, so
   /// that a thousand offline writes of one key do not fill the disk. Of several keys another could
   /// have this draft refused, and the older one would be lost with it.
   func covers(_ older: Draft) -> Bool {

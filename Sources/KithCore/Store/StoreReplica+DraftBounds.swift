@@ -19,6 +19,22 @@ extension StoreReplica {
     return left <= limit ? nil : .tooManyDrafts(bytes: left, limit: limit)
   }
 
+  /// Where the draft is that a new one covers, and whose place and ordinal it takes: at the end it
+  /// could be refused for what stands between, and the older one would be lost with it.
+  ///
+  /// - Complexity: O(log *n*) in the drafts.
+  func indexOfDraft(coveredBy draft: Draft) -> Int? {
+    guard draft.keys.count == 1, let ordinal = draftOfKey[draft.keys[0]] else { return nil }
+    var (low, high) = (drafts.startIndex, drafts.endIndex)
+    while low < high {
+      let middle = (low + high) / 2
+      if drafts[middle].ordinal < ordinal { low = middle + 1 } else { high = middle }
+    }
+    guard low < drafts.endIndex, drafts[low].ordinal == ordinal, draft.covers(drafts[low])
+    else { return nil }
+    return low
+  }
+
   /// Drafts that a new one makes unnecessary: those that it covers, and, where there are many, all
   /// of which every key is written by later ones.
   func draftsToForget(for draft: Draft) -> Set<UInt64> {

@@ -9,14 +9,17 @@ struct StoreReplica {
   var state: StoreState
   var log = ChangeSetLog()
 
-  /// Local transactions not yet published, oldest first.
+  /// Local transactions not yet published, by ordinal: oldest first, but for those that took the
+  /// place of an older one.
   private(set) var drafts: [Draft] = []
   /// What the drafts take, in bytes.
   private(set) var draftBytes = 0
   /// The latest draft of every key.
   private(set) var draftOfKey: [Key: UInt64] = [:]
-  /// Drafts that are not on disk yet.
+  /// Drafts that are not on disk yet, or only as what they cover.
   private var undurable: Set<UInt64> = []
+  /// Ordinals under which there is a draft on disk.
+  private var stored: Set<UInt64> = []
   /// Drafts that are on disk and not wanted there any more.
   private var forgotten: [UInt64] = []
   private(set) var nextDraft: UInt64 = 1
@@ -119,25 +122,34 @@ struct StoreReplica {
   mutating func accept(
     _ operations: [Operation], clock: HybridTime, author: DeviceID
   ) -> [(key: Key, value: EncodedValue?)]? {
-    let draft = Draft(ordinal: nextDraft, clock: clock, operations: operations)
+    var draft = Draft(ordinal: nextDraft, clock: clock, operations: operations)
     guard let changes = state.lay(draft, author: author, group: group) else { return nil }
-    nextDraft += 1
     group += 1
-    forgetDrafts(coveredBy: draft)
-    drafts.append(draft)
+    forgetDrafts(for: draft)
+    if let index = indexOfDraft(coveredBy: draft) {
+      draft.ordinal = drafts[index].ordinal
+      draftBytes -= drafts[index].operations.keptBytes
+      drafts[index] = draft
+    } else {
+      nextDraft += 1
+      drafts.append(draft)
+    }
     draftBytes += draft.operations.keptBytes
     undurable.insert(draft.ordinal)
-    for operation in draft.operations { draftOfKey[Key(operation.key)] = draft.ordinal }
+    for key in draft.keys { draftOfKey[key] = draft.ordinal }
     return changes
   }
 
-  private mutating func forgetDrafts(coveredBy draft: Draft) {
-    let ordinals = draftsToForget(for: draft)
+  /// Forgets what a new draft makes unnecessary, but for the draft whose place it takes.
+  private mutating func forgetDrafts(for draft: Draft) {
+    var ordinals = draftsToForget(for: draft)
+    if let index = indexOfDraft(coveredBy: draft) { ordinals.remove(drafts[index].ordinal) }
     guard !ordinals.isEmpty else { return }
     drafts.removeAll { older in
       guard ordinals.contains(older.ordinal) else { return false }
       draftBytes -= older.operations.keptBytes
-      if undurable.remove(older.ordinal) == nil { forgotten.append(older.ordinal) }
+      undurable.remove(older.ordinal)
+      if stored.remove(older.ordinal) != nil { forgotten.append(older.ordinal) }
       return true
     }
   }
@@ -148,6 +160,7 @@ struct StoreReplica {
     let mutations =
       forgotten.map { Mutation.removeDraft(identifier, $0) }
       + written.map { Mutation.putDraft(identifier, $0.ordinal, $0.encoded()) }
+    stored.formUnion(undurable)
     undurable = []
     forgotten = []
     return mutations
@@ -155,8 +168,8 @@ struct StoreReplica {
 
   /// Forgets the drafts, which were published. What they would publish is in ``state`` already.
   mutating func forgetPublishedDrafts() -> [Mutation] {
-    let durable = drafts.filter { !undurable.contains($0.ordinal) }.map(\.ordinal)
-    let mutations = (forgotten + durable).map { Mutation.removeDraft(identifier, $0) }
+    let mutations = (forgotten + stored.sorted()).map { Mutation.removeDraft(identifier, $0) }
+    stored = []
     drafts = []
     draftBytes = 0
     draftOfKey = [:]
@@ -239,7 +252,8 @@ struct StoreReplica {
   }
 
   private mutating func forget(_ draft: Draft, noting result: inout Recheck) {
-    if undurable.remove(draft.ordinal) == nil {
+    undurable.remove(draft.ordinal)
+    if stored.remove(draft.ordinal) != nil {
       result.mutations.append(.removeDraft(identifier, draft.ordinal))
     }
   }
@@ -255,6 +269,7 @@ struct StoreReplica {
   /// Puts back a draft or a refusal from storage.
   mutating func restore(_ draft: Draft) {
     drafts.append(draft)
+    stored.insert(draft.ordinal)
     draftBytes += draft.operations.keptBytes
     nextDraft = max(nextDraft, draft.ordinal + 1)
   }

@@ -41,6 +41,9 @@ struct Batch {
       part.changeSets.append(changeSet.wire)
       bytes += changeSet.weight
     }
+    if bytes > 0, bytes + covers.count * Limits.coverBytes > Limits.batchPartBytes {
+      close(more: true)
+    }
     part.covers = covers.map { cover in
       var wire = WireCover()
       wire.device = .init(cover.chain.device.bytes)

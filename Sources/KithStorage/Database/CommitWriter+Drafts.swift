@@ -3,9 +3,9 @@ import KithCrypto
 
 /// Drafts, and the clock that is kept beside them.
 ///
-/// Where no peer is met, every durable write is a commit that puts one draft, removes the one that
-/// it covers, and sets the clock: three pages, if each lay where it belongs. The new draft takes the
-/// old one's row, and the clock with it: one page.
+/// Where no peer is met, every durable write is a commit that puts one draft, which may have the
+/// ordinal of one that it covers or make others go, and sets the clock: up to three pages, if each
+/// lay where it belongs. The new draft takes the old one's row, and the clock with it: one page.
 extension CommitWriter {
   /// Takes note of the clock that the commit sets, before the drafts that will hold it.
   mutating func beginClock(_ mutations: [Mutation]) throws {

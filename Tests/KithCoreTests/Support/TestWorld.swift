@@ -232,13 +232,18 @@ final class TestWorld {
     let id = WriteID(rawValue: nextWrite)
     nextWrite += 1
     writes[id] = operations
-    let before = devices[index].replica.stores[store]?.drafts.last?.ordinal
+    let before = latestDraft(on: index, in: store)
     perform(.write(id, store, operations), on: index)
-    if let draft = devices[index].replica.stores[store]?.drafts.last, draft.ordinal != before {
+    if let draft = latestDraft(on: index, in: store), draft.clock != before?.clock {
       drafts[id] = draft
     }
     if flush { self.flush(index) }
     return id
+  }
+
+  /// The draft written last: it may have taken the place of an older one.
+  private func latestDraft(on index: Int, in store: StoreIdentifier) -> Draft? {
+    devices[index].replica.stores[store]?.latestDraft
   }
 
   func flush(_ index: Int) {
@@ -321,6 +326,11 @@ final class TestWorld {
     now.monotonicMilliseconds += milliseconds
     for index in devices.indices { perform(.tick, on: index) }
   }
+}
+
+extension StoreReplica {
+  /// The draft written last.
+  var latestDraft: Draft? { drafts.max { $0.clock < $1.clock } }
 }
 
 extension Replica {

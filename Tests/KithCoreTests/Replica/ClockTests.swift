@@ -1,0 +1,55 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// Whose clock counts where they differ (design, section 6).
+@Suite struct ClockTests {
+  /// Two devices: the first is synchronised, the second booted with its clock far behind.
+  private func world(seed: UInt64) throws -> TestWorld {
+    let world = try TestWorld(devices: 2, seed: seed)
+    world.clockErrors[1] = -1_000_000_000_000
+    try world.restart(1)
+    world.perform(.clockStatus(isSynchronised: true), on: 0)
+    world.connect(0, 1)
+    world.settle()
+    return world
+  }
+
+  private func hello(of index: Int, in world: TestWorld) -> Hello {
+    world.devices[index].replica.hello(port: 1, at: world.instant(of: index))
+  }
+
+  @Test func `a clock that was taken over was added to the host's once that was mended`() throws {
+    let world = try world(seed: 190)
+    #expect(world.devices[1].replica.latestWall == world.now.wallMilliseconds)
+    world.clockErrors[1] = 0
+    world.perform(.clockStatus(isSynchronised: true), on: 1)
+    // Both sides are to judge anew.
+    #expect(world.links.isEmpty)
+    #expect(hello(of: 1, in: world).clock.milliseconds == world.now.wallMilliseconds)
+    #expect(hello(of: 1, in: world).isSynchronised)
+    world.write([set("k", 1)], on: 1)
+    #expect(world.devices[1].disk.clock.milliseconds <= world.now.wallMilliseconds + 1_000)
+    world.connect(0, 1)
+    world.settle()
+    #expect(world.text("k", on: 0) == 1)
+    world.checkConvergence("mended")
+  }
+
+  @Test func `a step of the host's clock was added to one that was taken over`() throws {
+    let world = try world(seed: 191)
+    world.clockErrors[1] = 5_000_000
+    world.advance(milliseconds: 1_000)
+    #expect(hello(of: 1, in: world).clock.milliseconds == world.now.wallMilliseconds)
+    world.write([set("k", 1)], on: 1)
+    world.settle()
+    #expect(world.text("k", on: 0) == 1)
+    world.checkConvergence("stepped")
+  }
+}
+
+extension Replica {
+  /// The time of the last input, as the replica took it.
+  fileprivate var latestWall: UInt64 { now.wallMilliseconds }
+}
