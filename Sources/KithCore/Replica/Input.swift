@@ -82,6 +82,8 @@ public enum Input: Sendable {
   case received(SessionID, InboundMessage)
   /// The session can take more, or cannot for now.
   case writable(SessionID, Bool)
+  /// The answer to `Effect.awaitRoom`.
+  case room(SessionID)
   /// The session is over.
   case disconnected(SessionID)
   /// The time asked for by `Effect.wake` has come; harmless at any other time.

@@ -27,7 +27,8 @@ final class TransportSession: SessionSink {
   func opened(_ handler: SessionHandler) {
     let link = SessionLink(
       channel: channel, handler: handler, counters: transport.counters,
-      linger: TimeAmount(transport.configuration.lingerTimeout))
+      linger: TimeAmount(transport.configuration.lingerTimeout),
+      queueLimit: transport.configuration.queueLimit)
     isOpen = true
     let (transport, id, peer, dial) = (transport, id, peer, dial)
     let isLimited = transport.registry.withLock { registry in
@@ -70,6 +71,10 @@ final class TransportSession: SessionSink {
 
   func writable(_ isWritable: Bool) {
     transport.delegate.sessionWritable(id, isWritable)
+  }
+
+  func hasRoom() {
+    transport.delegate.sessionHasRoom(id)
   }
 
   func failed(_ error: FrameError) {
