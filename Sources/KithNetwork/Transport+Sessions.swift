@@ -86,7 +86,8 @@ extension Transport {
       messageLimit: isFull
         ? NetworkLimits.messageBytes : NetworkLimits.membershipMessageBytes)
     let peer = SessionPeer(
-      transportKey: key, hello: hello, isDialled: dial != nil, address: address)
+      transportKey: key, hello: hello, isDialled: dial != nil, address: address,
+      isMembershipOnly: pskIndex != 0)
     return SessionHandler(
       codec: codec,
       sink: TransportSession(

@@ -261,7 +261,8 @@ final class TestWorld {
 
   // MARK: Links
 
-  func connect(_ a: Int, _ b: Int) {
+  /// `underOlderEpoch`: so the listener says, that is b, as a had no other.
+  func connect(_ a: Int, _ b: Int, underOlderEpoch: Bool = false) {
     let key = [min(a, b), max(a, b)]
     guard links[key] == nil else { return }
     let session = SessionID(rawValue: nextSession)
@@ -269,7 +270,9 @@ final class TestWorld {
     // End 0 carries what a sends to b, end 1 what b sends to a; both know it by one number.
     links[key] = Link(ends: [Pipe(to: b, session: session), Pipe(to: a, session: session)])
     perform(.connected(session, peer(b, isDialled: true)), on: a)
-    perform(.connected(session, peer(a, isDialled: false)), on: b)
+    var dialler = peer(a, isDialled: false)
+    dialler.isMembershipOnly = underOlderEpoch
+    perform(.connected(session, dialler), on: b)
   }
 
   private func peer(_ index: Int, isDialled: Bool) -> SessionPeer {
