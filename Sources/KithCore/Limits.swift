@@ -56,6 +56,8 @@ public enum Limits {
   static let strangerBytes = MembershipLimits.strangerBytes
   /// Addresses kept of one device.
   static let addressesPerDevice = 8
+  /// So many of them, the first, are not displaced by hearsay.
+  static let addressesBeforeHearsay = 4
   /// The longest address, in bytes.
   static let addressBytes = 262
 }

@@ -46,10 +46,7 @@ final class TransportSession: SessionSink {
       channel.eventLoop.scheduleTask(in: transport.sessionLifetime()) {
         transport.close(id, reason: .aged)
       })
-    transport.dialler.update {
-      $0.opened(
-        id, key: peer.transportKey, address: peer.address, by: dial, at: Dialler.now)
-    }
+    transport.dialler.opened(id, key: peer.transportKey, address: peer.address, by: dial)
     transport.counters.update { $0.sessions += 1 }
     transport.delegate.sessionOpened(id, peer)
   }
