@@ -15,6 +15,8 @@ public enum Limits {
   static let batchPartBytes = 1 << 20
   /// Bytes of one batch that a session may have under way.
   static let batchBytes = 128 << 20
+  /// Bytes of batches on a session after which no other is begun before the network has room.
+  static let bytesUnderWay = 8 << 20
   /// Change sets in one message; each takes memory before it is looked at, even an empty one.
   static let changeSetsPerMessage = 8_192
   /// The largest message, in bytes; the network refuses larger ones.
@@ -59,6 +61,8 @@ public enum Limits {
   static let strangerBytes = MembershipLimits.strangerBytes
   /// Addresses kept of one device.
   static let addressesPerDevice = 8
+  /// So many of them, the first, are not displaced by hearsay.
+  static let addressesBeforeHearsay = 4
   /// The longest address, in bytes.
   static let addressBytes = 262
 }

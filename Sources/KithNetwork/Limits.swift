@@ -55,8 +55,9 @@ public enum NetworkLimits {
   static let highWaterBytes = 1 << 20
   /// See ``highWaterBytes``.
   static let lowWaterBytes = 256 << 10
-  /// A session that has more unsent bytes than this is closed.
-  public static let queuedBytes = 32 << 20
+  /// A session that has more unsent bytes than this is closed: the core's largest batch and what it
+  /// lets be under way before, with frames, and as much again of other messages.
+  public static let queuedBytes = 160 << 20
   /// Small messages are joined into one buffer up to this size.
   static let joinedBytes = 256 << 10
   /// The most bytes of one read from an established session.

@@ -8,7 +8,7 @@ extension Transport {
   /// Sends a message, after all sent before on the session. Messages sent while the event loop is
   /// busy leave with one flush.
   ///
-  /// A session whose unsent bytes exceed ``NetworkLimits/queuedBytes`` is closed, as is one that
+  /// A session whose unsent bytes exceed ``TransportConfiguration/queueLimit`` is closed, as is one that
   /// gets a message over ``NetworkLimits/messageBytes``. Nothing happens where it is over.
   /// - Complexity: O(*n*) on the session's event loop.
   public func send(_ id: SessionID, _ message: [UInt8]) {
@@ -18,6 +18,12 @@ extension Transport {
   /// Sends messages in order with one flush; see ``send(_:_:)``.
   public func send(_ id: SessionID, many messages: [[UInt8]]) {
     registry.withLock { $0.link(of: id) }?.send(messages)
+  }
+
+  /// Has `sessionHasRoom` follow, once, when little is left unsent of what was sent before on the
+  /// session; not before this returns. Nothing happens where the session is over.
+  public func awaitRoom(_ id: SessionID) {
+    registry.withLock { $0.link(of: id) }?.awaitRoom()
   }
 
   /// Ends a session after what was sent before. `sessionClosed` follows.
@@ -80,7 +86,8 @@ extension Transport {
       messageLimit: isFull
         ? NetworkLimits.messageBytes : NetworkLimits.membershipMessageBytes)
     let peer = SessionPeer(
-      transportKey: key, hello: hello, isDialled: dial != nil, address: address)
+      transportKey: key, hello: hello, isDialled: dial != nil, address: address,
+      isMembershipOnly: pskIndex != 0)
     return SessionHandler(
       codec: codec,
       sink: TransportSession(

@@ -30,6 +30,8 @@ public struct TransportConfiguration: Sendable {
   /// A session that lasted this long was a success: waiting starts small again.
   public var stableSession: Duration = .seconds(10)
 
+  /// A session that has more unsent bytes than this is closed.
+  public var queueLimit = NetworkLimits.queuedBytes
   /// The most half-open connections in all.
   public var halfOpenLimit = NetworkLimits.halfOpen
   /// The most half-open connections from one address.

@@ -30,6 +30,8 @@ public protocol TransportDelegate: AnyObject, Sendable {
   func sessionReceived(_ id: SessionID, _ message: [UInt8])
   /// The session can take more, or cannot for now.
   func sessionWritable(_ id: SessionID, _ isWritable: Bool)
+  /// The answer to ``Transport/awaitRoom(_:)``.
+  func sessionHasRoom(_ id: SessionID)
   /// The session is over, for whatever reason.
   func sessionClosed(_ id: SessionID)
 }

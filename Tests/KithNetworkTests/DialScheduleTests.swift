@@ -30,7 +30,7 @@ struct DialScheduleTests {
     #expect(waits == [250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000, 30000])
     let dial = try #require(schedule.takeDue(at: now).first)
     let id = SessionID(rawValue: 1)
-    schedule.opened(id, key: key, address: address.description, by: dial, at: now)
+    schedule.opened(id, key: key, address: address.description, by: dial, at: now, random: 1)
     #expect(schedule.nextDue() == nil)
     now += 10_000
     schedule.closed(id, reason: nil, at: now, random: 0)
@@ -44,7 +44,7 @@ struct DialScheduleTests {
       let now = UInt64(round) * 100_000
       let dial = try #require(schedule.takeDue(at: now).first)
       let id = SessionID(rawValue: UInt64(round))
-      schedule.opened(id, key: key, address: address.description, by: dial, at: now)
+      schedule.opened(id, key: key, address: address.description, by: dial, at: now, random: 1)
       schedule.closed(id, reason: nil, at: now + 1, random: 1)
       #expect(schedule.nextDue() == now + 1 + 250 << UInt64(round - 1))
     }
@@ -58,7 +58,7 @@ struct DialScheduleTests {
       let now = UInt64(round) * 100_000
       let dial = try #require(schedule.takeDue(at: now).first)
       let id = SessionID(rawValue: UInt64(round))
-      schedule.opened(id, key: key, address: address.description, by: dial, at: now)
+      schedule.opened(id, key: key, address: address.description, by: dial, at: now, random: 1)
       schedule.closed(id, reason: .membershipOnly, at: now, random: 1)
       waits.append(try #require(schedule.nextDue()) - now)
     }
@@ -68,7 +68,7 @@ struct DialScheduleTests {
   @Test func connectedDeviceIsNotDialledUntilItsSessionEnds() throws {
     var schedule = DialSchedule()
     let id = SessionID(rawValue: 1)
-    schedule.opened(id, key: key, address: "198.51.100.7:4114", by: nil, at: 0)
+    schedule.opened(id, key: key, address: "198.51.100.7:4114", by: nil, at: 0, random: 1)
     schedule.setLearned([address, other], of: deviceKeys(2).id, key: key)
     schedule.addStatic(try PeerAddress("198.51.100.7"))
     #expect(schedule.takeDue(at: 10).isEmpty)
@@ -83,8 +83,8 @@ struct DialScheduleTests {
     schedule.addStatic(address)
     let dial = try #require(schedule.takeDue(at: 0).first)
     let (ours, theirs) = (SessionID(rawValue: 1), SessionID(rawValue: 2))
-    schedule.opened(theirs, key: key, address: "192.0.2.1:50000", by: nil, at: 5)
-    schedule.opened(ours, key: key, address: address.description, by: dial, at: 6)
+    schedule.opened(theirs, key: key, address: "192.0.2.1:50000", by: nil, at: 5, random: 1)
+    schedule.opened(ours, key: key, address: address.description, by: dial, at: 6, random: 1)
     schedule.closed(ours, reason: .duplicate, at: 7, random: 0)
     #expect(schedule.takeDue(at: 1_000_000).isEmpty)
     schedule.closed(theirs, reason: nil, at: 1_000_000, random: 0)
@@ -99,6 +99,31 @@ struct DialScheduleTests {
     #expect(schedule.nextDue() == nil)
     schedule.addStatic(address)
     #expect(schedule.takeDue(at: 1).count == 1)
+  }
+
+  @Test func anotherDeviceAtALearnedAddressPassedForTheDevice() throws {
+    var schedule = DialSchedule()
+    let (device, stranger) = (deviceKeys(2).id, deviceKeys(3).transportPublicKey)
+    schedule.setLearned([address, other], of: device, key: key)
+    let dial = try #require(schedule.takeDue(at: 0).first)
+    let wrong = SessionID(rawValue: 1)
+    schedule.opened(
+      wrong, key: stranger, address: address.description, by: dial, at: 0, random: 1)
+    // That session lives on; the device is looked for elsewhere.
+    #expect(schedule.nextDue() == 250)
+    let next = try #require(schedule.takeDue(at: 250).first)
+    #expect(next.address == other)
+    schedule.failed(next, .unreachable, at: 250, random: 1)
+    // Not where it is known not to be.
+    #expect(schedule.nextDue() == 750)
+    let third = try #require(schedule.takeDue(at: 750).first)
+    #expect(third.address == other)
+    let right = SessionID(rawValue: 2)
+    schedule.opened(right, key: key, address: other.description, by: third, at: 750, random: 1)
+    schedule.closed(wrong, reason: nil, at: 800, random: 0)
+    #expect(schedule.takeDue(at: 1_000_000).isEmpty)
+    schedule.closed(right, reason: nil, at: 1_000_000, random: 0)
+    #expect(schedule.takeDue(at: 2_000_000).count == 1)
   }
 
   @Test func olderKeysAndOtherAddressesTakeTurns() throws {

@@ -56,6 +56,9 @@ struct MembershipSessionTests {
       transports[0].addTarget(addresses[1])
       try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
       #expect(transports[1].isMembershipOnly(two.live[0]))
+      // What the delegate is told: the key is known, and the epoch is older.
+      #expect(two.state.withLock { $0.opened.values.allSatisfy(\.isMembershipOnly) })
+      #expect(one.state.withLock { !$0.opened.values.contains(where: \.isMembershipOnly) })
     }
   }
 

@@ -74,16 +74,23 @@ struct SessionTests {
 
   @Test func slowReaderMakesTheSenderWaitAndIsBounded() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))
-    try await withTransports([one, two]) { transports, addresses in
+    var configuration = testConfiguration()
+    configuration.queueLimit = 32 << 20
+    try await withTransports([one, two], configuration) { transports, addresses in
       transports[0].addTarget(addresses[1])
       try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
       let (sender, receiver) = (one.live[0], two.live[0])
       transports[1].pauseReading(receiver)
       let message = [UInt8](repeating: 1, count: 1 << 20)
+      transports[0].awaitRoom(sender)
+      try await eventually("room at once") { one.state.withLock { $0.roomCount } == 1 }
       for _ in 0..<16 { transports[0].send(sender, message) }
+      transports[0].awaitRoom(sender)
       try await eventually("not writable") { one.state.withLock { $0.writable.last } == false }
+      #expect(one.state.withLock { $0.roomCount } == 1)
       transports[1].resumeReading(receiver)
       try await eventually("writable") { one.state.withLock { $0.writable.last } == true }
+      try await eventually("room") { one.state.withLock { $0.roomCount } == 2 }
       try await eventually("all came") { two.received.count == 16 }
       transports[1].pauseReading(receiver)
       for _ in 0..<64 { transports[0].send(sender, message) }

@@ -37,8 +37,15 @@ func deviceKeys(_ number: UInt64) -> DeviceKeys {
     transport: TransportPrivateKey(random: &entropy))
 }
 
+/// A delegate whose transport ``withTransports(_:_:_:)`` makes.
+protocol TransportOwner: TransportDelegate {
+  var keys: DeviceKeys { get }
+  var live: [SessionID] { get }
+  func setTransport(_ transport: Transport?)
+}
+
 /// A delegate that remembers what it was told.
-final class TestNode: TransportDelegate {
+final class TestNode: TransportOwner {
   struct State {
     var psks: [SharedPresharedKey] = []
     var members: Set<TransportPublicKey> = []
@@ -46,6 +53,7 @@ final class TestNode: TransportDelegate {
     var live: [SessionID] = []
     var received: [[UInt8]] = []
     var writable: [Bool] = []
+    var roomCount = 0
     var closedCount = 0
     var echoes = false
   }
@@ -62,6 +70,7 @@ final class TestNode: TransportDelegate {
   }
 
   var transport: Transport? { transportBox.withLock { $0 } }
+  func setTransport(_ transport: Transport?) { transportBox.withLock { $0 = transport } }
   var live: [SessionID] { state.withLock { $0.live } }
   var received: [[UInt8]] { state.withLock { $0.received } }
 
@@ -94,6 +103,10 @@ final class TestNode: TransportDelegate {
     state.withLock { $0.writable.append(isWritable) }
   }
 
+  func sessionHasRoom(_ id: SessionID) {
+    state.withLock { $0.roomCount += 1 }
+  }
+
   func sessionClosed(_ id: SessionID) {
     state.withLock { state in
       state.live.removeAll { $0 == id }
@@ -118,7 +131,7 @@ func testConfiguration(
 
 /// Runs transports for the time of `body`, and checks that they end when cancelled.
 func withTransports(
-  _ nodes: [TestNode], _ configuration: TransportConfiguration = testConfiguration(),
+  _ nodes: [any TransportOwner], _ configuration: TransportConfiguration = testConfiguration(),
   _ body: ([Transport], [PeerAddress]) async throws -> Void
 ) async throws {
   let group = MultiThreadedEventLoopGroup.singleton
@@ -130,7 +143,7 @@ func withTransports(
     let transport = Transport(
       configuration: configuration, keys: node.keys, delegate: node, logger: logger,
       eventLoopGroup: group)
-    node.transportBox.withLock { $0 = transport }
+    node.setTransport(transport)
     transports.append(transport)
     addresses += try await transport.bind()
   }
@@ -146,7 +159,7 @@ func withTransports(
   }
   for node in nodes {
     #expect(node.live.isEmpty)
-    node.transportBox.withLock { $0 = nil }
+    node.setTransport(nil)
   }
 }
 

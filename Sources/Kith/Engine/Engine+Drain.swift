@@ -95,6 +95,7 @@ extension Engine {
       case .send(let session, let bytes):
         meters.sent(bytes.count)
         link?.send(bytes, to: session)
+      case .awaitRoom(let session): link?.awaitRoom(session)
       case .close(let session, let reason): link?.close(session, reason)
       case .promote(let session): link?.promote(session)
       case .durable(let write): settled.append(write)

@@ -4,6 +4,8 @@ internal import KithCore
 protocol SessionLink: AnyObject, Sendable {
   /// Sends a message after those before it.
   func send(_ message: [UInt8], to session: SessionID)
+  /// Has the engine told when little is left unsent of what was sent before.
+  func awaitRoom(_ session: SessionID)
   /// Ends a session.
   func close(_ session: SessionID, _ reason: CloseReason)
   /// Ends all sessions; they may be dialled anew.

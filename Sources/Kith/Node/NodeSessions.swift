@@ -92,6 +92,10 @@ final class NodeSessions: TransportDelegate, SessionLink {
     engine.input(.writable(id, isWritable))
   }
 
+  func sessionHasRoom(_ id: SessionID) {
+    engine.input(.room(id))
+  }
+
   func sessionClosed(_ id: SessionID) {
     state.withLock { _ = $0.sessions.remove(id) }
     engine.input(.disconnected(id))
@@ -100,6 +104,8 @@ final class NodeSessions: TransportDelegate, SessionLink {
   // MARK: What the engine wants
 
   func send(_ message: [UInt8], to session: SessionID) { transport?.send(session, message) }
+
+  func awaitRoom(_ session: SessionID) { transport?.awaitRoom(session) }
 
   func close(_ session: SessionID, _ reason: CloseReason) {
     transport?.close(session, reason: reason)

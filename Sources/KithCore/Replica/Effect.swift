@@ -6,6 +6,10 @@ public enum Effect: Sendable {
   case persist([Mutation])
   /// Send a message, which is encoded already.
   case send(SessionID, [UInt8])
+  /// Hand in `Input.room`, once, when little is left unsent of what was sent on the session before;
+  /// the core sends no more batches there until then. Whatever order the network's own `writable`
+  /// comes in, no more is ever under way than the core meant to be.
+  case awaitRoom(SessionID)
   /// The session's peer proved to be a member: it may use the whole protocol from here on.
   case promote(SessionID)
   /// End the session.

@@ -49,13 +49,20 @@ public struct SessionPeer: Hashable, Sendable {
   public var isDialled: Bool
   /// Where the peer is, `host:port`; with its listening port where that is known.
   public var address: String
+  /// Whether the session was made under an older epoch's pre-shared key: it carries membership only,
+  /// whoever the peer is, as long as it lasts.
+  public var isMembershipOnly: Bool
 
   /// Makes a peer.
-  public init(transportKey: TransportPublicKey, hello: Hello, isDialled: Bool, address: String) {
+  public init(
+    transportKey: TransportPublicKey, hello: Hello, isDialled: Bool, address: String,
+    isMembershipOnly: Bool = false
+  ) {
     self.transportKey = transportKey
     self.hello = hello
     self.isDialled = isDialled
     self.address = address
+    self.isMembershipOnly = isMembershipOnly
   }
 }
 
@@ -82,6 +89,8 @@ public enum Input: Sendable {
   case received(SessionID, InboundMessage)
   /// The session can take more, or cannot for now.
   case writable(SessionID, Bool)
+  /// The answer to `Effect.awaitRoom`.
+  case room(SessionID)
   /// The session is over.
   case disconnected(SessionID)
   /// The time asked for by `Effect.wake` has come; harmless at any other time.

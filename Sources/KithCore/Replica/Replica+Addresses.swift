@@ -22,6 +22,10 @@ extension Replica {
     }
   }
 
+  /// Where a device was really met comes first, the newest before all. Hearsay comes behind the first
+  /// few, and so never takes their place, whatever members tell, but still that of older ones: a
+  /// device that moved is found by hearsay.
+  ///
   /// Hearsay that takes another address's place is not passed on: where more are told than are
   /// kept, they would take each other's place for ever.
   private mutating func remember(
@@ -33,12 +37,19 @@ extension Replica {
     }
     let old = addresses[device] ?? []
     let added = valid.filter { !old.contains($0) }
-    guard !added.isEmpty else { return }
-    // The newest come first; the oldest are forgotten.
-    addresses[device] = Array((added + old).prefix(Limits.addressesPerDevice))
-    let all = addresses[device] ?? []
+    let ranked: [String]
+    if isFirstHand {
+      ranked = valid + old.filter { !valid.contains($0) }
+    } else {
+      let front = old.prefix(Limits.addressesBeforeHearsay)
+      ranked = front + added + old.dropFirst(front.count)
+    }
+    let all = Array(ranked.prefix(Limits.addressesPerDevice))
+    guard all != old else { return }
+    addresses[device] = all
     effects.append(.persist([.setAddresses(device, all)]))
     effects.append(.addresses([device: all]))
+    guard !added.isEmpty else { return }
     guard isFirstHand || old.count + added.count <= Limits.addressesPerDevice else { return }
     for id in sessions.keys.sorted() where id != source && exchanges(id) {
       send(addresses: [device: added], on: id)

@@ -125,6 +125,7 @@ extension Replica {
   ///
   /// A new device's first pull is to see our drafts too: it is answered once what it has was
   /// applied here and the drafts were published on it.
+  /// Where the session takes no more for now, the answer waits, unmade, until it does.
   mutating func answer(
     _ theirs: StoreHave, number: UInt64, on id: SessionID, _ device: DeviceID
   ) {
@@ -135,6 +136,11 @@ extension Replica {
       sessions[id]?.deferred[theirs.store] = (theirs, number)
       return
     }
+    guard session.takesMore else {
+      sessions[id]?.waiting[theirs.store] = (theirs, number)
+      return
+    }
+    sessions[id]?.behind.remove(theirs.store)
     let isFirst = !session.answered.contains(theirs.store)
     var batch = Self.batch(of: store, above: theirs.vector)
     if batch.isEmpty, theirs.vector == store.log.vector, let digest = theirs.digest,
@@ -150,10 +156,6 @@ extension Replica {
     stores[theirs.store] = store
     // Whoever waits for its first pull to end is answered even if there is nothing to tell.
     guard isFirst || theirs.isProvisional || !batch.isEmpty else { return }
-    guard isFirst || session.isWritable else {
-      sessions[id]?.behind.insert(theirs.store)
-      return
-    }
     batch.answers = number
     sessions[id]?.answered.insert(theirs.store)
     send(batch, on: id)
@@ -167,44 +169,5 @@ extension Replica {
       return from < covered ? Cover(chain: chain, from: from, through: covered) : nil
     }
     return batch
-  }
-
-  // MARK: Sending batches
-
-  /// Sends new change sets at once to every peer whose first `Have` of the store was answered, but
-  /// not to where they came from, nor to one that has them.
-  mutating func push(_ batch: Batch, except source: SessionID?) {
-    for id in sessions.keys.sorted() where id != source {
-      guard let session = sessions[id], session.isExchanging,
-        session.answered.contains(batch.store), !session.mismatched.contains(batch.store)
-      else { continue }
-      guard session.isWritable else {
-        sessions[id]?.behind.insert(batch.store)
-        continue
-      }
-      let vector = session.vectors[batch.store] ?? [:]
-      let isKnown =
-        batch.changeSets.allSatisfy { $0.header.sequence <= vector[$0.header.chain] ?? 0 }
-        && batch.covers.allSatisfy { $0.through <= vector[$0.chain] ?? 0 }
-      if !isKnown { send(batch, on: id) }
-    }
-  }
-
-  private mutating func send(_ batch: Batch, on id: SessionID) {
-    for message in batch.messages() { effects.append(.send(id, message)) }
-  }
-
-  /// A session that fell behind is sent what it missed as soon as it takes more.
-  mutating func setWritable(_ isWritable: Bool, _ id: SessionID) {
-    guard sessions[id] != nil else { return }
-    sessions[id]?.isWritable = isWritable
-    guard isWritable, let behind = sessions[id]?.behind, !behind.isEmpty else { return }
-    sessions[id]?.behind = []
-    for identifier in behind.sorted() {
-      guard let store = stores[identifier], sessions[id]?.mismatched.contains(identifier) == false
-      else { continue }
-      let batch = Self.batch(of: store, above: sessions[id]?.vectors[identifier] ?? [:])
-      if !batch.isEmpty { send(batch, on: id) }
-    }
   }
 }

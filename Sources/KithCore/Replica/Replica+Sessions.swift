@@ -171,7 +171,7 @@ extension Replica {
         continue
       }
       sessions[id]?.device = device
-      effects.append(.promote(id))
+      if !peer.isMembershipOnly { effects.append(.promote(id)) }
       if sessions[id]?.isOwedRecords == true { sendRecords(on: id) }
       beginExchange(on: id)
     }
@@ -218,9 +218,12 @@ extension Replica {
     }
   }
 
+  /// Not under an older epoch: whoever holds only that one's key is not shown stores. The network
+  /// ends such a session soon, and the next is made under the epoch that both have by then.
   private mutating func beginExchange(on id: SessionID) {
     guard let session = sessions[id], let device = session.device else { return }
     lastSeen[device] = now.wallMilliseconds
+    guard !session.peer.isMembershipOnly else { return }
     switch judgeClock(of: session) {
     case .agrees: break
     case .theirsAdopted:

@@ -90,6 +90,7 @@ public struct Replica: Sendable {
     case .connected(let session, let peer): connect(session, to: peer)
     case .received(let session, let message): receive(message, on: session)
     case .writable(let session, let isWritable): setWritable(isWritable, session)
+    case .room(let session): makeRoom(on: session)
     case .disconnected(let session): disconnect(session)
     case .tick: passTime()
     }

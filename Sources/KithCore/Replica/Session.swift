@@ -43,8 +43,16 @@ struct Session {
   var partialBytes = 0
   /// Parts of it that cannot be counted.
   var partialTaint = Taint()
-  /// Whether the network takes more; otherwise stores fall behind until it does.
+  /// Whether the network takes more.
   var isWritable = true
+  /// Bytes of batches that were sent since the network last had room, and whether it was asked to
+  /// say when it has again.
+  var bytesUnderWay = 0
+  var awaitsRoom = false
+  /// Otherwise answers wait, and stores fall behind, until it is.
+  var takesMore: Bool { isWritable && !awaitsRoom }
+  /// What the peer asked for and was not answered yet: the last `Have` of each store.
+  var waiting: [StoreIdentifier: (have: StoreHave, number: UInt64)] = [:]
   var behind: Set<StoreIdentifier> = []
 
   init(peer: SessionPeer, openedAt: UInt64, clockOffsetMilliseconds: Int64) {

@@ -114,8 +114,9 @@ struct DialSchedule {
     for target in entries.keys.sorted() {
       guard underWay.count < NetworkLimits.dials else { break }
       guard var entry = entries[target], case .waiting(let until) = entry.phase, until <= now,
-        !isMet(entry), !underWay.contains(entry.address)
+        let turn = turn(of: entry), !underWay.contains(entry.addresses[turn])
       else { continue }
+      entry.nextAddress = turn
       entry.phase = .dialling
       underWay.insert(entry.address)
       dials.append(Dial(target: target, address: entry.address, pskIndex: entry.pskIndex))
@@ -129,8 +130,8 @@ struct DialSchedule {
     let underWay = Set(entries.values.filter { $0.phase == .dialling }.map(\.address))
     guard underWay.count < NetworkLimits.dials else { return nil }
     return entries.values.compactMap { entry in
-      guard case .waiting(let until) = entry.phase, !isMet(entry),
-        !underWay.contains(entry.address)
+      guard case .waiting(let until) = entry.phase, let turn = turn(of: entry),
+        !underWay.contains(entry.addresses[turn])
       else { return nil }
       return until
     }.min()
@@ -156,11 +157,19 @@ struct DialSchedule {
   // MARK: Sessions
 
   /// A session was established, by an attempt of ours or by the peer's.
+  ///
+  /// Where another device answers at an address that was learned of one whose key is known, the
+  /// attempt has failed there.
   mutating func opened(
-    _ id: SessionID, key: TransportPublicKey, address: String, by dial: Dial?, at now: UInt64
+    _ id: SessionID, key: TransportPublicKey, address: String, by dial: Dial?, at now: UInt64,
+    random: Double
   ) {
     sessions[id] = Session(key: key, address: address, target: dial?.target, openedAt: now)
     guard let dial, var entry = entries[dial.target] else { return }
+    if case .device = dial.target, let known = entry.key, known != key {
+      sessions[id]?.target = nil
+      return failed(dial, .unreachable, at: now, random: random)
+    }
     entry.key = key
     entry.pskIndex = 0
     entry.phase = .connected(id)
@@ -188,17 +197,23 @@ struct DialSchedule {
     // Whoever waited for this session to end is due soon, and not all in the same moment.
     for target in entries.keys.sorted() {
       guard var entry = entries[target], case .waiting(let until) = entry.phase, until <= now,
-        entry.key == session.key || entry.address.description == session.address, !isMet(entry)
+        entry.key == session.key || entry.address.description == session.address,
+        turn(of: entry) != nil
       else { continue }
       entry.phase = .waiting(until: now + delay(1, target, random))
       entries[target] = entry
     }
   }
 
-  /// Whether a session with the same device, or at the same address, lives.
-  private func isMet(_ entry: Entry) -> Bool {
-    sessions.values.contains {
-      $0.key == entry.key || $0.address == entry.address.description
+  /// Which address to dial next; nil where a session with the same device lives. Addresses at which a
+  /// session lives are passed over where it is known not to be the device's, and hold the attempt
+  /// back where it may be.
+  private func turn(of entry: Entry) -> Int? {
+    guard !sessions.values.contains(where: { $0.key == entry.key }) else { return nil }
+    let count = entry.addresses.count
+    let turns = (0..<(entry.key == nil ? 1 : count)).map { (entry.nextAddress + $0) % count }
+    return turns.first { turn in
+      !sessions.values.contains { $0.address == entry.addresses[turn].description }
     }
   }
 

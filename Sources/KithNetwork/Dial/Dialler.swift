@@ -43,6 +43,13 @@ final class Dialler: Sendable {
     change { body(&$0.schedule) }
   }
 
+  func opened(_ id: SessionID, key: TransportPublicKey, address: String, by dial: Dial?) {
+    let random = entropy.fraction()
+    update {
+      $0.opened(id, key: key, address: address, by: dial, at: Self.now, random: random)
+    }
+  }
+
   func failed(_ dial: Dial, _ failure: DialFailure) {
     let random = entropy.fraction()
     update { $0.failed(dial, failure, at: Self.now, random: random) }

@@ -139,6 +139,7 @@ final class PairingSink: SessionSink {
   func received(_ message: [UInt8]) { pairing.deliver(message) }
   func receivedBytes(_ count: Int) {}
   func writable(_ isWritable: Bool) {}
+  func hasRoom() {}
   func failed(_ error: FrameError) { pairing.end(.closed) }
   func fellSilent() {}
 

@@ -10,6 +10,8 @@ protocol SessionSink: AnyObject {
   func receivedBytes(_ count: Int)
   /// More can be sent, or not for now.
   func writable(_ isWritable: Bool)
+  /// Little is left unsent, which was asked for.
+  func hasRoom()
   /// The bytes that came end the session; it is being closed.
   func failed(_ error: FrameError)
   /// Nothing came for too long; the session is being closed.
@@ -156,6 +158,11 @@ final class SessionHandler: ChannelInboundHandler {
     bytes += joined.readableBytes
     context.writeAndFlush(wrapOutboundOut(joined), promise: written)
     return bytes
+  }
+
+  /// Says that little is left unsent.
+  func tellRoom() {
+    if !isClosing { sink.hasRoom() }
   }
 
   /// Closes once everything written is with the peer's kernel and the peer has closed too, or

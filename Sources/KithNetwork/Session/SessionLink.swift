@@ -21,6 +21,14 @@ final class SessionLink: Sendable {
     /// The event loop is about to take, or is taking, what is in the queue.
     var isScheduled = false
     var isClosing = false
+    var isRoomAwaited = false
+
+    /// Whether somebody waits for little to be left unsent, and it is; says so once.
+    mutating func takeRoom() -> Bool {
+      guard isRoomAwaited, unsentBytes <= NetworkLimits.lowWaterBytes else { return false }
+      isRoomAwaited = false
+      return true
+    }
   }
 
   private let channel: any Channel
@@ -74,6 +82,20 @@ final class SessionLink: Sendable {
       abort()
       return .overflow
     }
+  }
+
+  /// Has the session's owner told, once, when little is left unsent of what was handed in before.
+  func awaitRoom() {
+    let hasRoom = outbox.withLock { outbox in
+      outbox.isRoomAwaited = true
+      return outbox.takeRoom()
+    }
+    if hasRoom { tellRoom() }
+  }
+
+  /// Never at once: whoever sends need not expect to be called.
+  private func tellRoom() {
+    channel.eventLoop.execute { self.handler.value.tellRoom() }
   }
 
   /// Ends the session after what was handed in before.
@@ -130,7 +152,11 @@ final class SessionLink: Sendable {
       let bytes = messages.reduce(0) { $0 + MessageCodec.wireBytes(of: $1.count) }
       let written = channel.eventLoop.makePromise(of: Void.self)
       written.futureResult.whenComplete { _ in
-        self.outbox.withLock { $0.unsentBytes -= bytes }
+        let hasRoom = self.outbox.withLock { outbox in
+          outbox.unsentBytes -= bytes
+          return outbox.takeRoom()
+        }
+        if hasRoom { self.tellRoom() }
       }
       do {
         let count = try handler.value.write(messages, written: written)

@@ -27,7 +27,8 @@ final class TransportSession: SessionSink {
   func opened(_ handler: SessionHandler) {
     let link = SessionLink(
       channel: channel, handler: handler, counters: transport.counters,
-      linger: TimeAmount(transport.configuration.lingerTimeout))
+      linger: TimeAmount(transport.configuration.lingerTimeout),
+      queueLimit: transport.configuration.queueLimit)
     isOpen = true
     let (transport, id, peer, dial) = (transport, id, peer, dial)
     let isLimited = transport.registry.withLock { registry in
@@ -45,10 +46,7 @@ final class TransportSession: SessionSink {
       channel.eventLoop.scheduleTask(in: transport.sessionLifetime()) {
         transport.close(id, reason: .aged)
       })
-    transport.dialler.update {
-      $0.opened(
-        id, key: peer.transportKey, address: peer.address, by: dial, at: Dialler.now)
-    }
+    transport.dialler.opened(id, key: peer.transportKey, address: peer.address, by: dial)
     transport.counters.update { $0.sessions += 1 }
     transport.delegate.sessionOpened(id, peer)
   }
@@ -70,6 +68,10 @@ final class TransportSession: SessionSink {
 
   func writable(_ isWritable: Bool) {
     transport.delegate.sessionWritable(id, isWritable)
+  }
+
+  func hasRoom() {
+    transport.delegate.sessionHasRoom(id)
   }
 
   func failed(_ error: FrameError) {

@@ -109,6 +109,43 @@ import Testing
     #expect(!world.devices[newcomer].replica.isProvisional)
   }
 
+  @Test func `a member's session under an older epoch carried stores`() throws {
+    let world = try TestWorld(devices: 2, seed: 184)
+    for index in 0...1 { world.write([set("k\(index)", 1)], on: index) }
+    _ = try enrol(by: world)
+    world.connect(1, 0, underOlderEpoch: true)
+    // Each may send all records, and what else the dialler says is passed over.
+    for index in 0...1 {
+      let end = index == 0 ? 1 : 0
+      for message in world.links[[0, 1]]?.ends[end].messages ?? [] {
+        let body = InboundMessage(decoding: message, account: world.account)?.body
+        if case .records? = body { continue }
+        #expect(index == 1, "the listener sent something else")
+      }
+    }
+    world.settle()
+    let digests = world.devices.map { $0.replica.roster.digest }
+    #expect(digests[0] == digests[1])
+    #expect(world.view(0).count == 1 && world.view(1).count == 1)
+    let status = world.devices[0].replica.status()
+    #expect(status.peers.map(\.isExchanging) == [false])
+    world.disconnect(0, 1)
+    world.connect(1, 0)
+    world.settle()
+    world.checkConvergence("under the newest epoch")
+    #expect(world.view(0).count == 2)
+  }
+
+  @Test func `a stranger that proves to be a member stays limited under an older epoch`() throws {
+    let world = try TestWorld(devices: 2, seed: 185)
+    try world.join(by: 1)
+    world.connect(2, 0, underOlderEpoch: true)
+    world.settle()
+    #expect(world.devices[0].replica.roster.isMember(world.devices[2].keys.id))
+    #expect(world.devices[0].replica.status().peers.map(\.isExchanging) == [false])
+    #expect(world.devices[2].replica.isProvisional)
+  }
+
   @Test func `an author over its limit was reported at every message`() throws {
     let world = try TestWorld(devices: 2, seed: 183, policy: Policy(totalBytes: 100, keys: 1))
     world.connectAll()

@@ -39,6 +39,16 @@ final class TestWorld {
     var to: Int
     var session: SessionID
     var messages: [[UInt8]] = []
+    /// Whether the sender is to be told when it is empty.
+    var isRoomAwaited = false
+    /// The most bytes that it held.
+    var mostBytes = 0
+
+    mutating func noteBytes() {
+      mostBytes = max(mostBytes, messages.reduce(0) { $0 + $1.count })
+    }
+
+    var isIdle: Bool { messages.isEmpty && !isRoomAwaited }
   }
 
   struct Link {
@@ -195,6 +205,10 @@ final class TestWorld {
       checkIsDurable(message, on: device)
       guard let (key, end) = find(session, from: index) else { return }
       links[key]?.ends[end].messages.append(message)
+      links[key]?.ends[end].noteBytes()
+    case .awaitRoom(let session):
+      guard let (key, end) = find(session, from: index) else { return }
+      links[key]?.ends[end].isRoomAwaited = true
     case .close(let session, let reason):
       device.closed.append(reason)
       guard let (key, end) = find(session, from: index), let link = links[key] else { return }
@@ -252,7 +266,8 @@ final class TestWorld {
 
   // MARK: Links
 
-  func connect(_ a: Int, _ b: Int) {
+  /// `underOlderEpoch`: so the listener says, that is b, as a had no other.
+  func connect(_ a: Int, _ b: Int, underOlderEpoch: Bool = false) {
     let key = [min(a, b), max(a, b)]
     guard links[key] == nil else { return }
     let session = SessionID(rawValue: nextSession)
@@ -260,7 +275,9 @@ final class TestWorld {
     // End 0 carries what a sends to b, end 1 what b sends to a; both know it by one number.
     links[key] = Link(ends: [Pipe(to: b, session: session), Pipe(to: a, session: session)])
     perform(.connected(session, peer(b, isDialled: true)), on: a)
-    perform(.connected(session, peer(a, isDialled: false)), on: b)
+    var dialler = peer(a, isDialled: false)
+    dialler.isMembershipOnly = underOlderEpoch
+    perform(.connected(session, dialler), on: b)
   }
 
   private func peer(_ index: Int, isDialled: Bool) -> SessionPeer {
@@ -296,17 +313,22 @@ final class TestWorld {
     Issue.record("messages never end")
   }
 
-  /// Delivers one message from a random pipe; false where there is none.
+  /// Delivers one message from a random pipe, or says that it is empty to who waits for that; false
+  /// where there is nothing to do.
   func deliverOne() -> Bool {
     let waiting = links.keys.sorted { $0.lexicographicallyPrecedes($1) }.flatMap { key in
       (0...1).compactMap { end in
-        links[key]?.ends[end].messages.isEmpty == false ? (key, end) : nil
+        links[key]?.ends[end].isIdle == false ? (key, end) : nil
       }
     }
     guard let (key, end) = waiting.randomElement(using: &random),
       let pipe = links[key]?.ends[end], let from = links[key]?.ends[1 - end].to
     else { return false }
-    var message = pipe.messages[0]
+    guard var message = pipe.messages.first else {
+      links[key]?.ends[end].isRoomAwaited = false
+      perform(.room(pipe.session), on: from)
+      return true
+    }
     links[key]?.ends[end].messages.removeFirst()
     if let tamper {
       guard let altered = tamper(from, pipe.to, message) else { return true }
