@@ -6,7 +6,9 @@ import Glibc
 public enum KithTool {
   /// Runs what the command line asks for, and ends the process where it fails.
   public static func main() async {
+    StandardFiles.occupy()
     do {
+      try checkArguments(CommandLine.unsafeArgv, CommandLine.argc)
       var command = try KithCommand.parseAsRoot()
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
@@ -17,10 +19,27 @@ public enum KithTool {
       let (status, output) = ending(of: error)
       switch output {
       case .nothing: break
-      case .data(let text): Console().data(text)
+      case .data(let text): Console().dataOrExit(text)
       case .error(let text): Console().warn(text)
       }
       exit(status)
+    }
+  }
+
+  /// Refuses arguments that are not UTF-8: Swift would put other characters in the place of theirs,
+  /// and the command would work on another key or file than the one meant.
+  static func checkArguments(
+    _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32
+  ) throws(CommandFailure) {
+    for index in 0..<Int(count) {
+      guard let argument = arguments[index], String(validatingCString: argument) == nil else {
+        continue
+      }
+      let shown = Columns.printable(String(cString: argument), limit: 80)
+      throw CommandFailure(
+        .usage,
+        "argument \(index), \"\(shown)\", is not valid UTF-8; keys, values and names of files on the "
+          + "command line must be. Give other bytes as --type data 0x…, or through standard input.")
     }
   }
 

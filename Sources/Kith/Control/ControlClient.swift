@@ -109,7 +109,8 @@ public final class ControlClient: StoreAccess {
         try await outbound.write(try ControlJSON.encode(answer))
       }
     }
-    guard let candidate = try last?.candidate?.value() else { throw .malformedControl }
+    guard let last else { throw closed }
+    guard let candidate = try last.candidate?.value() else { throw .malformedControl }
     return candidate
   }
 
@@ -129,9 +130,17 @@ public final class ControlClient: StoreAccess {
     var request = request(operation, store)
     change(&request)
     guard let response = try await exchange(request, { _, _ in }) else {
-      throw .malformedControl
+      throw closed
     }
     return response
+  }
+
+  /// The connection ended before the answer was there.
+  private var closed: KithError {
+    KithError(
+      .control,
+      "The node stopped or closed the connection before it answered. See that it runs.",
+      path: path)
   }
 
   /// Sends a request, hands over what comes before the last response, and returns that one; nil

@@ -3,8 +3,9 @@
 /// A Unix-domain stream socket named `control` in the device's directory, open to its user only.
 /// Either side sends lines, each a JSON object of at most ``ControlLimits/lineBytes`` bytes. A
 /// request names its operation; every response repeats the request's id. A response with `error`,
-/// or with `isLast`, ends its request; one request is under way at a time on a connection. Values
-/// travel as base64 of their encoding (``EncodedValue``).
+/// or with `isLast`, ends its request; one request is under way at a time on a connection. What is
+/// under way ends when its connection does. A connection too many is told so by an error with the
+/// id 0, and closed. Values travel as base64 of their encoding (``EncodedValue``).
 ///
 /// | operation | takes | answers |
 /// | --- | --- | --- |
@@ -22,6 +23,9 @@
 struct ControlRequest: Codable, Sendable {
   enum Operation: String, Codable, Sendable {
     case version, get, list, commit, status, usage, hidden, refusals, synchronize, watch, invite
+
+    /// Whether it lasts until something happens, or for ever.
+    var isLasting: Bool { self == .synchronize || self == .watch || self == .invite }
   }
 
   var version = ControlLimits.version
@@ -61,13 +65,18 @@ struct ControlResponse: Codable, Sendable {
 }
 
 /// The bounds of the control socket.
-enum ControlLimits {
+package enum ControlLimits {
   /// The version of the protocol.
   static let version = 1
   /// The most bytes of a line.
   static let lineBytes = 32 << 20
-  /// The most connections at once.
+  /// The most connections at once that wait for an answer.
   static let connections = 16
+  /// The most connections at once whose requests last: `watch`, `invite`, `synchronize`. They take
+  /// no room from the others.
+  static let lastingConnections = 16
+  /// The longest that `synchronize` waits, in seconds.
+  package static let longestWaitSeconds = 3_600.0
   /// How long a connection may wait before its first request is whole.
   static let firstRequestSeconds: Int64 = 10
   /// How long a candidate may wait for its answer.

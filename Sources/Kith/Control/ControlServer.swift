@@ -10,7 +10,13 @@ final class ControlServer: Sendable {
   private let node: any StoreAccess
   private let path: String
   private let logger: Logger
-  private let count = Mutex(0)
+  private let counts = Mutex(Counts())
+
+  /// Connections under way.
+  private struct Counts {
+    var short = 0
+    var lasting = 0
+  }
 
   init(node: any StoreAccess, path: String, logger: Logger) {
     self.node = node
@@ -35,15 +41,14 @@ final class ControlServer: Sendable {
     try await server.executeThenClose { connections in
       try await withThrowingDiscardingTaskGroup { group in
         for try await connection in connections {
-          guard begin() else {
-            connection.channel.close(promise: nil)
-            group.addTask { try? await connection.executeThenClose { _, _ in } }
-            continue
-          }
+          let hasRoom = begin()
           group.addTask {
-            defer { self.end() }
             // A connection that breaks is its client's matter, not the node's.
-            try? await self.serve(connection)
+            if hasRoom {
+              try? await self.serve(connection)
+            } else {
+              try? await self.turnAway(connection)
+            }
           }
         }
       }
@@ -51,16 +56,41 @@ final class ControlServer: Sendable {
   }
 
   private func begin() -> Bool {
-    count.withLock { count in
-      guard count < ControlLimits.connections else { return false }
-      count += 1
+    counts.withLock { counts in
+      guard counts.short < ControlLimits.connections else { return false }
+      counts.short += 1
       return true
     }
   }
 
-  private func end() { count.withLock { $0 -= 1 } }
+  private func end() { counts.withLock { $0.short -= 1 } }
 
+  private func beginLasting() -> Bool {
+    counts.withLock { counts in
+      guard counts.lasting < ControlLimits.lastingConnections else { return false }
+      counts.lasting += 1
+      return true
+    }
+  }
+
+  private func endLasting() { counts.withLock { $0.lasting -= 1 } }
+
+  /// Says that there is no room.
+  private func turnAway(_ connection: Connection) async throws {
+    try await connection.executeThenClose { inbound, outbound in
+      // Taken first, so that the client does not fail at sending before it reads why.
+      var lines = inbound.makeAsyncIterator()
+      guard try await lines.next() != nil else { return }
+      let session = ControlSession(node: node, channel: connection.channel, outbound: outbound)
+      try await session.refuse(
+        0, "\(ControlLimits.connections) commands are under way already. Try again.")
+    }
+  }
+
+  /// Serves a connection that was counted as a short one.
   private func serve(_ connection: Connection) async throws {
+    var isShort = true
+    defer { if isShort { end() } }
     guard await ControlSocket.isSameUser(connection.channel) else {
       logger.info("another user was refused at the control socket")
       try await connection.executeThenClose { _, _ in }
@@ -71,25 +101,46 @@ final class ControlServer: Sendable {
       var lines = inbound.makeAsyncIterator()
       while let line = try await lines.next() {
         guard let request = ControlJSON.decode(ControlRequest.self, line) else { return }
-        if request.operation == .watch {
-          try await session.watch(request)
+        guard request.operation?.isLasting == true else {
+          try await session.answer(request)
+          continue
+        }
+        guard beginLasting() else {
+          try await session.refuse(
+            request.id,
+            "\(ControlLimits.lastingConnections) programs watch, invite or wait already. End one, "
+              + "such as a kith watch.")
           return
         }
+        defer { endLasting() }
+        end()
+        isShort = false
         if request.operation == .invite {
-          // The answer to a candidate is the next line, so only one task reads.
-          let (answers, continuation) = AsyncStream<Bool>.makeStream(
-            bufferingPolicy: .bufferingNewest(1))
-          async let done: Void = session.invite(request, answers: answers)
-          if let answer = try await lines.next() {
-            let decoded = ControlJSON.decode(ControlRequest.self, answer)
-            continuation.yield(decoded?.isAccepted ?? false)
-          }
-          continuation.finish()
-          try await done
-          return
+          try await invite(request, session, &lines)
+        } else if request.operation == .watch {
+          try await session.watch(request)
+        } else {
+          try await session.answerWhileConnected(request)
         }
-        try await session.answer(request)
+        return
       }
+    }
+  }
+
+  /// Invites until that is done, or the client is gone.
+  private func invite(
+    _ request: ControlRequest, _ session: ControlSession,
+    _ lines: inout NIOAsyncChannelInboundStream<ByteBuffer>.AsyncIterator
+  ) async throws {
+    let (answers, continuation) = AsyncStream<Bool>.makeStream(bufferingPolicy: .bufferingNewest(1))
+    defer { continuation.finish() }
+    // The session closes the connection when it is done. Where the connection ends before, this
+    // returns, which cancels the invitation.
+    async let _: Void = session.invite(request, answers: answers)
+    // The answer to a candidate is the next line, so only one task reads.
+    while let answer = try await lines.next() {
+      let decoded = ControlJSON.decode(ControlRequest.self, answer)
+      continuation.yield(decoded?.isAccepted ?? false)
     }
   }
 }

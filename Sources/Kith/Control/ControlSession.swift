@@ -6,6 +6,25 @@ struct ControlSession: Sendable {
   let channel: any Channel
   let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
 
+  /// Refuses a connection.
+  func refuse(_ id: UInt64, _ message: String) async throws {
+    var response = ControlResponse(id: id)
+    response.error = ControlFailure(KithError(.control, message))
+    try await send(response)
+  }
+
+  /// Answers a request, unless the connection ends before the answer is there.
+  func answerWhileConnected(_ request: ControlRequest) async throws {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { try? await answer(request) }
+      group.addTask { try? await channel.closeFuture.get() }
+      await group.next()
+      group.cancelAll()
+      // `closeFuture` knows nothing of cancelling.
+      channel.close(promise: nil)
+    }
+  }
+
   /// Answers a request that has one answer.
   func answer(_ request: ControlRequest) async throws {
     var response = ControlResponse(id: request.id)
@@ -57,7 +76,7 @@ struct ControlSession: Sendable {
       }
       response.refusals = refusals
     case .synchronize:
-      let seconds = min(max(0, request.seconds ?? 5), 3_600)
+      let seconds = min(max(0, request.seconds ?? 5), ControlLimits.longestWaitSeconds)
       response.synchronization = ControlSynchronization(
         try await node.synchronize(store, timeout: .seconds(seconds)))
     case .watch, .invite: throw .malformedControl

@@ -2,6 +2,9 @@ public import KithCore
 
 /// What a command does with a node, whether it opened the directory itself (``Node``) or talks to
 /// the node that has it (``ControlClient``).
+///
+/// Looking at a store never begins it: a store that nobody wrote to shows nothing. Only ``write``
+/// begins one, on all devices of the account.
 public protocol StoreAccess: Sendable {
   /// What a key of a store shows.
   func value(forKey key: String, in store: String) async throws(KithError) -> PropertyListValue?
@@ -28,10 +31,12 @@ public protocol StoreAccess: Sendable {
     in store: String, takingThrough number: UInt64?
   ) async throws(KithError) -> [RefusedTransaction]
 
-  /// Waits until other devices have everything, or the time is over.
+  /// Waits until other devices have everything, or the time is over. Throws ``KithError`` with
+  /// `unknownStore` where the account has no such store.
   func synchronize(_ store: String, timeout: Duration) async throws(KithError) -> SyncReport
 
-  /// What a store shows, and every change after it, until the task is cancelled.
+  /// What a store shows, and every change after it, until the task is cancelled. Throws
+  /// ``KithError`` with `unknownStore` where the account has no such store.
   func watch(
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
     onChange: @escaping @Sendable (Change) async -> Void
@@ -51,12 +56,13 @@ extension Node: StoreAccess {
   public func value(
     forKey key: String, in store: String
   ) async throws(KithError) -> PropertyListValue? {
-    try self.known(store).value(forKey: key)
+    guard let store = try existing(store) else { return nil }
+    return store.value(forKey: key)
   }
 
   /// All that a store shows.
   public func values(in store: String) async throws(KithError) -> [Key: PropertyListValue] {
-    try known(store).dictionary
+    try existing(store)?.dictionary ?? [:]
   }
 
   /// Writes that stand or fall together, durable on return. Nil removes a key.
@@ -65,7 +71,15 @@ extension Node: StoreAccess {
   ) async throws(KithError) {
     var operations: [KithCore.Operation] = []
     for write in writes { operations.append(try .encoding(write.value, forKey: write.key)) }
-    try await known(store).commit(operations)
+    if let known = try existing(store) {
+      try await known.commit(operations)
+      return
+    }
+    // What is refused begins no store, nor does a removal.
+    var trial = TrialStore()
+    try trial.write(writes)
+    guard writes.contains(where: { $0.value != nil }) else { return }
+    try await self.store(store).commit(operations)
   }
 
   /// The node's status.
@@ -73,19 +87,19 @@ extension Node: StoreAccess {
 
   /// What a store uses of its limits.
   public func usage(of store: String) async throws(KithError) -> UsageReport {
-    UsageReport(try known(store).usage)
+    UsageReport(try existing(store)?.usage ?? Usage(bytes: 0, keys: 0, policy: .standard))
   }
 
   /// What the quota hides in a store.
   public func hiddenEntries(in store: String) async throws(KithError) -> [HiddenValue] {
-    try known(store).hiddenEntries
+    try existing(store)?.hiddenEntries ?? []
   }
 
   /// Refused transactions of a store; those up to a number are forgotten.
   public func refusals(
     in store: String, takingThrough number: UInt64?
   ) async throws(KithError) -> [RefusedTransaction] {
-    let store = try known(store)
+    guard let store = try existing(store) else { return [] }
     let refusals = store.refusals
     if let number { store.takeRefusals(through: number) }
     return refusals
@@ -119,10 +133,22 @@ extension Node: StoreAccess {
     return try await invite(options: options, onToken: onToken, onJoinRequest: onJoinRequest)
   }
 
-  /// A store under the limits that it has already, or the standard ones.
-  private func known(_ identifier: String) throws(KithError) -> KeyValueStore {
+  /// A store that the account has, under the limits that it has already; nil where nobody wrote to
+  /// it and nobody opened it.
+  private func existing(_ identifier: String) throws(KithError) -> KeyValueStore? {
+    // A malformed identifier is refused as it would be on writing.
     guard let name = StoreIdentifier(identifier) else { return try store(identifier) }
-    let policy = engine.read { $0.usage(of: name)?.policy } ?? .standard
+    guard let policy = engine.read({ $0.usage(of: name)?.policy }) else { return nil }
     return try store(identifier, policy: policy)
+  }
+
+  /// A store that the account has.
+  ///
+  /// - Throws: ``KithError`` with `unknownStore` where it has none of the name.
+  private func known(_ identifier: String) throws(KithError) -> KeyValueStore {
+    if let store = try existing(identifier) { return store }
+    throw KithError(
+      .unknownStore,
+      "The account has no store \"\(identifier)\" yet. Write to it first, or run the node with it.")
   }
 }

@@ -24,7 +24,15 @@ struct AccountCreateCommand: AsyncParsableCommand {
       directory: directory, name: name ?? DeviceName.ofHost)
     let report = AccountReport(
       summary, directory: directory, recoveryKey: recoveryKey)
-    options.print(report.document, text: report.text)
+    do {
+      try options.print(report.document, text: report.text)
+    } catch {
+      // The account exists, and nobody will ever see the key again.
+      options.console.warn(
+        "the account is begun, and standard output did not take its recovery key, which is: "
+          + recoveryKey)
+      throw error
+    }
     if !options.json {
       options.console.talk(
         """

@@ -14,16 +14,22 @@ struct AccountRecoverCommand: AsyncParsableCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: ArgumentHelp("The dead device's directory.", valueName: "path"))
+  @Option(
+    help: ArgumentHelp("The dead device's directory.", valueName: "path"), completion: .directory)
   var from: String
 
   @Option(
     help: ArgumentHelp(
-      "A file with the recovery key; - reads standard input.", valueName: "file"))
+      "A file with the recovery key; - reads standard input.", valueName: "file"),
+    completion: .file())
   var recoveryKeyFile = "-"
 
   @Option(help: "What people call this device. Otherwise the host's name.")
   var name: String?
+
+  func validate() throws {
+    guard !from.isEmpty else { throw ValidationError("--from names no directory.") }
+  }
 
   func run() async throws {
     if recoveryKeyFile == "-" && Terminal.hasInput {
@@ -32,10 +38,10 @@ struct AccountRecoverCommand: AsyncParsableCommand {
     let text = try InputText.line(of: recoveryKeyFile)
     let directory = options.directoryURL.path
     let summary = try Node.recoverAccount(
-      directory: directory, from: URL(filePath: from).path, recoveryKey: text,
+      directory: directory, from: CommonOptions.exactly(from).path, recoveryKey: text,
       name: name ?? DeviceName.ofHost)
     let report = AccountReport(summary, directory: directory)
-    options.print(report.document, text: report.text)
+    try options.print(report.document, text: report.text)
     options.console.talk("The account is regained. Start its node with: kith run")
   }
 }

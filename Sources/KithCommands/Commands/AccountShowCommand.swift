@@ -16,6 +16,6 @@ struct AccountShowCommand: AsyncParsableCommand {
     let report = AccountReport(
       account: account, device: device, directory: status.directory,
       others: status.devices.filter { !$0.isSelf })
-    options.print(report.document, text: report.text)
+    try options.print(report.document, text: report.text)
   }
 }

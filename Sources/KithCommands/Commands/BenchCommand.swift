@@ -22,7 +22,7 @@ struct BenchCommand: AsyncParsableCommand {
   func run() async throws {
     let console = Console(isQuiet: quiet)
     let report = try await BenchRun(isQuick: quick) { console.talk("measuring: \($0)") }.report()
-    console.data(json ? report.document.text() : report.text(.output))
+    try console.data(json ? report.document.text() : report.text(.output))
     guard report.isKept else {
       let missed = report.figures.filter { !$0.isKept }.map(\.name).joined(separator: ", ")
       throw CommandFailure(.failure, "over budget: \(missed)")

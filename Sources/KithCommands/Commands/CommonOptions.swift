@@ -11,7 +11,8 @@ struct CommonOptions: ParsableArguments {
       discussion: """
         Otherwise KITH_DIRECTORY, $XDG_DATA_HOME/kith or ~/.local/share/kith, in this order.
         """,
-      valueName: "path"))
+      valueName: "path"),
+    completion: .directory)
   var directory: String?
 
   @Flag(name: .long, help: "Print JSON for programs.")
@@ -19,6 +20,13 @@ struct CommonOptions: ParsableArguments {
 
   @Flag(name: [.short, .long], help: "Say nothing but errors on standard error.")
   var quiet = false
+
+  func validate() throws {
+    guard directory != "" else {
+      throw ValidationError(
+        "The directory's name is empty. Leave --directory out for the usual one.")
+    }
+  }
 
   /// The directory that the command works on.
   var directoryURL: URL {
@@ -29,12 +37,16 @@ struct CommonOptions: ParsableArguments {
   var console: Console { Console(isQuiet: quiet) }
 
   /// Prints a report in the form that was asked for. An empty text prints nothing.
-  func print(_ document: @autoclosure () -> Document, text: (Style) -> String) {
+  ///
+  /// - Throws: ``CommandFailure`` where standard output does not take it.
+  func print(
+    _ document: @autoclosure () -> Document, text: (Style) -> String
+  ) throws(CommandFailure) {
     if json {
-      console.data(document().text())
+      try console.data(document().text())
     } else {
       let text = text(.output)
-      if !text.isEmpty { console.data(text) }
+      if !text.isEmpty { try console.data(text) }
     }
   }
 
@@ -42,15 +54,23 @@ struct CommonOptions: ParsableArguments {
   static func directory(option: String?, environment: [String: String]) -> URL {
     func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
     if let path = option ?? named("KITH_DIRECTORY") {
-      return URL(filePath: path, directoryHint: .isDirectory)
+      return exactly(path)
     }
     // The XDG Base Directory Specification takes absolute paths only.
     if let path = named("XDG_DATA_HOME"), path.hasPrefix("/") {
-      return URL(filePath: path, directoryHint: .isDirectory).appending(path: "kith")
+      return exactly(path).appending(path: "kith")
     }
-    let home = named("HOME").map { URL(filePath: $0, directoryHint: .isDirectory) }
+    let home = named("HOME").map(exactly)
     return (home ?? FileManager.default.homeDirectoryForCurrentUser)
       .appending(path: ".local/share/kith")
+  }
+
+  /// A directory under the name that was given. Foundation would take a `~` at its beginning for a
+  /// home, which is the shell's to say.
+  static func exactly(_ path: String) -> URL {
+    let isAbsolute = path.hasPrefix("/")
+    let base = FileManager.default.currentDirectoryPath
+    return URL(filePath: isAbsolute ? path : base + "/" + path, directoryHint: .isDirectory)
   }
 }
 
@@ -70,9 +90,10 @@ struct StoreOptions: ParsableArguments {
     let inEnvironment = environment["KITH_STORE_IDENTIFIER", default: ""]
     let text = option ?? (inEnvironment.isEmpty ? "default" : inEnvironment)
     guard let identifier = StoreIdentifier(text) else {
+      let source = option == nil ? "KITH_STORE_IDENTIFIER" : "--store"
       throw CommandFailure(
         .usage,
-        "a store identifier has 1 to \(StoreIdentifier.maximumBytes) bytes and no control "
+        "\(source): a store identifier has 1 to \(StoreIdentifier.maximumBytes) bytes and no control "
           + "characters; write for example --store com.example.Bookmarks")
     }
     return identifier

@@ -26,7 +26,7 @@ struct CompletionsCommand: ParsableCommand {
     }
   }
 
-  func run() {
-    Console().data(KithCommand.completionScript(for: shell.shell))
+  func run() throws {
+    try Console().data(KithCommand.completionScript(for: shell.shell))
   }
 }

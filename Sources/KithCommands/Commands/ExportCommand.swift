@@ -20,6 +20,6 @@ struct ExportCommand: AsyncParsableCommand {
     let identifier = try store.identifier.rawValue
     let entries = try await options.withNode { try await $0.entries(in: identifier) }
     let document = ExportDocument(store: identifier, entries: entries)
-    options.console.data((options.json ? document.versioned : document.plain).text())
+    try options.console.data((options.json ? document.versioned : document.plain).text())
   }
 }

@@ -26,19 +26,19 @@ struct GetCommand: AsyncParsableCommand {
     let found = try await options.withNode { try await $0.value(forKey: key, in: store) }
     guard let value = found else {
       throw CommandFailure(
-        .notFound, "\"\(Columns.printable(key, limit: 80))\" is missing in this store")
+        .notFound, "\"\(Columns.printable(key, limit: 80))\" is missing in the store \"\(store)\"")
     }
     if options.json {
       let document = Document.versioned([
         "key": .string(key), "type": .string(value.typeName), "value": .value(value),
       ])
-      options.console.data(document.text())
+      try options.console.data(document.text())
     } else if raw, case .data(let data) = value {
-      options.console.rawData(data)
+      try options.console.rawData(data)
     } else if raw {
-      options.console.rawData(Data(ValueText.text(value).utf8))
+      try options.console.rawData(Data(ValueText.text(value).utf8))
     } else {
-      options.console.data(ValueText.text(value))
+      try options.console.data(ValueText.text(value))
     }
   }
 }

@@ -25,7 +25,7 @@ struct HiddenCommand: AsyncParsableCommand {
           key: item.key, value: item.value, bytes: item.bytes,
           device: name ?? String(id.prefix(16)), writtenMilliseconds: item.clock.milliseconds)
       })
-    options.print(report.document) { report.items.isEmpty ? "" : report.text($0) }
+    try options.print(report.document) { report.items.isEmpty ? "" : report.text($0) }
     if report.items.isEmpty && !options.json { options.console.talk("Nothing is hidden.") }
   }
 }

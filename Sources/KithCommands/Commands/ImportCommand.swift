@@ -24,10 +24,10 @@ struct ImportCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Put this before every key.", valueName: "text"))
   var prefix = ""
 
-  @Flag(help: "Read the file and say what is in it; write nothing.")
+  @Flag(help: "Say what would be imported and refused now; write nothing.")
   var dryRun = false
 
-  @Argument(help: "The file; - reads standard input.")
+  @Argument(help: "The file; - reads standard input.", completion: .file())
   var file: String
 
   func run() async throws {
@@ -38,29 +38,44 @@ struct ImportCommand: AsyncParsableCommand {
     let skipped = content.skipped.map { item in
       ImportSummary.Refused(key: prefix + item.key, code: "notAValue", reason: item.reason)
     }
-    var imported = content.entries.count
-    var refused: [ImportSummary.Refused] = []
-    if !dryRun {
-      let entries = content.entries.map {
-        ImportedFile.Entry(key: prefix + $0.key, value: $0.value)
-      }
-      let store = try store.identifier.rawValue
-      let run = try await options.withNode { node in
-        var run = ImportRun { bar.update($0) }
+    let entries = content.entries.map {
+      ImportedFile.Entry(key: prefix + $0.key, value: $0.value)
+    }
+    let identifier = try store.identifier.rawValue
+    var run = ImportRun { bar.update($0) }
+    if dryRun {
+      var trial = try await trialStore(identifier)
+      try await run.write(entries) { chunk in try trial.write(chunk.map { ($0.key, $0.value) }) }
+    } else {
+      run = try await options.withNode { [run] node in
+        var run = run
         defer { bar.finish() }
         try await run.write(entries) { chunk in
-          try await node.write(chunk.map { ($0.key, $0.value) }, in: store)
+          try await node.write(chunk.map { ($0.key, $0.value) }, in: identifier)
         }
         return run
       }
-      imported = run.imported.count
-      refused = run.refused
     }
+    bar.finish()
     let summary = ImportSummary(
-      file: file == "-" ? "standard input" : file, format: content.format, imported: imported,
-      refused: skipped + refused, isDryRun: dryRun, seconds: (clock.now - start).seconds)
-    options.print(summary.document, text: summary.text)
+      file: file == "-" ? "standard input" : file, format: content.format,
+      imported: run.imported.count, refused: skipped + run.refused, isDryRun: dryRun,
+      seconds: (clock.now - start).seconds)
+    try options.print(summary.document, text: summary.text)
     if !summary.refused.isEmpty { throw CommandFailure(.refused, nil) }
+  }
+
+  /// The store as it is now, to try the import on; an empty one where the directory holds no device
+  /// yet.
+  private func trialStore(_ store: String) async throws -> TrialStore {
+    do {
+      return try await options.withNode { node in
+        TrialStore(
+          values: try await node.values(in: store), usage: try await node.usage(of: store))
+      }
+    } catch let error as KithError where error.code == .missing {
+      return TrialStore()
+    }
   }
 
   private func read() throws -> ImportedFile {

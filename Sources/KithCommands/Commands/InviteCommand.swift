@@ -36,7 +36,8 @@ struct InviteCommand: AsyncParsableCommand {
     let candidate = try await options.withNode { node in
       let own = Hexadecimal.fingerprint(try await node.report().device)
       return try await node.invite(addresses: hosts) { token in
-        console.data(isJSON ? Self.document(token: token).text(indented: false) : token)
+        // Without its token an invitation is of no use; leaving ends it.
+        console.dataOrExit(isJSON ? Self.document(token: token).text(indented: false) : token)
         console.talk("On the other device: kith join TOKEN   (3 tries, 10 minutes)")
       } onJoinRequest: { candidate in
         let name = Columns.printable(candidate.name, limit: 64)
@@ -55,7 +56,7 @@ struct InviteCommand: AsyncParsableCommand {
           "name": .string(candidate.name),
         ])
       ])
-      console.data(document.text(indented: false))
+      try console.data(document.text(indented: false))
     }
     console.talk("\(Columns.printable(candidate.name, limit: 64)) is in.")
   }

@@ -26,6 +26,10 @@ struct JoinCommand: AsyncParsableCommand {
   @Option(help: "What people call this device. Otherwise the host's name.")
   var name: String?
 
+  func validate() throws {
+    if let peer { try PeerOption.check([peer]) }
+  }
+
   func run() async throws {
     let console = options.console
     if token == "-" && Terminal.hasInput { console.prompt("Token: ") }
@@ -43,7 +47,7 @@ struct JoinCommand: AsyncParsableCommand {
     var report = AccountReport(summary, directory: directory)
     report.others = try await Self.others(in: directory)
     let result = report
-    options.print(result.document, text: result.text)
+    try options.print(result.document, text: result.text)
     console.talk("Joined. Start the node with: kith run")
   }
 

@@ -26,7 +26,7 @@ struct ListCommand: AsyncParsableCommand {
         EntriesReport.Item(
           key: entry.key, value: entry.value, bytes: try EncodedValue(entry.value).size)
       })
-    options.print(report.document) { style in
+    try options.print(report.document) { style in
       if report.items.isEmpty { return "" }
       return long ? report.table(style, valueColumns: 48) : report.keys
     }

@@ -12,6 +12,6 @@ struct PeersCommand: AsyncParsableCommand {
   func run() async throws {
     let status = try await options.withNode { try await $0.statusReport() }
     let report = PeersReport(devices: status.devices, nowMilliseconds: Moment.now)
-    options.print(report.document, text: report.text)
+    try options.print(report.document, text: report.text)
   }
 }

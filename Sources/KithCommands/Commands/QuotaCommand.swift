@@ -16,13 +16,17 @@ struct QuotaCommand: AsyncParsableCommand {
 
   func run() async throws {
     let identifier = try store.identifier.rawValue
-    let (status, entries) = try await options.withNode { node in
+    let (status, usage, entries) = try await options.withNode { node in
       let entries = try await node.entries(in: identifier)
-      return (try await node.statusReport(), entries)
+      return (try await node.statusReport(), try await node.usage(of: identifier), entries)
     }
-    guard let facts = status.stores.first(where: { $0.identifier == identifier }) else {
-      throw CommandFailure(.notFound, "the device has no store \"\(identifier)\"")
-    }
+    // A store that nobody wrote to has its limits, and all of them free.
+    let facts =
+      status.stores.first { $0.identifier == identifier }
+      ?? StoreFacts(
+        identifier: identifier, keys: usage.keys, bytes: usage.bytes, limitKeys: usage.limitKeys,
+        limitBytes: usage.limitBytes, limitKeyBytes: usage.limitKeyBytes,
+        limitValueBytes: usage.limitValueBytes, digest: "")
     let sizes = try entries.map { entry in
       QuotaReport.Item(key: entry.key, bytes: try EncodedValue(entry.value).size)
     }
@@ -30,6 +34,6 @@ struct QuotaCommand: AsyncParsableCommand {
       .sorted { ($1.element.bytes, $0.offset) < ($0.element.bytes, $1.offset) }
       .prefix(Self.named)
     let report = QuotaReport(store: facts, largest: largest.map(\.element))
-    options.print(report.document, text: report.text)
+    try options.print(report.document, text: report.text)
   }
 }

@@ -23,7 +23,7 @@ struct RefusalsCommand: AsyncParsableCommand {
     try await options.withNode { node in
       let refusals = try await node.refusals(in: identifier, takingThrough: nil)
       let report = try RefusalsReport(store: identifier, refusals)
-      options.print(report.document) { report.items.isEmpty ? "" : report.text($0) }
+      try options.print(report.document) { report.items.isEmpty ? "" : report.text($0) }
       if report.items.isEmpty && !options.json { options.console.talk("Nothing was refused.") }
       if take, let last = refusals.last {
         _ = try await node.refusals(in: identifier, takingThrough: last.number)

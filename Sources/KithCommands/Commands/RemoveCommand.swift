@@ -41,11 +41,11 @@ struct RemoveCommand: AsyncParsableCommand {
       let document = Document.versioned([
         "missing": .strings(missing), "removed": .strings(removed),
       ])
-      options.console.data(document.text())
+      try options.console.data(document.text())
     }
     guard force || missing.isEmpty else {
       let names = missing.map { "\"\(Columns.printable($0, limit: 80))\"" }.joined(separator: ", ")
-      throw CommandFailure(.notFound, "missing in this store: \(names)")
+      throw CommandFailure(.notFound, "missing in the store \"\(store)\": \(names)")
     }
   }
 }

@@ -43,6 +43,10 @@ struct RunCommand: AsyncParsableCommand {
     var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
   }
 
+  func validate() throws {
+    try PeerOption.check(peer)
+  }
+
   func run() async throws {
     let identifier = try store.identifier
     let listen = try ListenPlan(listen, port: port)
@@ -77,6 +81,20 @@ struct RunCommand: AsyncParsableCommand {
       gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
     groupConfiguration.maximumGracefulShutdownDuration = .seconds(10)
     try await ServiceGroup(configuration: groupConfiguration).run()
+  }
+}
+
+/// The addresses given with `--peer`.
+enum PeerOption {
+  /// Throws `ValidationError` where one is malformed.
+  static func check(_ texts: [String]) throws {
+    for text in texts {
+      do throws(KithError) {
+        try Node.checkPeer(text)
+      } catch {
+        throw ValidationError("--peer: \(error.message)")
+      }
+    }
   }
 }
 

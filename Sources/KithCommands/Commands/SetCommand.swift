@@ -8,13 +8,16 @@ struct SetCommand: AsyncParsableCommand {
     abstract: "Set a key's value, or several keys together.",
     discussion: """
       Values are taken as people write them: true and 42 are a bool and an integer, {"a": 1} is \
-      JSON, all else is a string; --type says otherwise. Several pairs are one transaction: all \
+      JSON, all else is a string, also digits that 64 bits do not hold; --type says otherwise. \
+      After -- nothing is an option. Several pairs are one transaction: all \
       are set or none. Returns when the write survives a crash.
 
         kith set theme dark
         kith set window.width 1280 window.height 800
         kith set --type string version 1.10
         kith set notes - < notes.txt
+        kith set dash '"-"'              the text - itself, as JSON
+        kith set -- -key --value
       """)
 
   @OptionGroup var options: CommonOptions
@@ -29,14 +32,23 @@ struct SetCommand: AsyncParsableCommand {
   @Argument(
     // So that -5 is a value; keys that look like mistyped options are refused below.
     parsing: .allUnrecognized,
-    help: "A key and its value, again and again. The value - reads standard input.")
-  var pairs: [String]
+    help: ArgumentHelp(
+      "A key and its value, again and again. The value - reads standard input.",
+      valueName: "pairs"))
+  var arguments: [String]
+
+  /// The keys and values. The parser leaves the `--` that ends the options among them.
+  var pairs: [String] {
+    guard let end = arguments.firstIndex(of: "--") else { return arguments }
+    return Array(arguments[..<end] + arguments[(end + 1)...])
+  }
 
   func validate() throws {
     guard pairs.count.isMultiple(of: 2), !pairs.isEmpty else {
       throw ValidationError("Give a value for every key: kith set KEY VALUE [KEY VALUE]...")
     }
-    let keys = stride(from: 0, to: pairs.count, by: 2).map { pairs[$0] }
+    let checked = arguments.prefix { $0 != "--" }
+    let keys = stride(from: 0, to: checked.count, by: 2).map { checked[$0] }
     if let option = keys.first(where: { $0.hasPrefix("--") }) {
       throw ValidationError("Unknown option '\(option)'.")
     }
@@ -55,7 +67,7 @@ struct SetCommand: AsyncParsableCommand {
     try await options.withNode { try await $0.write(final, in: store) }
     if options.json {
       let keys = Document.strings(writes.map(\.key))
-      options.console.data(Document.versioned(["set": keys]).text())
+      try options.console.data(Document.versioned(["set": keys]).text())
     }
   }
 

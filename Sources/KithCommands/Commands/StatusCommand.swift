@@ -12,6 +12,6 @@ struct StatusCommand: AsyncParsableCommand {
 
   func run() async throws {
     let report = try await options.withNode { try await $0.statusReport() }
-    options.print(report.document, text: report.text)
+    try options.print(report.document, text: report.text)
   }
 }

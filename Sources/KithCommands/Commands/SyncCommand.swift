@@ -7,7 +7,13 @@ struct SyncCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sync",
     abstract: "Wait until the other devices have what this one wrote.",
-    discussion: "Status 5 if not all of them have it in time.")
+    discussion: """
+      Status 5 if not all of them have it in time; the document is printed then, too. Needs a \
+      running node.
+      """)
+
+  /// The longest wait, in seconds: as long as a node waits for anybody.
+  private static let longestWait = 3_600.0
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
@@ -21,8 +27,11 @@ struct SyncCommand: AsyncParsableCommand {
   var devices: Int?
 
   func validate() throws {
-    guard timeout >= 0, timeout <= 86_400 else {
-      throw ValidationError("The timeout must be 0 to 86400 seconds.")
+    guard timeout >= 0, timeout <= Self.longestWait else {
+      throw ValidationError("The timeout must be 0 to 3600 seconds.")
+    }
+    guard devices ?? 0 >= 0 else {
+      throw ValidationError("The number of devices must be 0 or more.")
     }
   }
 
@@ -44,14 +53,21 @@ struct SyncCommand: AsyncParsableCommand {
       "incomplete": .strings(names(report.incomplete)),
       "unpublished": .bool(report.hasUnpublishedWrites), "store": .string(identifier),
     ])
-    options.print(document) { style in
+    try options.print(document) { style in
       var lines = names(report.complete).map { style(.good, "has it   ") + Columns.printable($0) }
       lines += names(report.incomplete).map { style(.warning, "lacks it ") + Columns.printable($0) }
       return lines.joined(separator: "\n")
     }
     let isEnough = devices.map { report.complete.count >= $0 } ?? report.isComplete
     if !isEnough {
-      throw CommandFailure(.unreachable, "not all devices have everything yet")
+      let reason = SyncShortfall(
+        missing: names(report.incomplete), have: report.complete.count, wanted: devices,
+        connected: Set(known.filter(\.isConnected).map(\.name)),
+        isUnpublished: report.hasUnpublishedWrites)
+      throw CommandFailure(.unreachable, reason.description)
+    }
+    if report.complete.isEmpty && report.incomplete.isEmpty {
+      options.console.talk("kith: \(SyncShortfall.noOthers)")
     }
   }
 }

@@ -8,7 +8,7 @@ struct WatchCommand: AsyncParsableCommand {
     abstract: "Print changes as they happen, until interrupted.",
     discussion: """
       For people a line a key. With --json a line a change (NDJSON): keys that changed together \
-      stand together.
+      stand together. Needs a running node.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -27,7 +27,7 @@ struct WatchCommand: AsyncParsableCommand {
         console.talk("kith: watching; end with Ctrl-C")
       } onChange: { change in
         guard let report = ChangeReport(change, keys: wanted) else { return }
-        console.data(isJSON ? report.document.text(indented: false) : report.text(style))
+        console.dataOrExit(isJSON ? report.document.text(indented: false) : report.text(style))
       }
     }
     throw CommandFailure(.unreachable, "the node has stopped")

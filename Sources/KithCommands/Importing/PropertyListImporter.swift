@@ -37,6 +37,7 @@ enum PropertyListReader {
     guard (try? ImportFormat.detect(data)) == .plist else {
       throw ImportError("it begins neither as XML nor as a binary property list")
     }
+    try BinaryPropertyListBounds.check(data)
     do {
       return try PropertyListSerialization.propertyList(from: data, options: [], format: nil)
     } catch {

@@ -22,7 +22,18 @@ extension CommandFailure {
     let owner =
       error.code == .inUse && error.owner != nil && !error.message.contains("\(error.owner ?? 0)")
       ? " (process \(error.owner ?? 0))" : ""
-    return key + error.description + owner
+    return key + error.description + owner + advice(error.code)
+  }
+
+  /// What to do on the command line, where the error says what a program would do.
+  private static func advice(_ code: KithError.Code) -> String {
+    switch code {
+    case .quotaExceeded: " See: kith quota."
+    case .refusalsNotTaken: " On the command line: kith refusals --take."
+    case .invalidName: " Give another with --name."
+    case .unknownStore: " See: kith status."
+    default: ""
+    }
   }
 
   private static func message(_ error: CocoaError) -> String {
@@ -47,6 +58,7 @@ extension CommandStatus {
       .tooManyStores, .tooManyDrafts, .refusalsNotTaken:
       self = .refused
     case .missing, .alreadyExists, .inUse, .unsafePermissions, .passphrase: self = .directory
+    case .unknownStore: self = .notFound
     case .timedOut, .network, .control, .notRunning: self = .unreachable
     default: self = .failure
     }

@@ -4,7 +4,7 @@ enum CommandStatus: Int32, CaseIterable, Sendable {
   case success = 0
   /// Something failed that no other status names: a disk, a file, a bench over its budget.
   case failure = 1
-  /// The key is missing.
+  /// The key, or the whole store, is missing.
   case notFound = 2
   /// Kith refused what was asked: the quota, a key, a value, a declined invitation.
   case refused = 3
@@ -20,7 +20,7 @@ enum CommandStatus: Int32, CaseIterable, Sendable {
     switch self {
     case .success: "done"
     case .failure: "failed: a file, a disk, a budget missed in bench"
-    case .notFound: "the key is missing"
+    case .notFound: "the key, or the store, is missing"
     case .refused: "refused: quota, key, value, token, or a person said no"
     case .directory: "the directory is not set up, is set up already, or is in use"
     case .unreachable: "a node or peer cannot be reached, or not in time"

@@ -7,39 +7,66 @@ struct Console: Sendable {
   var isQuiet = false
 
   /// Writes data and a line end.
-  func data(_ text: String) { Self.write(text + "\n", to: STDOUT_FILENO) }
+  func data(_ text: String) throws(CommandFailure) { try Self.write(text + "\n") }
 
   /// Writes data as it is.
-  func rawData(_ bytes: Data) { Self.write(Array(bytes), to: STDOUT_FILENO) }
+  func rawData(_ bytes: Data) throws(CommandFailure) { try Self.write(Array(bytes)) }
+
+  /// Writes data and a line end where nothing can be thrown to the command: ends the process where
+  /// that fails.
+  func dataOrExit(_ text: String) {
+    do throws(CommandFailure) {
+      try data(text)
+    } catch {
+      warn(error.description)
+      exit(error.status.rawValue)
+    }
+  }
 
   /// Tells a person something that is no data.
   func talk(_ text: String) {
-    if !isQuiet { Self.write(text + "\n", to: STDERR_FILENO) }
+    if !isQuiet { prompt(text + "\n") }
   }
 
   /// Tells a person what must be heard even with `--quiet`.
-  func warn(_ text: String) { Self.write("kith: \(text)\n", to: STDERR_FILENO) }
+  func warn(_ text: String) { prompt("kith: \(text)\n") }
 
-  /// Writes to standard error as it is: prompts and progress.
-  func prompt(_ text: String) { Self.write(text, to: STDERR_FILENO) }
+  /// Writes to standard error as it is: prompts and progress. Where that fails there is nobody left
+  /// to tell.
+  func prompt(_ text: String) { _ = Self.write(Array(text.utf8), to: STDERR_FILENO) }
 
-  private static func write(_ text: String, to file: Int32) { write(Array(text.utf8), to: file) }
+  private static func write(_ text: String) throws(CommandFailure) { try write(Array(text.utf8)) }
 
-  /// Writes all bytes. A reader that went away, such as `head`, ends the process as the signal
-  /// would that tells of it.
-  private static func write(_ bytes: [UInt8], to file: Int32) {
+  private static func write(_ bytes: [UInt8]) throws(CommandFailure) {
+    let code = write(bytes, to: STDOUT_FILENO)
+    guard code != 0 else { return }
+    let isClosed = code == EBADF || code == EINVAL
+    let reason = isClosed ? "it is closed" : String(cString: strerror(code))
+    throw CommandFailure(
+      .failure, "standard output: \(reason); what was to be printed is not whole")
+  }
+
+  /// Writes all bytes; returns 0 or why it failed. A reader that went away, such as `head`, ends the
+  /// process as the signal would that tells of it.
+  private static func write(_ bytes: [UInt8], to file: Int32) -> Int32 {
     bytes.withUnsafeBytes { bytes in
       var rest = bytes[...]
       while let start = UnsafeRawBufferPointer(rebasing: rest).baseAddress, !rest.isEmpty {
         let count = Glibc.write(file, start, rest.count)
-        if count > 0 {
+        if count >= 0 {
           rest = rest.dropFirst(count)
-        } else if errno == EPIPE {
-          exit(128 + SIGPIPE)
-        } else if errno != EINTR && errno != EAGAIN {
-          return
+          continue
+        }
+        switch errno {
+        case EINTR: continue
+        case EAGAIN:
+          var waiting = pollfd(fd: file, events: Int16(POLLOUT), revents: 0)
+          _ = poll(&waiting, 1, -1)
+        case EPIPE: exit(128 + SIGPIPE)
+        case let code: return code
         }
       }
+      return 0
     }
   }
 }

@@ -1,31 +1,24 @@
 import Foundation
+import Glibc
 
-/// Text and bytes that a person hands in: a file, or standard input for `-`.
+/// Text and bytes that a person hands in: a file, a pipe, or standard input for `-`.
 enum InputText {
   /// The most bytes that are read, so that an endless stream fills no memory.
   static let limit = 64 << 20
+  /// The most bytes of a line that is read from standard input.
+  static let lineLimit = 64 << 10
 
   /// All bytes of a file, or of standard input for `-`.
-  static func data(of name: String) throws -> Data {
-    guard name == "-" else {
-      // A directory, too, would give an error, but not a helpful one.
-      var isDirectory: ObjCBool = false
-      if FileManager.default.fileExists(atPath: name, isDirectory: &isDirectory),
-        isDirectory.boolValue
-      {
-        throw CommandFailure(.failure, "\(name): this is a directory; name a file")
-      }
-      return try Data(contentsOf: URL(filePath: name))
-    }
-    let data = try FileHandle.standardInput.read(upToCount: limit + 1) ?? Data()
-    guard data.count <= limit else {
-      throw CommandFailure(.refused, "standard input has more than \(Humane.bytes(limit))")
-    }
-    return data
+  static func data(of name: String) throws(CommandFailure) -> Data {
+    if name == "-" { return try read(STDIN_FILENO, name: shown(name)) }
+    let file = open(name, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw failure(name, errno) }
+    defer { close(file) }
+    return try read(file, name: name)
   }
 
-  /// All text of standard input, without the line end that shells add.
-  static func text(of name: String) throws -> String {
+  /// All text of a file, or of standard input for `-`, without the line end that shells add.
+  static func text(of name: String) throws(CommandFailure) -> String {
     guard var text = String(validating: try data(of: name), as: UTF8.self) else {
       throw CommandFailure(.refused, "the input is not valid UTF-8; give data with --type data")
     }
@@ -35,17 +28,75 @@ enum InputText {
 
   /// The first line with something on it, without white space around it. Standard input is read
   /// only as far as needed.
-  static func line(of name: String) throws -> String {
-    var lines: [String] = []
+  static func line(of name: String) throws(CommandFailure) -> String {
     if name == "-" {
-      if let line = readLine() { lines = [line] }
+      while let line = try lineOfStandardInput() {
+        let trimmed = line.trimmingCharacters(in: .whitespacesAndNewlines)
+        if !trimmed.isEmpty { return trimmed }
+      }
     } else {
-      lines = try text(of: name).split(separator: "\n").map(String.init)
+      let lines = try text(of: name).split(whereSeparator: \.isNewline)
+      let trimmed = lines.map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
+      if let line = trimmed.first(where: { !$0.isEmpty }) { return line }
     }
-    let trimmed = lines.map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
-    guard let line = trimmed.first(where: { !$0.isEmpty }) else {
-      throw CommandFailure(.refused, "\(name == "-" ? "standard input" : name) is empty")
-    }
-    return line
+    throw CommandFailure(.refused, "\(shown(name)) is empty")
   }
+
+  /// A line with its end; nil where there is none any more.
+  private static func lineOfStandardInput() throws(CommandFailure) -> String? {
+    var line: [UInt8] = []
+    var byte: UInt8 = 0
+    while line.count < lineLimit {
+      let count = Glibc.read(STDIN_FILENO, &byte, 1)
+      if count == 0 { break }
+      if count < 0 {
+        try waitOrThrow(STDIN_FILENO, shown("-"))
+        continue
+      }
+      line.append(byte)
+      if byte == UInt8(ascii: "\n") { break }
+    }
+    return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
+  }
+
+  private static func read(_ file: Int32, name: String) throws(CommandFailure) -> Data {
+    var data = Data()
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while data.count <= limit {
+      let count = Glibc.read(file, &buffer, min(buffer.count, limit + 1 - data.count))
+      if count == 0 { return data }
+      if count < 0 {
+        try waitOrThrow(file, name)
+      } else {
+        data.append(contentsOf: buffer[..<count])
+      }
+      if data.count > limit { break }
+    }
+    throw CommandFailure(.refused, "\(name): has more than \(Humane.bytes(limit))")
+  }
+
+  /// Deals with a read that failed: waits where it may go on.
+  private static func waitOrThrow(_ file: Int32, _ name: String) throws(CommandFailure) {
+    switch errno {
+    case EINTR: return
+    case EAGAIN:
+      var waiting = pollfd(fd: file, events: Int16(POLLIN), revents: 0)
+      _ = poll(&waiting, 1, -1)
+    case let code: throw failure(name, code)
+    }
+  }
+
+  private static func failure(_ name: String, _ code: Int32) -> CommandFailure {
+    let reason =
+      switch code {
+      case ENOENT: "there is no such file"
+      case EACCES: "permission denied"
+      case EISDIR: "this is a directory; name a file"
+      case EBADF, EINVAL: "it is closed; pipe something in"
+      default: String(cString: strerror(code))
+      }
+    return CommandFailure(.failure, "\(name): \(reason)")
+  }
+
+  private static func shown(_ name: String) -> String { name == "-" ? "standard input" : name }
 }

@@ -19,7 +19,7 @@ import KithCore
 /// after each colon.
 ///
 /// Plain JSON of other programs is read by the same rules: a number without fraction and exponent is
-/// an integer if 64 bits hold it and a double otherwise, and `null` is refused.
+/// an integer; one that 64 bits do not hold is refused, and so is `null`.
 enum ValueJSON {
   /// The keys that mark a tagged value.
   enum Tag: String {
@@ -89,6 +89,11 @@ enum ValueJSON {
 
   private static func number(_ text: String) throws(ValueJSONError) -> PropertyListValue {
     if let integer = Int64(text) { return .integer(integer) }
+    guard text.contains(where: { ".eE".contains($0) }) else {
+      throw ValueJSONError(
+        "the integer \(text.prefix(40)) does not fit in 64 bits; write it with .0 for a double, or "
+          + "in quotes")
+    }
     guard let double = Double(text), double.isFinite else {
       throw ValueJSONError("the number \(text) is beyond the range of a double")
     }

@@ -53,10 +53,8 @@ enum ValueText {
       UInt8(ascii: "\""):
       return (try? ValueJSON.value(text)) ?? .string(text)
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+      // Digits that no integer holds are no value of JSON here, and stay a string.
       guard let value = try? ValueJSON.value(text) else { return .string(text) }
-      if case .double = value, !text.contains(where: { ".eE".contains($0) }) {
-        return .string(text)
-      }
       // White space around a number is kept by keeping the string.
       return text.contains(where: \.isWhitespace) ? .string(text) : value
     default: return .string(text)

@@ -43,6 +43,30 @@ struct ImportRunTests {
     #expect(run.imported.isEmpty && run.refused.isEmpty)
   }
 
+  @Test func `a dry run refuses what the store would`() async throws {
+    var deep: PropertyListValue = 1
+    for _ in 0..<65 { deep = [deep] }
+    let many =
+      entries(6) + [
+        .init(key: String(repeating: "k", count: 65), value: 1), .init(key: "", value: 1),
+        .init(key: "deep", value: deep),
+        .init(key: "large", value: .string(String(repeating: "x", count: 1 << 20))),
+        .init(key: "half", value: .string(String(repeating: "x", count: 600_000))),
+        .init(key: "other half", value: .string(String(repeating: "x", count: 600_000))),
+      ]
+    var run = ImportRun()
+    var trial = TrialStore()
+    try await run.write(many) { chunk in try trial.write(chunk.map { ($0.key, $0.value) }) }
+    #expect(run.imported == (0..<6).map { "k\($0)" } + ["half"])
+    #expect(
+      run.refused.map(\.code) == [
+        "invalidKey", "invalidKey", "unsupportedValue", "valueTooLarge", "quotaExceeded",
+      ])
+    try trial.write([
+      ("half", nil), ("other half", .string(String(repeating: "x", count: 600_000))),
+    ])
+  }
+
   @Test func `the summary names what was refused`() {
     let summary = ImportSummary(
       file: "a.json", format: .json, imported: 2,

@@ -72,6 +72,12 @@ struct ImportTests {
     #expect(try read(#"{"$dictionary":{"$date":1}}"#).entries == [.init(key: "$date", value: 1)])
   }
 
+  @Test func `integers that no value holds are refused`() throws {
+    let file = try read(#"{"a": 99999999999999999999, "b": [9223372036854775807], "c": 1e20}"#)
+    #expect(file.skipped.map(\.key) == ["a"])
+    #expect(file.entries.map(\.value) == [[.integer(.max)], 1e20])
+  }
+
   @Test(arguments: [
     "", "[1, 2]", "\"text\"", "hello", "{\"a\":", "GVariant....", "[a/b]\nno equals",
     "# x\nkey=1", "<plist><dict>", "bplist00",
@@ -86,6 +92,78 @@ struct ImportTests {
     #expect(twice.entries == [.init(key: "a/b", value: 1)])
     #expect(twice.skipped.map(\.key) == ["a/b", "a/c"])
     #expect(twice.skipped[0].reason == "line 3: the key was already given in line 2")
+  }
+}
+
+@Suite("Binary property lists")
+struct BinaryPropertyListTests {
+  /// A list `{k: a}` where `a` is an array of so many of the next array, and so on; the last holds
+  /// an object of its own.
+  private func nested(_ levels: Int, width: Int, last: [UInt8] = [0x10, 1]) -> Data {
+    var objects: [[UInt8]] = [[0xD1, 1, 2], [0x51, UInt8(ascii: "k")]]
+    for level in 0..<levels {
+      objects.append(
+        [0xA0 | UInt8(width)] + Array(repeating: UInt8(objects.count + 1), count: width))
+      precondition(level < 200)
+    }
+    return list(objects + [last])
+  }
+
+  /// The file of objects, the first of which is the root.
+  private func list(_ objects: [[UInt8]]) -> Data {
+    var data = Data("bplist00".utf8)
+    var offsets: [UInt8] = []
+    for object in objects {
+      offsets += [UInt8(data.count >> 16), UInt8(data.count >> 8 & 0xFF), UInt8(data.count & 0xFF)]
+      data += object
+    }
+    func number(_ number: Int) -> [UInt8] {
+      stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+    let table = data.count
+    data += offsets + [0, 0, 0, 0, 0, 0, 3, 1]
+    data += number(objects.count) + number(0) + number(table)
+    return data
+  }
+
+  @Test func `shared arrays are taken as long as they are few`() throws {
+    let file = try ImportedFile.read(nested(3, width: 2))
+    #expect(file.entries == [.init(key: "k", value: [[[1, 1], [1, 1]], [[1, 1], [1, 1]]])])
+  }
+
+  @Test func `what unfolds to more than memory holds is refused at once`() {
+    let text = [0x5F, 0x11, 0xFF, 0xFF] + [UInt8](repeating: 0x61, count: 65_535)
+    for data in [nested(20, width: 14), nested(3, width: 14, last: text)] {
+      let error = #expect(throws: ImportError.self) { try ImportedFile.read(data) }
+      #expect(error?.description.contains("unfolds") == true)
+      #expect(throws: ImportError.self) { try PropertyListReader.value(data) }
+    }
+  }
+
+  @Test func `a list that holds itself ends`() {
+    #expect(throws: ImportError.self) {
+      try ImportedFile.read(list([[0xD1, 1, 2], [0x51, 0x6B], [0xA1, 2]]))
+    }
+  }
+
+  @Test func `depth is the store's to judge`() throws {
+    let deep = try ImportedFile.read(nested(100, width: 1))
+    #expect(deep.entries.count == 1)
+  }
+
+  @Test func `any damage is said, and nothing is read outside the file`() {
+    let whole = nested(3, width: 2)
+    for length in 6..<whole.count {
+      let error = #expect(throws: ImportError.self) { try ImportedFile.read(whole[..<length]) }
+      #expect(error?.description.contains("damaged") == true)
+    }
+    for place in whole.indices.dropFirst(8) {
+      for byte in [0, 0x0F, 0xAF, 0xDF, 0xFF] as [UInt8] {
+        var broken = whole
+        broken[place] = byte
+        _ = try? ImportedFile.read(broken)
+      }
+    }
   }
 }
 

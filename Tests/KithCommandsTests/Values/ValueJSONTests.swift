@@ -51,7 +51,11 @@ struct ValueJSONTests {
   }
 
   @Test func `other programs' JSON`() throws {
-    #expect(try ValueJSON.value("9223372036854775808") == .double(9_223_372_036_854_775_808))
+    #expect(try ValueJSON.value("9223372036854775808.0") == .double(9_223_372_036_854_775_808))
+    let large = #expect(throws: ValueJSONError.self) {
+      try ValueJSON.value("[9223372036854775808]")
+    }
+    #expect(large?.description.contains("does not fit in 64 bits") == true)
     #expect(try ValueJSON.value(#""\ud83e\udded\/""#) == "🧭/")
     for bad in [
       "", "01", "1.", "+1", "nul", "null", "[1,]", "{\"a\":1,\"a\":2}", #""\ud800""#, "\"\u{1}\"",

@@ -87,6 +87,140 @@ struct ControlTests {
     try nodes.first.close()
   }
 
+  @Test func lookingAtAStoreDoesNotBeginIt() async throws {
+    let directory = try TestDirectory()
+    let path = directory.child("served")
+    _ = try Node.createAccount(directory: path, name: "served")
+    let node = try await Nodes.open(path)
+    let store = "com.example.typo"
+    #expect(try await node.value(forKey: "key", in: store) == nil)
+    #expect(try await node.values(in: store).isEmpty)
+    #expect(try await node.hiddenEntries(in: store).isEmpty)
+    #expect(try await node.refusals(in: store, takingThrough: 1).isEmpty)
+    let usage = try await node.usage(of: store)
+    #expect(usage.keys == 0 && usage.limitKeys == Policy.standard.keys)
+    for look in [
+      { _ = try await node.synchronize(store, timeout: .zero) },
+      { try await node.watch(store, onValues: { _ in }, onChange: { _ in }) },
+    ] as [@Sendable () async throws -> Void] {
+      let error = await #expect(throws: KithError.self) { try await look() }
+      #expect(error?.code == .unknownStore)
+    }
+    try await node.write([("key", nil)], in: store)
+    let refused = await #expect(throws: KithError.self) {
+      try await node.write([("", 1)], in: store)
+    }
+    #expect(refused?.code == .invalidKey)
+    #expect(try await node.report().stores.isEmpty)
+    try await node.write([("key", 1)], in: store)
+    #expect(try await node.report().stores.map(\.identifier) == [store])
+    #expect(try await node.values(in: store).count == 1)
+    try node.close()
+  }
+
+  @Test func anInvitationEndsWithItsClient() async throws {
+    let served = try await Served()
+    try await running(served.node) {
+      try await until { (try? await served.client.version()) == 1 }
+      // More than may be open at once, one after the other.
+      for _ in 0..<ControlLimits.lastingConnections * 2 {
+        try await until {
+          let token = Watched()
+          let client = Task {
+            _ = try? await served.client.invite { _ in
+              token.state.withLock { $0.isReady = true }
+              withUnsafeCurrentTask { $0?.cancel() }
+            } onJoinRequest: { _ in
+              true
+            }
+          }
+          await client.value
+          return token.state.withLock { $0.isReady }
+        }
+      }
+    }
+    try served.node.close()
+  }
+
+  @Test func aWaitEndsWithItsClient() async throws {
+    let served = try await Served()
+    let store = "com.example.test"
+    try await running(served.node) {
+      try await until { (try? await served.client.version()) == 1 }
+      // Another device that never comes, and so never has it.
+      let nodes = try await Nodes()
+      try nodes.first.close()
+      try await nodes.join("away", by: served.node).close()
+      try await served.client.write([("key", 1)], in: store)
+      @Sendable func isFull() async throws -> Bool {
+        do {
+          _ = try await served.client.synchronize(store, timeout: .zero)
+          return false
+        } catch {
+          guard error.code == .control else { throw error }
+          return error.message.contains("End one")
+        }
+      }
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<ControlLimits.lastingConnections {
+          group.addTask {
+            // Once more where a look at whether all are there took the place.
+            while !Task.isCancelled {
+              _ = try? await served.client.synchronize(store, timeout: .seconds(3_000))
+            }
+          }
+        }
+        try await until { try await isFull() }
+        #expect(try await served.client.value(forKey: "key", in: store) == 1)
+        group.cancelAll()
+      }
+      try await until { try await !isFull() }
+    }
+    try served.node.close()
+  }
+
+  @Test func watchersLeaveRoomForCommands() async throws {
+    let served = try await Served()
+    let store = "com.example.test"
+    _ = try served.node.store(store)
+    try await running(served.node) {
+      try await until { (try? await served.client.version()) == 1 }
+      let watching = Watched()
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for _ in 0..<ControlLimits.lastingConnections {
+          group.addTask {
+            try? await served.client.watch(store) { _ in
+              watching.state.withLock { $0.count += 1 }
+            } onChange: { _ in
+            }
+          }
+        }
+        try await until { watching.state.withLock { $0.count } == ControlLimits.lastingConnections }
+        let error = await #expect(throws: KithError.self) {
+          try await served.client.watch(store, onValues: { _ in }, onChange: { _ in })
+        }
+        #expect(error?.code == .control && error?.message.contains("End one") == true)
+        try await served.client.write([("key", 1)], in: store)
+        #expect(try await served.client.value(forKey: "key", in: store) == 1)
+        group.cancelAll()
+      }
+      // Those that ended make room.
+      try await until {
+        let taken = Watched()
+        let task = Task {
+          try? await served.client.watch(store) { _ in
+            taken.state.withLock { $0.isReady = true }
+            withUnsafeCurrentTask { $0?.cancel() }
+          } onChange: { _ in
+          }
+        }
+        await task.value
+        return taken.state.withLock { $0.isReady }
+      }
+    }
+    try served.node.close()
+  }
+
   @Test func aStaleSocketIsReplacedAndOtherUsersAreRefused() async throws {
     let directory = try TestDirectory()
     let path = directory.child("control")
@@ -101,10 +235,27 @@ struct ControlTests {
   }
 }
 
+/// A node that serves its control socket.
+final class Served: Sendable {
+  let directory: TestDirectory
+  let path: String
+  let node: Node
+  let client: ControlClient
+
+  init() async throws {
+    directory = try TestDirectory()
+    path = directory.child("served")
+    _ = try Node.createAccount(directory: path, name: "served")
+    node = try await Nodes.open(path, servesControlSocket: true)
+    client = ControlClient(directory: path)
+  }
+}
+
 /// What a watching client has seen.
 final class Watched: Sendable {
   struct State {
     var isReady = false
+    var count = 0
     var changes: [Change] = []
   }
 

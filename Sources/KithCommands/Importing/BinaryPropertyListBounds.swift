@@ -1,0 +1,139 @@
+import Foundation
+
+/// Measures a binary property list before Foundation unfolds it.
+///
+/// Objects of such a list may be shared: 200 bytes can stand for more arrays than any memory holds,
+/// and Foundation makes each of them. This counts what would be made, each object once, in work
+/// linear in the file. The format: CFBinaryPList.c of swift-corelibs-foundation.
+struct BinaryPropertyListBounds {
+  /// The most values, keys included, that a list may unfold to.
+  static let limitValues = 1 << 20
+  /// The most bytes of text and data that it may unfold to.
+  static let limitBytes = InputText.limit
+  /// The most containers inside each other; as in Foundation's reader of XML. What a store takes is
+  /// less, and checked by it.
+  static let limitDepth = 512
+
+  /// What an object unfolds to.
+  private struct Size {
+    var values = 1
+    var bytes = 0
+    var depth = 0
+  }
+
+  private let bytes: Data
+  private let offsetSize: Int
+  private let referenceSize: Int
+  private let offsetTable: Int
+  private var sizes: [Size?]
+  /// References read, so that lists whose objects overlap cost no more than others.
+  private var references = 0
+
+  /// Throws ``ImportError`` where a list is damaged, or unfolds to too much.
+  static func check(_ data: Data) throws(ImportError) {
+    guard data.starts(with: Array("bplist".utf8)) else { return }
+    guard var bounds = Self(data), let root = bounds.root else { throw damaged }
+    _ = try bounds.size(of: root, depth: 0)
+  }
+
+  private static let damaged = ImportError("the binary property list is damaged or cut off")
+  private static let tooLarge = ImportError(
+    "the binary property list unfolds to more than \(Humane.count(limitValues)) values or "
+      + "\(Humane.bytes(limitBytes))")
+
+  private init?(_ data: Data) {
+    // The last 32 bytes: 6 of no meaning, two sizes, the number of objects, the root, the table.
+    guard data.count >= 8 + 32 else { return nil }
+    bytes = Data(data)
+    let trailer = data.count - 32
+    offsetSize = Int(bytes[trailer + 6])
+    referenceSize = Int(bytes[trailer + 7])
+    sizes = []
+    guard (1...8).contains(offsetSize), (1...8).contains(referenceSize),
+      let count = Self.number(bytes, trailer + 8, 8),
+      let table = Self.number(bytes, trailer + 24, 8), table < trailer,
+      count > 0, count <= (trailer - table) / offsetSize
+    else { return nil }
+    offsetTable = table
+    sizes = Array(repeating: nil, count: count)
+  }
+
+  private var root: Int? { Self.number(bytes, bytes.count - 16, 8) }
+
+  private mutating func size(of object: Int, depth: Int) throws(ImportError) -> Size {
+    guard sizes.indices.contains(object) else { throw Self.damaged }
+    if let known = sizes[object] { return known }
+    // A list that holds itself ends here, too.
+    guard depth <= Self.limitDepth else {
+      throw ImportError("the property list is nested deeper than \(Self.limitDepth)")
+    }
+    let size = try measure(object, depth)
+    sizes[object] = size
+    return size
+  }
+
+  private mutating func measure(_ object: Int, _ depth: Int) throws(ImportError) -> Size {
+    guard
+      let place = Self.number(bytes, offsetTable + object * offsetSize, offsetSize),
+      place < offsetTable
+    else { throw Self.damaged }
+    let marker = bytes[place]
+    switch marker >> 4 {
+    case 0x4, 0x5: return Size(bytes: try count(at: place).count)
+    case 0x6: return Size(bytes: try count(at: place).count * 2)
+    case 0xA, 0xB, 0xC: return try container(at: place, factor: 1, depth)
+    case 0xD: return try container(at: place, factor: 2, depth)
+    default: return Size()
+    }
+  }
+
+  private mutating func container(
+    at place: Int, factor: Int, _ depth: Int
+  ) throws(ImportError) -> Size {
+    let (count, start) = try count(at: place)
+    guard count <= bytes.count, start + count * factor * referenceSize <= offsetTable else {
+      throw Self.damaged
+    }
+    references += count * factor
+    var sum = Size()
+    guard references <= Self.limitValues * 2 else { throw Self.tooLarge }
+    for index in 0..<count * factor {
+      let place = start + index * referenceSize
+      guard let object = Self.number(bytes, place, referenceSize) else { throw Self.damaged }
+      let size = try size(of: object, depth: depth + 1)
+      sum.values += size.values
+      sum.bytes += size.bytes
+      sum.depth = max(sum.depth, size.depth)
+      guard sum.values <= Self.limitValues, sum.bytes <= Self.limitBytes else {
+        throw Self.tooLarge
+      }
+    }
+    sum.depth += 1
+    guard sum.depth <= Self.limitDepth else {
+      throw ImportError("the property list is nested deeper than \(Self.limitDepth)")
+    }
+    return sum
+  }
+
+  /// How many bytes, characters or elements an object has, and where they begin.
+  private func count(at place: Int) throws(ImportError) -> (count: Int, start: Int) {
+    let short = Int(bytes[place] & 0xF)
+    if short != 0xF { return (short, place + 1) }
+    guard place + 1 < offsetTable, bytes[place + 1] >> 4 == 1, bytes[place + 1] & 0xF <= 3 else {
+      throw Self.damaged
+    }
+    let width = 1 << Int(bytes[place + 1] & 0xF)
+    guard let count = Self.number(bytes, place + 2, width), count <= bytes.count else {
+      throw Self.damaged
+    }
+    return (count, place + 2 + width)
+  }
+
+  /// A number, most significant byte first; nil beyond the file, or beyond what can be meant.
+  private static func number(_ bytes: Data, _ place: Int, _ width: Int) -> Int? {
+    guard place >= 0, place <= bytes.count - width else { return nil }
+    var number: UInt64 = 0
+    for byte in bytes[place..<place + width] { number = number << 8 | UInt64(byte) }
+    return number < UInt64(Int32.max) ? Int(number) : nil
+  }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import Glibc
+import Kith
+import Testing
+
+@testable import KithCommands
+
+/// What happens where standard output takes nothing, and input is no plain file.
+@Suite("Standard output that is full, input that is a pipe", .timeLimit(.minutes(5)))
+struct StandardFilesTests {
+  /// Runs a command line of `sh` in which `$KITH` is the program, on a directory.
+  private func shell(_ script: String, in directory: URL) async throws -> KithProcess.Result {
+    let errors = directory.appending(path: "\(UInt32.random(in: 0 ... .max)).err")
+    let process = Process()
+    process.executableURL = URL(filePath: "/bin/bash")
+    process.arguments = ["-c", "exec 2>'\(errors.path)'; \(script)"]
+    process.environment = [
+      "PATH": "/usr/bin:/bin", "HOME": directory.path, "KITH": KithProcess.program.path,
+      "KITH_DIRECTORY": directory.appending(path: "a").path,
+    ]
+    process.currentDirectoryURL = directory
+    process.standardInput = FileHandle.nullDevice
+    let output = Pipe()
+    process.standardOutput = output
+    try process.run()
+    let data = try output.fileHandleForReading.readToEnd() ?? Data()
+    process.waitUntilExit()
+    return KithProcess.Result(
+      status: process.terminationStatus, output: String(decoding: data, as: UTF8.self),
+      talk: try String(contentsOf: errors, encoding: .utf8))
+  }
+
+  @Test func `what cannot be printed is no success`() async throws {
+    let household = try Household()
+    for json in ["", "--json"] {
+      try? FileManager.default.removeItem(at: household.root.appending(path: "a"))
+      let create = try await shell(
+        "$KITH account create --quiet --name a \(json) >/dev/full", in: household.root)
+      #expect(create.status == CommandStatus.failure.rawValue)
+      // The key is there, and is the account's.
+      let key = try #require(create.talk.firstMatch(of: /[0-9A-Z]{4}(-[0-9A-Z]{4}){13}/)?.output.0)
+      let recover = try await shell(
+        "echo \(key) | $KITH account recover --from a --directory b; rm -r b", in: household.root)
+      #expect(recover.output.contains("fingerprint"), "\(recover.talk)")
+    }
+    _ = try await shell("$KITH set key value", in: household.root)
+    for command in [
+      "export", "export --json", "ls", "get key", "get key --raw", "quota", "status --json",
+      "refusals --take --json", "hidden --json", "completions bash", "--help", "--version",
+      "set a 1 --json", "rm a --json", "peers", "account show",
+    ] {
+      let result = try await shell("$KITH \(command) >/dev/full", in: household.root)
+      #expect(result.status == CommandStatus.failure.rawValue, "\(command)")
+      #expect(result.talk.contains("standard output: No space left on device"), "\(command)")
+      let closed = try await shell("$KITH \(command) >&-", in: household.root)
+      #expect(closed.status == CommandStatus.failure.rawValue, "\(command)")
+      #expect(closed.talk.contains("standard output: it is closed"), "\(command)")
+    }
+  }
+
+  @Test func `input comes from pipes, up to a limit`() async throws {
+    let household = try Household()
+    _ = try await household.create("a")
+    let script = """
+      mkfifo fifo; echo '{"one": 1}' >fifo & $KITH import fifo && $KITH import <(echo '{"two": 2}')
+      echo '{"three": 3}' | $KITH import - && $KITH ls
+      """
+    let result = try await shell(script, in: household.root)
+    #expect(result.status == 0 && result.output.hasSuffix("one\nthree\ntwo\n"), "\(result)")
+    for command in ["import /dev/zero", "import - </dev/zero", "set key - </dev/zero"] {
+      let result = try await shell("$KITH \(command)", in: household.root)
+      #expect(result.status == CommandStatus.refused.rawValue)
+      #expect(result.talk.contains("has more than 64.0 MiB"), "\(result)")
+    }
+    let closed = try await shell("$KITH set key - <&-", in: household.root)
+    #expect(closed.status == CommandStatus.failure.rawValue)
+    #expect(closed.talk == "kith: standard input: it is closed; pipe something in\n")
+  }
+
+  @Test func `reading begins no store`() async throws {
+    let household = try Household()
+    let member = try await household.create("a")
+    let reads = [
+      "get key", "ls", "quota", "export", "hidden", "refusals", "rm key", "set '' 1",
+      "import --dry-run <(echo '{\"k\": 1}')",
+    ]
+    func all() async throws -> [String] {
+      var said: [String] = []
+      for command in reads {
+        let result = try await shell("$KITH \(command) --store typo", in: household.root)
+        said.append("\(command): \(result)")
+      }
+      let status = try await shell("$KITH status --json", in: household.root)
+      #expect(!status.output.contains("typo"))
+      return said
+    }
+    let without = try await all()
+    try await household.start(member)
+    #expect(try await all() == without)
+    for command in ["watch", "sync"] {
+      let result = try await shell("$KITH \(command) --store typo", in: household.root)
+      #expect(result.status == CommandStatus.notFound.rawValue, "\(result)")
+      #expect(result.talk.contains("no store \"typo\" yet"))
+    }
+    _ = try await all()
+    let quota = try await shell("$KITH quota --store typo --json", in: household.root)
+    #expect(quota.output.contains("\"keys\": 1024"))
+  }
+
+  @Test func `sync says what it lacks`() async throws {
+    let household = try Household()
+    let member = try await household.create("a")
+    try await household.start(member)
+    let alone = try await shell("$KITH sync --timeout 0", in: household.root)
+    #expect(alone.status == 0 && alone.talk.contains("kith invite"))
+    _ = try await household.join("b")
+    _ = try await shell("$KITH set key 1", in: household.root)
+    let away = try await shell("$KITH sync --timeout 0", in: household.root)
+    #expect(away.status == CommandStatus.unreachable.rawValue)
+    #expect(away.talk.contains("b is not connected; start its node"), "\(away)")
+  }
+}
