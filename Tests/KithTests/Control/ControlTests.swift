@@ -221,6 +221,23 @@ struct ControlTests {
     try served.node.close()
   }
 
+  @Test func aConnectionClosedWithoutAnAnswerIsNoRiddle() async throws {
+    let directory = try TestDirectory()
+    let listener = try ControlSocket.listen(at: directory.child("control"))
+    defer { close(listener) }
+    async let served: Void = onThread {
+      let connection = accept(listener, nil, nil)
+      var buffer = [UInt8](repeating: 0, count: 4_096)
+      _ = read(connection, &buffer, buffer.count)
+      close(connection)
+    }
+    let error = await #expect(throws: KithError.self) {
+      try await ControlClient(directory: directory.path).version()
+    }
+    #expect(error?.code == .control && error?.message.contains("See that it runs") == true)
+    try await served
+  }
+
   @Test func aStaleSocketIsReplacedAndOtherUsersAreRefused() async throws {
     let directory = try TestDirectory()
     let path = directory.child("control")
