@@ -82,22 +82,29 @@ func running<Result: Sendable>(
   }
 }
 
-/// A port that nobody listens on now, so that a node keeps its address from run to run.
+/// A port that nobody listens on now, so that a node keeps its address from run to run. It lies below
+/// those from which the system takes ports for connections, and is given out once.
 func freePort() throws -> UInt16 {
   let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
   defer { close(descriptor) }
-  var address = sockaddr_in()
-  address.sin_family = sa_family_t(AF_INET)
-  address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-  var size = socklen_t(MemoryLayout<sockaddr_in>.size)
-  let result = withUnsafeMutablePointer(to: &address) { pointer in
-    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-      bind(descriptor, address, size) == 0 && getsockname(descriptor, address, &size) == 0
+  for _ in 0..<1_000 {
+    let port = UInt16.random(in: 20_000..<32_000)
+    guard givenPorts.withLock({ $0.insert(port).inserted }) else { continue }
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+    let result = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        bind(descriptor, address, socklen_t(MemoryLayout<sockaddr_in>.size))
+      }
     }
+    if result == 0 { return port }
   }
-  guard result else { throw TimedOut() }
-  return UInt16(bigEndian: address.sin_port)
+  throw TimedOut()
 }
+
+private let givenPorts = Mutex<Set<UInt16>>([])
 
 struct TimedOut: Error {}
 
