@@ -19,6 +19,9 @@ public enum Limits {
   static let bytesUnderWay = 8 << 20
   /// Change sets in one message; each takes memory before it is looked at, even an empty one.
   static let changeSetsPerMessage = 8_192
+  /// Sealed entries in one message, of all its change sets; so entries of its vectors, addresses, and
+  /// digests of one header before that is decoded.
+  static let elementsPerMessage = 65_536
   /// The largest message, in bytes; the network refuses larger ones.
   public static let messageBytes = 8 << 20
   /// Bytes of vectors after which a `Have` goes on in another message. What one store's take at

@@ -50,7 +50,8 @@ struct ChangeSetHeader: Hashable {
   }
 
   init(decoding bytes: [UInt8]) throws(Problem) {
-    guard let wire = try? WireChangeSetHeader(serializedBytes: bytes),
+    guard MessageOutline.header.permits(bytes),
+      let wire = try? WireChangeSetHeader(serializedBytes: bytes),
       let device = try? DeviceID(wire.device)
     else { throw .malformed }
     let chain = ChainID(device: device, incarnation: Incarnation(rawValue: wire.incarnation))

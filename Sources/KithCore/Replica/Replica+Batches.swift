@@ -48,7 +48,9 @@ extension Replica {
     case .unsound(let chain):
       taint.rejected += 1
       if let chain { taint.chains.insert(chain) } else { taint.isTotal = true }
-    case .unknownFormat(let chain): taint.chains.insert(chain)
+    case .unknownFormat(let chain):
+      taint.chains.insert(chain)
+      taint.isUnjudged = true
     case .impossible(let chain):
       // Wrong for ever, and without a sequence that could be counted.
       counters.quarantined += 1
@@ -91,8 +93,11 @@ extension Replica {
     intake.mutations += intake.covered.map {
       .setVector(batch.store, $0.chain.device, $0.chain.incarnation, $0.through)
     }
+    // What cannot be judged yet may be newer than what a program writes as its defaults. No member
+    // that keeps the rules passes on what never can be, so nobody is held up by its author.
     let endsFirstPull =
-      batch.answers > 0 && store.isProvisional && sessions[id]?.isProvisional == false
+      batch.answers > 0 && !intake.taint.isUnjudged && store.isProvisional
+      && sessions[id]?.isProvisional == false
       && sessions[id]?.provisionalStores.contains(batch.store) == false
     if endsFirstPull {
       store.isProvisional = false
@@ -110,7 +115,14 @@ extension Replica {
         know(of: batch.store, on: other, isWhole: false)
       }
     }
-    if batch.answers > 0 { sessions[id]?.pulled.insert(batch.store) }
+    if batch.answers > 0 {
+      sessions[id]?.pulled.insert(batch.store)
+      if intake.taint.isUnjudged {
+        sessions[id]?.unjudged.insert(batch.store)
+      } else {
+        sessions[id]?.unjudged.remove(batch.store)
+      }
+    }
     intake.mutations += pruneRemovals(of: batch.store)
     finish(batch, intake, from: id)
     if let deferred = sessions[id]?.deferred.removeValue(forKey: batch.store) {
@@ -193,7 +205,7 @@ extension Replica {
     guard isProvisional, let session = sessions[id], session.isProvisional == false,
       let listed = session.listed,
       listed.intersection(stores.keys).subtracting(session.mismatched)
-        .isSubset(of: session.pulled)
+        .isSubset(of: session.pulled.subtracting(session.unjudged))
     else { return }
     isProvisional = false
     effects.append(.persist([.setProvisional(false)]))

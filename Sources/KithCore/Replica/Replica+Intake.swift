@@ -30,6 +30,7 @@ extension Replica {
     switch judge(changeSet, in: store) {
     case .notYet:
       intake.taint.chains.insert(changeSet.header.chain)
+      intake.taint.isUnjudged = true
     case .misdirected:
       intake.taint.chains.insert(changeSet.header.chain)
       counters.rejected += 1

@@ -16,6 +16,9 @@ struct Session {
   var nextHaveAt: UInt64 = .max
   /// Stores whose batch that answers our own first `Have` was applied.
   var pulled: Set<StoreIdentifier> = []
+  /// Stores of whose last answer something cannot be judged yet: it is asked for again, and a first
+  /// pull waits for it.
+  var unjudged: Set<StoreIdentifier> = []
   /// Stores whose first `Have` of theirs was answered: new change sets go there at once.
   var answered: Set<StoreIdentifier> = []
   /// What new devices asked for while our own drafts still waited to be published: answered after.
@@ -69,6 +72,8 @@ struct Taint {
   var isTotal = false
   var chains: Set<ChainID> = []
   var rejected = 0
+  /// Whether something cannot be judged yet.
+  var isUnjudged = false
 
   func covers(_ chain: ChainID) -> Bool { isTotal || chains.contains(chain) }
 }

@@ -28,7 +28,7 @@ public struct InboundMessage: Sendable {
   public init?(
     decoding bytes: [UInt8], account: AccountID, concurrently: Repeater? = nil
   ) {
-    guard bytes.count <= Limits.messageBytes,
+    guard bytes.count <= Limits.messageBytes, MessageOutline.session.permits(bytes),
       let wire = try? WireMessage(serializedBytes: bytes)
     else { return nil }
     size = bytes.count

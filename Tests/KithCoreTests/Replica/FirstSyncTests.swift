@@ -218,6 +218,54 @@ import Testing
     #expect(world.text("k", on: 0) == "new")
   }
 
+  @Test func `a first pull ended although part of the answer could not be judged`() throws {
+    let world = try TestWorld(devices: 2, seed: 42)
+    // Its author joins unknown to device 1, and its records are lost at first.
+    try world.join(by: 0)
+    world.connect(0, 2)
+    world.settle()
+    world.write([set("theme", "dark")], on: 2)
+    world.settle()
+    world.disconnectAll()
+    world.write([set("theme", "default")], on: 1)
+    world.tamper = { from, _, message in
+      guard from == 0,
+        case .records? = InboundMessage(decoding: message, account: world.account)?
+          .body
+      else { return message }
+      return nil
+    }
+    world.connect(0, 1)
+    world.settle()
+    #expect(world.devices[1].replica.stores[TestWorld.store]?.isProvisional == true)
+    #expect(world.devices[1].replica.isProvisional)
+    world.tamper = nil
+    world.disconnectAll()
+    world.connect(0, 1)
+    world.settle()
+    #expect(!world.devices[1].replica.isProvisional)
+    #expect(world.text("theme", on: 1) == "dark")
+    #expect(
+      world.devices[1].replica.refusals(of: TestWorld.store).map(\.reason) == [.initialSync])
+  }
+
+  @Test func `what is wrong for ever does not keep a first pull from ending`() throws {
+    let world = try TestWorld(devices: 2, seed: 43)
+    world.write([set("k", 1)], on: 0)
+    world.tamper = { from, _, message in
+      guard from == 0, var wire = try? WireMessage(serializedBytes: message),
+        case .batch(var batch) = wire.body, !batch.changeSets.isEmpty
+      else { return message }
+      batch.changeSets[0].signature[5] ^= 1
+      wire.batch = batch
+      return wire.encodedBytes()
+    }
+    world.connectAll()
+    world.settle()
+    #expect(world.devices[1].replica.counters.rejected > 0)
+    #expect(!world.devices[1].replica.isProvisional)
+  }
+
   @Test func `an account without stores ends the first pull too`() throws {
     let world = try TestWorld(devices: 2, seed: 34)
     var disk = world.devices[0].disk

@@ -46,7 +46,8 @@ import Testing
         number: 0, isWhole: false, listsAll: false, isProvisional: false,
         stores: [
           StoreHave(
-            store: TestWorld.store, vector: Dictionary(uniqueKeysWithValues: chains.map { ($0, 1) }),
+            store: TestWorld.store,
+            vector: Dictionary(uniqueKeysWithValues: chains.map { ($0, 1) }),
             digest: nil, policy: .standard, isProvisional: false)
         ])
       let message = InboundMessage(decoding: have.messages()[0], account: world.account)

@@ -1,0 +1,133 @@
+/// How often repeated fields stand in a message, counted without decoding it: decoded, an element of
+/// two bytes takes many times that, so what has too many is refused before anything is built.
+struct MessageOutline {
+  /// A field that holds a message or is repeated.
+  struct Field {
+    let number: UInt64
+    /// How often it may stand in the whole message, wherever its parents stand.
+    var limit = Int.max
+    /// The fewest bytes that a valid one has; one with fewer is malformed.
+    var fewestBytes = 0
+    /// Fields inside it to look at, if it is a message.
+    var fields: [Field] = []
+  }
+
+  /// What a session's message may hold.
+  static let session = MessageOutline([
+    Field(
+      number: 1,
+      fields: [
+        Field(
+          number: 1, limit: Limits.recordsPerMessage,
+          fields: [
+            Field(
+              number: 2, limit: Limits.recordsPerMessage * MembershipLimits.signatures)
+          ])
+      ]),
+    Field(
+      number: 2,
+      fields: [
+        Field(
+          number: 5, limit: Limits.stores,
+          fields: [Field(number: 2, limit: Limits.elementsPerMessage, fewestBytes: 34)])
+      ]),
+    Field(
+      number: 3,
+      fields: [
+        Field(
+          number: 3, limit: Limits.changeSetsPerMessage,
+          fields: [Field(number: 3, limit: Limits.elementsPerMessage)]),
+        Field(number: 4, limit: Limits.chainsPerStore, fewestBytes: 34),
+      ]),
+    Field(
+      number: 4,
+      fields: [
+        Field(
+          number: 1, limit: MembershipLimits.records,
+          fields: [Field(number: 2, limit: Limits.elementsPerMessage)])
+      ]),
+  ])
+
+  /// What a change set's header may hold before it is decoded. It is impossible with far fewer
+  /// digests; with more than these it is no header.
+  static let header = MessageOutline([Field(number: 9, limit: Limits.elementsPerMessage)])
+
+  /// The fields, those inside others behind them, each with where those inside it begin and end.
+  private var fields: [(field: Field, inner: Range<Int>)] = []
+  private let outermost: Range<Int>
+
+  init(_ outermost: [Field]) {
+    self.outermost = 0..<outermost.count
+    fields = outermost.map { ($0, 0..<0) }
+    var next = 0
+    while next < fields.count {
+      let inner = fields[next].field.fields
+      fields[next].inner = fields.count..<fields.count + inner.count
+      fields += inner.map { ($0, 0..<0) }
+      next += 1
+    }
+  }
+
+  /// Whether bytes are fields one after the other, and none that is looked at stands too often.
+  /// Fields that are not known are passed over.
+  ///
+  /// - Complexity: O(*n*) in the bytes; it takes no memory that grows with them.
+  func permits(_ bytes: [UInt8]) -> Bool {
+    var counts = [Int](repeating: 0, count: fields.count)
+    return bytes.withUnsafeBytes { permits($0, outermost, &counts) }
+  }
+
+  private func permits(
+    _ bytes: UnsafeRawBufferPointer, _ known: Range<Int>, _ counts: inout [Int]
+  ) -> Bool {
+    var reader = Reader(bytes: bytes)
+    while !reader.isAtEnd {
+      guard let tag = reader.varint(), tag >> 3 > 0, tag <= UInt32.max else { return false }
+      switch tag & 7 {
+      case 0: guard reader.varint() != nil else { return false }
+      case 1: guard reader.take(8) != nil else { return false }
+      case 2:
+        guard let length = reader.varint(), let inside = reader.take(length) else { return false }
+        guard let index = known.first(where: { fields[$0].field.number == tag >> 3 }) else {
+          continue
+        }
+        let (field, inner) = fields[index]
+        counts[index] += 1
+        guard counts[index] <= field.limit, inside.count >= field.fewestBytes,
+          inner.isEmpty || permits(inside, inner, &counts)
+        else { return false }
+      // The ends of a group: what stands between is looked at as if it stood alone.
+      case 3, 4: continue
+      case 5: guard reader.take(4) != nil else { return false }
+      default: return false
+      }
+    }
+    return true
+  }
+
+  private struct Reader {
+    let bytes: UnsafeRawBufferPointer
+    var position = 0
+
+    var isAtEnd: Bool { position == bytes.count }
+
+    /// Nil where it ends too early or has more than 64 bits.
+    mutating func varint() -> UInt64? {
+      var value: UInt64 = 0
+      for shift in stride(from: 0 as UInt64, to: 64, by: 7) {
+        guard position < bytes.count else { return nil }
+        let byte = bytes[position]
+        position += 1
+        value |= UInt64(byte & 0x7f) << shift
+        if byte < 0x80 { return value }
+      }
+      return nil
+    }
+
+    mutating func take(_ count: UInt64) -> UnsafeRawBufferPointer? {
+      guard count <= UInt64(bytes.count - position) else { return nil }
+      defer { position += Int(count) }
+      return UnsafeRawBufferPointer(rebasing: bytes[position..<position + Int(count)])
+    }
+  }
+}
