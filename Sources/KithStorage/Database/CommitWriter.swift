@@ -17,7 +17,7 @@ struct CommitWriter {
   /// Rows of change sets that this commit has removed, and that no new one has taken.
   private var freeRows: [Int64] = []
   /// Rows of drafts that this commit has removed, and that no new one has taken. The core removes
-  /// what a draft covers before it puts the draft.
+  /// what makes way for a draft before it puts the draft.
   var freeDraftRows: [Int64] = []
   /// Whether this commit sets the clock.
   var hasNewClock = false
