@@ -40,6 +40,11 @@ extension Node {
       _, _ in
     }
   ) async throws(KithError) -> AccountSummary {
+    guard !DeviceDirectory.holdsDevice(directory) else {
+      throw KithError(
+        .alreadyExists, "The directory holds a device already. Give another one.",
+        path: directory)
+    }
     let invitation: InvitationToken
     do throws(InvitationTokenError) {
       invitation = try InvitationToken(text: token)

@@ -13,6 +13,7 @@ extension InboundMessage {
 ///   - piece: How many are worth a call of the repeater.
 ///   - repeater: What calls the function.
 ///   - value: The function.
+/// - Returns: Its values.
 func values<Value: Sendable>(
   _ count: Int, by piece: Int, with repeater: InboundMessage.Repeater?,
   _ value: @Sendable (Int) -> Value
