@@ -70,13 +70,14 @@ let package = Package(
     .target(
       name: "KithCommands",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithStorage",
+        "Kith", "KithCore", "KithCrypto", "KithStorage", "KithTerminal",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
       swiftSettings: strict),
     .executableTarget(name: "kith", dependencies: ["KithCommands"], swiftSettings: strict),
+    .target(name: "KithTerminal", swiftSettings: strict),
     .testTarget(
       name: "KithCryptoTests", dependencies: ["KithCrypto"],
       resources: [.copy("Vectors")], swiftSettings: strict),
@@ -104,7 +105,10 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "KithCommandsTests", dependencies: ["KithCommands", "Kith", "KithCore"],
+      name: "KithCommandsTests",
+      dependencies: ["KithCommands", "Kith", "KithCore", "KithTerminal"],
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
+    .testTarget(
+      name: "KithTerminalTests", dependencies: ["KithTerminal"], swiftSettings: strict),
   ]
 )

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Glibc
+import KithTerminal
 
 /// The tool `kith`, from the command line to the exit status.
 public enum KithTool {

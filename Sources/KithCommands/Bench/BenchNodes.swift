@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTerminal
 import Logging
 
 /// Nodes of one account in this process, in directories of their own, for measuring.

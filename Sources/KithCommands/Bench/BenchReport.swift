@@ -1,3 +1,5 @@
+import KithTerminal
+
 /// What `kith bench` says: figures of one run, each against its budget (design, section 13).
 struct BenchReport: Equatable, Sendable {
   /// A figure.

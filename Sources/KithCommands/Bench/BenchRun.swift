@@ -1,6 +1,7 @@
 import Foundation
 import Kith
 import KithCore
+import KithTerminal
 
 /// All measurements of `kith bench`, one after another, in a directory that is removed afterwards.
 struct BenchRun {

@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTerminal
 
 /// Measures how long a new device takes to catch up with a full store, beyond connecting.
 struct CatchUpBench {

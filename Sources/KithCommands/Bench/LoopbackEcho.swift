@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import KithTerminal
 
 /// A TCP round trip on loopback between two threads with blocking sockets: the least that any
 /// exchange of two programs on this machine takes.

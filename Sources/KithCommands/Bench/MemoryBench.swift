@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import KithTerminal
 
 /// Measures the resident memory of a node with a full store: a real `kith run` of its own.
 enum MemoryBench {

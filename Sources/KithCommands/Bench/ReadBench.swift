@@ -1,5 +1,6 @@
 import Kith
 import KithCore
+import KithTerminal
 
 /// Measures what needs no peer: reads from memory and admission.
 enum ReadBench {

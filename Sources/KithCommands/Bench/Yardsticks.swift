@@ -1,6 +1,7 @@
 import Foundation
 import KithCrypto
 import KithStorage
+import KithTerminal
 
 /// What the machine itself takes for the parts of a synced write, measured beside the writes.
 final class Yardsticks {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Kith
+import KithTerminal
 
 /// Options of every command.
 struct CommonOptions: ParsableArguments {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import KithTerminal
 
 /// `kith completions`.
 struct CompletionsCommand: ParsableCommand {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Kith
+import KithTerminal
 
 /// `kith import`.
 struct ImportCommand: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Kith
+import KithTerminal
 
 /// `kith invite`.
 struct InviteCommand: AsyncParsableCommand {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import KithTerminal
 
 /// The root of the tool: `kith`.
 struct KithCommand: AsyncParsableCommand {

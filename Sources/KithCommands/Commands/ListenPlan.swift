@@ -1,4 +1,5 @@
 import Kith
+import KithTerminal
 
 /// Where a node listens: several hosts, one port.
 struct ListenPlan: Equatable {

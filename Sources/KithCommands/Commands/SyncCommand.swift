@@ -1,6 +1,7 @@
 import ArgumentParser
 import Kith
 import KithCore
+import KithTerminal
 
 /// `kith sync`.
 struct SyncCommand: AsyncParsableCommand {

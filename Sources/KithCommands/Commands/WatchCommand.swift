@@ -1,5 +1,6 @@
 import ArgumentParser
 import Kith
+import KithTerminal
 
 /// `kith watch`.
 struct WatchCommand: AsyncParsableCommand {

@@ -1,4 +1,5 @@
 import Foundation
+import KithTerminal
 
 /// Measures a binary property list before Foundation unfolds it.
 ///

@@ -1,3 +1,5 @@
+import KithTerminal
+
 /// What `kith import` did.
 struct ImportSummary: Equatable, Sendable {
   /// A key that was not imported.

@@ -1,5 +1,6 @@
 import Kith
 import KithCore
+import KithTerminal
 
 /// What `kith account` and `kith join` say.
 struct AccountReport: Equatable, Sendable {

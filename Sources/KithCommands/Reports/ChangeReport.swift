@@ -1,4 +1,5 @@
 import Kith
+import KithTerminal
 
 /// What `kith watch` says of one change.
 struct ChangeReport: Sendable {

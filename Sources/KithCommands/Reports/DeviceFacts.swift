@@ -1,3 +1,5 @@
+import KithTerminal
+
 /// A device of the account, as `peers` and `status` show it.
 struct DeviceFacts: Equatable, Sendable {
   /// Its id in hexadecimal.

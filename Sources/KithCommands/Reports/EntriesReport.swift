@@ -1,4 +1,5 @@
 import KithCore
+import KithTerminal
 
 /// What `kith ls` says.
 struct EntriesReport: Sendable {

@@ -1,5 +1,6 @@
 import Foundation
 import KithCore
+import KithTerminal
 
 /// What `kith hidden` says: newest writes that the quota does not show.
 struct HiddenReport: Sendable {

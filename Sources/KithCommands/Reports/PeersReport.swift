@@ -1,3 +1,5 @@
+import KithTerminal
+
 /// What `kith peers` says: the devices of the account and how they are reached.
 struct PeersReport: Equatable, Sendable {
   /// All devices.

@@ -1,3 +1,5 @@
+import KithTerminal
+
 /// What `kith quota` says: what a store uses of its limits, and what takes the most room.
 struct QuotaReport: Equatable, Sendable {
   /// A key and what its value takes.

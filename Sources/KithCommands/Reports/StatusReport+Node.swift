@@ -1,4 +1,5 @@
 import Kith
+import KithTerminal
 
 extension StatusReport {
   /// The report on a node.

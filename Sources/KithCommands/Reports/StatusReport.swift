@@ -1,3 +1,5 @@
+import KithTerminal
+
 /// What `kith status` says.
 struct StatusReport: Equatable, Sendable {
   /// The directory.

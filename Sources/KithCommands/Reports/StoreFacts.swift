@@ -1,3 +1,5 @@
+import KithTerminal
+
 /// A store, as `status` and `quota` show it.
 struct StoreFacts: Equatable, Sendable {
   /// Its identifier.

@@ -1,3 +1,5 @@
+import KithTerminal
+
 /// Why `kith sync` gave up, and what to do.
 struct SyncShortfall: CustomStringConvertible {
   /// Names of devices that lack something.

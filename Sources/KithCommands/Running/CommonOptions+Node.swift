@@ -1,6 +1,7 @@
 import Foundation
 import Kith
 import KithStorage
+import KithTerminal
 
 extension CommonOptions {
   /// How long a node that has the directory may take to answer: it may be about to start or stop.

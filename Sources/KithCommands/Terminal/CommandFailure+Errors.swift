@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTerminal
 
 extension CommandFailure {
   /// The failure that an error of Kith or Foundation means to a person; nil for errors of the

@@ -1,4 +1,5 @@
 import KithCore
+import KithTerminal
 
 /// A JSON document that a command prints: members sorted by the bytes of their keys, values as
 /// ``ValueJSON`` writes them. Unlike a property-list dictionary it keeps keys apart that Swift

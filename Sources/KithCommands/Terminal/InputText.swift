@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import KithTerminal
 
 /// Text and bytes that a person hands in: a file, a pipe, or standard input for `-`.
 enum InputText {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import KithTerminal
 import Testing
 
 @testable import KithCommands

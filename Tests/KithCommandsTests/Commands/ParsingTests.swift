@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTerminal
 import Testing
 
 @testable import KithCommands

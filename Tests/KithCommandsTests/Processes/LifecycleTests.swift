@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import KithTerminal
 import Testing
 
 @testable import KithCommands

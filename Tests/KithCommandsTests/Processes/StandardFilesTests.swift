@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Kith
+import KithTerminal
 import Testing
 
 @testable import KithCommands

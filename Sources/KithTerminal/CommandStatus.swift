@@ -1,5 +1,5 @@
 /// The exit statuses of `kith`, which scripts may rely on (README, "Exit statuses").
-enum CommandStatus: Int32, CaseIterable, Sendable {
+package enum CommandStatus: Int32, CaseIterable, Sendable {
   /// All went well.
   case success = 0
   /// Something failed that no other status names: a disk, a file, a bench over its budget.
@@ -16,7 +16,7 @@ enum CommandStatus: Int32, CaseIterable, Sendable {
   case usage = 64
 
   /// What the status means, in a few words, for help and documents.
-  var meaning: String {
+  package var meaning: String {
     switch self {
     case .success: "done"
     case .failure: "failed: a file, a disk, a budget missed in bench"
@@ -29,7 +29,7 @@ enum CommandStatus: Int32, CaseIterable, Sendable {
   }
 
   /// All of them as lines of help.
-  static var help: String {
+  package static var help: String {
     allCases.map { status in
       let number = String(status.rawValue)
       let gap = String(repeating: " ", count: 4 - number.count)

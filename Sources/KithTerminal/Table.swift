@@ -1,22 +1,22 @@
 /// Columns for people: aligned, two spaces apart, no spaces at the ends of lines.
-struct Table {
+package struct Table {
   /// To which side a column's cells go.
-  enum Alignment {
+  package enum Alignment {
     case left
     case right
   }
 
   /// A cell and its tone.
-  struct Cell: ExpressibleByStringInterpolation {
-    var text: String
-    var tone = Style.Tone.plain
+  package struct Cell: ExpressibleByStringInterpolation {
+    package var text: String
+    package var tone = Style.Tone.plain
 
-    init(_ text: String, _ tone: Style.Tone = .plain) {
+    package init(_ text: String, _ tone: Style.Tone = .plain) {
       self.text = text
       self.tone = tone
     }
 
-    init(stringLiteral text: String) { self.init(text) }
+    package init(stringLiteral text: String) { self.init(text) }
   }
 
   private let heads: [String]
@@ -24,19 +24,19 @@ struct Table {
   private var rows: [[Cell]] = []
 
   /// A table with a line of heads above it, which is left out where all heads are empty.
-  init(_ columns: [(head: String, alignment: Alignment)]) {
+  package init(_ columns: [(head: String, alignment: Alignment)]) {
     heads = columns.map(\.head)
     alignments = columns.map(\.alignment)
   }
 
   /// Whether there is nothing below the heads.
-  var isEmpty: Bool { rows.isEmpty }
+  package var isEmpty: Bool { rows.isEmpty }
 
   /// Adds a row; missing cells are empty.
-  mutating func add(_ cells: [Cell]) { rows.append(cells) }
+  package mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
   /// The lines.
-  func lines(_ style: Style = .plain) -> [String] {
+  package func lines(_ style: Style = .plain) -> [String] {
     let head = heads.map { Cell($0, .faint) }
     let all = (heads.allSatisfy(\.isEmpty) ? [] : [head]) + rows
     let widths = heads.indices.map { column in
@@ -46,7 +46,7 @@ struct Table {
   }
 
   /// The lines as one text, without a last line end.
-  func text(_ style: Style = .plain) -> String { lines(style).joined(separator: "\n") }
+  package func text(_ style: Style = .plain) -> String { lines(style).joined(separator: "\n") }
 
   private func line(_ row: [Cell], _ widths: [Int], _ style: Style) -> String {
     var line = ""
@@ -68,10 +68,10 @@ struct Table {
 }
 
 /// How wide text is on a terminal, and how to make it harmless there.
-enum Columns {
+package enum Columns {
   /// The columns that a text takes: two for East Asian wide characters and emoji, none for marks
   /// that combine.
-  static func width(_ text: String) -> Int {
+  package static func width(_ text: String) -> Int {
     if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
     return text.reduce(0) { sum, character in sum + width(character) }
   }
@@ -89,7 +89,7 @@ enum Columns {
 
   /// The text on one line, with control characters shown instead of obeyed: names and keys come
   /// from other devices, and a terminal must not do what they say.
-  static func printable(_ text: String, limit: Int = .max) -> String {
+  package static func printable(_ text: String, limit: Int = .max) -> String {
     var shown = ""
     var count = 0
     for character in text {

@@ -1,7 +1,7 @@
 /// Sizes and times as people say them.
-enum Humane {
+package enum Humane {
   /// A number of bytes: `812 B`, `14.2 KiB`, `1.0 MiB`.
-  static func bytes(_ count: Int) -> String {
+  package static func bytes(_ count: Int) -> String {
     guard count.magnitude >= 1_024 else { return "\(count) B" }
     var amount = Double(count) / 1_024
     for unit in ["KiB", "MiB", "GiB"] {
@@ -12,7 +12,7 @@ enum Humane {
   }
 
   /// A number with thousands apart: `1,024`.
-  static func count(_ number: Int) -> String {
+  package static func count(_ number: Int) -> String {
     let digits = String(number.magnitude)
     var text = number < 0 ? "-" : ""
     for (index, digit) in digits.enumerated() {
@@ -23,12 +23,12 @@ enum Humane {
   }
 
   /// A number of things: `1 key`, `264 keys`.
-  static func count(_ number: Int, _ thing: String, _ things: String? = nil) -> String {
+  package static func count(_ number: Int, _ thing: String, _ things: String? = nil) -> String {
     "\(count(number)) \(number == 1 ? thing : things ?? thing + "s")"
   }
 
   /// A length of time: `87 ns`, `12 µs`, `3.4 ms`, `12 s`.
-  static func duration(seconds: Double) -> String {
+  package static func duration(seconds: Double) -> String {
     switch seconds.magnitude {
     case ..<1e-6: "\(decimals(seconds * 1e9, 0)) ns"
     case ..<1e-4: "\(decimals(seconds * 1e6, 1)) µs"
@@ -40,7 +40,7 @@ enum Humane {
   }
 
   /// How long ago a moment was, both in milliseconds since 1970: `now`, `12 s ago`, `3 days ago`.
-  static func ago(_ moment: UInt64, now: UInt64) -> String {
+  package static func ago(_ moment: UInt64, now: UInt64) -> String {
     let seconds = now > moment ? (now - moment) / 1_000 : 0
     return switch seconds {
     case ..<2: "now"
@@ -53,14 +53,14 @@ enum Humane {
   }
 
   /// A part of a whole: `37 %`, rounded up above nothing so that only zero shows as zero.
-  static func percent(_ part: Int, of whole: Int) -> String {
+  package static func percent(_ part: Int, of whole: Int) -> String {
     guard whole > 0 else { return part > 0 ? "over" : "0 %" }
     let percent = Double(part) / Double(whole) * 100
     return "\(part > 0 ? max(1, Int(percent)) : 0) %"
   }
 
   /// A number with so many decimals, rounded half away from zero, the same in every locale.
-  static func decimals(_ number: Double, _ places: Int) -> String {
+  package static func decimals(_ number: Double, _ places: Int) -> String {
     guard number.isFinite, number.magnitude < 1e15 else { return "\(number)" }
     var scale = 1.0
     for _ in 0..<places { scale *= 10 }

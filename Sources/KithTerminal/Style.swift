@@ -1,9 +1,9 @@
 import Foundation
 
 /// Colours for terminals; plain text everywhere else.
-struct Style: Sendable {
+package struct Style: Sendable {
   /// What a piece of text says.
-  enum Tone: String, Sendable {
+  package enum Tone: String, Sendable {
     case plain = ""
     case good = "32"
     case warning = "33"
@@ -13,20 +13,20 @@ struct Style: Sendable {
   }
 
   /// Whether tones show.
-  let isColoured: Bool
+  package let isColoured: Bool
 
   /// No colours.
-  static let plain = Style(isColoured: false)
+  package static let plain = Style(isColoured: false)
 
   /// As standard output allows.
-  static var output: Style {
+  package static var output: Style {
     Style(
       isColoured: Terminal.allowsColour(
         environment: ProcessInfo.processInfo.environment, isTerminal: Terminal.hasOutput))
   }
 
   /// The text in its tone.
-  func callAsFunction(_ tone: Tone, _ text: String) -> String {
+  package func callAsFunction(_ tone: Tone, _ text: String) -> String {
     guard isColoured, tone != .plain, !text.isEmpty else { return text }
     return "\u{1B}[\(tone.rawValue)m\(text)\u{1B}[0m"
   }

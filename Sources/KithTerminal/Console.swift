@@ -1,20 +1,27 @@
-import Foundation
+package import Foundation
 import Glibc
 
 /// Where a command's words go: data to standard output, talk to standard error.
-struct Console: Sendable {
+package struct Console: Sendable {
   /// Whether talk that is no error is left out.
-  var isQuiet = false
+  package var isQuiet: Bool
+  /// The tool's name, which stands before what must be heard.
+  private let tool: String
+
+  package init(isQuiet: Bool = false, tool: String = "kith") {
+    self.isQuiet = isQuiet
+    self.tool = tool
+  }
 
   /// Writes data and a line end.
-  func data(_ text: String) throws(CommandFailure) { try Self.write(text + "\n") }
+  package func data(_ text: String) throws(CommandFailure) { try Self.write(text + "\n") }
 
   /// Writes data as it is.
-  func rawData(_ bytes: Data) throws(CommandFailure) { try Self.write(Array(bytes)) }
+  package func rawData(_ bytes: Data) throws(CommandFailure) { try Self.write(Array(bytes)) }
 
   /// Writes data and a line end where nothing can be thrown to the command: ends the process where
   /// that fails.
-  func dataOrExit(_ text: String) {
+  package func dataOrExit(_ text: String) {
     do throws(CommandFailure) {
       try data(text)
     } catch {
@@ -24,16 +31,16 @@ struct Console: Sendable {
   }
 
   /// Tells a person something that is no data.
-  func talk(_ text: String) {
+  package func talk(_ text: String) {
     if !isQuiet { prompt(text + "\n") }
   }
 
   /// Tells a person what must be heard even with `--quiet`.
-  func warn(_ text: String) { prompt("kith: \(text)\n") }
+  package func warn(_ text: String) { prompt("\(tool): \(text)\n") }
 
   /// Writes to standard error as it is: prompts and progress. Where that fails there is nobody left
   /// to tell.
-  func prompt(_ text: String) { _ = Self.write(Array(text.utf8), to: STDERR_FILENO) }
+  package func prompt(_ text: String) { _ = Self.write(Array(text.utf8), to: STDERR_FILENO) }
 
   private static func write(_ text: String) throws(CommandFailure) { try write(Array(text.utf8)) }
 
@@ -72,16 +79,16 @@ struct Console: Sendable {
 }
 
 /// What the terminal is like.
-enum Terminal {
+package enum Terminal {
   /// Whether a person sees standard output.
-  static var hasOutput: Bool { isatty(STDOUT_FILENO) == 1 }
+  package static var hasOutput: Bool { isatty(STDOUT_FILENO) == 1 }
   /// Whether a person sees standard error.
-  static var hasTalk: Bool { isatty(STDERR_FILENO) == 1 }
+  package static var hasTalk: Bool { isatty(STDERR_FILENO) == 1 }
   /// Whether a person can answer.
-  static var hasInput: Bool { isatty(STDIN_FILENO) == 1 }
+  package static var hasInput: Bool { isatty(STDIN_FILENO) == 1 }
 
   /// The columns of the terminal behind standard error; 80 where they cannot be known.
-  static var columns: Int {
+  package static var columns: Int {
     var size = winsize()
     guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
     return Int(size.ws_col)
@@ -89,7 +96,7 @@ enum Terminal {
 
   /// Whether standard output may carry colour: it is a terminal, and neither `NO_COLOR`
   /// (no-color.org) nor a dumb terminal forbids it.
-  static func allowsColour(environment: [String: String], isTerminal: Bool) -> Bool {
+  package static func allowsColour(environment: [String: String], isTerminal: Bool) -> Bool {
     isTerminal && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
   }
 }

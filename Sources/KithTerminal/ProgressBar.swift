@@ -1,32 +1,32 @@
 import Glibc
 
 /// A bar on standard error while something is under way; nothing where nobody watches.
-struct ProgressBar: Sendable {
+package struct ProgressBar: Sendable {
   private let title: String
   private let total: Int
   private let isShown: Bool
   private let console = Console()
 
   /// A bar for so many steps, shown only on a terminal and not with `--quiet`.
-  init(_ title: String, total: Int, isQuiet: Bool) {
+  package init(_ title: String, total: Int, isQuiet: Bool) {
     self.title = title
     self.total = total
     isShown = Terminal.hasTalk && !isQuiet && total > 0
   }
 
   /// Draws the bar anew.
-  func update(_ done: Int) {
+  package func update(_ done: Int) {
     guard isShown else { return }
     console.prompt("\r\u{1B}[K" + Self.line(title, done, total, columns: Terminal.columns - 1))
   }
 
   /// Takes the bar away.
-  func finish() {
+  package func finish() {
     if isShown { console.prompt("\r\u{1B}[K") }
   }
 
   /// The bar's text in at most so many columns.
-  static func line(_ title: String, _ done: Int, _ total: Int, columns: Int) -> String {
+  package static func line(_ title: String, _ done: Int, _ total: Int, columns: Int) -> String {
     let counts = " \(done)/\(total)"
     let room = columns - Columns.width(title) - counts.count - 1
     guard room >= 8 else { return String((title + counts).prefix(max(0, columns))) }
