@@ -16,9 +16,15 @@ let package = Package(
   products: [
     .library(name: "Kith", targets: ["Kith"]),
     .executable(name: "kith", targets: ["kith"]),
+    .executable(name: "kith-sim", targets: ["kith-sim"]),
+  ],
+  traits: [
+    // Bugs that can be planted into the core, for the simulator to catch; never for programs.
+    "Canaries"
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -78,6 +84,21 @@ let package = Package(
       swiftSettings: strict),
     .executableTarget(name: "kith", dependencies: ["KithCommands"], swiftSettings: strict),
     .target(name: "KithTerminal", swiftSettings: strict),
+    .target(
+      name: "KithSimulator",
+      dependencies: [
+        "KithCore", "KithCrypto", .product(name: "HeapModule", package: "swift-collections"),
+      ],
+      swiftSettings: strict),
+    .target(
+      name: "KithSimulatorCommands",
+      dependencies: [
+        "KithSimulator", "KithTerminal",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ],
+      swiftSettings: strict),
+    .executableTarget(
+      name: "kith-sim", dependencies: ["KithSimulatorCommands"], swiftSettings: strict),
     .testTarget(
       name: "KithCryptoTests", dependencies: ["KithCrypto"],
       resources: [.copy("Vectors")], swiftSettings: strict),
@@ -110,5 +131,9 @@ let package = Package(
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
     .testTarget(
       name: "KithTerminalTests", dependencies: ["KithTerminal"], swiftSettings: strict),
+    .testTarget(
+      name: "KithSimulatorTests",
+      dependencies: ["KithSimulator", "KithCore", "KithCrypto", "KithStorage"],
+      resources: [.copy("Schedules")], swiftSettings: strict),
   ]
 )

@@ -1,12 +1,12 @@
 internal import KithCrypto
 
 /// A change set whose signature holds, with the sealed entries that came with it.
-struct ChangeSet: Hashable {
-  var header: ChangeSetHeader
-  var reference: ChangeSetReference
-  var stored: StoredChangeSet
+package struct ChangeSet: Hashable, Sendable {
+  package var header: ChangeSetHeader
+  package var reference: ChangeSetReference
+  package var stored: StoredChangeSet
 
-  init(header: ChangeSetHeader, stored: StoredChangeSet) {
+  package init(header: ChangeSetHeader, stored: StoredChangeSet) {
     self.header = header
     self.stored = stored
     reference = ChangeSetReference(

@@ -1,33 +1,38 @@
-internal import KithCrypto
+package import KithCrypto
 
 /// One database of a device: its change sets of a store form a chain.
-struct ChainID: Hashable, Comparable {
-  var device: DeviceID
-  var incarnation: Incarnation
+package struct ChainID: Hashable, Comparable, Sendable {
+  package var device: DeviceID
+  package var incarnation: Incarnation
 
-  static func < (left: Self, right: Self) -> Bool {
+  package init(device: DeviceID, incarnation: Incarnation) {
+    self.device = device
+    self.incarnation = incarnation
+  }
+
+  package static func < (left: Self, right: Self) -> Bool {
     left.device != right.device
       ? left.device < right.device : left.incarnation < right.incarnation
   }
 }
 
 /// The signed part of a change set (design, section 4).
-struct ChangeSetHeader: Hashable {
+package struct ChangeSetHeader: Hashable, Sendable {
   /// The only format so far.
   static let format: UInt32 = 1
 
-  var storeTag: Digest128
-  var epoch: EpochID
-  var chain: ChainID
-  var sequence: UInt64
+  package var storeTag: Digest128
+  package var epoch: EpochID
+  package var chain: ChainID
+  package var sequence: UInt64
   /// The publishing clock.
-  var clock: HybridTime
-  var noncePrefix: NoncePrefix
+  package var clock: HybridTime
+  package var noncePrefix: NoncePrefix
   /// The BLAKE2b-256 of each sealed entry, by index.
-  var entryDigests: [Digest256]
+  package var entryDigests: [Digest256]
 
   /// Why a header cannot be used.
-  enum Problem: Error, Hashable {
+  package enum Problem: Error, Hashable {
     /// Not a header at all: nothing in it can be believed.
     case malformed
     /// Written by a newer version: it cannot be judged yet.
@@ -36,7 +41,7 @@ struct ChangeSetHeader: Hashable {
     case impossible(ChainID)
   }
 
-  init(
+  package init(
     storeTag: Digest128, epoch: EpochID, chain: ChainID, sequence: UInt64, clock: HybridTime,
     noncePrefix: NoncePrefix, entryDigests: [Digest256]
   ) {
@@ -49,7 +54,7 @@ struct ChangeSetHeader: Hashable {
     self.entryDigests = entryDigests
   }
 
-  init(decoding bytes: [UInt8]) throws(Problem) {
+  package init(decoding bytes: [UInt8]) throws(Problem) {
     guard MessageOutline.header.permits(bytes),
       let wire = try? WireChangeSetHeader(serializedBytes: bytes),
       let device = try? DeviceID(wire.device)
@@ -72,7 +77,7 @@ struct ChangeSetHeader: Hashable {
       clock: HybridTime(rawValue: wire.clock), noncePrefix: noncePrefix, entryDigests: digests)
   }
 
-  func encoded() -> [UInt8] {
+  package func encoded() -> [UInt8] {
     var wire = WireChangeSetHeader()
     wire.format = Self.format
     wire.storeTag = .init(storeTag.bytes)
@@ -87,7 +92,7 @@ struct ChangeSetHeader: Hashable {
   }
 
   /// What the author signs: the domain, a zero byte, the account id and the header's bytes.
-  static func signedBytes(account: AccountID, header: [UInt8]) -> [UInt8] {
+  package static func signedBytes(account: AccountID, header: [UInt8]) -> [UInt8] {
     domain + account.bytes + header
   }
 

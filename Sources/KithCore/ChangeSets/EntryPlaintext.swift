@@ -2,7 +2,7 @@ internal import KithCrypto
 
 extension Entry {
   /// The plaintext that is sealed. Its author encodes it once; it is never encoded again.
-  func plaintext() -> [UInt8] {
+  package func plaintext() -> [UInt8] {
     var wire = WireEntry()
     wire.key = key.text
     wire.stamp = WireStamp(stamp)

@@ -1,7 +1,7 @@
-internal import KithCrypto
+package import KithCrypto
 
 /// Seals and signs what this device publishes (design, section 4).
-struct Sealer {
+package struct Sealer {
   /// The precomputed key of this device and the epoch.
   let box: SharedBox
   let storeTag: Digest128
@@ -9,6 +9,18 @@ struct Sealer {
   let chain: ChainID
   let account: AccountID
   let keys: DeviceKeys
+
+  package init(
+    box: SharedBox, storeTag: Digest128, epoch: EpochID, chain: ChainID, account: AccountID,
+    keys: DeviceKeys
+  ) {
+    self.box = box
+    self.storeTag = storeTag
+    self.epoch = epoch
+    self.chain = chain
+    self.account = account
+    self.keys = keys
+  }
 
   /// Entries with their plaintexts, cut where a change set grows too large.
   static func parts(
@@ -30,14 +42,16 @@ struct Sealer {
     return parts
   }
 
-  func seal(
+  package func seal(
     _ plaintexts: [[UInt8]], sequence: UInt64, clock: HybridTime, noncePrefix: NoncePrefix
   ) -> ChangeSet {
     var entries: [UInt32: [UInt8]] = [:]
     var digests: [Digest256] = []
     for (index, plaintext) in plaintexts.enumerated() {
       let index = UInt32(index)
-      let sealed = box.seal(plaintext, nonce: BoxNonce(prefix: noncePrefix, index: index))
+      let sealed =
+        Canary.sendPlaintext.isPlanted
+        ? plaintext : box.seal(plaintext, nonce: BoxNonce(prefix: noncePrefix, index: index))
       entries[index] = sealed
       digests.append(Blake2b.digest256(sealed))
     }

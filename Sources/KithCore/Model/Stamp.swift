@@ -13,7 +13,10 @@ public struct Stamp: Hashable, Comparable, Sendable {
 
   /// By clock, then by device id.
   public static func < (left: Self, right: Self) -> Bool {
-    left.clock != right.clock ? left.clock < right.clock : left.device < right.device
+    if Canary.compareStampsWrongly.isPlanted, left.device != right.device {
+      return left.device < right.device
+    }
+    return left.clock != right.clock ? left.clock < right.clock : left.device < right.device
   }
 }
 

@@ -54,6 +54,9 @@ public enum CloseReason: String, Hashable, Sendable {
   case aged
   /// Our clock is synchronised now, and not the one that was adopted; dial again.
   case clockMended
+  /// The clocks differed too much to exchange stores when the session began; dial again, for they
+  /// may have been mended since.
+  case clocksDiffered
   /// Nothing was heard for too long.
   case silent
 }

@@ -81,7 +81,8 @@ extension Replica {
     let hadDrafts = !store.drafts.isEmpty
     let shownBefore = hadDrafts ? store.state.shown : [:]
     var intake = Intake(taint: taint)
-    for changeSet in batch.changeSets {
+    let half = Canary.applyHalfABatch.isPlanted ? batch.changeSets.count / 2 : 0
+    for changeSet in batch.changeSets.dropLast(half) {
       take(changeSet, into: &store, mending: batch.isEverything, noting: &intake)
     }
     // It comes again with every answer, and is said once a session.
@@ -150,10 +151,11 @@ extension Replica {
       mutations += published.mutations
       own = published.batch
     }
-    if !mutations.isEmpty { effects.append(.persist(mutations + [.setClock(clock.latest)])) }
     let relayed = Batch(
       store: batch.store, isEverything: batch.isEverything, changeSets: intake.fresh,
       covers: intake.covered)
+    if Canary.sendBeforePersist.isPlanted { push(relayed, except: id) }
+    if !mutations.isEmpty { effects.append(.persist(mutations + [.setClock(clock.latest)])) }
     if !relayed.isEmpty { push(relayed, except: id) }
     if let own { push(own, except: nil) }
   }
@@ -187,7 +189,9 @@ extension Replica {
         recheck.superseded.sorted()
       ),
       (
-        .quotaViolationChange, changes.filter { !isFirstPull && !written.contains($0.key) },
+        .quotaViolationChange,
+        Canary.forgetAChange.isPlanted
+          ? [] : changes.filter { !isFirstPull && !written.contains($0.key) },
         recheck.refused.sorted()
       ),
     ] where !part.isEmpty || !superseded.isEmpty {

@@ -143,12 +143,14 @@ extension Replica {
     sessions[id]?.behind.remove(theirs.store)
     let isFirst = !session.answered.contains(theirs.store)
     var batch = Self.batch(of: store, above: theirs.vector)
-    if batch.isEmpty, theirs.vector == store.log.vector, let digest = theirs.digest,
-      !store.log.holdsUncovered, digest != store.digest()
-    {
+    if theirs.vector == store.log.vector, let digest = theirs.digest, digest != store.digest() {
       batch = Self.batch(of: store, above: [:])
       batch.isEverything = true
-      if sessions[id]?.diverged.insert(theirs.store).inserted == true {
+      // With entries beyond the vector, equal vectors say nothing of the digest: that is no defect,
+      // but there may be one behind it.
+      if !theirs.isBeyond, !store.log.holdsUncovered,
+        sessions[id]?.diverged.insert(theirs.store).inserted == true
+      {
         counters.divergences += 1
         effects.append(.report(.divergence(store: theirs.store, peer: device)))
       }

@@ -28,6 +28,7 @@ extension Replica {
     let isKnown = store.log.knows(changeSet.reference)
     guard !isKnown || mending else { return }
     switch judge(changeSet, in: store) {
+    case .notYet where Canary.countWhatCannotBeJudged.isPlanted: store.log.insert(changeSet)
     case .notYet:
       intake.taint.chains.insert(changeSet.header.chain)
       intake.taint.isUnjudged = true

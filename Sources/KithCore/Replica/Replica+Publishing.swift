@@ -35,10 +35,11 @@ extension Replica {
       keys: keys)
     var publishingClock = clock
     for part in Sealer.parts(of: entries.map { ($0, $0.plaintext()) }) {
-      let sequence = (store.log.chains[chain]?.received ?? 0) + 1
+      let last = store.log.chains[chain]?.received ?? 0
+      let sequence = Canary.reuseASequence.isPlanted ? max(1, last) : last + 1
       let changeSet = sealer.seal(
         part.map(\.plaintext), sequence: sequence, clock: publishingClock,
-        noncePrefix: entropy.draw())
+        noncePrefix: Canary.drawFromTheSystem.isPlanted ? Self.fromTheSystem() : entropy.draw())
       mutations += store.keep(changeSet, part)
       batch.changeSets.append(changeSet)
       publishingClock = tick()
@@ -53,6 +54,12 @@ extension Replica {
     stores[identifier] = store
     mutations += pruneRemovals(of: identifier)
     return (mutations, batch.isEmpty ? nil : batch)
+  }
+
+  /// What no core may do: only for the canary.
+  private static func fromTheSystem() -> NoncePrefix {
+    var system = SystemRandom()
+    return system.draw()
   }
 
   /// Forgets removed entries beyond the limit.

@@ -206,9 +206,17 @@ extension Replica {
   }
 
   /// Once the host's clock is synchronised itself, it counts again, and not what was adopted: the
-  /// sessions are dialled anew, so that both sides judge clocks by it.
+  /// sessions are dialled anew, so that both sides judge clocks by it. So are those on which nothing
+  /// is exchanged, for the clocks differed.
   mutating func setSynchronised(_ isSynchronised: Bool, at instant: Instant) {
+    let isNews = isClockSynchronised != isSynchronised
     isClockSynchronised = isSynchronised
+    if isNews {
+      for id in sessions.keys.sorted() where sessions[id]?.clocksDiffered == true {
+        effects.append(.close(id, .clocksDiffered))
+        disconnect(id)
+      }
+    }
     guard isSynchronised, adoptedTime != nil else { return }
     adoptedTime = nil
     now = instant
@@ -233,6 +241,9 @@ extension Replica {
     case .differs:
       effects.append(
         .report(.clocksDiffer(peer: device, milliseconds: session.clockOffsetMilliseconds)))
+      // Only a handshake tells the peer's time: after a while it is asked for again.
+      sessions[id]?.clocksDiffered = true
+      sessions[id]?.nextHaveAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
       return
     }
     sessions[id]?.isExchanging = true

@@ -133,7 +133,12 @@ public struct Replica: Sendable {
       if now.monotonicMilliseconds >= session.openedAt + Limits.sessionMilliseconds {
         effects.append(.close(id, .aged))
       } else if now.monotonicMilliseconds >= session.nextHaveAt {
-        sendHave(on: id)
+        if session.clocksDiffered {
+          effects.append(.close(id, .clocksDiffered))
+          disconnect(id)
+        } else {
+          sendHave(on: id)
+        }
       }
     }
   }

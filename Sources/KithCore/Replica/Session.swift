@@ -10,9 +10,12 @@ struct Session {
   let openedAt: UInt64
   /// Whether stores are exchanged.
   var isExchanging = false
+  /// Whether they are not because the clocks differed when the session began.
+  var clocksDiffered = false
   /// The number of the last `Have` that asked.
   var haveNumber: UInt64 = 0
-  /// When the next full `Have` is due, by the monotonic clock.
+  /// When the next full `Have` is due, by the monotonic clock; or, where the clocks differed, when
+  /// they are to be compared anew.
   var nextHaveAt: UInt64 = .max
   /// Stores whose batch that answers our own first `Have` was applied.
   var pulled: Set<StoreIdentifier> = []

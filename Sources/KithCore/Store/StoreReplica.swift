@@ -81,11 +81,9 @@ struct StoreReplica {
   mutating func have(only chains: Set<ChainID>? = nil) -> StoreHave {
     var vector = log.vector
     if let chains { vector = vector.filter { chains.contains($0.key) } }
-    // The digest is for the vector; with entries beyond it, equal vectors say nothing of it.
-    let isExact = chains == nil && !log.holdsUncovered
     return StoreHave(
-      store: identifier, vector: vector, digest: isExact ? digest() : nil, policy: policy,
-      isProvisional: isProvisional)
+      store: identifier, vector: vector, digest: chains == nil ? digest() : nil, policy: policy,
+      isProvisional: isProvisional, isBeyond: chains == nil && log.holdsUncovered)
   }
 
   // MARK: Local transactions
@@ -156,7 +154,8 @@ struct StoreReplica {
 
   /// What storage has to do so that the drafts survive a crash.
   mutating func makeDraftsDurable() -> [Mutation] {
-    let written = drafts.filter { undurable.contains($0.ordinal) }
+    let written =
+      Canary.loseADraft.isPlanted ? [] : drafts.filter { undurable.contains($0.ordinal) }
     let mutations =
       forgotten.map { Mutation.removeDraft(identifier, $0) }
       + written.map { Mutation.putDraft(identifier, $0.ordinal, $0.encoded()) }
@@ -241,6 +240,7 @@ struct StoreReplica {
   private mutating func refuse(
     _ draft: Draft, because reason: Refusal.Reason, noting result: inout Recheck
   ) {
+    if Canary.loseARefusal.isPlanted { return forget(draft, noting: &result) }
     let refusal = Refusal(
       number: nextRefusal, reason: reason, clock: draft.clock, operations: draft.operations)
     nextRefusal += 1

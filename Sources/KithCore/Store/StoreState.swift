@@ -71,7 +71,9 @@ struct StoreState {
       slots[key] = Slot(entry)
       outcome = .kept(dropped: [])
     }
-    if slots[key]?.newest.entry.isRemoval == true {
+    if Canary.forgetARemoval.isPlanted, slots[key]?.newest.entry.isRemoval == true {
+      slots[key] = nil
+    } else if slots[key]?.newest.entry.isRemoval == true {
       removals.insert(key)
     } else {
       removals.remove(key)

@@ -2,26 +2,43 @@ internal import KithCrypto
 internal import SwiftProtobuf
 
 /// Whoever covers a chain up to `from` covers it up to `through` once it has the batch.
-struct Cover: Hashable {
-  var chain: ChainID
-  var from: UInt64
-  var through: UInt64
+package struct Cover: Hashable, Sendable {
+  package var chain: ChainID
+  package var from: UInt64
+  package var through: UInt64
+
+  package init(chain: ChainID, from: UInt64, through: UInt64) {
+    self.chain = chain
+    self.from = from
+    self.through = through
+  }
 }
 
 /// What is applied, counted in the vector and passed on in one step (design, section 5).
-struct Batch {
-  var store: StoreIdentifier
+package struct Batch: Sendable {
+  package var store: StoreIdentifier
   /// The number of the `Have` that it answers; 0: sent unasked.
-  var answers: UInt64 = 0
+  package var answers: UInt64 = 0
   /// Sent because equal vectors had different digests.
-  var isEverything = false
-  var changeSets: [ChangeSet] = []
-  var covers: [Cover] = []
+  package var isEverything = false
+  package var changeSets: [ChangeSet] = []
+  package var covers: [Cover] = []
+
+  package init(
+    store: StoreIdentifier, answers: UInt64 = 0, isEverything: Bool = false,
+    changeSets: [ChangeSet] = [], covers: [Cover] = []
+  ) {
+    self.store = store
+    self.answers = answers
+    self.isEverything = isEverything
+    self.changeSets = changeSets
+    self.covers = covers
+  }
 
   var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
 
   /// The messages that carry the batch: one or more, back to back.
-  func messages() -> [[UInt8]] {
+  package func messages() -> [[UInt8]] {
     var parts: [[UInt8]] = []
     var part = WireBatch()
     var bytes = 0

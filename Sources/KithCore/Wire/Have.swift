@@ -1,28 +1,42 @@
-internal import KithCrypto
+package import KithCrypto
 
 /// What a peer has of one store.
-struct StoreHave: Hashable {
-  var store: StoreIdentifier
-  var vector: [ChainID: UInt64]
+package struct StoreHave: Hashable, Sendable {
+  package var store: StoreIdentifier
+  package var vector: [ChainID: UInt64]
   /// The state's digest; nil unless the vector is whole.
-  var digest: Digest256?
-  var policy: Policy
-  var isProvisional: Bool
+  package var digest: Digest256?
+  package var policy: Policy
+  package var isProvisional: Bool
+  /// Whether the digest is of more than the vector covers.
+  package var isBeyond: Bool
+
+  package init(
+    store: StoreIdentifier, vector: [ChainID: UInt64], digest: Digest256?, policy: Policy,
+    isProvisional: Bool, isBeyond: Bool = false
+  ) {
+    self.store = store
+    self.vector = vector
+    self.digest = digest
+    self.policy = policy
+    self.isProvisional = isProvisional
+    self.isBeyond = isBeyond
+  }
 }
 
 /// What a peer has (design, section 5).
-struct Have: Hashable {
+package struct Have: Hashable, Sendable {
   /// Counts the ones that ask for a batch; 0 asks for nothing.
-  var number: UInt64
+  package var number: UInt64
   /// Whether vectors are whole; otherwise they hold only what changed.
-  var isWhole: Bool
+  package var isWhole: Bool
   /// Whether every store of the peer is listed.
-  var listsAll: Bool
+  package var listsAll: Bool
   /// Whether the device's first pull is still to come.
-  var isProvisional: Bool
-  var stores: [StoreHave]
+  package var isProvisional: Bool
+  package var stores: [StoreHave]
 
-  init(
+  package init(
     number: UInt64, isWhole: Bool, listsAll: Bool, isProvisional: Bool, stores: [StoreHave]
   ) {
     self.number = number
@@ -49,7 +63,7 @@ struct Have: Hashable {
   /// The messages that carry it: one, but where the vectors of many stores take more than
   /// ``Limits/haveMessageBytes``. Then each says of some stores what the whole would, and the last
   /// only which stores there are.
-  func messages() -> [[UInt8]] {
+  package func messages() -> [[UInt8]] {
     var parts: [[StoreHave]] = []
     var bytes = 0
     for store in stores {
@@ -106,7 +120,8 @@ extension StoreHave {
       digest = decoded
     }
     self.init(
-      store: store, vector: [:], digest: digest, policy: policy, isProvisional: wire.provisional)
+      store: store, vector: [:], digest: digest, policy: policy, isProvisional: wire.provisional,
+      isBeyond: wire.beyond)
     for entry in wire.vector {
       guard let device = try? DeviceID(entry.device), entry.sequence <= Limits.sequence else {
         return nil
@@ -130,6 +145,7 @@ extension StoreHave {
     if let digest { wire.digest = .init(digest.bytes) }
     wire.policy = WirePolicy(policy)
     wire.provisional = isProvisional
+    wire.beyond = isBeyond
     return wire
   }
 }

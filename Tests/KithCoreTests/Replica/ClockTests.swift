@@ -49,6 +49,38 @@ import Testing
   }
 }
 
+@Suite struct DifferingClocksTests {
+  /// Two devices whose clocks nobody sets, and differ by ten minutes.
+  private func world(seed: UInt64) throws -> TestWorld {
+    let world = try TestWorld(devices: 2, seed: seed)
+    world.clockErrors[1] = -600_000
+    world.connect(0, 1)
+    world.settle()
+    #expect(world.devices[0].replica.exchangingSessions.isEmpty)
+    return world
+  }
+
+  /// Found by the simulator: a clock that a person had set right was compared again only when the
+  /// session was a day old.
+  @Test func `clocks that differed were not compared again once they were mended`() throws {
+    let world = try world(seed: 192)
+    world.clockErrors[1] = 0
+    world.advance(milliseconds: 31_000)
+    #expect(world.links.isEmpty)
+    #expect(world.devices[0].closed.contains(.clocksDiffered))
+    world.connect(0, 1)
+    world.settle()
+    #expect(!world.devices[0].replica.exchangingSessions.isEmpty)
+  }
+
+  @Test func `a clock that is synchronised now is compared at once`() throws {
+    let world = try world(seed: 193)
+    world.clockErrors[1] = 0
+    world.perform(.clockStatus(isSynchronised: true), on: 1)
+    #expect(world.links.isEmpty)
+  }
+}
+
 extension Replica {
   /// The time of the last input, as the replica took it.
   fileprivate var latestWall: UInt64 { now.wallMilliseconds }

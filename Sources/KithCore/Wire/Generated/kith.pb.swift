@@ -779,6 +779,9 @@ nonisolated struct WireStoreHave: Sendable {
 
   var provisional: Bool = false
 
+  /// the digest is of more than the vector covers
+  var beyond: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -2324,7 +2327,7 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoreHave"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{1}provisional\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{1}provisional\0\u{1}beyond\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2337,6 +2340,7 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case 3: try { try decoder.decodeSingularBytesField(value: &self.digest) }()
       case 4: try { try decoder.decodeSingularMessageField(value: &self._policy) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.provisional) }()
+      case 6: try { try decoder.decodeSingularBoolField(value: &self.beyond) }()
       default: break
       }
     }
@@ -2362,6 +2366,9 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if self.provisional != false {
       try visitor.visitSingularBoolField(value: self.provisional, fieldNumber: 5)
     }
+    if self.beyond != false {
+      try visitor.visitSingularBoolField(value: self.beyond, fieldNumber: 6)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2371,6 +2378,7 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if lhs.digest != rhs.digest {return false}
     if lhs._policy != rhs._policy {return false}
     if lhs.provisional != rhs.provisional {return false}
+    if lhs.beyond != rhs.beyond {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

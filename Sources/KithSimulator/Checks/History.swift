@@ -1,0 +1,75 @@
+internal import KithCore
+internal import KithCrypto
+
+/// What programs wrote, and what they were promised about it: shows promises 3 and 5.
+struct History {
+  /// One accepted transaction.
+  struct Write {
+    var device: DeviceNumber
+    var author: DeviceID
+    var store: StoreIdentifier
+    /// The clock of its stamp; nil where it changed nothing.
+    var clock: HybridTime?
+    var operations: [Operation]
+    var isDurable = false
+    /// Whether a directory was given up that may have been the only one to hold it.
+    var isAtRisk = false
+  }
+
+  private(set) var writes: [WriteID: Write] = [:]
+  private(set) var order: [WriteID] = []
+
+  mutating func accept(_ id: WriteID, _ write: Write) {
+    writes[id] = write
+    order.append(id)
+  }
+
+  mutating func makeDurable(_ id: WriteID) { writes[id]?.isDurable = true }
+
+  /// A device's directory is given up: what no device that is left ever covered may be lost with it.
+  mutating func putAtRisk(on device: DeviceNumber) {
+    for id in order where writes[id]?.device == device { writes[id]?.isAtRisk = true }
+  }
+
+  /// Why an acknowledged write is lost: in the end it must be the newest entry of its key, shown or
+  /// hidden, or superseded by a later stamp, or its program was told that it was refused, or that
+  /// the write was that took its place.
+  func loss(
+    in states: [StoreIdentifier: StoreInspection],
+    told: (DeviceNumber, StoreIdentifier) -> [Refusal],
+    isCovered: (Stamp, Key, StoreIdentifier) -> Bool
+  ) -> String? {
+    for id in order {
+      guard let write = writes[id], write.isDurable, let clock = write.clock,
+        let state = states[write.store]
+      else { continue }
+      let stamp = Stamp(clock: clock, device: write.author)
+      let refusals = told(write.device, write.store)
+      for operation in write.operations {
+        // Who is alone in the end has drafts.
+        let key = Key(operation.key)
+        let newest = state.drafted[key] ?? state.slots[key]?.first?.entry
+        if let newest, newest.stamp == stamp, newest.value == operation.value { continue }
+        // A copy of the directory may have given the same stamp to another write.
+        if let newest, newest.stamp >= stamp { continue }
+        let isTold = refusals.contains { refusal in
+          refusal.clock == clock && refusal.operations.contains(operation)
+            || refusal.clock > clock && refusal.operations.count == 1
+              && write.operations.count == 1 && Self.covers(refusal.operations[0], operation)
+        }
+        if isTold { continue }
+        if write.isAtRisk, !isCovered(stamp, Key(operation.key), write.store) { continue }
+        return "device \(write.device)'s write \(id.rawValue) of \(operation.key) at \(clock) is "
+          + "neither the newest nor superseded nor refused: the newest is of "
+          + "\(newest.map { "\($0.stamp.clock)" } ?? "no entry")"
+      }
+    }
+    return nil
+  }
+
+  /// Whether a draft of `later` took the place of one of `earlier`.
+  private static func covers(_ later: Operation, _ earlier: Operation) -> Bool {
+    later.key == earlier.key
+      && (later.value == nil || later.value?.size ?? 0 <= earlier.value?.size ?? -1)
+  }
+}

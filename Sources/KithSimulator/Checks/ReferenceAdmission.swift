@@ -1,0 +1,85 @@
+internal import KithCore
+
+/// What is shown, worked out as section 3 of the design says it, word by word, and in no other way:
+/// a model to judge the product's by. It shares no code with it, and is as slow as it likes.
+enum ReferenceAdmission {
+  /// What a key offers, least wanted first.
+  private struct Step {
+    var key: Key
+    var rank: Int
+    var kind: ShownStep
+    var value: EncodedValue
+    var claim: Claim
+  }
+
+  /// What each key shows, of the newest entry and the runner-up of each.
+  ///
+  /// - Complexity: O(*g*² *s*) in groups and steps.
+  static func shown(
+    of slots: [Key: (newest: Entry, runnerUp: Entry?)], under policy: Policy
+  ) -> [Key: StoreInspection.Shown] {
+    let newest = slots.values.map(\.newest).filter { !$0.isRemoval }
+    let total = newest.reduce(0) { $0 + ($1.value?.size ?? 0) }
+    let keepLimits = newest.allSatisfy { keepsLimits($0.key, $0.value, policy) }
+    if keepLimits && total <= policy.totalBytes && newest.count <= policy.keys {
+      var shown: [Key: StoreInspection.Shown] = [:]
+      for entry in newest { shown[entry.key] = entry.value.map { .init(step: .value, value: $0) } }
+      return shown
+    }
+    return admitted(slots.values.flatMap { steps($0.newest, $0.runnerUp) }, policy)
+  }
+
+  private static func keepsLimits(_ key: Key, _ value: EncodedValue?, _ policy: Policy) -> Bool {
+    Array(key.text.utf8).count <= policy.keyBytes && (value?.bytes.count ?? 0) <= policy.valueBytes
+  }
+
+  private static func steps(_ newest: Entry, _ runnerUp: Entry?) -> [Step] {
+    guard let value = newest.value else { return [] }
+    var steps: [Step] = []
+    func add(_ kind: ShownStep, _ value: EncodedValue, _ claim: Claim) {
+      steps.append(
+        Step(key: newest.key, rank: steps.count, kind: kind, value: value, claim: claim))
+    }
+    if let runnerUp {
+      if let second = runnerUp.value {
+        if let fallback = runnerUp.fallback {
+          add(.runnerUpFallback, fallback.value, fallback.claim)
+        }
+        add(.runnerUp, second, runnerUp.claim)
+      }
+    } else if let fallback = newest.fallback {
+      add(.fallback, fallback.value, fallback.claim)
+    }
+    add(.value, value, newest.claim)
+    return steps
+  }
+
+  private static func admitted(
+    _ steps: [Step], _ policy: Policy
+  ) -> [Key: StoreInspection.Shown] {
+    var groups: [Claim: [Step]] = [:]
+    for step in steps { groups[step.claim, default: []].append(step) }
+    var waiting = groups.keys.sorted()
+    var shown: [Key: Step] = [:]
+    var hasAdmitted = true
+    while hasAdmitted {
+      hasAdmitted = false
+      for (index, claim) in waiting.enumerated() {
+        guard let group = groups[claim],
+          group.allSatisfy({ keepsLimits($0.key, $0.value, policy) })
+        else { continue }
+        var after = shown
+        for step in group where after[step.key].map({ $0.rank < step.rank }) ?? true {
+          after[step.key] = step
+        }
+        let bytes = after.values.reduce(0) { $0 + $1.value.bytes.count }
+        guard bytes <= policy.totalBytes, after.count <= policy.keys else { continue }
+        shown = after
+        waiting.remove(at: index)
+        hasAdmitted = true
+        break
+      }
+    }
+    return shown.mapValues { .init(step: $0.kind, value: $0.value) }
+  }
+}

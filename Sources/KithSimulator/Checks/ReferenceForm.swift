@@ -1,0 +1,52 @@
+internal import KithCore
+
+/// The claim and the fallback of a write, worked out from what was shown before it, as section 3 of
+/// the design says it ("Claims"). Shares no code with the product.
+enum ReferenceForm {
+  /// The claim that all values of a transaction take. Room claimed anew is claimed in a publishing
+  /// that is still to come; `laid` says under which number.
+  static func claim(
+    of draft: StoreInspection.Draft, over before: StoreInspection, by device: DeviceID,
+    _ laid: Entry
+  ) -> Claim {
+    let unpublished = Claim(
+      clock: HybridTime(rawValue: .max), device: device, group: laid.claim.group)
+    var replaced: [Claim] = []
+    for operation in draft.operations {
+      guard let value = operation.value else { continue }
+      guard let shown = before.shown[Key(operation.key)],
+        value.bytes.count <= shown.value.bytes.count,
+        let standing = standing(of: Key(operation.key), in: before)
+      else { return unpublished }
+      replaced.append(standing.claim)
+    }
+    return replaced.max() ?? unpublished
+  }
+
+  /// What an entry carries: the value that was shown, if its claim is earlier and was published; or
+  /// else what that one would have fallen back to.
+  static func fallback(of laid: Entry, over before: StoreInspection) -> Fallback? {
+    guard laid.value != nil, let shown = before.shown[laid.key],
+      let standing = standing(of: laid.key, in: before)
+    else { return nil }
+    let isPublished = standing.claim.clock.rawValue != .max
+    return standing.claim < laid.claim && isPublished
+      ? Fallback(value: shown.value, claim: standing.claim) : standing.fallback
+  }
+
+  /// The claim of what a key shows, and what that falls back to.
+  private static func standing(
+    of key: Key, in seen: StoreInspection
+  ) -> (claim: Claim, fallback: Fallback?)? {
+    let newest = seen.drafted[key] ?? seen.slots[key]?.first?.entry
+    let kept = seen.slots[key] ?? []
+    let runnerUp = seen.drafted[key] == nil && kept.count > 1 ? kept[1].entry : nil
+    return switch seen.shown[key]?.step {
+    case .value: newest.map { ($0.claim, $0.fallback) }
+    case .fallback: newest?.fallback.map { ($0.claim, nil) }
+    case .runnerUp: runnerUp.map { ($0.claim, $0.fallback) }
+    case .runnerUpFallback: runnerUp?.fallback.map { ($0.claim, nil) }
+    case nil: nil
+    }
+  }
+}

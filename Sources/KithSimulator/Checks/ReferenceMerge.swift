@@ -1,0 +1,108 @@
+internal import KithCore
+internal import KithCrypto
+
+/// Every entry that was ever published, and what a device that covers some of them must hold of
+/// each key: section 2 of the design, worked out from nothing.
+struct ReferenceMerge {
+  private struct Published {
+    var entry: Entry
+    var digest: Digest256
+    var chain: ChainID
+    var sequence: UInt64
+    var changeSet: ChangeSetReference
+  }
+
+  /// Names an entry of a change set.
+  private struct Home: Hashable {
+    var changeSet: ChangeSetReference
+    var index: UInt32
+  }
+
+  private var published: [StoreIdentifier: [Key: [Home: Published]]] = [:]
+  /// Change sets of each sequence: several of one are a fork.
+  private var sequences: [ChainID: [UInt64: Set<Digest256>]] = [:]
+
+  /// Remembers an entry that some device keeps.
+  mutating func note(_ kept: StoreInspection.Kept, in store: StoreIdentifier) {
+    let home = Home(changeSet: kept.changeSet, index: kept.index)
+    let key = kept.entry.key
+    guard published[store]?[key]?[home] == nil else { return }
+    let chain = ChainID(
+      device: kept.changeSet.device, incarnation: kept.changeSet.incarnation)
+    published[store, default: [:]][key, default: [:]][home] = Published(
+      entry: kept.entry, digest: kept.digest, chain: chain, sequence: kept.changeSet.sequence,
+      changeSet: kept.changeSet)
+    sequences[chain, default: [:]][kept.changeSet.sequence, default: []].insert(
+      kept.changeSet.digest)
+  }
+
+  /// Why a store of a device is not what it covers comes to; nil where it is.
+  func difference(_ seen: StoreInspection, in store: StoreIdentifier) -> String? {
+    for (key, all) in published[store] ?? [:] {
+      let covered = all.values.filter { $0.sequence <= seen.covered[$0.chain] ?? 0 }
+      // Of a fork one side may be covered and not be there yet.
+      let hasFork = all.values.contains(where: isFork)
+      // What came before what it starts from is there too; then this says nothing.
+      let hasMore = seen.slots[key]?.contains { kept in
+        let chain = ChainID(
+          device: kept.changeSet.device, incarnation: kept.changeSet.incarnation)
+        return kept.changeSet.sequence > seen.covered[chain] ?? 0
+      }
+      guard !hasFork, hasMore != true else { continue }
+      let wanted = Self.kept(of: covered)
+      let found = seen.slots[key]?.map(\.digest) ?? []
+      guard wanted.map(\.digest) != found else { continue }
+      let stamps = wanted.map { "\($0.entry.stamp.clock)" }.joined(separator: ", ")
+      let theirs =
+        seen.slots[key]?.map { "\($0.entry.stamp.clock)" }.joined(separator: ", ") ?? "nothing"
+      return "\(key): what is covered comes to \(stamps.isEmpty ? "nothing" : stamps), and "
+        + "\(theirs.isEmpty ? "nothing" : theirs) is kept"
+    }
+    return nil
+  }
+
+  /// Whether an entry with this stamp is covered for certain: of a fork the other side may be.
+  func isCovered(
+    _ stamp: Stamp, of key: Key, by seen: StoreInspection, in store: StoreIdentifier
+  ) -> Bool {
+    published[store]?[key]?.values.contains {
+      $0.entry.stamp == stamp && $0.sequence <= seen.covered[$0.chain] ?? 0
+        && !isFork($0)
+    } ?? false
+  }
+
+  private func isFork(_ entry: Published) -> Bool {
+    sequences[entry.chain]?[entry.sequence]?.count ?? 0 > 1
+  }
+
+  private static func kept(of all: [Published]) -> [Published] {
+    var seen = Set<Digest256>()
+    let sorted = all.sorted { isNewer($0, $1) }.filter { seen.insert($0.digest).inserted }
+    guard let newest = sorted.first, sorted.count > 1, newest.entry.value != nil else {
+      return Array(sorted.prefix(1))
+    }
+    if let replaced = newest.entry.replaced, sorted[1].entry.stamp <= replaced {
+      return [newest]
+    }
+    return [newest, sorted[1]]
+  }
+
+  /// By stamp; of equal ones a removal wins, then the later `replaced` (none is the earliest), then
+  /// the larger digest.
+  private static func isNewer(_ left: Published, _ right: Published) -> Bool {
+    let (mine, theirs) = (left.entry, right.entry)
+    if mine.stamp.clock.rawValue != theirs.stamp.clock.rawValue {
+      return mine.stamp.clock.rawValue > theirs.stamp.clock.rawValue
+    }
+    if mine.stamp.device != theirs.stamp.device {
+      return theirs.stamp.device.bytes.lexicographicallyPrecedes(mine.stamp.device.bytes)
+    }
+    if (mine.value == nil) != (theirs.value == nil) { return mine.value == nil }
+    if mine.replaced != theirs.replaced {
+      guard let my = mine.replaced else { return false }
+      guard let their = theirs.replaced else { return true }
+      return my > their
+    }
+    return right.digest.bytes.lexicographicallyPrecedes(left.digest.bytes)
+  }
+}

@@ -1,0 +1,178 @@
+internal import KithCore
+internal import KithCrypto
+
+/// The end of a phase: everything is mended, and all devices must come to show the same.
+extension Simulation {
+  /// How long devices have to converge once all faults are over, in virtual seconds: two full
+  /// `Have`s of 30 s, and as many again for each hop where not all are connected.
+  var convergenceSeconds: UInt64 { isMesh ? 120 : 300 }
+
+  /// Ends all faults.
+  func heal() throws(Violation) {
+    isHealing = true
+    for pair in blocked.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
+      queue.add(
+        .rejoin(pair[0], pair[1]), at: now + UInt64.random(in: 0...5_000_000, using: &nemesisChance)
+      )
+    }
+    for device in devices { try heal(device) }
+    for device in devices where device.isRunning {
+      for store in stores { try open(store, under: policy(), on: device) }
+    }
+  }
+
+  private func heal(_ device: SimulatedDevice) throws(Violation) {
+    guard !device.isGone else { return }
+    device.bytesPerSecond = nil
+    device.fuse = nil
+    device.disk.setFull(false)
+    resume(device)
+    device.clock.mend(at: now)
+    device.isClockSynchronised = true
+    let clock = max(device.replica?.hybridClock ?? .zero, device.disk.durable.clock)
+    let ahead = Int64(clock.milliseconds) - trueMilliseconds
+    if device.original != nil || ahead > 100_000 {
+      // The person ends the copy, and replaces a device whose writes are of years to come: until
+      // such a device can stamp them anew (section 6), the others refuse them.
+      tally.count(device.original != nil ? "clones ended" : "devices of the future replaced")
+      return giveUp(device)
+    }
+    if ahead > 0 { clockExcess = max(clockExcess, UInt64(ahead) * 1_000) }
+    for store in stores { device.opened[store] = policy() }
+    guard device.isRunning else {
+      let moment = now + UInt64.random(in: 0...2_000_000, using: &nemesisChance)
+      return queue.add(.start(device.number, life: device.life), at: moment)
+    }
+    if device.hasFailed { try retry(device) }
+    try hand(.clockStatus(isSynchronised: true), to: device)
+  }
+
+  private var trueMilliseconds: Int64 { Int64(HostClock.origin) + Int64(now / 1_000) }
+
+  /// Waits for convergence, as long as that may take.
+  func demandConvergence() throws(Violation) {
+    let start = now
+    let limit = convergenceSeconds * 1_000_000 + clockExcess
+    var gap = convergenceGap()
+    while let found = gap {
+      guard now - start < limit else {
+        throw Violation(
+          .convergence, "\((now - start) / 1_000_000) s after the last fault: \(found)")
+      }
+      try pass(until: now + 1_000_000)
+      gap = convergenceGap()
+    }
+    clockExcess = 0
+    tally.longestConvergence = max(tally.longestConvergence, now - start)
+    tally.count("convergences")
+    for device in devices where device.isRunning {
+      for store in stores { try takeRefusals(on: device, of: store) }
+    }
+    try pass(until: now + 1_000_000)
+    try checkEnd()
+  }
+
+  /// What the devices do not agree on; nil once they agree on everything.
+  private func convergenceGap() -> String? {
+    let all = devices.filter { !$0.isGone }
+    for device in all {
+      guard device.isRunning, !device.hasFailed, let replica = device.replica else {
+        return "\(device.name) does not run"
+      }
+      if replica.isProvisional { return "\(device.name) awaits its first pull" }
+    }
+    guard let first = all.first else { return nil }
+    for store in stores where !flooded.contains(store) {
+      guard let wanted = first.replica?.inspect(store) else { return "\(store) is not there" }
+      let digest = first.replica?.digest(of: store)
+      for device in all {
+        guard let seen = device.replica?.inspect(store) else {
+          return "\(device.name) does not know \(store)"
+        }
+        if seen.policy != wanted.policy { return "\(device.name) has other limits for \(store)" }
+        if seen.isProvisional { return "\(device.name) awaits its first pull of \(store)" }
+        // Who is alone has nobody to publish for.
+        if !seen.drafts.isEmpty && all.count > 1 { return "\(device.name) has drafts in \(store)" }
+        if seen.covered != wanted.covered {
+          return "\(device.name) and \(first.name) cover different change sets of \(store)"
+        }
+        if device.replica?.digest(of: store) != digest {
+          return "the digests of \(device.name) and \(first.name) differ in \(store)"
+        }
+        if device.views[store] ?? [:] != first.views[store] ?? [:] {
+          return "\(device.name) and \(first.name) show different things in \(store)"
+        }
+      }
+    }
+    return knowledgeGap(all)
+  }
+
+  /// Who is not known to have everything, though it has.
+  private func knowledgeGap(_ all: [SimulatedDevice]) -> String? {
+    guard isMesh else { return nil }
+    let present = Set(all.map(\.keys.id))
+    for device in all {
+      for store in stores where !flooded.contains(store) {
+        let missing = device.replica?.holders(of: store).filter { !$0.value }.keys ?? [:].keys
+        if missing.contains(where: { present.contains($0) }) {
+          return "\(device.name) does not know that others have what it published in \(store)"
+        }
+      }
+    }
+    return nil
+  }
+
+  // MARK: After convergence
+
+  private func checkEnd() throws(Violation) {
+    let all = devices.filter { $0.isRunning }
+    guard let first = all.first else { return }
+    var states: [StoreIdentifier: StoreInspection] = [:]
+    for store in stores where !flooded.contains(store) {
+      for device in all {
+        guard let seen = device.replica?.inspect(store) else { continue }
+        if let difference = reference.difference(seen, in: store) {
+          throw Violation(.convergence, "\(device.name), \(store): \(difference)")
+        }
+      }
+      states[store] = first.replica?.inspect(store)
+    }
+    // Of a flooded store devices may keep different things.
+    let loss = history.loss(
+      in: states, told: { device, store in devices[device].told[store] ?? [] },
+      isCovered: { stamp, key, store in
+        states[store].map { reference.isCovered(stamp, of: key, by: $0, in: store) } ?? false
+      })
+    if let loss { throw Violation(.nothingLost, loss) }
+    for device in all {
+      guard let counters = device.replica?.counted else { continue }
+      if counters.damaged > 0 { throw Violation(.nothingLost, "\(device.name): damaged items") }
+      guard !devices.contains(where: \.isTraitor) else { continue }
+      let hasCopies = faults.contains(.clone) || faults.contains(.restore)
+      if counters.rejected > 0 || counters.quarantined > 0
+        || counters.divergences > 0 && !hasCopies
+      {
+        throw Violation(.convergence, "\(device.name) found fault with honest devices: \(counters)")
+      }
+    }
+  }
+
+  /// Each disk gives the replica that wrote it.
+  func checkDisks() throws(Violation) {
+    for device in devices where device.isRunning {
+      guard let snapshot = try? device.disk.load(),
+        var again = try? Replica(
+          account: account, keys: device.keys, snapshot: snapshot, process: device.process,
+          entropy: keyChance)
+      else { throw Violation(.nothingLost, "\(device.name)'s disk gives no replica") }
+      // Drafts are laid when a process starts.
+      for store in stores
+      where !flooded.contains(store) && device.replica?.hasUnpublished(store) == false {
+        guard again.digest(of: store) == device.replica?.digest(of: store),
+          again.inspect(store)?.covered == device.replica?.inspect(store)?.covered,
+          again.view(of: store) == device.replica?.view(of: store)
+        else { throw Violation(.nothingLost, "\(device.name)'s disk gives another replica") }
+      }
+    }
+  }
+}

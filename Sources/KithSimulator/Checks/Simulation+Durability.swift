@@ -1,0 +1,109 @@
+internal import KithCore
+internal import KithCrypto
+
+/// What must be on the disk before a message leaves or a program is told, and what must not be in
+/// a message at all.
+extension Simulation {
+  /// What a message says, or makes others believe, is committed before its first byte is sent; and
+  /// no key and no value stands in it.
+  func checkSent(
+    _ message: InboundMessage, _ bytes: [UInt8], by device: SimulatedDevice
+  ) throws(Violation) {
+    if Self.holdsSecret(bytes) {
+      throw Violation(.secrecy, "\(device.name) sent a key or a value in plaintext")
+    }
+    let disk = device.disk.durable
+    switch message.facts {
+    case .batch(let store, let changeSets, _):
+      for changeSet in changeSets { try checkKept(changeSet, store, disk, device) }
+    case .have(let stores):
+      for (store, vector) in stores {
+        let durable = disk.stores[store]?.vector ?? [:]
+        let isDurable = vector.allSatisfy { chain, sequence in
+          durable[chain.device]?[chain.incarnation] ?? 0 >= sequence
+        }
+        guard isDurable else {
+          throw Violation(
+            .nothingLost, "\(device.name) told what it covers before that was committed")
+        }
+      }
+    case .records(let records):
+      guard records.allSatisfy({ disk.records[$0] != nil }) else {
+        throw Violation(.nothingLost, "\(device.name) sent records before they were committed")
+      }
+    case .addresses: break
+    }
+  }
+
+  private static func holdsSecret(_ bytes: [UInt8]) -> Bool {
+    bytes.withUnsafeBufferPointer { bytes in
+      let secret = Array(secret.utf8)
+      guard bytes.count >= secret.count else { return false }
+      for start in 0...(bytes.count - secret.count) where bytes[start] == secret[0] {
+        if bytes[start..<(start + secret.count)].elementsEqual(secret) { return true }
+      }
+      return false
+    }
+  }
+
+  /// The change set, or a later one of its chain, is on the disk; and its author gave the sequence
+  /// to no other.
+  private func checkKept(
+    _ changeSet: ChangeSetHeaderFacts, _ store: StoreIdentifier, _ disk: Snapshot,
+    _ device: SimulatedDevice
+  ) throws(Violation) {
+    let (chain, sequence) = (changeSet.chain, changeSet.reference.sequence)
+    let kept = disk.stores[store]?.changeSets ?? [:]
+    let isKept =
+      kept[changeSet.reference] != nil
+      || kept.keys.contains {
+        $0.device == chain.device && $0.incarnation == chain.incarnation && $0.sequence >= sequence
+      }
+    guard isKept else {
+      throw Violation(.nothingLost, "\(device.name) sent a change set before it was committed")
+    }
+    // A copy that nobody told from the original, and its original, may; they find out.
+    guard chain.device == device.keys.id, !device.wasRestoredUnnoticed, !device.isTraitor else {
+      return
+    }
+    let digest = changeSet.reference.digest
+    let given = device.given[store]?[chain]?[sequence]
+    guard given ?? digest == digest else {
+      throw Violation(.nothingLost, "\(device.name) gave sequence \(sequence) twice")
+    }
+    device.given[store, default: [:]][chain, default: [:]][sequence] = digest
+  }
+
+  /// What a program is about to be told is durable is on the disk, as a draft or published.
+  func checkDurable(_ id: WriteID, on device: SimulatedDevice) throws(Violation) {
+    guard let write = history.writes[id], let clock = write.clock,
+      let draft = device.replica?.inspect(write.store)?.drafts.first(where: { $0.clock == clock })
+    else { return }
+    guard device.disk.durable.stores[write.store]?.drafts[draft.ordinal] != nil else {
+      throw Violation(.nothingLost, "\(device.name) acknowledged a write before it was committed")
+    }
+  }
+
+  /// The clock is persisted with the data that it stamped, never apart (design, section 6).
+  func checkClock(_ mutations: [Mutation], on device: SimulatedDevice) throws(Violation) {
+    let durable = device.disk.durable.clock
+    for case .putHeader(_, let reference, let header, _) in mutations
+    where reference.device == device.keys.id {
+      guard let clock = try? ChangeSetHeader(decoding: header).clock, clock > durable else {
+        continue
+      }
+      throw Violation(.causality, "\(device.name) forgot the clock of what it stamped")
+    }
+  }
+
+  /// Promise 8, of what is under way on a connection.
+  func checkPipe(_ number: ConnectionNumber, _ end: Int) throws(Violation) {
+    guard let bytes = connections[number]?.pipes[end].bytes, bytes > Self.largestPipe else {
+      return
+    }
+    throw Violation(.bounds, "\(bytes) bytes are under way on one connection")
+  }
+
+  /// The core lets 8 MiB of batches be under way, and what one step adds.
+  private static var largestPipe: Int { 24 << 20 }
+}

@@ -1,0 +1,150 @@
+internal import KithCore
+internal import KithCrypto
+
+/// What must hold at every moment on every device, looked at after every input that may have
+/// changed it.
+extension Simulation {
+  func checkStep(
+    _ device: SimulatedDevice, _ input: Input, _ effects: [Effect]
+  ) throws(Violation) {
+    guard let replica = device.replica else { return }
+    for store in Self.touched(input, effects).sorted() {
+      guard let seen = replica.inspect(store) else { continue }
+      let place = "\(device.name), \(store)"
+      try checkView(seen, device.views[store] ?? [:], place)
+      try checkQuota(seen, place)
+      try checkAdmission(seen, place)
+      try checkGroups(seen, place)
+      try checkBounds(seen, of: device, in: store, place)
+      for kept in seen.slots.values.joined() { reference.note(kept, in: store) }
+      if seen.slots.count > seen.shown.count {
+        tally.count("steps with something hidden or removed")
+      }
+    }
+  }
+
+  /// Stores that an input may have changed.
+  private static func touched(_ input: Input, _ effects: [Effect]) -> Set<StoreIdentifier> {
+    var stores = Set<StoreIdentifier>()
+    switch input {
+    case .open(let store, _), .write(_, let store, _): stores.insert(store)
+    default: break
+    }
+    for effect in effects {
+      switch effect {
+      case .view(let change): stores.insert(change.store)
+      case .persist(let mutations): stores.formUnion(mutations.compactMap(\.store))
+      default: break
+      }
+    }
+    return stores
+  }
+
+  /// Promise 6: what programs were told leads to what is shown.
+  private func checkView(
+    _ seen: StoreInspection, _ view: [Key: EncodedValue], _ place: String
+  ) throws(Violation) {
+    guard seen.shown.mapValues(\.value) == view else {
+      throw Violation(.notifications, "\(place): the changes told do not lead to what is shown")
+    }
+  }
+
+  /// Promise 2, as a person would check it.
+  private func checkQuota(_ seen: StoreInspection, _ place: String) throws(Violation) {
+    let bytes = seen.shown.values.reduce(0) { $0 + $1.value.bytes.count }
+    guard bytes <= seen.policy.totalBytes, seen.shown.count <= seen.policy.keys,
+      seen.shown.values.allSatisfy({ $0.value.bytes.count <= seen.policy.valueBytes })
+    else {
+      throw Violation(.quota, "\(place): \(bytes) bytes and \(seen.shown.count) keys are shown")
+    }
+  }
+
+  /// Promise 2: what is shown is what the reference says.
+  private func checkAdmission(_ seen: StoreInspection, _ place: String) throws(Violation) {
+    var slots: [Key: (newest: Entry, runnerUp: Entry?)] = [:]
+    for (key, kept) in seen.slots {
+      guard let newest = kept.first else { continue }
+      slots[key] = (newest.entry, kept.count > 1 ? kept[1].entry : nil)
+    }
+    for (key, entry) in seen.drafted { slots[key] = (entry, nil) }
+    let wanted = ReferenceAdmission.shown(of: slots, under: seen.policy)
+    guard wanted != seen.shown else { return }
+    let keys = Set(wanted.keys).union(seen.shown.keys).filter { wanted[$0] != seen.shown[$0] }
+    throw Violation(
+      .quota, "\(place): the reference of admission shows \(keys.sorted()) otherwise")
+  }
+
+  /// Promise 4: of the newest values of one group, all are shown or none.
+  private func checkGroups(_ seen: StoreInspection, _ place: String) throws(Violation) {
+    var groups: [Claim: Set<Bool>] = [:]
+    for key in Set(seen.slots.keys).union(seen.drafted.keys) {
+      guard let entry = seen.drafted[key] ?? seen.slots[key]?.first?.entry, entry.value != nil
+      else { continue }
+      groups[entry.claim, default: []].insert(seen.shown[key]?.step == .value)
+    }
+    guard groups.values.allSatisfy({ $0.count == 1 }) else {
+      throw Violation(.wholeTransactions, "\(place): half of a transaction is shown")
+    }
+  }
+
+  /// Promise 8, of what a store keeps.
+  private func checkBounds(
+    _ seen: StoreInspection, of device: SimulatedDevice, in store: StoreIdentifier,
+    _ place: String
+  ) throws(Violation) {
+    // The last change set may reach beyond, as far as one may be large.
+    let limit = Replica.authorLimit(under: seen.policy) + Self.largestChangeSet
+    for (author, weight) in seen.weights where author != device.keys.id && weight > limit {
+      throw Violation(.bounds, "\(place): \(weight) bytes of one author are kept")
+    }
+    for (chain, covered) in seen.covered where covered > seen.received[chain] ?? 0 {
+      throw Violation(.convergence, "\(place): more is covered than signed headers were received")
+    }
+  }
+
+  /// More bytes than the simulator's programs put into a change set.
+  private static var largestChangeSet: Int { 64 << 10 }
+
+  /// Promises 5 and 9: an accepted write is visible at once, and later than what its program saw;
+  /// and it claims its room and carries its fallback as section 3 of the design says.
+  func checkAccepted(
+    _ operations: [KithCore.Operation], _ draft: StoreInspection.Draft?,
+    over before: StoreInspection, on device: SimulatedDevice, in store: StoreIdentifier
+  ) throws(Violation) {
+    var last: [String: EncodedValue?] = [:]
+    for operation in operations { last[operation.key] = operation.value }
+    for (key, value) in last where device.views[store]?[Key(key)] != value {
+      throw Violation(.visibleAtOnce, "\(device.name)'s write of \(key) does not show")
+    }
+    guard let draft, let after = device.replica?.inspect(store) else { return }
+    for operation in draft.operations {
+      let key = Key(operation.key)
+      let seen = before.drafted[key] ?? before.slots[key]?.first?.entry
+      if let seen, seen.stamp >= Stamp(clock: draft.clock, device: device.keys.id) {
+        throw Violation(.causality, "\(device.name)'s write of \(key) is older than what it saw")
+      }
+      guard let laid = after.drafted[key], laid.stamp.clock == draft.clock else { continue }
+      guard laid.claim == ReferenceForm.claim(of: draft, over: before, by: device.keys.id, laid),
+        laid.fallback == ReferenceForm.fallback(of: laid, over: before)
+      else {
+        throw Violation(
+          .quota, "\(device.name)'s write of \(key) claims or falls back to what it should not")
+      }
+    }
+  }
+}
+
+extension Mutation {
+  /// The store that it is about.
+  fileprivate var store: StoreIdentifier? {
+    switch self {
+    case .setClock, .setIncarnation, .setProvisional, .putRecord, .setAddresses: nil
+    case .putStore(let store, _, _), .putHeader(let store, _, _, _),
+      .removeChangeSet(let store, _), .putEntry(let store, _, _, _),
+      .removeEntry(let store, _, _), .setVector(let store, _, _, _),
+      .removeVector(let store, _, _), .putDraft(let store, _, _), .removeDraft(let store, _),
+      .putRefusal(let store, _, _), .removeRefusal(let store, _):
+      store
+    }
+  }
+}

@@ -1,0 +1,28 @@
+/// A promise that a run broke (design, section 12).
+package struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
+  /// Which.
+  package enum Promise: Int, Sendable, CaseIterable {
+    case convergence = 1
+    case quota = 2
+    case nothingLost = 3
+    case wholeTransactions = 4
+    case causality = 5
+    case notifications = 6
+    case secrecy = 7
+    case bounds = 8
+    case visibleAtOnce = 9
+    case sameRun = 10
+  }
+
+  package var promise: Promise
+  /// What was found, and where.
+  package var text: String
+
+  package init(_ promise: Promise, _ text: String) {
+    self.promise = promise
+    self.text = text
+  }
+
+  /// The promise's number and name, and what was found.
+  package var description: String { "promise \(promise.rawValue) (\(promise)): \(text)" }
+}

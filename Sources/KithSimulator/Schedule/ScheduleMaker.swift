@@ -1,0 +1,194 @@
+internal import KithCrypto
+
+/// Makes schedules of seeds: the nemesis.
+package struct ScheduleMaker {
+  private var random: SeededEntropy
+  private let seed: UInt64
+
+  /// Bounds that a campaign sets.
+  package struct Bounds: Codable, Hashable, Sendable {
+    /// The least and the most devices.
+    package var devices: ClosedRange<Int>
+    /// Only these faults; nil: any.
+    package var faults: [Fault]?
+
+    package init(devices: ClosedRange<Int> = 2...64, faults: [Fault]? = nil) {
+      self.devices = devices
+      self.faults = faults
+    }
+  }
+
+  private init(seed: UInt64) {
+    self.seed = seed
+    random = SeededEntropy(seed: seed ^ 0x5EED_0F5C_4ED0_1E00)
+  }
+
+  /// The schedule that a seed names.
+  package static func schedule(seed: UInt64, within bounds: Bounds = Bounds()) -> Schedule {
+    var maker = ScheduleMaker(seed: seed)
+    let setup = maker.setup(bounds)
+    let phases = (0..<[1, 1, 1, 2, 2, 3][maker.number(0...5)]).map { _ in maker.phase(setup) }
+    return Schedule(seed: seed, setup: setup, phases: phases)
+  }
+
+  // MARK: Setup
+
+  private mutating func setup(_ bounds: Bounds) -> Schedule.Setup {
+    // Most bugs need few devices, and those runs are cheap.
+    let sizes = [2...2, 2...3, 3...3, 2...4, 3...4, 2...4, 3...5, 3...5, 4...6, 5...9]
+    var devices = number(sizes[number(0...sizes.count - 1)])
+    if chance(1, in: 50) { devices = number(10...24) }
+    if chance(1, in: 250) { devices = number(25...64) }
+    devices = min(max(devices, bounds.devices.lowerBound), bounds.devices.upperBound)
+    let isTight = chance(3, in: 5)
+    let keys = isTight ? number(4...12) : 1_024
+    return Schedule.Setup(
+      devices: devices, stores: chance(1, in: 2) ? 1 : number(2...4),
+      degree: devices <= 8 ? devices : number(3...6),
+      totalBytes: isTight ? number(300...1_200) : 1 << 20, keys: keys,
+      valueBytes: isTight ? number(150...500) : 1 << 20,
+      keySpace: isTight ? keys + number(1...5) : number(4...24),
+      faults: faults(bounds.faults ?? Fault.allCases),
+      latencyMicroseconds: UInt64(number(50...20_000)),
+      faultChance: number(2...60),
+      commitMicroseconds: UInt64(number(100...20_000)))
+  }
+
+  /// Each is on in half of the runs; in one of sixteen none is.
+  private mutating func faults(_ all: [Fault]) -> [Fault] {
+    if chance(1, in: 16) { return [] }
+    return all.filter { _ in chance(1, in: 2) }
+  }
+
+  // MARK: Phases
+
+  private mutating func phase(_ setup: Schedule.Setup) -> Schedule.Phase {
+    let seconds = chance(1, in: 16) ? number(30...300) : number(1...20)
+    let length = UInt64(seconds) * 1_000_000
+    let faults = Set(setup.faults)
+    var actions: [Action] = []
+    let writes = number(4...(chance(1, in: 8) ? 160 : 50))
+    for _ in 0..<writes { actions.append(Action(at: moment(length), write(setup))) }
+    for _ in 0..<number(0...4) {
+      actions.append(
+        Action(at: moment(length), .takeRefusals(device: device(setup), store: store(setup))))
+    }
+    for fault in Fault.allCases where faults.contains(fault) {
+      add(fault, during: length, setup, to: &actions)
+    }
+    // Sorted by time; those of one moment stay in the order in which they were made.
+    let sorted = actions.enumerated().sorted { left, right in
+      left.element.at != right.element.at
+        ? left.element.at < right.element.at : left.offset < right.offset
+    }
+    return Schedule.Phase(microseconds: length, actions: sorted.map(\.element))
+  }
+
+  private mutating func write(_ setup: Schedule.Setup) -> Action.Kind {
+    let count = chance(2, in: 3) ? 1 : number(2...4)
+    var writes: [Action.Write] = []
+    for _ in 0..<count {
+      let size = chance(1, in: 6) ? nil : number(0...min(160, setup.valueBytes / 2))
+      writes.append(Action.Write(key: number(0...setup.keySpace - 1), size: size))
+    }
+    return .write(device: device(setup), store: store(setup), writes)
+  }
+
+  private mutating func add(
+    _ fault: Fault, during length: UInt64, _ setup: Schedule.Setup, to actions: inout [Action]
+  ) {
+    func add(_ at: UInt64, _ kind: Action.Kind) { actions.append(Action(at: at, kind)) }
+    let device = self.device(setup)
+    switch fault {
+    case .loss, .silentLoss, .duplication, .reordering, .delay: break
+    case .partition, .oneWayPartition:
+      for _ in 0..<number(1...3) {
+        let start = moment(length)
+        add(start, .partition(side: random.next(), isOneWay: fault == .oneWayPartition))
+        if chance(2, in: 3) {
+          add(start + moment(length), .heal(withinMicroseconds: moment(length / 4)))
+        }
+      }
+    case .cut:
+      for _ in 0..<number(1...8) { add(moment(length), .cut(device: self.device(setup))) }
+    case .crash:
+      for _ in 0..<number(1...6) {
+        add(
+          moment(length),
+          .crash(
+            device: self.device(setup), afterEffects: number(0...12),
+            downMicroseconds: UInt64(number(10_000...8_000_000))))
+      }
+    case .pause:
+      for _ in 0..<number(1...3) {
+        add(
+          moment(length),
+          .pause(
+            device: self.device(setup), microseconds: UInt64(number(100_000...20_000_000))))
+      }
+    case .diskFull:
+      let start = moment(length)
+      add(start, .fillDisk(device: device, true))
+      if chance(2, in: 3) { add(start + moment(length), .fillDisk(device: device, false)) }
+    case .bitFlip:
+      add(moment(length / 2), .backUp(device: device))
+      add(length / 2 + moment(length / 2), .flipBit(device: device))
+    case .restore:
+      add(moment(length / 2), .backUp(device: device))
+      add(
+        length / 2 + moment(length / 2),
+        .restore(device: device, isNoticed: chance(2, in: 3)))
+    case .clone: add(moment(length), .clone(device: device))
+    case .clockStep:
+      for _ in 0..<number(1...3) {
+        add(
+          moment(length),
+          .stepClock(device: self.device(setup), milliseconds: Int64(number(-25_000...25_000))))
+      }
+    case .clockDrift:
+      add(moment(length), .drift(device: device, partsPerMillion: number(-20_000...20_000)))
+    case .farClock:
+      // The first device's clock is set by others, so that there is one to take the time from.
+      add(0, .synchronise(device: 0, true))
+      let device = max(1, device)
+      let years = Int64(number(1...30)) * (chance(1, in: 2) ? 1 : -1)
+      add(
+        moment(length), .stepClock(device: device, milliseconds: years * 31_557_600_000))
+    case .slowPeer:
+      add(moment(length), .slow(device: device, bytesPerSecond: number(500...50_000)))
+    case .traitor:
+      for _ in 0..<number(2...12) {
+        add(
+          moment(length),
+          .forge(
+            device: device, to: self.device(setup), store: store(setup),
+            Forgery.allCases[number(0...Forgery.allCases.count - 1)]))
+      }
+    case .join: for _ in 0..<number(1...2) { add(moment(length), .join(by: self.device(setup))) }
+    case .policies:
+      add(moment(length / 2), .changePolicy(device: device, store: store(setup), isOther: true))
+      if chance(1, in: 2) {
+        add(
+          length / 2 + moment(length / 2),
+          .changePolicy(device: device, store: store(setup), isOther: false))
+      }
+    }
+  }
+
+  // MARK: Chances
+
+  private mutating func number(_ range: ClosedRange<Int>) -> Int {
+    Int.random(in: range, using: &random)
+  }
+
+  private mutating func chance(_ part: Int, in whole: Int) -> Bool {
+    Int.random(in: 0..<whole, using: &random) < part
+  }
+
+  private mutating func moment(_ length: UInt64) -> UInt64 {
+    UInt64.random(in: 0...max(1, length), using: &random)
+  }
+
+  private mutating func device(_ setup: Schedule.Setup) -> Int { number(0...setup.devices - 1) }
+  private mutating func store(_ setup: Schedule.Setup) -> Int { number(0...setup.stores - 1) }
+}

@@ -1,0 +1,56 @@
+internal import KithCore
+internal import KithCrypto
+
+/// Begins the account of a run: its members with their keys, and the records that each starts from.
+struct Founder {
+  struct Member {
+    var keys: DeviceKeys
+    var snapshot: Snapshot
+  }
+
+  let account: AccountID
+  private(set) var members: [Member] = []
+
+  init(devices: Int, entropy: inout SeededEntropy) {
+    let first = Self.makeKeys(&entropy)
+    let recovery = RecoveryKey(entropy: &entropy)
+    do {
+      let (account, records) = try Account.create(
+        recovery: recovery, keys: first, name: "device 0", issued: 1, entropy: &entropy)
+      self.account = account
+      var roster = Roster(account: account)
+      _ = roster.learn(all: records)
+      var keyring = Keyring()
+      keyring.refresh(from: roster, keys: first)
+      var all = [first]
+      for index in 1..<max(2, devices) {
+        let keys = Self.makeKeys(&entropy)
+        let accepted = try JoinRequest.accept(
+          JoinRequest.make(account: account, keys: keys, name: "device \(index)", issued: 2),
+          roster: roster, keyring: keyring, keys: first, entropy: &entropy)
+        _ = roster.learn(all: accepted)
+        all.append(keys)
+      }
+      for (index, keys) in all.enumerated() {
+        members.append(
+          Member(keys: keys, snapshot: Self.snapshot(roster, isProvisional: index > 0)))
+      }
+    } catch {
+      preconditionFailure("an account of our own making is refused: \(error)")
+    }
+  }
+
+  /// What a new member's disk holds.
+  static func snapshot(_ roster: Roster, isProvisional: Bool) -> Snapshot {
+    var snapshot = Snapshot()
+    snapshot.isProvisional = isProvisional
+    for record in roster.records { snapshot.records[record.id] = record.encoded }
+    return snapshot
+  }
+
+  static func makeKeys(_ entropy: inout SeededEntropy) -> DeviceKeys {
+    DeviceKeys(
+      signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),
+      transport: TransportPrivateKey(random: &entropy))
+  }
+}

@@ -1,0 +1,49 @@
+internal import KithCore
+
+/// A host's two clocks: one that people and NTP step, one that only runs on. Both may drift.
+struct HostClock {
+  /// The true time at which every run begins, in milliseconds since 1970.
+  static let origin: UInt64 = 1_700_000_000_000
+
+  /// By how much the wall clock is off, beyond what it drifted.
+  private(set) var offsetMilliseconds: Int64 = 0
+  private var partsPerMillion: Int64 = 0
+  /// Local microseconds run so far, and the true time until which they were counted.
+  private var local: UInt64 = 0
+  private var since: UInt64 = 0
+
+  /// The reading at a true time, in microseconds since the run began.
+  func instant(at now: UInt64) -> Instant {
+    let local = self.local(at: now)
+    let wall = Int64(Self.origin) + Int64(local / 1_000) + offsetMilliseconds
+    return Instant(
+      wallMilliseconds: UInt64(max(0, wall)), monotonicMilliseconds: 1_000_000 + local / 1_000)
+  }
+
+  private func local(at now: UInt64) -> UInt64 {
+    let passed = Int64(now - since)
+    return local + UInt64(passed + passed * partsPerMillion / 1_000_000)
+  }
+
+  mutating func step(byMilliseconds step: Int64) { offsetMilliseconds += step }
+
+  mutating func drift(partsPerMillion: Int, at now: UInt64) {
+    local = local(at: now)
+    since = now
+    self.partsPerMillion = Int64(partsPerMillion)
+  }
+
+  /// Sets the wall clock right, within a few milliseconds, and ends the drift.
+  mutating func mend(at now: UInt64) {
+    drift(partsPerMillion: 0, at: now)
+    offsetMilliseconds = Int64(now / 1_000) - Int64(local / 1_000)
+  }
+
+  /// How long, in true microseconds, until the monotonic clock reads so much.
+  func wait(untilMonotonic milliseconds: UInt64, at now: UInt64) -> UInt64 {
+    let reading = instant(at: now).monotonicMilliseconds
+    guard milliseconds > reading else { return 0 }
+    let local = Int64(milliseconds - reading) * 1_000
+    return UInt64(local - local * partsPerMillion / (1_000_000 + partsPerMillion)) + 1_000
+  }
+}

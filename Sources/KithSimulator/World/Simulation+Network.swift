@@ -1,0 +1,286 @@
+internal import KithCore
+internal import KithCrypto
+
+/// The network: who is connected, what is on its way, and what becomes of it.
+extension Simulation {
+  /// How long a connection on which nothing passes lasts, at most.
+  private static let silenceMicroseconds: UInt64 = 60_000_000
+  /// How long a stranger has to prove that it is a member (design, section 8).
+  private static let strangerMicroseconds: UInt64 = 5_000_000
+
+  // MARK: Dialling
+
+  /// Dials another device unless they are connected, and looks again later.
+  func dial(from number: DeviceNumber, to other: DeviceNumber) {
+    guard !isOver, !devices[number].isGone, !devices[other].isGone else { return }
+    let isConnected = connections.values.contains {
+      $0.isOpen && $0.pipes.contains { $0.from == number && $0.to == other }
+    }
+    let wait = UInt64.random(
+      in: isConnected ? 3_000_000...6_000_000 : 300_000...3_000_000, using: &networkChance)
+    queue.add(.dial(number, to: other), at: now + wait)
+    guard !isConnected, isUp(number), isUp(other), canPass(number, other), canPass(other, number)
+    else { return }
+    let handshake = latency() + latency() + latency()
+    queue.add(
+      .established(number, to: other, lives: [devices[number].life, devices[other].life]),
+      at: now + handshake)
+  }
+
+  private func isUp(_ number: DeviceNumber) -> Bool {
+    let device = devices[number]
+    return device.isRunning && !device.isPaused && !device.hasFailed
+  }
+
+  func canPass(_ from: DeviceNumber, _ to: DeviceNumber) -> Bool { !blocked.contains([from, to]) }
+
+  private func latency() -> UInt64 {
+    let usual = setup.latencyMicroseconds
+    let time = UInt64.random(in: usual / 2 + 1...usual * 2 + 1, using: &networkChance)
+    guard strikes(.delay) else { return time }
+    return time + UInt64.random(in: 100_000...8_000_000, using: &networkChance)
+  }
+
+  /// Whether a fault of messages strikes one.
+  private func strikes(_ fault: Fault) -> Bool {
+    guard !isHealing, faults.contains(fault) else { return false }
+    return Int.random(in: 0..<1_024, using: &networkChance) < setup.faultChance
+  }
+
+  func establish(from: DeviceNumber, to: DeviceNumber, _ lives: [Int]) throws(Violation) {
+    let (dialler, listener) = (devices[from], devices[to])
+    guard dialler.life == lives[0], listener.life == lives[1], isUp(from), isUp(to),
+      canPass(from, to), canPass(to, from)
+    else { return }
+    let number = nextConnection
+    nextConnection += 1
+    let sessions = (0...1).map { offset in SessionID(rawValue: nextSession + UInt64(offset)) }
+    nextSession += 2
+    let pipes = [
+      Connection.Pipe(from: from, to: to, life: listener.life, session: sessions[1]),
+      Connection.Pipe(from: to, to: from, life: dialler.life, session: sessions[0]),
+    ]
+    connections[number] = Connection(pipes: pipes, openedAt: now)
+    self.sessions[from, default: [:]][sessions[0]] = (number, 0)
+    self.sessions[to, default: [:]][sessions[1]] = (number, 1)
+    tally.count("connections")
+    trace.note("connection", [UInt64(from), UInt64(to), UInt64(number)], at: now)
+    let peers = [peer(listener, isDialled: true), peer(dialler, isDialled: false)]
+    for (end, device) in [dialler, listener].enumerated() {
+      guard let peer = peers[end] else { continue }
+      let isKnown = device.replica?.roster.device(withTransportKey: peer.transportKey) != nil
+      connections[number]?.promoted[end] = isKnown
+    }
+    if connections[number]?.promoted != [true, true] {
+      queue.add(.strangerTime(number), at: now + Self.strangerMicroseconds)
+    }
+    for (end, device) in [dialler, listener].enumerated() {
+      guard let peer = peers[end] else { continue }
+      try hand(.connected(sessions[end], peer), to: device)
+    }
+  }
+
+  private func peer(_ device: SimulatedDevice, isDialled: Bool) -> SessionPeer? {
+    guard let replica = device.replica else { return nil }
+    let port = UInt16(4_000 + device.number)
+    return SessionPeer(
+      transportKey: device.keys.transportPublicKey,
+      hello: replica.hello(port: port, at: device.clock.instant(at: now)), isDialled: isDialled,
+      address: "127.0.0.1:\(port)")
+  }
+
+  func promote(_ session: SessionID, of device: SimulatedDevice) {
+    guard let (number, end) = sessions[device.number]?[session] else { return }
+    connections[number]?.promoted[end] = true
+  }
+
+  func endStranger(_ number: ConnectionNumber) {
+    guard let connection = connections[number], connection.isOpen,
+      connection.promoted != [true, true]
+    else { return }
+    tally.count("strangers cut off")
+    drop(number)
+  }
+
+  // MARK: Sending
+
+  func send(
+    _ bytes: [UInt8], on session: SessionID, from device: SimulatedDevice, isForged: Bool = false
+  ) throws(Violation) {
+    guard let (number, end) = sessions[device.number]?[session],
+      connections[number]?.isOpen == true
+    else { return }
+    trace.note("send", [UInt64(device.number), UInt64(number), UInt64(bytes.count)], at: now)
+    trace.note(bytes: bytes)
+    if lastMessage?.bytes != bytes {
+      guard let message = InboundMessage(decoding: bytes, account: account) else {
+        // A receiver closes the session of a malformed message.
+        if isForged { return drop(number) }
+        throw Violation(.bounds, "\(device.name) sent a malformed message")
+      }
+      lastMessage = (bytes, message)
+    }
+    guard let message = lastMessage?.message else { return }
+    if !isForged { try checkSent(message, bytes, by: device) }
+    tally.count("messages")
+    if strikes(.loss) {
+      tally.count("messages lost with their connection")
+      return drop(number)
+    }
+    if strikes(.silentLoss) { return tally.count("messages lost") }
+    let copies = strikes(.duplication) ? 2 : 1
+    if copies == 2 { tally.count("messages that came twice") }
+    for _ in 0..<copies { put(message, bytes.count, into: number, end) }
+    try checkPipe(number, end)
+    try fill(number, end)
+  }
+
+  private func put(
+    _ message: InboundMessage, _ bytes: Int, into number: ConnectionNumber, _ end: Int
+  ) {
+    guard var connection = connections[number] else { return }
+    let pipe = connection.pipes[end]
+    var arrival = now + latency()
+    if strikes(.reordering) {
+      tally.count("messages that overtook others")
+    } else {
+      arrival = max(arrival, pipe.lastArrival)
+    }
+    let speeds = [devices[pipe.from].bytesPerSecond, devices[pipe.to].bytesPerSecond]
+    if let slowest = speeds.compactMap({ $0 }).min() {
+      arrival += UInt64(bytes) * 1_000_000 / UInt64(slowest)
+    }
+    connection.pipes[end].lastArrival = max(arrival, pipe.lastArrival)
+    connection.pipes[end].bytes += bytes
+    let packet = Connection.Packet(bytes: bytes, message: message, arrivesAt: arrival)
+    let index = pipe.packets.lastIndex { $0.arrivesAt <= arrival }.map { $0 + 1 } ?? 0
+    connection.pipes[end].packets.insert(packet, at: index)
+    connections[number] = connection
+    queue.add(.deliver(number, end: end), at: arrival)
+  }
+
+  /// Tells a sender when its pipe takes no more, and when it does again.
+  private func fill(_ number: ConnectionNumber, _ end: Int) throws(Violation) {
+    guard let connection = connections[number], connection.isOpen else { return }
+    let pipe = connection.pipes[end]
+    let sender = connection.pipes[1 - end]
+    let isFull =
+      pipe.isFull
+      ? pipe.bytes > Connection.lowWaterBytes : pipe.bytes > Connection.highWaterBytes
+    if isFull != pipe.isFull {
+      connections[number]?.pipes[end].isFull = isFull
+      queue.add(
+        .input(pipe.from, life: sender.life, .writable(sender.session, !isFull)), at: now)
+    }
+    if pipe.isRoomAwaited && pipe.bytes <= Connection.lowWaterBytes {
+      connections[number]?.pipes[end].isRoomAwaited = false
+      queue.add(.input(pipe.from, life: sender.life, .room(sender.session)), at: now)
+    }
+  }
+
+  func awaitRoom(on session: SessionID, of device: SimulatedDevice) {
+    guard let (number, end) = sessions[device.number]?[session] else { return }
+    connections[number]?.pipes[end].isRoomAwaited = true
+    tally.count("waits for room")
+    try? fill(number, end)
+  }
+
+  // MARK: Arriving
+
+  func deliver(_ number: ConnectionNumber, _ end: Int) throws(Violation) {
+    guard let connection = connections[number], connection.isOpen,
+      let packet = connection.pipes[end].packets.first, packet.arrivesAt <= now
+    else { return }
+    let pipe = connection.pipes[end]
+    guard canPass(pipe.from, pipe.to), !devices[pipe.to].isPaused else {
+      if !pipe.isStalled {
+        connections[number]?.pipes[end].isStalled = true
+        let patience = UInt64.random(
+          in: 20_000_000...Self.silenceMicroseconds, using: &networkChance)
+        queue.add(.giveUp(number), at: now + patience)
+      }
+      return
+    }
+    connections[number]?.pipes[end].packets.removeFirst()
+    connections[number]?.pipes[end].bytes -= packet.bytes
+    trace.note("deliver", [UInt64(number), UInt64(end), UInt64(packet.bytes)], at: now)
+    try fill(number, end)
+    guard devices[pipe.to].life == pipe.life else { return }
+    try hand(.received(pipe.session, packet.message), to: devices[pipe.to])
+  }
+
+  /// Lets what waits in a connection to a device arrive, now that it can.
+  func unstall(_ number: ConnectionNumber, to device: DeviceNumber) {
+    guard let connection = connections[number], connection.isOpen else { return }
+    for (end, pipe) in connection.pipes.enumerated() where pipe.isStalled && pipe.to == device {
+      connections[number]?.pipes[end].isStalled = false
+      for packet in pipe.packets {
+        queue.add(.deliver(number, end: end), at: max(now, packet.arrivesAt))
+      }
+    }
+  }
+
+  func rejoin(_ device: DeviceNumber, _ other: DeviceNumber) {
+    blocked.remove([device, other])
+    blocked.remove([other, device])
+    for number in connections.keys.sorted() {
+      guard let pipes = connections[number]?.pipes,
+        Set([pipes[0].from, pipes[0].to]) == Set([device, other])
+      else { continue }
+      unstall(number, to: device)
+      unstall(number, to: other)
+    }
+  }
+
+  // MARK: Ending
+
+  /// The core ends a session.
+  func close(_ session: SessionID, of device: SimulatedDevice, because reason: CloseReason) {
+    guard let (number, _) = sessions[device.number]?[session] else { return }
+    tally.count("sessions closed: \(reason.rawValue)")
+    drop(number)
+  }
+
+  /// A connection breaks: what is on its way is lost, and the sides learn of it sooner or later.
+  func drop(_ number: ConnectionNumber) {
+    guard connections[number]?.isOpen == true else { return }
+    connections[number]?.isOpen = false
+    trace.note("drop", [UInt64(number)], at: now)
+    for end in 0...1 {
+      connections[number]?.pipes[end].packets = []
+      connections[number]?.pipes[end].bytes = 0
+      let isLate = !isHealing && Int.random(in: 0..<8, using: &networkChance) == 0
+      let late = isLate ? UInt64.random(in: 0...20_000_000, using: &networkChance) : 0
+      queue.add(.ended(number, end: end), at: now + setup.latencyMicroseconds + late)
+    }
+  }
+
+  /// The receiver of an end learns that its connection is over.
+  func tell(ofEndOf number: ConnectionNumber, _ end: Int) throws(Violation) {
+    guard let pipe = connections[number]?.pipes[end], !pipe.hasEnded else { return }
+    connections[number]?.pipes[end].hasEnded = true
+    if connections[number]?.pipes.allSatisfy(\.hasEnded) == true { connections[number] = nil }
+    sessions[pipe.to]?[pipe.session] = nil
+    guard devices[pipe.to].life == pipe.life else { return }
+    if devices[pipe.to].isPaused {
+      devices[pipe.to].held.append(.input(pipe.to, life: pipe.life, .disconnected(pipe.session)))
+    } else {
+      try hand(.disconnected(pipe.session), to: devices[pipe.to])
+    }
+  }
+
+  func giveUp(_ number: ConnectionNumber) {
+    guard connections[number]?.pipes.contains(where: \.isStalled) == true else { return }
+    tally.count("silent connections given up")
+    drop(number)
+  }
+
+  func closeAll(of device: SimulatedDevice) {
+    for number in connections.keys.sorted() {
+      guard let pipes = connections[number]?.pipes,
+        pipes[0].from == device.number || pipes[0].to == device.number
+      else { continue }
+      drop(number)
+    }
+  }
+}

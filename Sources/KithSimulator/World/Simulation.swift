@@ -1,0 +1,221 @@
+internal import KithCore
+internal import KithCrypto
+
+/// One run of a schedule: devices with the production core, hosts with clocks and disks, a network
+/// between them, programs that write, and whatever goes wrong; in one thread, in virtual time, from
+/// one seed.
+///
+/// A run ends with the first promise that is broken, or when all phases are over.
+package final class Simulation {
+  let schedule: Schedule
+  let setup: Schedule.Setup
+  let faults: Set<Fault>
+  let account: AccountID
+  let stores: [StoreIdentifier]
+  /// Microseconds since the run began.
+  var now: UInt64 = 0
+  var queue = EventQueue()
+  var devices: [SimulatedDevice] = []
+  var connections: [ConnectionNumber: Connection] = [:]
+  /// By which connection, and which end of it sends, a device knows a session.
+  var sessions: [DeviceNumber: [SessionID: (connection: ConnectionNumber, end: Int)]] = [:]
+  /// Directions in which nothing passes.
+  var blocked: Set<[DeviceNumber]> = []
+  /// Whether faults are over and convergence is awaited.
+  var isHealing = false
+  /// Whether devices hear of nothing any more, as the run is over.
+  var isOver = false
+
+  var networkChance: SeededEntropy
+  var diskChance: SeededEntropy
+  var keyChance: SeededEntropy
+  var nemesisChance: SeededEntropy
+
+  var trace: Trace
+  var tally = Tally()
+  var history = History()
+  var reference = ReferenceMerge()
+  var nextConnection = 0
+  var nextSession: UInt64 = 1
+  var nextWrite: UInt64 = 1
+  /// The message sent last, which is often sent to others, too.
+  var lastMessage: (bytes: [UInt8], message: InboundMessage)?
+  var forger = Forger()
+  /// Stores of which some author published more than others take: those need not agree on it.
+  var flooded: Set<StoreIdentifier> = []
+  /// How far the clock of what is published may be ahead of the time, in microseconds.
+  var clockExcess: UInt64 = 0
+
+  private init(_ schedule: Schedule, isTold: Bool) throws(Violation) {
+    self.schedule = schedule
+    setup = schedule.setup
+    faults = Set(schedule.setup.faults)
+    stores = (0..<max(1, schedule.setup.stores)).compactMap {
+      StoreIdentifier("com.example.Store\($0)")
+    }
+    let seed = schedule.seed
+    networkChance = SeededEntropy(seed: seed ^ 0x4E45_5457_0000_0001)
+    diskChance = SeededEntropy(seed: seed ^ 0x4449_534B_0000_0002)
+    keyChance = SeededEntropy(seed: seed ^ 0x4B45_5953_0000_0003)
+    nemesisChance = SeededEntropy(seed: seed ^ 0x4E45_4D45_0000_0004)
+    trace = Trace(isTold: isTold)
+    let founder = Founder(devices: schedule.setup.devices, entropy: &keyChance)
+    account = founder.account
+    for (number, member) in founder.members.enumerated() {
+      add(member.keys, SimulatedDisk(member.snapshot), opened: number == 0 ? stores : [])
+    }
+    for device in devices {
+      device.targets = targets(of: device.number)
+      device.clock.step(
+        byMilliseconds: Int64.random(in: -2_000...2_000, using: &nemesisChance))
+      try start(device)
+      beginDialling(device)
+    }
+  }
+
+  /// Runs a schedule. The same schedule gives the same result, whatever else the process did.
+  ///
+  /// - Parameters:
+  ///   - schedule: what there is and what happens.
+  ///   - isTold: whether the result says in words what happened.
+  /// - Returns: What was broken, if anything, and the hash over all that happened.
+  package static func run(_ schedule: Schedule, isTold: Bool = false) -> RunResult {
+    var simulation: Simulation?
+    var violation: Violation?
+    do throws(Violation) {
+      let made = try Simulation(schedule, isTold: isTold)
+      simulation = made
+      try made.runPhases()
+    } catch {
+      violation = error
+    }
+    return RunResult(
+      schedule: schedule, violation: violation, microseconds: simulation?.now ?? 0,
+      deviceMicroseconds: (simulation?.now ?? 0) * UInt64(simulation?.devices.count ?? 0),
+      trace: simulation?.trace.digest ?? "", events: simulation?.trace.events ?? 0,
+      lines: simulation?.trace.lines ?? [], tally: simulation?.tally ?? Tally())
+  }
+
+  private func runPhases() throws(Violation) {
+    for phase in schedule.phases {
+      let start = now
+      for action in phase.actions { queue.add(.action(action.kind), at: start + action.at) }
+      try pass(until: start + phase.microseconds)
+      try heal()
+      try demandConvergence()
+      isHealing = false
+      // From here on only the first device's clock is set by others, or every one's is.
+      if Bool.random(using: &nemesisChance) { try unsynchronise() }
+    }
+    try checkDisks()
+  }
+
+  private func unsynchronise() throws(Violation) {
+    for device in devices where device.isRunning && device.number > 0 {
+      device.isClockSynchronised = false
+      try hand(.clockStatus(isSynchronised: false), to: device)
+    }
+  }
+
+  /// Lets everything happen until a time.
+  func pass(until end: UInt64) throws(Violation) {
+    while let (time, event) = queue.next(until: end) {
+      now = time
+      try happen(event)
+    }
+    now = end
+  }
+
+  private func happen(_ event: Event) throws(Violation) {
+    if let (device, life) = event.process {
+      guard devices[device].life == life else { return }
+      if devices[device].isPaused {
+        devices[device].held.append(event)
+        return
+      }
+    }
+    switch event {
+    case .action(let kind): if !isHealing { try perform(kind) }
+    case .input(let device, _, let input): try hand(input, to: devices[device])
+    case .drain(let device, _): try drain(devices[device])
+    case .committed(let device, _, let round): try commit(round, on: devices[device])
+    case .tick(let device, _, let reading): try tick(devices[device], reading)
+    case .retry(let device, _): try retry(devices[device])
+    case .start(let device, _): try start(devices[device])
+    case .resume(let device, _): resume(devices[device])
+    case .dial(let device, let other): dial(from: device, to: other)
+    case .established(let device, let other, let lives):
+      try establish(from: device, to: other, lives)
+    case .deliver(let connection, let end): try deliver(connection, end)
+    case .ended(let connection, let end): try tell(ofEndOf: connection, end)
+    case .giveUp(let connection): giveUp(connection)
+    case .strangerTime(let connection): endStranger(connection)
+    case .rejoin(let device, let other): rejoin(device, other)
+    }
+  }
+
+  // MARK: Devices
+
+  /// A device whose process has not started.
+  @discardableResult
+  func add(
+    _ keys: DeviceKeys, _ disk: SimulatedDisk, opened: [StoreIdentifier],
+    original: DeviceNumber? = nil
+  ) -> SimulatedDevice {
+    let device = SimulatedDevice(
+      number: devices.count, name: "device \(devices.count)", keys: keys, disk: disk,
+      original: original)
+    for store in opened { device.opened[store] = policy() }
+    devices.append(device)
+    return device
+  }
+
+  /// The limits of every store, or others.
+  func policy(isOther: Bool = false) -> Policy {
+    Policy(
+      totalBytes: setup.totalBytes + (isOther ? 64 : 0), keys: setup.keys,
+      valueBytes: setup.valueBytes)
+  }
+
+  /// Whom a device dials: its neighbours in a ring, so that all are connected, and random others.
+  func targets(of number: DeviceNumber) -> [DeviceNumber] {
+    let count = devices.count
+    guard !isMesh, setup.degree < count - 1 else { return (0..<count).filter { $0 != number } }
+    var targets: Set<DeviceNumber> = [(number + 1) % count]
+    while targets.count < min(setup.degree, count - 1) {
+      let other = Int.random(in: 0..<count, using: &nemesisChance)
+      if other != number { targets.insert(other) }
+    }
+    return targets.sorted()
+  }
+
+  /// Whether every device dials every other.
+  var isMesh: Bool { setup.degree >= setup.devices - 1 }
+
+  func beginDialling(_ device: SimulatedDevice) {
+    for target in device.targets {
+      queue.add(
+        .dial(device.number, to: target),
+        at: now + UInt64.random(in: 0...500_000, using: &networkChance))
+    }
+  }
+
+  /// The device that an action means; nil where it cannot do anything now.
+  func acting(_ number: Int) -> SimulatedDevice? {
+    let device = devices[number % devices.count]
+    return device.isRunning && !device.isPaused && !device.hasFailed ? device : nil
+  }
+}
+
+extension Event {
+  /// The process that the event is about.
+  fileprivate var process: (DeviceNumber, life: Int)? {
+    switch self {
+    case .input(let device, let life, _), .drain(let device, let life),
+      .committed(let device, let life, _), .tick(let device, let life, _),
+      .retry(let device, let life), .resume(let device, let life):
+      if case .resume = self { nil } else { (device, life) }
+    default: nil
+    }
+  }
+}

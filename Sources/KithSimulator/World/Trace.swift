@@ -1,0 +1,38 @@
+internal import KithCrypto
+
+/// What happened, as one number: two runs with the same trace were the same, event for event. Told
+/// in words, too, where somebody wants to read it.
+package struct Trace {
+  private var hasher = Blake2b.Hasher()
+  private(set) var events = 0
+  /// Lines for people; nil: nobody reads them.
+  package private(set) var lines: [String]?
+
+  init(isTold: Bool) { lines = isTold ? [] : nil }
+
+  /// Notes an event of a kind, with numbers that say which.
+  mutating func note(
+    _ kind: String, _ numbers: [UInt64], at time: UInt64, _ words: @autoclosure () -> String = ""
+  ) {
+    events += 1
+    hasher.update(Array(kind.utf8))
+    for number in numbers + [time] {
+      hasher.update(withUnsafeBytes(of: number.littleEndian, Array.init))
+    }
+    guard lines != nil else { return }
+    let seconds = "\(time / 1_000_000).\(String(String(1_000_000 + time % 1_000_000).dropFirst()))"
+    lines?.append(
+      "\(seconds) \(kind) \(numbers.map(String.init).joined(separator: " ")) \(words())")
+  }
+
+  /// Notes bytes that are part of the last event.
+  mutating func note(bytes: [UInt8]) { hasher.update(bytes) }
+
+  /// The hash so far, in hexadecimal.
+  var digest: String {
+    hasher.digest256().bytes.map { byte in
+      let text = String(byte, radix: 16)
+      return text.count == 1 ? "0" + text : text
+    }.joined()
+  }
+}

@@ -1,0 +1,111 @@
+internal import KithSimulator
+internal import KithTerminal
+
+/// What a campaign found, for people and for programs.
+struct CampaignReport {
+  private let campaign: Campaign
+  private let summary: Campaign.Summary
+  private let arguments: String
+
+  init(_ campaign: Campaign, _ summary: Campaign.Summary, arguments: String) {
+    self.campaign = campaign
+    self.summary = summary
+    self.arguments = arguments
+  }
+
+  /// Tables: what happened, which faults were on, what failed.
+  func text(_ style: Style) -> String {
+    var parts = [faults.text(style), happenings.text(style), totals.text(style)]
+    parts += summary.failures.map { failure($0, style) }
+    let verdict =
+      summary.failures.isEmpty
+      ? style(.good, "every promise held in \(Humane.count(summary.runs, "run"))")
+      : style(
+        .bad,
+        "\(Humane.count(summary.failures.count, "run")) of \(Humane.count(summary.runs)) broke a promise"
+      )
+    return (parts + [verdict]).joined(separator: "\n\n")
+  }
+
+  private var faults: Table {
+    var table = Table([("FAULT", .left), ("RUNS WITH IT", .right)])
+    for fault in Fault.allCases {
+      table.add([.init(fault.rawValue), .init(Humane.count(summary.faults[fault] ?? 0))])
+    }
+    return table
+  }
+
+  private var happenings: Table {
+    var table = Table([("WHAT HAPPENED", .left), ("TIMES", .right)])
+    for (what, count) in summary.tally.counts.sorted(by: { $0.key < $1.key }) {
+      table.add([.init(what), .init(Humane.count(count))])
+    }
+    return table
+  }
+
+  private var totals: Table {
+    let seconds = max(0.001, summary.duration.seconds)
+    let last = campaign.firstSeed + UInt64(max(0, summary.runs - 1))
+    var table = Table([("", .left), ("", .left)])
+    table.add(["seeds", "\(campaign.firstSeed) to \(last)"])
+    table.add(["time", .init(Humane.duration(seconds: seconds))])
+    table.add(["rate", "\(Humane.decimals(Double(summary.runs) / seconds, 1)) seeds a second"])
+    table.add([
+      "virtual time",
+      .init(
+        "\(Humane.decimals(summary.deviceHours, 1)) device-hours, "
+          + "\(Humane.decimals(summary.deviceHours / seconds * 60, 1)) a minute"),
+    ])
+    table.add(["events", .init(Humane.count(summary.events))])
+    let convergence = Double(summary.tally.longestConvergence) / 1e6
+    table.add(["slowest convergence", "\(Humane.decimals(convergence, 1)) virtual seconds"])
+    return table
+  }
+
+  private func failure(_ result: RunResult, _ style: Style) -> String {
+    let seed = result.schedule.seed
+    return """
+      \(style(.bad, "seed \(seed)")): \(result.violation?.description ?? "")
+        \(Humane.count(result.schedule.setup.devices, "device")), \
+      \(result.schedule.setup.faults.map(\.rawValue).joined(separator: ", "))
+        again:    kith-sim replay \(seed)\(arguments)
+        shorter:  kith-sim shrink \(seed)\(arguments)
+      """
+  }
+
+  /// The same for programs.
+  func json() throws -> String {
+    struct Failure: Encodable {
+      var seed: UInt64
+      var promise: Int
+      var text: String
+      var trace: String
+    }
+    struct Report: Encodable {
+      var firstSeed: UInt64
+      var seeds: Int
+      var seconds: Double
+      var deviceHours: Double
+      var events: Int
+      var slowestConvergenceSeconds: Double
+      var faults: [String: Int]
+      var happenings: [String: Int]
+      var failures: [Failure]
+      var version = 1
+    }
+    return try KithSimulatorCommands.json(
+      Report(
+        firstSeed: campaign.firstSeed, seeds: summary.runs, seconds: summary.duration.seconds,
+        deviceHours: summary.deviceHours, events: summary.events,
+        slowestConvergenceSeconds: Double(summary.tally.longestConvergence) / 1e6,
+        faults: Dictionary(
+          Fault.allCases.map { ($0.rawValue, summary.faults[$0] ?? 0) },
+          uniquingKeysWith: { old, _ in old }),
+        happenings: summary.tally.counts,
+        failures: summary.failures.map {
+          Failure(
+            seed: $0.schedule.seed, promise: $0.violation?.promise.rawValue ?? 0,
+            text: $0.violation?.text ?? "", trace: $0.trace)
+        }))
+  }
+}

@@ -1,0 +1,90 @@
+internal import ArgumentParser
+internal import Foundation
+internal import KithSimulator
+internal import KithTerminal
+
+/// `kith-sim run`: a campaign.
+struct RunCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "run", abstract: "Run many seeds and say what was found.",
+    discussion: """
+      Ends after so many seeds or minutes, whichever comes first, or after ten
+      failures. Says for each failure the promise that was broken and the command
+      that repeats it.
+      """)
+
+  @Option(help: ArgumentHelp("How many seeds.", valueName: "number")) var seeds: Int?
+  @Option(help: ArgumentHelp("For how many minutes.", valueName: "number")) var minutes: Double?
+  @Option(help: ArgumentHelp("The first seed; a random one without it.", valueName: "seed"))
+  var first: UInt64?
+  @Option(
+    help: ArgumentHelp("Runs at one time; as many as there are processors.", valueName: "number"))
+  var workers: Int?
+  @Flag(help: "Print a JSON document instead of tables.") var json = false
+  @Flag(name: .shortAndLong, help: "Show no progress.") var quiet = false
+  @OptionGroup var options: SimOptions
+
+  func run() async throws {
+    let bounds = try options.bounds()
+    if let seeds, seeds < 1 { throw CommandFailure(.usage, "--seeds takes 1 or more") }
+    if let minutes, !(minutes > 0 && minutes < 100_000) {
+      throw CommandFailure(.usage, "--minutes takes a number above 0")
+    }
+    let campaign = Campaign(
+      firstSeed: first ?? UInt64.random(in: 1...999_999_999),
+      seeds: seeds ?? (minutes == nil ? 200 : nil),
+      limit: minutes.map { .milliseconds(Int64($0 * 60_000)) }, bounds: bounds,
+      workers: workers ?? ProcessInfo.processInfo.activeProcessorCount)
+    let progress = CampaignProgress(campaign, isQuiet: quiet || json)
+    let summary = await campaign.run { progress.update($0) }
+    progress.finish()
+    let report = CampaignReport(campaign, summary, arguments: options.text)
+    try Console().data(json ? report.json() : report.text(Style.output))
+    if !summary.failures.isEmpty { throw ExitCode(1) }
+  }
+}
+
+/// One line on standard error that says how far a campaign is.
+private final class CampaignProgress {
+  private let campaign: Campaign
+  private let isShown: Bool
+  private let console = Console(tool: "kith-sim")
+  private var last = ContinuousClock.now
+
+  init(_ campaign: Campaign, isQuiet: Bool) {
+    self.campaign = campaign
+    isShown = Terminal.hasTalk && !isQuiet
+  }
+
+  /// Draws the line anew, at most ten times a second.
+  func update(_ summary: Campaign.Summary) {
+    let now = ContinuousClock.now
+    guard isShown, now - last > .milliseconds(100) else { return }
+    last = now
+    let total = campaign.seeds.map { "/\(Humane.count($0))" } ?? ""
+    let seconds = max(0.001, summary.duration.seconds)
+    let line =
+      "\(Humane.count(summary.runs))\(total) seeds · "
+      + "\(Humane.decimals(Double(summary.runs) / seconds, 1))/s · "
+      + "\(Humane.decimals(summary.deviceHours / seconds * 60, 1)) device-hours/min · "
+      + Humane.count(summary.failures.count, "failure")
+    console.prompt("\r\u{1B}[K" + String(line.prefix(Terminal.columns - 1)))
+  }
+
+  /// Takes the line away.
+  func finish() {
+    if isShown { console.prompt("\r\u{1B}[K") }
+  }
+}
+
+extension Duration {
+  /// The same in seconds.
+  var seconds: Double {
+    Double(components.seconds) + Double(components.attoseconds) / 1e18
+  }
+}
+
+extension Campaign.Summary {
+  /// Virtual time, summed over all devices, in hours.
+  var deviceHours: Double { Double(deviceMicroseconds) / 3.6e9 }
+}

@@ -1,0 +1,72 @@
+internal import ArgumentParser
+internal import Foundation
+internal import KithSimulator
+internal import KithTerminal
+
+/// What several commands take.
+struct SimOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp("The most devices, 2 to 64.", valueName: "number"))
+  var devices = 64
+
+  @Option(
+    help: ArgumentHelp(
+      "Only these faults, with commas between them. Without it any, some of them in each run.",
+      discussion: "One or more of: \(Fault.allCases.map(\.rawValue).joined(separator: ", ")).",
+      valueName: "names"))
+  var faults: String?
+
+  /// The bounds that the options set.
+  func bounds() throws(CommandFailure) -> ScheduleMaker.Bounds {
+    guard (2...64).contains(devices) else {
+      throw CommandFailure(.usage, "--devices takes 2 to 64, and not \(devices)")
+    }
+    var chosen: [Fault]?
+    if let faults {
+      chosen = []
+      for name in faults.split(separator: ",") {
+        guard let fault = Fault(rawValue: String(name)) else {
+          let all = Fault.allCases.map(\.rawValue).joined(separator: ", ")
+          throw CommandFailure(.usage, "there is no fault \"\(name)\"; there are \(all)")
+        }
+        chosen?.append(fault)
+      }
+    }
+    return ScheduleMaker.Bounds(devices: 2...devices, faults: chosen)
+  }
+
+  /// The options as they stand on a command line that repeats a run.
+  var text: String {
+    (devices == 64 ? "" : " --devices \(devices)") + (faults.map { " --faults \($0)" } ?? "")
+  }
+
+  /// The schedule that a seed names, or that a file holds.
+  func schedule(_ text: String) throws(CommandFailure) -> Schedule {
+    if let seed = UInt64(text) { return ScheduleMaker.schedule(seed: seed, within: try bounds()) }
+    do {
+      return try JSONDecoder().decode(
+        Schedule.self, from: Data(contentsOf: URL(filePath: text)))
+    } catch {
+      throw CommandFailure(
+        .failure, "\(text) is neither a seed nor a file that holds a schedule: \(error)")
+    }
+  }
+}
+
+extension Schedule {
+  /// As it is kept in a file.
+  var json: Data {
+    get throws {
+      let encoder = JSONEncoder()
+      encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+      return try encoder.encode(self) + Data("\n".utf8)
+    }
+  }
+}
+
+/// JSON for programs: members in the order of their names.
+func json(_ value: some Encodable) throws -> String {
+  let encoder = JSONEncoder()
+  encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+  return String(decoding: try encoder.encode(value), as: UTF8.self)
+}

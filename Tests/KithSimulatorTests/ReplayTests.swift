@@ -1,0 +1,34 @@
+import Foundation
+import KithSimulator
+import Testing
+
+/// The simulator on the schedules and seeds that once failed, on some that never did, and on itself.
+@Suite struct ReplayTests {
+  /// Schedules that broke a promise until what was wrong was mended; the file's name says what was.
+  static let schedules: [String] = {
+    let folder = Bundle.module.bundleURL.appending(path: "Schedules")
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []
+    return names.filter { $0.hasSuffix(".json") }.sorted()
+  }()
+
+  @Test(arguments: schedules) func `a run that once failed`(name: String) throws {
+    let file = Bundle.module.bundleURL.appending(path: "Schedules/\(name)")
+    let schedule = try JSONDecoder().decode(Schedule.self, from: Data(contentsOf: file))
+    let result = Simulation.run(schedule)
+    #expect(result.violation == nil, "kith-sim replay \(name)")
+  }
+
+  /// As many as run in a few seconds; `kith-sim run` is for more.
+  @Test(arguments: UInt64(1)...24) func `every promise holds`(seed: UInt64) {
+    let result = Simulation.run(ScheduleMaker.schedule(seed: seed, within: .init(devices: 2...6)))
+    #expect(result.violation == nil, "kith-sim replay \(seed) --devices 6")
+  }
+
+  @Test func `the same schedule gives the same trace`() {
+    let schedule = ScheduleMaker.schedule(seed: 77, within: .init(devices: 2...6))
+    let (first, second) = (Simulation.run(schedule), Simulation.run(schedule))
+    #expect(first.trace == second.trace)
+    #expect(first.events > 100)
+    #expect(first.trace != Simulation.run(ScheduleMaker.schedule(seed: 78)).trace)
+  }
+}
