@@ -58,7 +58,7 @@ extension Engine {
     drainIfIdle()
   }
 
-  private func tickIfDue() {
+  func tickIfDue() {
     let now = clock().monotonicMilliseconds
     let isDue = state.withLock { state in
       guard let time = state.tickAtMilliseconds, time <= now else { return false }

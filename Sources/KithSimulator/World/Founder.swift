@@ -1,17 +1,19 @@
-internal import KithCore
-internal import KithCrypto
+package import KithCore
+package import KithCrypto
 
-/// Begins the account of a run: its members with their keys, and the records that each starts from.
-struct Founder {
-  struct Member {
-    var keys: DeviceKeys
-    var snapshot: Snapshot
+/// Begins the account of a run, or of a program's test: its members with their keys, and the records that each starts from.
+package struct Founder {
+  /// A member, and what its disk holds at first.
+  package struct Member {
+    package var keys: DeviceKeys
+    package var snapshot: Snapshot
   }
 
-  let account: AccountID
-  private(set) var members: [Member] = []
+  package let account: AccountID
+  package private(set) var members: [Member] = []
 
-  init(devices: Int, entropy: inout SeededEntropy) {
+  /// An account of so many devices; the first created it.
+  package init(devices: Int, entropy: inout SeededEntropy) {
     let first = Self.makeKeys(&entropy)
     let recovery = RecoveryKey(entropy: &entropy)
     do {
@@ -23,7 +25,7 @@ struct Founder {
       var keyring = Keyring()
       keyring.refresh(from: roster, keys: first)
       var all = [first]
-      for index in 1..<max(2, devices) {
+      for index in 1..<max(1, devices) {
         let keys = Self.makeKeys(&entropy)
         let accepted = try JoinRequest.accept(
           JoinRequest.make(account: account, keys: keys, name: "device \(index)", issued: 2),
@@ -41,14 +43,15 @@ struct Founder {
   }
 
   /// What a new member's disk holds.
-  static func snapshot(_ roster: Roster, isProvisional: Bool) -> Snapshot {
+  package static func snapshot(_ roster: Roster, isProvisional: Bool) -> Snapshot {
     var snapshot = Snapshot()
     snapshot.isProvisional = isProvisional
     for record in roster.records { snapshot.records[record.id] = record.encoded }
     return snapshot
   }
 
-  static func makeKeys(_ entropy: inout SeededEntropy) -> DeviceKeys {
+  /// Keys that entropy decides.
+  package static func makeKeys(_ entropy: inout SeededEntropy) -> DeviceKeys {
     DeviceKeys(
       signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),
       transport: TransportPrivateKey(random: &entropy))

@@ -1,0 +1,144 @@
+internal import Foundation
+public import Kith
+internal import KithCore
+internal import KithCrypto
+internal import KithSimulator
+internal import Synchronization
+
+/// An account of several devices in memory, for tests of programs: the engine of Kith, over a
+/// virtual network and virtual time, without directories, ports, threads or waiting.
+///
+/// ```swift
+/// let account = try TestAccount(devices: 2)
+/// let (laptop, desktop) = (account[0], account[1])
+/// try laptop.store("com.example.Editor").set("dark", forKey: "theme")
+/// try desktop.store("com.example.Editor").value(forKey: "theme")  // "dark", at once
+/// account.cut(0, 1)                                               // and apart they are
+/// ```
+/// Without faults, what one device writes is on all that it is linked with when the call returns. What takes
+/// time (``LinkFaults/delay``, a connection that was lost) happens in ``advance(by:)``. The seed
+/// decides the network's chances.
+public final class TestAccount: Sendable {
+  let network: VirtualNetwork
+  private let account: AccountID
+  private let entropy: Mutex<SeededEntropy>
+
+  /// Makes an account whose devices are linked, each with every other.
+  ///
+  /// - Parameters:
+  ///   - devices: how many, 1 to 64. The first created the account; the others begin as new
+  ///     devices do, whose early writes are provisional until their first pull, which has happened
+  ///     on return.
+  ///   - seed: decides keys and the network's chances.
+  /// - Throws: ``KithError`` where a device cannot be made; it never is without a reason.
+  public init(devices: Int = 2, seed: UInt64 = 1) throws(KithError) {
+    precondition((1...64).contains(devices), "an account for tests has 1 to 64 devices")
+    var entropy = SeededEntropy(seed: seed)
+    let founder = Founder(devices: devices, entropy: &entropy)
+    account = founder.account
+    network = VirtualNetwork(seed: seed)
+    self.entropy = Mutex(entropy)
+    for member in founder.members { try add(member.keys, member.snapshot) }
+    network.connectAll()
+  }
+
+  /// How many devices there are.
+  public var count: Int { network.count }
+
+  /// A device, counted from 0.
+  public subscript(number: Int) -> TestDevice {
+    TestDevice(number: number, network: network)
+  }
+
+  /// Enrols a further device, as pairing with device `inviter` does, and links it with all others.
+  ///
+  /// - Parameter inviter: the device that certifies it.
+  /// - Returns: The new device, past its first pull if the inviter can be reached.
+  /// - Throws: ``KithError`` where the device cannot be made.
+  public func join(by inviter: Int = 0) throws(KithError) -> TestDevice {
+    let host = network.host(inviter)
+    let (roster, keyring) = host.device.membership
+    let keys = entropy.withLock { Founder.makeKeys(&$0) }
+    let records: [Record]
+    do {
+      records = try entropy.withLock { entropy in
+        try JoinRequest.accept(
+          JoinRequest.make(
+            account: account, keys: keys, name: "device \(count)", issued: 3),
+          roster: roster, keyring: keyring, keys: host.keys, entropy: &entropy)
+      }
+    } catch {
+      throw KithError(.notAMember, "device \(inviter) cannot enrol another: \(error)")
+    }
+    host.device.input(.learn(records))
+    try add(keys, Founder.snapshot(host.device.membership.roster, isProvisional: true))
+    network.connectAll()
+    return self[count - 1]
+  }
+
+  private func add(_ keys: DeviceKeys, _ snapshot: Snapshot) throws(KithError) {
+    let process = entropy.withLock { ProcessID($0.draw()) }
+    try network.add(account, keys, process, MemoryStorage(snapshot))
+  }
+
+  // MARK: Links
+
+  /// Cuts the link between two devices, in both directions, until ``mend(_:_:)``.
+  public func cut(_ one: Int, _ other: Int) { network.cut(one, other) }
+
+  /// Mends the link between two devices; they connect at once.
+  public func mend(_ one: Int, _ other: Int) { network.mend(one, other) }
+
+  /// Cuts all links of a device.
+  public func isolate(_ device: Int) {
+    for other in 0..<count where other != device { network.cut(device, other) }
+  }
+
+  /// Mends all links.
+  public func mendAll() {
+    for one in 0..<count { for other in 0..<one { network.mend(other, one) } }
+  }
+
+  /// What goes wrong on all links from here on.
+  public func setFaults(_ faults: LinkFaults) { network.setFaults(faults) }
+
+  /// Lets virtual time pass, with everything that is due in it.
+  ///
+  /// - Parameter duration: how long; below a microsecond is nothing.
+  public func advance(by duration: Duration) { network.advance(by: duration) }
+
+  /// Ends a device's process at once, as a crash does, and starts it again from what it had made
+  /// durable. Stores that were opened before belong to the dead process; open them again.
+  ///
+  /// - Throws: ``KithError`` where what is stored makes no device.
+  public func crash(_ device: Int) throws(KithError) {
+    let process = entropy.withLock { ProcessID($0.draw()) }
+    try network.restart(device, account, process)
+  }
+}
+
+/// One device of a ``TestAccount``.
+public struct TestDevice: Sendable {
+  /// Its number, counted from 0.
+  public let number: Int
+  let network: VirtualNetwork
+
+  /// Its id.
+  public var id: DeviceID { network.host(number).keys.id }
+
+  /// A store of the account, begun if it is new, as `Node.store(_:policy:)` gives it.
+  ///
+  /// - Parameters:
+  ///   - identifier: the store's identifier.
+  ///   - policy: its limits, which must be the same on all devices.
+  /// - Returns: The store.
+  /// - Throws: ``KithError`` with `invalidStoreIdentifier` or `invalidPolicy`.
+  public func store(
+    _ identifier: String, policy: Policy = .standard
+  ) throws(KithError) -> KeyValueStore {
+    guard let name = StoreIdentifier(identifier) else {
+      throw KithError(.invalidStoreIdentifier, "\"\(identifier)\" is no store identifier")
+    }
+    return try network.host(number).device.store(name, policy: policy)
+  }
+}

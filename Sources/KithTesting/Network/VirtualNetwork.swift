@@ -1,0 +1,313 @@
+internal import Kith
+internal import KithCore
+internal import KithCrypto
+internal import Synchronization
+
+/// The links between the devices of a test, in virtual time. Whoever sends delivers, too, unless
+/// somebody does already; nothing happens on threads of its own.
+final class VirtualNetwork: Sendable {
+  /// A device, and what survives its process.
+  struct Host {
+    var device: VirtualDevice
+    let keys: DeviceKeys
+    let storage: MemoryStorage
+  }
+
+  /// What happens at a moment.
+  private enum Event {
+    case message([UInt8], to: Int, SessionID)
+    case room(Int, SessionID)
+    case ended(Int, SessionID)
+    case connect(Int, Int)
+  }
+
+  private struct Session {
+    let sides: [(device: Int, session: SessionID)]
+    /// When the last message to each side arrives.
+    var lastArrival: [UInt64] = [0, 0]
+  }
+
+  private struct State {
+    var hosts: [Host] = []
+    var cuts: Set<[Int]> = []
+    var sessions: [[Int]: Session] = [:]
+    var events: [(time: UInt64, order: UInt64, event: Event)] = []
+    var nextSession: UInt64 = 1
+    var nextOrder: UInt64 = 1
+    var faults = LinkFaults.none
+    var chance: SeededEntropy
+    var isDelivering = false
+  }
+
+  /// How long after a lost connection the devices connect again, in microseconds.
+  private static let reconnectMicroseconds: UInt64 = 1_000_000
+
+  private let state: Mutex<State>
+  /// Microseconds since the beginning.
+  private let now = Atomic<UInt64>(0)
+
+  init(seed: UInt64) {
+    state = Mutex(State(chance: SeededEntropy(seed: seed ^ 0x7E57)))
+  }
+
+  var count: Int { state.withLock { $0.hosts.count } }
+
+  func host(_ number: Int) -> Host {
+    state.withLock { state in
+      precondition(state.hosts.indices.contains(number), "there is no device \(number)")
+      return state.hosts[number]
+    }
+  }
+
+  func setFaults(_ faults: LinkFaults) { state.withLock { $0.faults = faults } }
+
+  // MARK: Devices
+
+  func add(
+    _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ storage: MemoryStorage
+  ) throws(KithError) {
+    let device = try make(account, keys, process, storage)
+    let number = state.withLock { state in
+      state.hosts.append(Host(device: device, keys: keys, storage: storage))
+      return state.hosts.count - 1
+    }
+    device.attach(VirtualLink(network: self, device: number))
+  }
+
+  private func make(
+    _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ storage: MemoryStorage
+  ) throws(KithError) -> VirtualDevice {
+    try VirtualDevice(account: account, keys: keys, process: process, storage: storage) {
+      [weak self] in
+      let now = self?.now.load(ordering: .relaxed) ?? 0
+      return Instant(
+        wallMilliseconds: 1_700_000_000_000 + now / 1_000, monotonicMilliseconds: now / 1_000)
+    }
+  }
+
+  /// Starts a device again from what it had made durable.
+  func restart(_ number: Int, _ account: AccountID, _ process: ProcessID) throws(KithError) {
+    let old = host(number)
+    // What the dead process still does reaches nobody and no disk.
+    let storage = MemoryStorage((try? old.storage.load()) ?? Snapshot())
+    disconnectAll(of: number)
+    let device = try make(account, old.keys, process, storage)
+    state.withLock { state in
+      state.hosts[number] = Host(device: device, keys: old.keys, storage: storage)
+    }
+    device.attach(VirtualLink(network: self, device: number))
+    connectAll()
+  }
+
+  // MARK: Links
+
+  func cut(_ one: Int, _ other: Int) {
+    state.withLock { _ = $0.cuts.insert([min(one, other), max(one, other)]) }
+    disconnect(one, other)
+  }
+
+  func mend(_ one: Int, _ other: Int) {
+    state.withLock { _ = $0.cuts.remove([min(one, other), max(one, other)]) }
+    connect(one, other)
+  }
+
+  func connectAll() {
+    for one in 0..<count { for other in 0..<one { connect(other, one) } }
+  }
+
+  private func connect(_ one: Int, _ other: Int) {
+    schedule(.connect(min(one, other), max(one, other)))
+    deliver()
+  }
+
+  private func disconnectAll(of device: Int) {
+    for other in 0..<count where other != device { disconnect(device, other) }
+  }
+
+  private func disconnect(_ one: Int, _ other: Int) {
+    let session = state.withLock {
+      $0.sessions.removeValue(forKey: [min(one, other), max(one, other)])
+    }
+    for side in session?.sides ?? [] { schedule(.ended(side.device, side.session)) }
+    deliver()
+  }
+
+  /// A connection is over before its time; the devices connect again.
+  private func lose(_ one: Int, _ other: Int) {
+    disconnect(one, other)
+    schedule(.connect(min(one, other), max(one, other)), after: Self.reconnectMicroseconds)
+  }
+
+  private func establish(_ one: Int, _ other: Int) {
+    let session = state.withLock { state -> Session? in
+      let pair = [one, other]
+      guard !state.cuts.contains(pair), state.sessions[pair] == nil else { return nil }
+      let sides = [
+        (one, SessionID(rawValue: state.nextSession)),
+        (other, SessionID(rawValue: state.nextSession + 1)),
+      ]
+      state.nextSession += 2
+      let session = Session(sides: sides.map { (device: $0.0, session: $0.1) })
+      state.sessions[pair] = session
+      return session
+    }
+    guard let session else { return }
+    for (end, side) in session.sides.enumerated() {
+      let peer = host(session.sides[1 - end].device)
+      host(side.device).device.input(
+        .connected(
+          side.session,
+          SessionPeer(
+            transportKey: peer.keys.transportPublicKey, hello: peer.device.hello(),
+            isDialled: end == 0, address: "virtual:\(session.sides[1 - end].device + 1)")))
+    }
+  }
+
+  // MARK: Messages
+
+  fileprivate func send(_ message: [UInt8], from device: Int, on session: SessionID) {
+    let lost = state.withLock { state -> [Int]? in
+      guard let (pair, end) = state.find(session, of: device),
+        let other = state.sessions[pair]?.sides[1 - end]
+      else { return nil }
+      if state.happens(state.faults.loss) { return pair }
+      let copies = state.happens(state.faults.duplication) ? 2 : 1
+      let arrival = max(
+        now.load(ordering: .relaxed) + state.faults.delay.microseconds,
+        state.sessions[pair]?.lastArrival[end] ?? 0)
+      state.sessions[pair]?.lastArrival[end] = arrival
+      for _ in 0..<copies {
+        state.add(.message(message, to: other.device, other.session), at: arrival)
+      }
+      return nil
+    }
+    if let lost { lose(lost[0], lost[1]) }
+    deliver()
+  }
+
+  fileprivate func awaitRoom(_ session: SessionID, of device: Int) {
+    schedule(.room(device, session), after: state.withLock { $0.faults.delay.microseconds })
+    deliver()
+  }
+
+  fileprivate func close(_ session: SessionID, of device: Int) {
+    guard let (pair, _) = state.withLock({ $0.find(session, of: device) }) else { return }
+    lose(pair[0], pair[1])
+  }
+
+  fileprivate func closeAll(of device: Int) {
+    for other in 0..<count where other != device { lose(device, other) }
+  }
+
+  private func schedule(_ event: Event, after microseconds: UInt64 = 0) {
+    let time = now.load(ordering: .relaxed) + microseconds
+    state.withLock { $0.add(event, at: time) }
+  }
+
+  /// Has everything happen that is due, one after the other.
+  private func deliver() {
+    let isOurs = state.withLock { state in
+      defer { state.isDelivering = true }
+      return !state.isDelivering
+    }
+    guard isOurs else { return }
+    while true {
+      let event = state.withLock { state -> Event? in
+        guard let index = state.due(by: now.load(ordering: .relaxed)) else {
+          state.isDelivering = false
+          return nil
+        }
+        return state.events.remove(at: index).event
+      }
+      guard let event else { return }
+      switch event {
+      case .message(let bytes, let device, let session):
+        // Not if the session ended meanwhile.
+        guard state.withLock({ $0.find(session, of: device) }) != nil else { continue }
+        host(device).device.receive(bytes, on: session)
+      case .room(let device, let session): host(device).device.input(.room(session))
+      case .ended(let device, let session): host(device).device.input(.disconnected(session))
+      case .connect(let one, let other): establish(one, other)
+      }
+    }
+  }
+
+  // MARK: Time
+
+  func advance(by duration: Duration) {
+    let end = now.load(ordering: .relaxed) + duration.microseconds
+    while true {
+      let ticks = (0..<count).compactMap { number in
+        host(number).device.tickAtMilliseconds.map { $0 * 1_000 }
+      }
+      let times = state.withLock { $0.events.map(\.time) } + ticks
+      let current = now.load(ordering: .relaxed)
+      let next = max(times.min() ?? end, current)
+      guard next < end else { break }
+      now.store(max(next, current + 1_000), ordering: .relaxed)
+      keepTime()
+    }
+    now.store(max(end, now.load(ordering: .relaxed)), ordering: .relaxed)
+    keepTime()
+  }
+
+  private func keepTime() {
+    deliver()
+    for number in 0..<count { host(number).device.keepTime() }
+    deliver()
+  }
+}
+
+extension VirtualNetwork.State {
+  fileprivate mutating func add(_ event: VirtualNetwork.Event, at time: UInt64) {
+    events.append((time, nextOrder, event))
+    nextOrder += 1
+  }
+
+  /// The first event that is due.
+  fileprivate func due(by now: UInt64) -> Int? {
+    events.indices.filter { events[$0].time <= now }
+      .min { (events[$0].time, events[$0].order) < (events[$1].time, events[$1].order) }
+  }
+
+  fileprivate func find(_ session: SessionID, of device: Int) -> (pair: [Int], end: Int)? {
+    for (pair, found) in sessions {
+      for (end, side) in found.sides.enumerated()
+      where side.device == device && side.session == session {
+        return (pair, end)
+      }
+    }
+    return nil
+  }
+
+  fileprivate mutating func happens(_ chance: Double) -> Bool {
+    chance > 0 && Double.random(in: 0..<1, using: &self.chance) < chance
+  }
+}
+
+extension Duration {
+  /// Whole microseconds; none where it is negative.
+  fileprivate var microseconds: UInt64 {
+    let (seconds, attoseconds) = components
+    return UInt64(max(0, seconds * 1_000_000 + attoseconds / 1_000_000_000_000))
+  }
+}
+
+/// What one device's engine sends on.
+private final class VirtualLink: VirtualDevice.Link {
+  private weak let network: VirtualNetwork?
+  private let device: Int
+
+  init(network: VirtualNetwork, device: Int) {
+    self.network = network
+    self.device = device
+  }
+
+  func send(_ message: [UInt8], on session: SessionID) {
+    network?.send(message, from: device, on: session)
+  }
+
+  func awaitRoom(on session: SessionID) { network?.awaitRoom(session, of: device) }
+  func close(_ session: SessionID) { network?.close(session, of: device) }
+  func closeAll() { network?.closeAll(of: device) }
+}
