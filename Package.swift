@@ -15,6 +15,7 @@ let package = Package(
   name: "kith",
   products: [
     .library(name: "Kith", targets: ["Kith"]),
+    .library(name: "KithTesting", targets: ["KithTesting"]),
     .executable(name: "kith", targets: ["kith"]),
   ],
   dependencies: [
@@ -76,6 +77,13 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
       swiftSettings: strict),
+    .target(
+      name: "KithTesting",
+      dependencies: [
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
     .executableTarget(name: "kith", dependencies: ["KithCommands"], swiftSettings: strict),
     .testTarget(
       name: "KithCryptoTests", dependencies: ["KithCrypto"],
@@ -104,7 +112,14 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "KithCommandsTests", dependencies: ["KithCommands", "Kith", "KithCore"],
+      name: "KithTestingTests",
+      dependencies: [
+        "KithTesting", "Kith", .product(name: "NIOCore", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "KithCommandsTests",
+      dependencies: ["KithCommands", "Kith", "KithCore", "KithTesting"],
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
   ]
 )
