@@ -46,12 +46,17 @@ extension Faults {
           try await other.client.write([("round", value)], in: "calm")
           #expect(full.process?.isRunning == true)
           try FileManager.default.removeItem(atPath: filler)
+          let roomSince = ContinuousClock.now
           try await eventually("it to mend itself", seconds: 45) {
             try await full.client.report().problems.isEmpty
           }
+          let mended = ContinuousClock.now - roomSince
           try await eventually("it to catch up", seconds: 60) {
             try await full.client.value(forKey: "round", in: "calm") == value
           }
+          print(
+            "full disk: takes writes \(mended) after there is room, and has caught up after "
+              + "\(ContinuousClock.now - roomSince)")
           try await full.client.write([("mended.\(round)", value)], in: "calm")
         }
       }

@@ -38,8 +38,8 @@ struct HistoryWrite {
 /// it may be the winner; it ended when its node was known to be dead. Besides, no transaction is
 /// half applied: of its winners that are values, all are shown or none is.
 struct History {
-  /// What clocks that count milliseconds cannot tell apart.
-  static let slack = Duration.milliseconds(3)
+  /// What clocks that count milliseconds cannot tell apart; more where a test moves clocks.
+  var slack = Duration.milliseconds(3)
 
   var writes: [HistoryWrite] = []
 
@@ -80,8 +80,8 @@ struct History {
         let name = Outcome.name(key, write.value)
         if outcome.refused[write.node].contains(name) { continue }
         // Several removals look alike: any of them may be the winner.
-        let isSuperseded = candidates.contains { Self.mayBeLater($0, than: write) }
-        if !isSuperseded && !Self.mayBeNothing(write, writes) {
+        let isSuperseded = candidates.contains { mayBeLater($0, than: write) }
+        if !isSuperseded && !mayBeNothing(write, writes) {
           problems.append("\(name) of node \(write.node) was acknowledged and is lost")
         }
       }
@@ -101,7 +101,7 @@ struct History {
 
   /// Whether a write is a removal of a key that may have held nothing where it was removed: nobody had
   /// certainly set it there before, or another removal may have come after who did.
-  private static func mayBeNothing(_ removal: HistoryWrite, _ writes: [HistoryWrite]) -> Bool {
+  private func mayBeNothing(_ removal: HistoryWrite, _ writes: [HistoryWrite]) -> Bool {
     guard removal.value == nil else { return false }
     let sets = writes.filter {
       $0.node == removal.node && $0.value != nil && $0.isAcknowledged
@@ -114,7 +114,7 @@ struct History {
     }
   }
 
-  private static func mayBeLater(_ one: HistoryWrite, than other: HistoryWrite) -> Bool {
+  private func mayBeLater(_ one: HistoryWrite, than other: HistoryWrite) -> Bool {
     if one.node == other.node {
       return one.transaction == other.transaction || one.began > other.began
     }

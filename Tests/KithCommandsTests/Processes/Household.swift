@@ -99,7 +99,10 @@ final class Household {
       ] + dialled, in: root, environment: member.environment, launcher: member.launcher)
     member.process = process
     try await eventually("\(member.name) to be ready") {
-      guard process.isRunning else { throw NotInTime(description: process.saidSoFar) }
+      guard process.isRunning else {
+        let end = try await process.wait()
+        throw NotInTime(description: "\(member.name) ended with status \(end.status): \(end.talk)")
+      }
       return process.saidSoFar.contains("ready")
     }
     if let range = process.saidSoFar.firstRange(of: /[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+:[0-9]+/) {

@@ -50,6 +50,8 @@ final class KithProcess {
 
   deinit {
     if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    // What libfaketime leaves of a process that was killed.
+    for name in ["faketime_shm_\(id)", "sem.faketime_sem_\(id)"] { unlink("/dev/shm/\(name)") }
   }
 
   /// The process's id.

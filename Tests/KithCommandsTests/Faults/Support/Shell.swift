@@ -16,7 +16,8 @@ enum Shell {
     let (output, talk) = (Pipe(), Pipe())
     process.executableURL = URL(filePath: "/usr/bin/env")
     process.arguments = command
-    process.environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin"]
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+    process.environment = ["PATH": path + ":/usr/sbin:/sbin"]
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output
     process.standardError = talk
