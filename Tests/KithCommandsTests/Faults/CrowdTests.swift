@@ -56,7 +56,8 @@ extension Faults {
         connections.removeAll { $0.connection.isClosed }
         most = max(most, ResidentMemory(of: victim)?.resident ?? 0)
         if writes == 4 {
-          // A member that comes anew gets in.
+          // A member that comes anew gets in. (Foundation starts no process beyond 1,024 files.)
+          connections = Array(connections.prefix(800))
           try await household.stop(beta)
           try await household.start(beta)
         }

@@ -99,8 +99,14 @@ extension Faults {
       try await alpha.write([("a", 1)], in: Household.store)
       try await beta.write([("b", 2)], in: Household.store)
       #expect(try await alpha.value(forKey: "b", in: Household.store) == nil)
-      let settled = try await household.settle(seconds: 150)
-      #expect(try await alpha.value(forKey: "b", in: Household.store) == 2)
+      let began = ContinuousClock.now
+      // Through the sockets: Foundation starts no process where other tests hold 1,024 files.
+      for member in household.members {
+        try await eventually("\(member.name) to have both", seconds: 150, every: 100) {
+          try await member.client.values(in: Household.store) == ["a": 1, "b": 2]
+        }
+      }
+      let settled = ContinuousClock.now - began
       print("half-open: settled after \(settled)")
       #expect(settled > .seconds(1))
     }
