@@ -15,6 +15,7 @@ let package = Package(
   name: "kith",
   products: [
     .library(name: "Kith", targets: ["Kith"]),
+    .library(name: "KithTesting", targets: ["KithTesting"]),
     .executable(name: "kith", targets: ["kith"]),
     .executable(name: "kith-sim", targets: ["kith-sim"]),
   ],
@@ -82,6 +83,14 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
       swiftSettings: strict),
+    .target(
+      name: "KithTesting",
+      dependencies: [
+        "Kith", "KithCore", "KithCrypto", "KithSimulator",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
     .executableTarget(name: "kith", dependencies: ["KithCommands"], swiftSettings: strict),
     .target(name: "KithTerminal", swiftSettings: strict),
     .target(
@@ -126,8 +135,14 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "KithTestingTests",
+      dependencies: [
+        "KithTesting", "Kith", .product(name: "NIOCore", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "KithCommandsTests",
-      dependencies: ["KithCommands", "Kith", "KithCore", "KithTerminal"],
+      dependencies: ["KithCommands", "Kith", "KithCore", "KithTerminal", "KithTesting"],
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
     .testTarget(
       name: "KithTerminalTests", dependencies: ["KithTerminal"], swiftSettings: strict),

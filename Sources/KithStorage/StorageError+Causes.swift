@@ -41,8 +41,15 @@ extension StorageError {
       message: "no room left (\(reason)); nothing of the write was kept: free some and try again")
   }
 
-  /// What an error of SQLite means for the database at `path`.
-  static func database(_ path: String, _ error: any Error) -> Self {
+  private static func readOnly(_ path: String, _ reason: String) -> Self {
+    Self(
+      code: .readOnly, path: path,
+      message: "cannot be written (\(reason)); make file and directory writable for this user")
+  }
+
+  /// What an error of SQLite means for the database at `path`; `systemError` is the `errno` of the
+  /// system call that failed, if one did.
+  static func database(_ path: String, _ error: any Error, systemError: Int32 = 0) -> Self {
     if let error = error as? StorageError { return error }
     guard let error = error as? DatabaseError else {
       return Self(code: .inputOutput, path: path, message: "\(error)")
@@ -52,9 +59,12 @@ extension StorageError {
     case .SQLITE_FULL:
       return .diskFull(path, reason)
     case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
-      return Self(
-        code: .readOnly, path: path,
-        message: "cannot be written (\(reason)); make file and directory writable for this user")
+      return .readOnly(path, reason)
+    case .SQLITE_IOERR where [EROFS, EPERM, EACCES].contains(systemError):
+      // Files that turned read-only while they were open.
+      return .readOnly(path, String(cString: strerror(systemError)))
+    case .SQLITE_IOERR where [ENOSPC, EDQUOT, EFBIG].contains(systemError):
+      return .diskFull(path, String(cString: strerror(systemError)))
     case .SQLITE_CORRUPT, .SQLITE_NOTADB:
       return .damaged(path, "the database is damaged (\(reason))")
     default:

@@ -23,6 +23,8 @@ extension Engine {
     reload()
     for tell in waiting { tell() }
     progress.raise()
+    // Whoever drained may be a program's task; the writer sleeps, and is who tries again.
+    wakeup.signal()
   }
 
   /// Tries storage again, if it failed and the wait is over.

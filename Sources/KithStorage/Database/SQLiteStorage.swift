@@ -106,7 +106,9 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     do {
       return try queue.unsafeReentrantWrite { database in
         guard let statements = state?.statements else { throw StorageError.closed(path) }
-        return try body(database, statements)
+        do { return try body(database, statements) } catch {
+          throw StorageError.database(path, error, systemError: lastSystemError(of: database))
+        }
       }
     } catch {
       throw .database(path, error)

@@ -1,7 +1,6 @@
-internal import Foundation
 public import Kith
-internal import KithCore
-internal import KithCrypto
+public import KithCore
+public import KithCrypto
 internal import KithSimulator
 internal import Synchronization
 

@@ -14,20 +14,20 @@ final class VirtualNetwork: Sendable {
   }
 
   /// What happens at a moment.
-  private enum Event {
+  fileprivate enum Event {
     case message([UInt8], to: Int, SessionID)
     case room(Int, SessionID)
     case ended(Int, SessionID)
     case connect(Int, Int)
   }
 
-  private struct Session {
+  fileprivate struct Session {
     let sides: [(device: Int, session: SessionID)]
     /// When the last message to each side arrives.
     var lastArrival: [UInt64] = [0, 0]
   }
 
-  private struct State {
+  fileprivate struct State {
     var hosts: [Host] = []
     var cuts: Set<[Int]> = []
     var sessions: [[Int]: Session] = [:]

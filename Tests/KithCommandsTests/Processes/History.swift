@@ -31,12 +31,15 @@ struct HistoryWrite {
 ///    superseded it: then an acknowledged write was lost. On one node any later write of a key is
 ///    later, whatever the clock says.
 ///
+/// A removal of a key that holds nothing on its node leaves no entry, and cannot be lost. Whether it
+/// held something cannot be seen from outside either: see ``mayBeNothing(_:_:)``.
+///
 /// A write that was not acknowledged (its node was killed meanwhile) need not be accounted for, but
 /// it may be the winner; it ended when its node was known to be dead. Besides, no transaction is
 /// half applied: of its winners that are values, all are shown or none is.
 struct History {
-  /// What clocks that count milliseconds cannot tell apart.
-  static let slack = Duration.milliseconds(3)
+  /// What clocks that count milliseconds cannot tell apart; more where a test moves clocks.
+  var slack = Duration.milliseconds(3)
 
   var writes: [HistoryWrite] = []
 
@@ -77,8 +80,8 @@ struct History {
         let name = Outcome.name(key, write.value)
         if outcome.refused[write.node].contains(name) { continue }
         // Several removals look alike: any of them may be the winner.
-        let isSuperseded = candidates.contains { Self.mayBeLater($0, than: write) }
-        if !isSuperseded {
+        let isSuperseded = candidates.contains { mayBeLater($0, than: write) }
+        if !isSuperseded && !mayBeNothing(write, writes) {
           problems.append("\(name) of node \(write.node) was acknowledged and is lost")
         }
       }
@@ -96,7 +99,22 @@ struct History {
     return problems
   }
 
-  private static func mayBeLater(_ one: HistoryWrite, than other: HistoryWrite) -> Bool {
+  /// Whether a write is a removal of a key that may have held nothing where it was removed: nobody had
+  /// certainly set it there before, or another removal may have come after who did.
+  private func mayBeNothing(_ removal: HistoryWrite, _ writes: [HistoryWrite]) -> Bool {
+    guard removal.value == nil else { return false }
+    let sets = writes.filter {
+      $0.node == removal.node && $0.value != nil && $0.isAcknowledged
+        && $0.transaction != removal.transaction && $0.began < removal.began
+    }
+    guard let last = sets.max(by: { $0.began < $1.began }) else { return true }
+    return writes.contains {
+      $0.value == nil && $0.transaction != removal.transaction
+        && $0.began < removal.ended && mayBeLater($0, than: last)
+    }
+  }
+
+  private func mayBeLater(_ one: HistoryWrite, than other: HistoryWrite) -> Bool {
     if one.node == other.node {
       return one.transaction == other.transaction || one.began > other.began
     }

@@ -10,6 +10,11 @@ final class Household {
     /// The port, chosen by the system at the first start and kept from then on.
     fileprivate(set) var port = 0
     fileprivate(set) var process: KithProcess?
+    /// Where it listens; other addresses than loopback's only in namespaces of its own.
+    var host = "127.0.0.1"
+    /// What its node is started by, and with; see ``KithProcess``.
+    var launcher: [String] = []
+    var environment: [String: String] = [:]
 
     init(name: String, directory: URL) {
       self.name = name
@@ -19,20 +24,31 @@ final class Household {
     /// Talks to the running node.
     var client: ControlClient { ControlClient(directory: directory.path) }
     /// Where it listens.
-    var address: String { "127.0.0.1:\(port)" }
+    var address: String { "\(host):\(port)" }
   }
 
   /// The directory that holds everything; short, as a socket's path must be.
   let root: URL
   private(set) var members: [Member] = []
+  /// What is mounted under ``root``.
+  var mounts: [Mount] = []
+
+  /// Begins the names of all that tests leave on the host while they run, so that `Tests/run` can see
+  /// that nothing is left.
+  static let prefix: String = {
+    let run = ProcessInfo.processInfo.environment["KITH_RUN"]
+    return "kith-\(run.map { "\($0)-" } ?? "")"
+  }()
 
   init() throws {
-    root = URL(filePath: "/tmp/kith-\(UInt32.random(in: 0 ... .max))", directoryHint: .isDirectory)
+    let name = "\(Self.prefix)\(UInt32.random(in: 0 ... .max))"
+    root = URL(filePath: "/tmp/\(name)", directoryHint: .isDirectory)
     try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
   }
 
   deinit {
-    for member in members { member.process?.send(SIGKILL) }
+    for member in members { member.process?.end() }
+    for mount in mounts { mount.unmount() }
     try? FileManager.default.removeItem(at: root)
   }
 
@@ -44,9 +60,9 @@ final class Household {
       arguments + ["--directory", member.directory.path], in: root, input: input)
   }
 
-  /// Begins the account with its first member.
-  func create(_ name: String) async throws -> Member {
-    let member = Member(name: name, directory: root.appending(path: name))
+  /// Begins the account with its first member, in a directory of its own or the one given.
+  func create(_ name: String, in directory: URL? = nil) async throws -> Member {
+    let member = Member(name: name, directory: directory ?? root.appending(path: name))
     let result = try await run(member, "account", "create", "--name", name)
     guard result.status == 0 else { throw NotInTime(description: result.talk) }
     members.append(member)
@@ -54,8 +70,8 @@ final class Household {
   }
 
   /// Takes in another member, invited by the first.
-  func join(_ name: String) async throws -> Member {
-    let member = Member(name: name, directory: root.appending(path: name))
+  func join(_ name: String, in directory: URL? = nil) async throws -> Member {
+    let member = Member(name: name, directory: directory ?? root.appending(path: name))
     let invitation = try KithProcess(
       [
         "invite", "--yes", "--address", "127.0.0.1", "--directory", members[0].directory.path,
@@ -78,15 +94,18 @@ final class Household {
     let dialled = (peers ?? others).flatMap { ["--peer", $0] }
     let process = try KithProcess(
       [
-        "run", "--directory", member.directory.path, "--listen", "127.0.0.1", "--port",
+        "run", "--directory", member.directory.path, "--listen", member.host, "--port",
         "\(member.port)",
-      ] + dialled, in: root)
+      ] + dialled, in: root, environment: member.environment, launcher: member.launcher)
     member.process = process
     try await eventually("\(member.name) to be ready") {
-      guard process.isRunning else { throw NotInTime(description: process.saidSoFar) }
+      guard process.isRunning else {
+        let end = try await process.wait()
+        throw NotInTime(description: "\(member.name) ended with status \(end.status): \(end.talk)")
+      }
       return process.saidSoFar.contains("ready")
     }
-    if let range = process.saidSoFar.firstRange(of: /127\.0\.0\.1:[0-9]+/) {
+    if let range = process.saidSoFar.firstRange(of: /[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+:[0-9]+/) {
       member.port = Int(process.saidSoFar[range].split(separator: ":")[1]) ?? 0
     }
     try await eventually("\(member.name) to answer") {

@@ -19,10 +19,11 @@ final class KithProcess {
     Bundle.module.bundleURL.deletingLastPathComponent().appending(path: "kith")
   }
 
-  /// Starts `kith` with arguments and no environment but what is given.
+  /// Starts `kith` with arguments and no environment but what is given; by way of a command that
+  /// becomes it (such as `ip netns exec NAME`), if there is one.
   init(
     _ arguments: [String], in directory: URL, input: Data? = nil,
-    environment: [String: String] = [:]
+    environment: [String: String] = [:], launcher: [String] = []
   ) throws {
     let name = UUID().uuidString
     output = directory.appending(path: "\(name).out")
@@ -30,9 +31,9 @@ final class KithProcess {
     for file in [output, talk] {
       _ = FileManager.default.createFile(atPath: file.path, contents: nil)
     }
-    process.executableURL = Self.program
-    process.arguments = arguments
-    process.environment = ["PATH": "/usr/bin:/bin", "HOME": directory.path]
+    process.executableURL = launcher.isEmpty ? Self.program : URL(filePath: "/usr/bin/env")
+    process.arguments = launcher.isEmpty ? arguments : launcher + [Self.program.path] + arguments
+    process.environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": directory.path]
       .merging(environment) { _, new in new }
     process.currentDirectoryURL = directory
     process.standardOutput = try FileHandle(forWritingTo: output)
@@ -49,6 +50,8 @@ final class KithProcess {
 
   deinit {
     if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    // What libfaketime leaves of a process that was killed.
+    for name in ["faketime_shm_\(id)", "sem.faketime_sem_\(id)"] { unlink("/dev/shm/\(name)") }
   }
 
   /// The process's id.
@@ -63,6 +66,19 @@ final class KithProcess {
   /// Sends a signal to this process, and no other.
   func send(_ signal: Int32) {
     if process.isRunning { kill(process.processIdentifier, signal) }
+  }
+
+  /// What the system says it does: `R` runs, `S` sleeps, `T` is stopped; nil where it is gone.
+  var state: String? {
+    (try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8))
+      .flatMap { $0.split(separator: ")").last?.split(separator: " ").first.map(String.init) }
+  }
+
+  /// Kills this process and waits until it is gone.
+  func end() {
+    guard process.isRunning else { return }
+    kill(process.processIdentifier, SIGKILL)
+    process.waitUntilExit()
   }
 
   /// Waits for the end, at most so long; kills the process after that.

@@ -29,6 +29,12 @@ final class RawConnection {
 
   deinit { if descriptor >= 0 { close(descriptor) } }
 
+  /// Says more, if the other side still listens.
+  func send(_ bytes: [UInt8]) {
+    guard descriptor >= 0 else { return }
+    _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))
+  }
+
   /// Takes in what is there, without waiting.
   func look() {
     var bytes = [UInt8](repeating: 0, count: 4_096)

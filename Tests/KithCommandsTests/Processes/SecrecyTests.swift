@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Kith
+import KithTesting
 import Testing
 
 @testable import KithCommands
@@ -19,22 +20,14 @@ struct SecrecyTests {
     // Invited while no node runs, so that the proxy's address is the only one beta has.
     let beta = try await household.join("beta")
     try await household.start(alpha, peers: [])
-    let proxy = try RecordingProxy(to: alpha.port)
-    defer { proxy.close() }
-    try await household.start(beta, peers: ["127.0.0.1:\(proxy.port)"])
-    try await eventually("the first sync") { try await !beta.client.report().isProvisional }
-    for number in 0..<20 {
-      try await alpha.client.write([Self.write(number)], in: "default")
-      try await beta.client.write([Self.write(number + 100)], in: "default")
+    var recording = FaultyProxy.Configuration()
+    recording.recordingLimitBytes = 64 << 20
+    let traffic = try await FaultyProxy.with(target: alpha.port, configuration: recording) {
+      proxy in
+      try await exchange(household, alpha, beta, through: proxy)
+      return Data(proxy.recorded(.both))
     }
-    try await beta.client.write([(Self.keyMarker + "0", nil)], in: "default")
-    try await eventually("both to show the same") {
-      try await household.export(alpha) == household.export(beta)
-    }
-    let exported = try await household.export(beta)
-    #expect(exported.contains(Self.keyMarker) && exported.contains(Self.valueMarker))
     // Drafts, which nobody has published yet.
-    try await household.stop(beta)
     let draft = try await household.run(
       beta, "set", Self.keyMarker + "draft", Self.valueMarker + "draft")
     #expect(draft.status == 0)
@@ -43,8 +36,8 @@ struct SecrecyTests {
       logs += Data((member.process?.saidSoFar ?? "").utf8)
       try await household.stop(member, SIGKILL)
     }
-    #expect(proxy.recorded.count > 10_000)
-    Self.expectNoMarker(in: proxy.recorded, "the traffic")
+    #expect(traffic.count > 10_000)
+    Self.expectNoMarker(in: traffic, "the traffic")
     Self.expectNoMarker(in: logs, "the logs")
     var files = 0
     for member in household.members {
@@ -57,6 +50,26 @@ struct SecrecyTests {
       }
     }
     #expect(files >= 6)
+  }
+
+  /// Has both write while their traffic goes through a proxy, until both show the same.
+  private func exchange(
+    _ household: Household, _ alpha: Household.Member, _ beta: Household.Member,
+    through proxy: FaultyProxy
+  ) async throws {
+    try await household.start(beta, peers: ["127.0.0.1:\(proxy.port)"])
+    try await eventually("the first sync") { try await !beta.client.report().isProvisional }
+    for number in 0..<20 {
+      try await alpha.client.write([Self.write(number)], in: "default")
+      try await beta.client.write([Self.write(number + 100)], in: "default")
+    }
+    try await beta.client.write([(Self.keyMarker + "0", nil)], in: "default")
+    try await eventually("both to show the same") {
+      try await household.export(alpha) == household.export(beta)
+    }
+    let exported = try await household.export(beta)
+    #expect(exported.contains(Self.keyMarker) && exported.contains(Self.valueMarker))
+    try await household.stop(beta)
   }
 
   private static func write(_ number: Int) -> (key: String, value: PropertyListValue?) {

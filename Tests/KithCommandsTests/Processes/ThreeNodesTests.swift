@@ -45,41 +45,12 @@ struct ThreeNodesTests {
     for result in results { history.writes += result.writes }
     let kills = results.reduce(0) { $0 + $1.kills }
     #expect(kills > 3)
-    try await settle(household)
-    let problems = history.problems(try await outcome(household))
+    try await household.settle()
+    let problems = history.problems(try await household.outcome())
     let acknowledged = history.writes.count(where: \.isAcknowledged)
     print("three nodes: \(acknowledged) writes acknowledged, \(kills) nodes killed")
     #expect(acknowledged >= Self.writes)
     #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
-  }
-
-  /// Waits until all exports are the same bytes and nothing waits to be published.
-  private func settle(_ household: Household) async throws {
-    try await eventually("all nodes to show the same", seconds: 120, every: 100) {
-      var exports: Set<String> = []
-      for member in household.members {
-        let report = try await member.client.report()
-        guard report.stores.allSatisfy({ $0.drafts == 0 }) else { return false }
-        exports.insert(try await household.export(member))
-      }
-      return exports.count == 1
-    }
-  }
-
-  private func outcome(_ household: Household) async throws -> History.Outcome {
-    let client = household.members[0].client
-    var hidden: [Key: PropertyListValue] = [:]
-    for item in try await client.hiddenEntries(in: Self.store) {
-      hidden[Key(item.key)] = item.value
-    }
-    var refused: [Set<String>] = []
-    for member in household.members {
-      let refusals = try await member.client.refusals(in: Self.store, takingThrough: nil)
-      refused.append(
-        Set(refusals.flatMap(\.writes).map { History.Outcome.name($0.key, $0.value) }))
-    }
-    return History.Outcome(
-      shown: try await client.values(in: Self.store), hidden: hidden, refused: refused)
   }
 
   /// What one node is asked to do.

@@ -106,6 +106,27 @@ struct EngineTests {
     await writer
   }
 
+  @Test func aWriteThatFailedLeftTheWriterAsleepPastTheNextTry() async throws {
+    let fixture = try EngineFixture()
+    let (store, engine) = (fixture.store, fixture.engine)
+    #expect(engine.beginRunning(link: NoLink()))
+    async let writer: Void = engine.runWriter()
+    defer { engine.stopWriter() }
+    let now = engine.clock().monotonicMilliseconds
+    // Nothing is to be done for long.
+    try await until {
+      engine.state.withLock { $0.sleepsUntilMilliseconds } > now + 20_000
+    }
+    fixture.storage.fail(.diskFull)
+    // It fails on this task; who tries again is the writer.
+    await #expect(throws: KithError.self) { try await store.commit { $0.set(1, forKey: "a") } }
+    try await until(.seconds(15)) {
+      engine.state.withLock { $0.sleepsUntilMilliseconds } <= now + 1_000
+    }
+    engine.stopWriter()
+    await writer
+  }
+
   @Test func aSetOnAStoppedNodeThatIsNotDurableThrows() throws {
     let fixture = try EngineFixture()
     fixture.storage.failNextCommit(.diskFull)

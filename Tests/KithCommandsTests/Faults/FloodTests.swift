@@ -1,0 +1,156 @@
+import Foundation
+import Glibc
+import KithCore
+import Synchronization
+import Testing
+
+@testable import Kith
+@testable import KithCommands
+
+extension Faults {
+  @Suite struct FloodTests {
+    /// A member that sends every message hundreds of times: haves that ask for an answer each, change
+    /// sets that are known, records and addresses, and writes of its own as fast as it can.
+    @Test func `a member's flood of valid messages leaves memory bounded and others served`()
+      async throws
+    {
+      let seconds = Faults.number("KITH_HOSTILE_SECONDS", or: 8)
+      let household = try Household()
+      let alpha = try await household.create("alpha")
+      let beta = try await household.join("beta")
+      let gamma = try await household.join("gamma")
+      for member in [alpha, beta] { try await household.start(member) }
+      try await alpha.client.write(
+        (0..<500).map { ("key.\($0)", .string(String(repeating: "v", count: 900))) },
+        in: Household.store)
+      let victim = try #require(alpha.process?.id)
+      let before = try #require(ResidentMemory(of: victim)).resident
+      let flood = try await Flood(gamma.directory.path, peers: [alpha.address])
+      var (most, writes, slowest) = (before, 0, Duration.zero)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        group.addTask { try await flood.run() }
+        try await eventually("the flood to begin") { flood.counts.bytes > 10 << 20 }
+        let end = ContinuousClock.now + .seconds(seconds)
+        while ContinuousClock.now < end || writes < 2 {
+          let value = PropertyListValue.integer(Int64(writes))
+          let began = ContinuousClock.now
+          try await beta.client.write([("flood", value)], in: Household.store)
+          try await eventually("a write beside a flood", seconds: 60) {
+            try await alpha.client.value(forKey: "flood", in: Household.store) == value
+          }
+          slowest = max(slowest, ContinuousClock.now - began)
+          writes += 1
+          most = max(most, ResidentMemory(of: victim)?.resident ?? 0)
+        }
+        group.cancelAll()
+      }
+      let counts = flood.counts
+      print(
+        "flood: \(counts.messages) messages, \(counts.bytes >> 20) MiB, \(counts.writes) writes; "
+          + "VmRSS \(before >> 10) KiB before, \(most >> 10) KiB at most; \(writes) writes between "
+          + "the others, the slowest took \(slowest)")
+      #expect(counts.messages > 1_000)
+      // What the outbox and the batches under way may hold (16 MiB and 8 MiB), with what the
+      // allocator keeps.
+      #expect(most - before < 64 << 20)
+      #expect(alpha.process?.isRunning == true)
+      try await flood.close()
+    }
+
+    /// A node of a member that repeats what it sends.
+    final class Flood: Sendable {
+      struct Counts {
+        var messages = 0
+        var bytes = 0
+        var writes = 0
+      }
+
+      private let node: Node
+      private let count = Mutex(Counts())
+
+      init(_ directory: String, peers: [String]) async throws {
+        var configuration = Node.Configuration(directory: directory)
+        configuration.hosts = []
+        configuration.peers = peers
+        configuration.servesControlSocket = false
+        configuration.logger.logLevel = .error
+        node = try await Node.open(configuration)
+      }
+
+      var counts: Counts { count.withLock { $0 } }
+
+      func close() async throws { try node.close() }
+
+      func run() async throws {
+        let store = try node.store(Household.store)
+        await withThrowingTaskGroup(of: Void.self) { group in
+          group.addTask { try await self.node.run() }
+          group.addTask { await self.repeatMessages() }
+          var number = 0
+          while !Task.isCancelled {
+            number += 1
+            try? store.set(.integer(Int64(number)), forKey: "flood.\(number % 50)")
+            count.withLock { $0.writes += 1 }
+            try? await Task.sleep(for: .milliseconds(1))
+          }
+          group.cancelAll()
+        }
+      }
+
+      /// Puts itself between the engine and the network, and repeats what passes: 1 MiB every 10 ms,
+      /// more than the victim takes. Whenever the session is closed for it, it is made anew.
+      private func repeatMessages() async {
+        let tap = Tap()
+        while !Task.isCancelled {
+          node.engine.state.withLock { state in
+            if let link = state.link, !(link is Tap) {
+              tap.set(link)
+              state.link = tap
+            }
+          }
+          for (session, message) in tap.messages {
+            for _ in 0..<max(1, min(200, (1 << 17) / message.count)) {
+              tap.send(message, to: session)
+              count.withLock { counts in
+                counts.messages += 1
+                counts.bytes += message.count
+              }
+            }
+          }
+          try? await Task.sleep(for: .milliseconds(10))
+        }
+      }
+    }
+
+    /// Remembers the last messages that a node sent.
+    private final class Tap: SessionLink {
+      private struct State {
+        var link: (any SessionLink)?
+        var last: [(session: SessionID, message: [UInt8])] = []
+      }
+
+      private let state = Mutex(State())
+
+      private var link: (any SessionLink)? { state.withLock { $0.link } }
+
+      func set(_ link: any SessionLink) { state.withLock { $0.link = link } }
+
+      var messages: [(SessionID, [UInt8])] { state.withLock { $0.last.map { ($0, $1) } } }
+
+      func send(_ message: [UInt8], to session: SessionID) {
+        state.withLock { state in
+          guard !state.last.contains(where: { $0.message == message }) else { return }
+          state.last = state.last.suffix(7) + [(session, message)]
+        }
+        link?.send(message, to: session)
+      }
+
+      func awaitRoom(_ session: SessionID) { link?.awaitRoom(session) }
+      func close(_ session: SessionID, _ reason: CloseReason) { link?.close(session, reason) }
+      func closeAll() { link?.closeAll() }
+      func pauseReading(_ isPaused: Bool) { link?.pauseReading(isPaused) }
+      func setAddresses(_ addresses: [DeviceID: [String]]) { link?.setAddresses(addresses) }
+      func promote(_ session: SessionID) { link?.promote(session) }
+    }
+  }
+}

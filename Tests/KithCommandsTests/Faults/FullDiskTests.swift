@@ -1,0 +1,106 @@
+import Foundation
+import Glibc
+import Kith
+import Testing
+
+@testable import KithCommands
+
+extension Faults {
+  @Suite struct FullDiskTests {
+    /// A device on a file system in memory of 6 MiB, which a file beside it fills. Writes fail with
+    /// the cause, reads go on, `kith status` says so, other devices go on, and once there is room the
+    /// node takes writes by itself. Nothing acknowledged is lost, and nothing that failed is there.
+    @Test func `on a full disk writes fail, reads go on, and it mends itself`() async throws {
+      let seed = Faults.seed("full disk")
+      let household = try Household()
+      let directory = household.root.appending(path: "disk")
+      // As root no quota or permission of files would do.
+      household.mounts.append(try Mount.temporary(directory, bytes: 6 << 20))
+      let full = try await household.create("full", in: directory.appending(path: "device"))
+      let other = try await household.join("other")
+      for member in household.members { try await household.start(member) }
+      try await household.awaitFirstSync()
+      let ledger = Ledger()
+      let filler = directory.appending(path: "filler").path
+      var rounds = 0
+      let writers = household.members.indices.map { index in
+        Writer(
+          client: household.members[index].client, node: index, seed: seed &+ UInt64(index),
+          largeRate: nil)
+      }
+      try await ledger.whileWriting(writers) {
+        for round in 0..<3 {
+          try await Task.sleep(for: .milliseconds(300))
+          let before = try await full.client.values(in: "calm")
+          Self.fill(filler)
+          try await eventually("a write to fail") { ledger.failures.count > rounds }
+          rounds = ledger.failures.count
+          #expect(try await full.client.values(in: "calm") == before)
+          let status = try await household.run(full, "status")
+          #expect(status.output.contains("no room left"), "\(status)")
+          let value = PropertyListValue.integer(Int64(round))
+          await #expect(throws: KithError.self) {
+            try await full.client.write([("failed.\(round)", value)], in: "calm")
+          }
+          // The other device goes on.
+          try await other.client.write([("round", value)], in: "calm")
+          #expect(full.process?.isRunning == true)
+          try FileManager.default.removeItem(atPath: filler)
+          let roomSince = ContinuousClock.now
+          try await eventually("it to mend itself", seconds: 45) {
+            try await full.client.report().problems.isEmpty
+          }
+          let mended = ContinuousClock.now - roomSince
+          try await eventually("it to catch up", seconds: 60) {
+            try await full.client.value(forKey: "round", in: "calm") == value
+          }
+          print(
+            "full disk: takes writes \(mended) after there is room, and has caught up after "
+              + "\(ContinuousClock.now - roomSince)")
+          try await full.client.write([("mended.\(round)", value)], in: "calm")
+        }
+      }
+      let settled = try await household.settle()
+      let outcome = try await household.outcome()
+      let history = ledger.history
+      let problems = history.problems(outcome) + Self.failedButThere(history, outcome)
+      for member in household.members {
+        let calm = try await member.client.values(in: "calm")
+        #expect(calm.keys.allSatisfy { !$0.text.hasPrefix("failed") } && calm.count == 4)
+      }
+      print(
+        "full disk: \(ledger.acknowledged) writes acknowledged, \(ledger.failures.count) failed, "
+          + "settled after \(settled)")
+      #expect(ledger.failures.allSatisfy { $0 == "diskFull" }, "\(Set(ledger.failures))")
+      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+      try await Self.restartsAndShowsTheSame(household, full)
+    }
+
+    /// Takes all the room that there is, to the last byte.
+    private static func fill(_ path: String) {
+      let descriptor = open(path, O_WRONLY | O_CREAT, 0o600)
+      for size in [65_536, 4_096, 1] {
+        let bytes = [UInt8](repeating: 1, count: size)
+        while write(descriptor, bytes, size) > 0 {}
+      }
+      close(descriptor)
+    }
+
+    static func failedButThere(_ history: History, _ outcome: History.Outcome) -> [String] {
+      history.writes.filter { write in
+        guard !write.isAcknowledged, let value = write.value else { return false }
+        let key = Key(write.key)
+        return outcome.shown[key] == value || outcome.hidden[key] == value
+      }.map { "\($0.key) of transaction \($0.transaction) failed, and is there" }
+    }
+
+    static func restartsAndShowsTheSame(
+      _ household: Household, _ member: Household.Member
+    ) async throws {
+      let before = try await household.export(member)
+      try await household.stop(member, SIGKILL)
+      try await household.start(member)
+      #expect(try await household.export(member) == before)
+    }
+  }
+}

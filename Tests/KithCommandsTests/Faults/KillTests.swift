@@ -1,0 +1,71 @@
+import Foundation
+import Glibc
+import Kith
+import Testing
+
+@testable import KithCommands
+
+extension Faults {
+  @Suite struct KillTests {
+    /// Kills nodes again and again at random moments while all are written to, and starts them at
+    /// once: in the end all show the same, and no acknowledged write is lost. `KITH_KILLS` says how
+    /// often; see ``History`` for how it is judged.
+    @Test func `killed hundreds of times under load, nothing acknowledged is lost`() async throws {
+      let seed = Faults.seed("kill -9")
+      let rounds = Faults.number("KITH_KILLS", or: 60)
+      let household = try Household()
+      for name in ["alpha", "beta", "gamma"] {
+        _ = try await (name == "alpha" ? household.create(name) : household.join(name))
+      }
+      for member in household.members { try await household.start(member) }
+      try await household.awaitFirstSync()
+      let ledger = Ledger()
+      let writers = household.members.indices.map { index in
+        Writer(
+          client: household.members[index].client, node: index, seed: seed &+ UInt64(index))
+      }
+      let began = ContinuousClock.now
+      var kills = 0
+      try await ledger.whileWriting(writers) {
+        var random = SeededGenerator(seed: seed &+ 100)
+        while kills < rounds {
+          let member = household.members[Int.random(in: 0..<3, using: &random)]
+          // Sometimes while it starts, sometimes in the middle of its work.
+          let delay = Duration.microseconds(Int.random(in: 0...120_000, using: &random))
+          try await Task.sleep(for: delay)
+          #expect(try await household.stop(member, SIGKILL)?.status == 128 + SIGKILL)
+          kills += 1
+          if Int.random(in: 0..<4, using: &random) == 0, kills < rounds {
+            // Killed again while it starts: at any point of opening, replaying, dialling.
+            let again = Duration.microseconds(Int.random(in: 0...150_000, using: &random))
+            try await household.startAndKill(member, after: again)
+            kills += 1
+          }
+          try await household.start(member)
+        }
+      }
+      let settled = try await household.settle()
+      let problems = ledger.history.problems(try await household.outcome())
+      print(
+        "kill -9: \(kills) rounds in \(ContinuousClock.now - began), \(ledger.acknowledged) writes "
+          + "acknowledged of \(ledger.history.writes.count), \(ledger.failures.count) calls cut off, "
+          + "settled after \(settled)")
+      #expect(ledger.acknowledged > rounds * 5)
+      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+    }
+  }
+}
+
+extension Household {
+  /// Starts a member's node and kills it a moment later, ready or not.
+  fileprivate func startAndKill(_ member: Member, after delay: Duration) async throws {
+    let process = try KithProcess(
+      [
+        "run", "--directory", member.directory.path, "--listen", member.host, "--port",
+        "\(member.port)",
+      ], in: root)
+    try await Task.sleep(for: delay)
+    process.send(SIGKILL)
+    _ = try await process.wait()
+  }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import Glibc
+import Kith
+import KithTesting
+import Testing
+
+@testable import KithCommands
+
+extension Faults {
+  @Suite struct PartitionTests {
+    /// What the proxies do to the ways of one node for a while.
+    private enum Attack: CaseIterable {
+      case twoWay, outgoing, incoming, cut, flapping, corruption, resets, slow, halfOpen
+    }
+
+    /// Attack after attack on the ways between three nodes, while all are written to: after they are
+    /// mended all show the same, and nothing acknowledged is lost. `KITH_PARTITIONS` says how many.
+    @Test func `after partitions of every kind all converge`() async throws {
+      let seed = Faults.seed("partitions")
+      let rounds = Faults.number("KITH_PARTITIONS", or: 27)
+      try await ProxyPartitions.with(seed: seed) { household, ways in
+        let ledger = Ledger()
+        let writers = household.members.indices.map { index in
+          Writer(
+            client: household.members[index].client, node: index, seed: seed &+ UInt64(index))
+        }
+        var random = SeededGenerator(seed: seed &+ 100)
+        let began = ContinuousClock.now
+        try await ledger.whileWriting(writers) {
+          for round in 0..<rounds {
+            let attack = Attack.allCases[round % Attack.allCases.count]
+            let node = Int.random(in: 0..<3, using: &random)
+            let length = Duration.milliseconds(Int.random(in: 150...600, using: &random))
+            try await carryOut(attack, on: node, for: length, household, ways, &random)
+            ways.heal()
+            try await Task.sleep(for: .milliseconds(Int.random(in: 50...300, using: &random)))
+          }
+        }
+        let attacked = ContinuousClock.now - began
+        let settled = try await household.settle()
+        let problems = ledger.history.problems(try await household.outcome())
+        let counters = ways.ways.map(\.proxy.counters)
+        let corrupted = counters.reduce(0) { $0 + $1.corruptedBytes }
+        let resets = counters.reduce(0) { $0 + $1.reset }
+        let accepted = counters.reduce(0) { $0 + $1.accepted }
+        print(
+          "partitions: \(rounds) attacks in \(attacked), \(accepted) connections, \(resets) reset, "
+            + "\(corrupted) bytes corrupted, \(ledger.acknowledged) writes acknowledged, settled "
+            + "after \(settled)")
+        #expect(corrupted > 0 && resets > 0)
+        #expect(ledger.failures.isEmpty || ledger.failures.allSatisfy { $0 != "diverged" })
+        #expect(ledger.acknowledged > rounds * 10)
+        #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+        for member in household.members {
+          let report = try await member.client.report()
+          #expect(report.problems.isEmpty && report.stores.allSatisfy { $0.quarantined == 0 })
+        }
+      }
+    }
+
+    private func carryOut(
+      _ attack: Attack, on node: Int, for length: Duration, _ household: Household,
+      _ ways: ProxyPartitions, _ random: inout SeededGenerator
+    ) async throws {
+      switch attack {
+      case .twoWay: ways.isolate(node)
+      case .outgoing: ways.silence(node, outgoing: true)
+      case .incoming: ways.silence(node, outgoing: false)
+      case .cut: ways.cut(node)
+      case .flapping:
+        for _ in 0..<8 {
+          ways.cut(node)
+          try await Task.sleep(for: .milliseconds(Int.random(in: 1...60, using: &random)))
+          ways.heal()
+          try await Task.sleep(for: .milliseconds(Int.random(in: 1...120, using: &random)))
+        }
+      case .corruption: ways.set(.init(corruption: .chance(0.001)), node)
+      case .resets: ways.set(.init(resets: .every(30_000)), node)
+      case .slow: ways.set(.init(delay: .milliseconds(40), bytesPerSecond: 200_000), node)
+      case .halfOpen:
+        // The host loses its power and comes back: the others' connections to it never end.
+        ways.abandon(node)
+        let member = household.members[node]
+        try await household.stop(member, SIGKILL)
+        try await household.start(member, peers: ways.peers(of: node))
+      }
+      try await Task.sleep(for: length)
+    }
+  }
+}
+
+/// Beside the other attacks, for it only waits.
+@Suite(.timeLimit(.minutes(5))) struct HalfOpenTests {
+  /// A connection that neither side knows to be dead is given up after 90 s of silence, and made anew.
+  @Test func `connections that died in silence are given up`() async throws {
+    try await ProxyPartitions.with(seed: 1) { household, ways in
+      let (alpha, beta) = (household.members[0].client, household.members[1].client)
+      for node in 0..<3 { ways.abandon(node) }
+      try await alpha.write([("a", 1)], in: Household.store)
+      try await beta.write([("b", 2)], in: Household.store)
+      #expect(try await alpha.value(forKey: "b", in: Household.store) == nil)
+      let began = ContinuousClock.now
+      // Through the sockets: Foundation starts no process where other tests hold 1,024 files.
+      for member in household.members {
+        try await eventually("\(member.name) to have both", seconds: 150, every: 100) {
+          try await member.client.values(in: Household.store) == ["a": 1, "b": 2]
+        }
+      }
+      let settled = ContinuousClock.now - began
+      print("half-open: settled after \(settled)")
+      #expect(settled > .seconds(1))
+    }
+  }
+}
