@@ -118,7 +118,8 @@ let package = Package(
       ],
       resources: [.copy("Vectors")], swiftSettings: strict),
     .testTarget(
-      name: "KithStorageTests", dependencies: ["KithStorage", "KithCore", "KithCrypto"],
+      name: "KithStorageTests",
+      dependencies: ["KithStorage", "KithCore", "KithCrypto", "KithSimulator"],
       swiftSettings: strict),
     .testTarget(
       name: "KithNetworkTests",

@@ -1,4 +1,5 @@
 import KithCore
+import KithSimulator
 import Testing
 
 @testable import KithStorage
@@ -33,7 +34,7 @@ final class Subject {
 
 /// The storages that must behave alike.
 enum Backend: CaseIterable {
-  case memory, sqlite
+  case memory, simulated, sqlite
 
   func withSubject(_ body: (Subject) throws -> Void) throws {
     switch self {
@@ -44,6 +45,15 @@ enum Backend: CaseIterable {
         Subject(
           storage, failing: { storage.failNextCommit(with: $1 ? failure : nil) },
           reopen: { storage }))
+    case .simulated:
+      let disk = SimulatedDisk()
+      try body(
+        Subject(
+          disk, failing: { (($0 as? SimulatedDisk) ?? disk).setFull($1) },
+          reopen: {
+            disk.setFull(false)
+            return disk
+          }))
     case .sqlite:
       let directory = try TemporaryDirectory()
       var device = try DeviceDirectory.create(
