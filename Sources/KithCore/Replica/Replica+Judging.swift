@@ -31,7 +31,8 @@ extension Replica {
     guard store.log.chains[header.chain] != nil || hasRoom(for: header.chain, in: store) else {
       return .tooMuch
     }
-    if header.chain.device != keys.id {
+    // What is kept already counts already; mending only gives it back entries that it lost.
+    if header.chain.device != keys.id, !store.log.knows(changeSet.reference) {
       let weight = (store.log.weights[header.chain.device] ?? 0) + changeSet.weight
       guard
         weight <= store.policy.room(factor: Limits.authorFactor)

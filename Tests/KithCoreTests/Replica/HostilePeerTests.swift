@@ -351,6 +351,37 @@ import Testing
     try world.checkDisks("mended")
   }
 
+  @Test func `a change set of an author near its limit was counted twice, and not mended`() throws {
+    let world = try TestWorld(devices: 2, seed: 55, policy: Policy(totalBytes: 1_000, keys: 4))
+    world.connectAll()
+    world.settle()
+    // One change set of more than half of what is kept of one author.
+    let plaintexts = try (0..<26).map {
+      try world.entry("key \($0)", blob(100), on: 0).plaintext()
+    }
+    try world.publish(plaintexts, by: 0, to: 1)
+    world.settle()
+    let limit = Replica.authorLimit(under: Policy(totalBytes: 1_000, keys: 4))
+    let weight = world.devices[1].replica.stores[TestWorld.store]?.log.weights.values.max() ?? 0
+    #expect(weight > limit / 2 && weight < limit)
+    world.disconnectAll()
+    // The author's own replica hears of it, too.
+    world.connectAll()
+    world.settle()
+    #expect(world.digest(0) == world.digest(1))
+    world.disconnectAll()
+    let disk = world.devices[1].disk
+    let reference = try #require(disk.stores[TestWorld.store]?.changeSets.keys.first)
+    world.devices[1].disk.apply(.removeEntry(TestWorld.store, reference, index: 3))
+    try world.restart(1)
+    world.connectAll()
+    world.settle()
+    #expect(world.digest(0) == world.digest(1))
+    #expect(
+      world.devices[1].replica.counters.divergences + world.devices[0].replica.counters.divergences
+        > 0)
+  }
+
   /// Found by the simulator: whoever keeps something beyond its vector did not say its digest, so an
   /// author who left a gap in its chain could keep devices apart for ever.
   @Test func `a gap that its author left hid that devices had two sides of a fork`() throws {
