@@ -36,6 +36,9 @@ public enum Limits {
   static let chainsPerDevice = 64
   /// Chains (devices times incarnations) of a store.
   static let chainsPerStore = 4_096
+  /// Entries of vectors that are remembered of what one peer said, over all stores; beyond, only of
+  /// chains that we know.
+  static let vectorEntriesPerSession = 65_536
   /// Drafts of a store kept one by one; beyond, a draft makes way for later ones that write all its
   /// keys, even where those might be refused.
   static let drafts = 4_096

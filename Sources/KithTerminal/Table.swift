@@ -99,7 +99,8 @@ package enum Columns {
         switch scalar.value {
         case 0x0A: shown += "\\n"
         case 0x09: shown += "\\t"
-        case 0x00...0x1F, 0x7F...0x9F, 0x202A...0x202E, 0x2066...0x2069:
+        case 0x00...0x1F, 0x7F...0x9F, 0x061C, 0x200E...0x200F, 0x202A...0x202E,
+          0x2066...0x2069:
           shown += "\\u{" + String(scalar.value, radix: 16) + "}"
         default: shown.unicodeScalars.append(scalar)
         }

@@ -69,6 +69,7 @@ struct TableTests {
   @Test func `what other devices say cannot move the cursor`() {
     #expect(Columns.printable("a\u{1B}[2Jb\n") == "a\\u{1b}[2Jb\\n")
     #expect(Columns.printable("\u{202E}evil") == "\\u{202e}evil")
+    #expect(Columns.printable("a\u{200F}b\u{61C}") == "a\\u{200f}b\\u{61c}")
     #expect(Columns.printable("naïve ✓") == "naïve ✓")
     #expect(Columns.printable("abcdef", limit: 3) == "abc…")
   }

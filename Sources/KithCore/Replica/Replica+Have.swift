@@ -93,6 +93,13 @@ extension Replica {
     if !isWhole {
       vector.merge(sessions[id]?.vectors[theirs.store] ?? [:], uniquingKeysWith: max)
     }
+    let others = sessions[id]?.vectors.reduce(0) { sum, other in
+      sum + (other.key == theirs.store ? 0 : other.value.count)
+    }
+    if vector.count + (others ?? 0) > Limits.vectorEntriesPerSession {
+      let chains = stores[theirs.store]?.log.chains ?? [:]
+      vector = vector.filter { chains[$0.key] != nil }
+    }
     if vector.count <= Limits.chainsPerStore { sessions[id]?.vectors[theirs.store] = vector }
     know(of: theirs.store, on: id, isWhole: isWhole)
     if theirs.isProvisional {

@@ -56,6 +56,36 @@ import Testing
     #expect(known(of: 1, on: 0, in: world).isEmpty)
   }
 
+  @Test func `chains that nobody has, of many stores, were remembered as long as the session`()
+    throws
+  {
+    let world = try TestWorld(devices: 2, seed: 203)
+    world.connectAll()
+    world.settle()
+    let session = try #require(world.links[[0, 1]]?.ends[0].session)
+    let device = world.devices[1].keys.id
+    let vector = Dictionary(
+      uniqueKeysWithValues: (1...4_000 as ClosedRange<UInt64>).map {
+        (ChainID(device: device, incarnation: Incarnation(rawValue: $0)), 1 as UInt64)
+      })
+    for number in 0..<24 {
+      let store = try #require(StoreIdentifier("com.example.Many\(number)"))
+      let have = Have(
+        number: 0, isWhole: false, listsAll: false, isProvisional: false,
+        stores: [
+          StoreHave(
+            store: store, vector: vector, digest: nil, policy: .standard, isProvisional: false)
+        ])
+      let message = InboundMessage(decoding: have.messages()[0], account: world.account)
+      world.perform(.received(session, try #require(message)), on: 0)
+    }
+    let kept = world.devices[0].replica.sessions[session]?.vectors.values.reduce(0) {
+      $0 + $1.count
+    }
+    #expect(try #require(kept) <= Limits.vectorEntriesPerSession)
+    #expect(try #require(kept) > 4_000)
+  }
+
   @Test func `what a peer says of a chain before we know it counts once we do`() throws {
     let world = try TestWorld(devices: 3, seed: 202)
     world.connect(1, 2)
