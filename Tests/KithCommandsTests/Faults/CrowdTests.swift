@@ -75,7 +75,7 @@ extension Faults {
         "hostile connections: \(made) made, 1,000 at a time; VmRSS \(before >> 10) KiB before, "
           + "\(most >> 10) KiB at most; \(writes) writes between members, the slowest took \(slowest)"
       )
-      #expect(answered == 0 && made >= 1_000 && writes > 4)
+      #expect(answered == 0 && made > 2_000 && writes > 4)
       #expect(most - before < Self.growthLimit)
       #expect(alpha.process?.isRunning == true)
     }

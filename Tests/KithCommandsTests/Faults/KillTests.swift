@@ -33,6 +33,14 @@ extension Faults {
           // Sometimes while it starts, sometimes in the middle of its work.
           let delay = Duration.microseconds(Int.random(in: 0...120_000, using: &random))
           try await Task.sleep(for: delay)
+          if Int.random(in: 0..<8, using: &random) == 0 {
+            // All at once, as where the power goes: no other node has what one of them loses.
+            for each in household.members { each.process?.send(SIGKILL) }
+            for each in household.members where each !== member {
+              try await household.stop(each, SIGKILL)
+              try await household.start(each)
+            }
+          }
           #expect(try await household.stop(member, SIGKILL)?.status == 128 + SIGKILL)
           kills += 1
           if Int.random(in: 0..<4, using: &random) == 0, kills < rounds {
@@ -51,6 +59,28 @@ extension Faults {
           + "acknowledged of \(ledger.history.writes.count), \(ledger.failures.count) calls cut off, "
           + "settled after \(settled)")
       #expect(ledger.acknowledged > rounds * 5)
+      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+    }
+
+    /// The same of a node that is alone: what it loses nobody else can give back.
+    @Test func `killed while it is alone, a node loses nothing acknowledged`() async throws {
+      let seed = Faults.seed("kill -9, alone")
+      let rounds = Faults.number("KITH_KILLS", or: 60) / 3
+      let household = try Household()
+      let member = try await household.create("alpha")
+      try await household.start(member)
+      let ledger = Ledger()
+      let writer = Writer(client: member.client, node: 0, seed: seed)
+      try await ledger.whileWriting([writer]) {
+        var random = SeededGenerator(seed: seed &+ 100)
+        for _ in 0..<rounds {
+          try await Task.sleep(for: .microseconds(Int.random(in: 0...120_000, using: &random)))
+          #expect(try await household.stop(member, SIGKILL)?.status == 128 + SIGKILL)
+          try await household.start(member)
+        }
+      }
+      let problems = ledger.history.problems(try await household.outcome())
+      print("kill -9, alone: \(rounds) rounds, \(ledger.acknowledged) writes acknowledged")
       #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
     }
   }
