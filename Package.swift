@@ -16,6 +16,10 @@ let package = Package(
   products: [
     .library(name: "Kith", targets: ["Kith"]),
     .executable(name: "kith", targets: ["kith"]),
+    // For the nested packages of Tests, and without any promise to others.
+    .library(
+      name: "_KithInternals",
+      targets: ["Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithStorage"]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
