@@ -45,20 +45,37 @@ struct ForgedChangeSet {
       }
     let published = Self.moment(&input)
     let flaws = input.byte()
-    let other = FuzzAccount.shared
     // One flaw at a time, and mostly none.
-    let sealer = FuzzAuthor(
-      author, incarnation: incarnation,
-      store: flaws == 1
-        ? StoreIdentifier("com.example.Other") ?? FuzzAccount.store : FuzzAccount.store,
-      account: flaws == 2 ? AccountID(Blake2b.digest256([1])) : other.id,
-      epoch: flaws == 3 ? EpochID(Blake2b.digest256([2])) : nil)
+    let sealer = Self.author(author, incarnation, flaw: flaws < 4 ? Int(flaws) : 0)
     var plaintexts: [[UInt8]] = []
     for _ in 0..<input.number(below: 5) {
       plaintexts.append(Self.plaintext(&input, author: author, published: published))
     }
     changeSet = sealer.seal(plaintexts, sequence: sequence, clock: published)
     isAhead = published > clock(60_000)
+  }
+
+  /// Authors by device, incarnation and flaw: 1 another store's tag, 2 a signature for another
+  /// account, 3 an epoch that nobody has.
+  private static let authors: [[Int]: FuzzAuthor] = {
+    var authors: [[Int]: FuzzAuthor] = [:]
+    for index in 0..<3 {
+      for incarnation in 1...2 {
+        for flaw in 0...3 {
+          authors[[index, incarnation, flaw]] = FuzzAuthor(
+            index, incarnation: UInt64(incarnation),
+            store: flaw == 1
+              ? StoreIdentifier("com.example.Other") ?? FuzzAccount.store : FuzzAccount.store,
+            account: flaw == 2 ? AccountID(Blake2b.digest256([1])) : FuzzAccount.shared.id,
+            epoch: flaw == 3 ? EpochID(Blake2b.digest256([2])) : nil)
+        }
+      }
+    }
+    return authors
+  }()
+
+  private static func author(_ index: Int, _ incarnation: UInt64, flaw: Int) -> FuzzAuthor {
+    authors[[index, Int(incarnation), flaw]] ?? FuzzAuthor(index, incarnation: incarnation)
   }
 
   private static func plaintext(

@@ -21,6 +21,12 @@ struct FuzzDevice {
     var device = FuzzDevice(index: index, disk: FuzzAccount.shared.disk(), process: 1)
     device.start(at: FuzzAccount.start)
     device.perform(.open(FuzzAccount.store, FuzzAccount.policy), at: FuzzAccount.start)
+    // Worked out once, not with each input.
+    if let epoch = device.replica.keyring.current {
+      for author in device.replica.roster.sortedMembers {
+        _ = device.replica.keyring.sharedBox(epoch: epoch.id, author: author)
+      }
+    }
     return device
   }
 
