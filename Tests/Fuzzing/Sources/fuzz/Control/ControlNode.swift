@@ -17,6 +17,8 @@ final class ControlNode: Sendable {
   private let opened: OpenDevice
   private let snapshot: Snapshot
   private let account: AccountID
+  /// A session wants one, and answers without it. Never closed, so one for all.
+  private let channel = EmbeddedChannel()
 
   private init() {
     do {
@@ -57,7 +59,7 @@ final class ControlNode: Sendable {
       configuration: Node.Configuration(directory: opened.directory), engine: engine,
       opened: opened, staticPeers: [])
     let (writer, sink) = NIOAsyncChannelOutboundWriter<ByteBuffer>.makeTestingWriter()
-    let session = ControlSession(node: node, channel: EmbeddedChannel(), outbound: writer)
+    let session = ControlSession(node: node, channel: channel, outbound: writer)
     var lines = sink.makeAsyncIterator()
     for request in requests {
       // These wait for others.

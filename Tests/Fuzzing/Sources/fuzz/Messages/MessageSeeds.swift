@@ -81,6 +81,16 @@ enum MessageSeeds {
       arrive(batch([0, 1], answers: 1, more: true), on: 0, &$0)
       arrive(batch([2, 3], answers: 1), on: 0, &$0)
     }
+    add("claims too much") {
+      var message = batch([0, 1])
+      message.batch.covers[1].through = 100
+      arrive(message, on: 0, &$0)
+    }
+    add("gap") {
+      var message = batch([2, 3])
+      message.batch.covers[0].from = 2
+      arrive(message, on: 0, &$0)
+    }
     add("flaws") { output in
       for number in 8..<12 { arrive(batch([UInt8(number)]), on: 1, &output) }
     }
