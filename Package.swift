@@ -18,6 +18,10 @@ let package = Package(
     .library(name: "KithTesting", targets: ["KithTesting"]),
     .executable(name: "kith", targets: ["kith"]),
     .executable(name: "kith-sim", targets: ["kith-sim"]),
+    // For the nested packages of Tests, and without any promise to others.
+    .library(
+      name: "_KithInternals",
+      targets: ["Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithStorage"]),
   ],
   traits: [
     // Bugs that can be planted into the core, for the simulator to catch; never for programs.

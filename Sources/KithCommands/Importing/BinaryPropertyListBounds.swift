@@ -82,7 +82,9 @@ struct BinaryPropertyListBounds {
     switch marker >> 4 {
     case 0x4, 0x5: return Size(bytes: try count(at: place).count)
     case 0x6: return Size(bytes: try count(at: place).count * 2)
-    case 0xA, 0xB, 0xC: return try container(at: place, factor: 1, depth)
+    case 0xA, 0xB: return try container(at: place, factor: 1, depth)
+    // Foundation on Linux does not survive making one.
+    case 0xC: throw ImportError("the binary property list holds a set, which is no value")
     case 0xD: return try container(at: place, factor: 2, depth)
     default: return Size()
     }

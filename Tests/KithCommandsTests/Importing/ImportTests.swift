@@ -131,6 +131,14 @@ struct BinaryPropertyListTests {
     #expect(file.entries == [.init(key: "k", value: [[[1, 1], [1, 1]], [[1, 1], [1, 1]]])])
   }
 
+  @Test(arguments: [[0xC1, 1], [0xA1, 2]] as [[UInt8]])
+  func `a set in a property list ended the import`(value: [UInt8]) {
+    // `{k: {"k"}}`, and the same inside an array. Found by the fuzzer.
+    let objects: [[UInt8]] = [[0xD1, 1, 3], [0x51, UInt8(ascii: "k")], [0xC1, 1], value]
+    let error = #expect(throws: ImportError.self) { try ImportedFile.read(list(objects)) }
+    #expect(error?.description.contains("a set") == true)
+  }
+
   @Test func `what unfolds to more than memory holds is refused at once`() {
     let text = [0x5F, 0x11, 0xFF, 0xFF] + [UInt8](repeating: 0x61, count: 65_535)
     for data in [nested(20, width: 14), nested(3, width: 14, last: text)] {
