@@ -44,12 +44,14 @@ struct RunCommand: AsyncParsableCommand {
   }
 }
 
-/// One line on standard error that says how far a campaign is.
+/// One line on standard error that says how far a campaign is, and one for each failure when it is
+/// found.
 private final class CampaignProgress {
   private let campaign: Campaign
   private let isShown: Bool
   private let console = Console(tool: "kith-sim")
   private var last = ContinuousClock.now
+  private var failures = 0
 
   init(_ campaign: Campaign, isQuiet: Bool) {
     self.campaign = campaign
@@ -58,6 +60,11 @@ private final class CampaignProgress {
 
   /// Draws the line anew, at most ten times a second.
   func update(_ summary: Campaign.Summary) {
+    if summary.failures.count > failures, let failure = summary.failures.last {
+      failures = summary.failures.count
+      finish()
+      console.warn("seed \(failure.schedule.seed): \(failure.violation?.description ?? "")")
+    }
     let now = ContinuousClock.now
     guard isShown, now - last > .milliseconds(100) else { return }
     last = now
