@@ -12,7 +12,11 @@ extension Replica {
         now.monotonicMilliseconds + Limits.haveIntervalMilliseconds - jitter * quarter / 65_536
     }
     sessions[id] = session
-    let listed = (identifiers ?? stores.keys.sorted()).compactMap { stores[$0]?.have() }
+    let listed = (identifiers ?? stores.keys.sorted()).compactMap { identifier in
+      var have = stores[identifier]?.have()
+      have?.isAwaited = !session.pulled.contains(identifier)
+      return have
+    }
     let have = Have(
       number: session.haveNumber, isWhole: true, listsAll: identifiers == nil,
       isProvisional: isProvisional, stores: listed)
@@ -163,8 +167,9 @@ extension Replica {
       }
     }
     stores[theirs.store] = store
-    // Whoever waits for its first pull to end is answered even if there is nothing to tell.
-    guard isFirst || theirs.isProvisional || !batch.isEmpty else { return }
+    // Whoever waits for an answer, or for its first pull to end, is answered even if there is nothing
+    // to tell.
+    guard isFirst || theirs.isAwaited || theirs.isProvisional || !batch.isEmpty else { return }
     batch.answers = number
     sessions[id]?.answered.insert(theirs.store)
     send(batch, on: id)

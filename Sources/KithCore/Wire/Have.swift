@@ -10,10 +10,13 @@ package struct StoreHave: Hashable, Sendable {
   package var isProvisional: Bool
   /// Whether the digest is of more than the vector covers.
   package var isBeyond: Bool
+  /// Whether no answer of the session was applied yet, so that one is wanted even if it is empty.
+  package var isAwaited: Bool
 
   package init(
     store: StoreIdentifier, vector: [ChainID: UInt64], digest: Digest256?, policy: Policy,
-    isProvisional: Bool, isBeyond: Bool = false
+    isProvisional: Bool, isBeyond: Bool = false,
+    isAwaited: Bool = false
   ) {
     self.store = store
     self.vector = vector
@@ -21,6 +24,7 @@ package struct StoreHave: Hashable, Sendable {
     self.policy = policy
     self.isProvisional = isProvisional
     self.isBeyond = isBeyond
+    self.isAwaited = isAwaited
   }
 }
 
@@ -121,7 +125,7 @@ extension StoreHave {
     }
     self.init(
       store: store, vector: [:], digest: digest, policy: policy, isProvisional: wire.provisional,
-      isBeyond: wire.beyond)
+      isBeyond: wire.beyond, isAwaited: wire.awaited)
     for entry in wire.vector {
       guard let device = try? DeviceID(entry.device), entry.sequence <= Limits.sequence else {
         return nil
@@ -146,6 +150,7 @@ extension StoreHave {
     wire.policy = WirePolicy(policy)
     wire.provisional = isProvisional
     wire.beyond = isBeyond
+    wire.awaited = isAwaited
     return wire
   }
 }

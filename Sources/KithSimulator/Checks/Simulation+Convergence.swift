@@ -16,6 +16,7 @@ extension Simulation {
       )
     }
     for device in devices { try heal(device) }
+    hurry()
     for device in devices where device.isRunning {
       for store in stores { try open(store, under: policy(), on: device) }
     }

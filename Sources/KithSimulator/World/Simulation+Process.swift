@@ -108,7 +108,8 @@ extension Simulation {
       default: device.outbox.append(effect)
       }
     }
-    try checkStep(device, input, effects)
+    // A program reads what is there only once its process has started.
+    if showing { try checkStep(device, input, effects) }
     try nextDrain(device)
     return effects
   }

@@ -34,6 +34,30 @@ import Testing
     #expect(try world.covered(of: 0, on: 1) == 1)
   }
 
+  /// Found by the simulator, which loses messages without their connection: whoever had answered
+  /// once never said again that it had nothing.
+  @Test func `an empty answer that was lost kept drafts from being published`() throws {
+    let world = try TestWorld(devices: 2, seed: 96)
+    var isLost = false
+    world.tamper = { from, _, message in
+      guard from == 1, !isLost, case .batch = try? WireMessage(serializedBytes: message).body else {
+        return message
+      }
+      isLost = true
+      return nil
+    }
+    world.connectAll()
+    world.settle()
+    #expect(isLost)
+    world.write([set("k", 1)], on: 0)
+    world.settle()
+    #expect(world.text("k", on: 1) == nil)
+    world.advance(milliseconds: 31_000)
+    world.settle()
+    #expect(world.text("k", on: 1) == 1)
+    #expect(!world.devices[0].replica.hasUnpublished(TestWorld.store))
+  }
+
   @Test func `a format that is not known yet is not counted`() throws {
     let world = try world(seed: 91)
     var newer = try sealed("newer", 1, in: world)

@@ -782,6 +782,9 @@ nonisolated struct WireStoreHave: Sendable {
   /// the digest is of more than the vector covers
   var beyond: Bool = false
 
+  /// no answer of this session was applied yet: one is sent even if empty
+  var awaited: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -2327,7 +2330,7 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoreHave"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{1}provisional\0\u{1}beyond\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{1}provisional\0\u{1}beyond\0\u{1}awaited\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2341,6 +2344,7 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case 4: try { try decoder.decodeSingularMessageField(value: &self._policy) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.provisional) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.beyond) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.awaited) }()
       default: break
       }
     }
@@ -2369,6 +2373,9 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if self.beyond != false {
       try visitor.visitSingularBoolField(value: self.beyond, fieldNumber: 6)
     }
+    if self.awaited != false {
+      try visitor.visitSingularBoolField(value: self.awaited, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2379,6 +2386,7 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if lhs._policy != rhs._policy {return false}
     if lhs.provisional != rhs.provisional {return false}
     if lhs.beyond != rhs.beyond {return false}
+    if lhs.awaited != rhs.awaited {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
