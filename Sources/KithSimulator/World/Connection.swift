@@ -7,8 +7,6 @@ struct Connection {
     var bytes: Int
     var message: InboundMessage
     var arrivesAt: UInt64
-    /// Orders what arrives at one moment, and what overtakes.
-    var isLost = false
   }
 
   /// One direction.
@@ -36,7 +34,6 @@ struct Connection {
   /// The first carries what the dialler sends.
   var pipes: [Pipe]
   var isOpen = true
-  let openedAt: UInt64
   /// Sides to whom the other has proved to be a member.
   var promoted = [false, false]
 

@@ -12,7 +12,7 @@ extension Simulation {
 
   /// Dials another device unless they are connected, and looks again later.
   func dial(from number: DeviceNumber, to other: DeviceNumber) {
-    guard !isOver, !devices[number].isGone, !devices[other].isGone else { return }
+    guard !devices[number].isGone, !devices[other].isGone else { return }
     let isConnected = connections.values.contains {
       $0.isOpen && $0.pipes.contains { $0.from == number && $0.to == other }
     }
@@ -60,7 +60,7 @@ extension Simulation {
       Connection.Pipe(from: from, to: to, life: listener.life, session: sessions[1]),
       Connection.Pipe(from: to, to: from, life: dialler.life, session: sessions[0]),
     ]
-    connections[number] = Connection(pipes: pipes, openedAt: now)
+    connections[number] = Connection(pipes: pipes)
     self.sessions[from, default: [:]][sessions[0]] = (number, 0)
     self.sessions[to, default: [:]][sessions[1]] = (number, 1)
     tally.count("connections")
@@ -132,7 +132,7 @@ extension Simulation {
     if copies == 2 { tally.count("messages that came twice") }
     for _ in 0..<copies { put(message, bytes.count, into: number, end) }
     try checkPipe(number, end)
-    try fill(number, end)
+    fill(number, end)
   }
 
   private func put(
@@ -160,7 +160,7 @@ extension Simulation {
   }
 
   /// Tells a sender when its pipe takes no more, and when it does again.
-  private func fill(_ number: ConnectionNumber, _ end: Int) throws(Violation) {
+  private func fill(_ number: ConnectionNumber, _ end: Int) {
     guard let connection = connections[number], connection.isOpen else { return }
     let pipe = connection.pipes[end]
     let sender = connection.pipes[1 - end]
@@ -182,7 +182,7 @@ extension Simulation {
     guard let (number, end) = sessions[device.number]?[session] else { return }
     connections[number]?.pipes[end].isRoomAwaited = true
     tally.count("waits for room")
-    try? fill(number, end)
+    fill(number, end)
   }
 
   // MARK: Arriving
@@ -204,7 +204,7 @@ extension Simulation {
     connections[number]?.pipes[end].packets.removeFirst()
     connections[number]?.pipes[end].bytes -= packet.bytes
     trace.note("deliver", [UInt64(number), UInt64(end), UInt64(packet.bytes)], at: now)
-    try fill(number, end)
+    fill(number, end)
     guard devices[pipe.to].life == pipe.life else { return }
     try hand(.received(pipe.session, packet.message), to: devices[pipe.to])
   }

@@ -23,8 +23,6 @@ package final class Simulation {
   var blocked: Set<[DeviceNumber]> = []
   /// Whether faults are over and convergence is awaited.
   var isHealing = false
-  /// Whether devices hear of nothing any more, as the run is over.
-  var isOver = false
 
   var networkChance: SeededEntropy
   var diskChance: SeededEntropy
@@ -208,13 +206,13 @@ package final class Simulation {
 }
 
 extension Event {
-  /// The process that the event is about.
+  /// The process that has to do something, and cannot while it stands still.
   fileprivate var process: (DeviceNumber, life: Int)? {
     switch self {
     case .input(let device, let life, _), .drain(let device, let life),
       .committed(let device, let life, _), .tick(let device, let life, _),
-      .retry(let device, let life), .resume(let device, let life):
-      if case .resume = self { nil } else { (device, life) }
+      .retry(let device, let life):
+      (device, life)
     default: nil
     }
   }
