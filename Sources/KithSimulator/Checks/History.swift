@@ -52,6 +52,9 @@ struct History {
         if let newest, newest.stamp == stamp, newest.value == operation.value { continue }
         // A copy of the directory may have given the same stamp to another write.
         if let newest, newest.stamp >= stamp { continue }
+        // Removals are not in the digest: of a fork's two removals of one key either may stay, until
+        // something else is written.
+        if let newest, newest.isRemoval, operation.value == nil { continue }
         let isTold = refusals.contains { refusal in
           refusal.clock == clock && refusal.operations.contains(operation)
             || refusal.clock > clock && refusal.operations.count == 1

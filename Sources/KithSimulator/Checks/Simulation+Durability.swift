@@ -77,7 +77,10 @@ extension Simulation {
   /// What a program is about to be told is durable is on the disk, as a draft or published.
   func checkDurable(_ id: WriteID, on device: SimulatedDevice) throws(Violation) {
     guard let write = history.writes[id], let clock = write.clock,
-      let draft = device.replica?.inspect(write.store)?.drafts.first(where: { $0.clock == clock })
+      // Early writes of different keys may have one clock.
+      let draft = device.replica?.inspect(write.store)?.drafts.first(where: {
+        $0.clock == clock && $0.operations == write.operations
+      })
     else { return }
     guard device.disk.durable.stores[write.store]?.drafts[draft.ordinal] != nil else {
       throw Violation(.nothingLost, "\(device.name) acknowledged a write before it was committed")
