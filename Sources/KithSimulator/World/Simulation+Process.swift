@@ -158,6 +158,11 @@ extension Simulation {
 
   /// Takes everything that waits: does what stands before its first commit, and begins that.
   func drain(_ device: SimulatedDevice) throws(Violation) {
+    // The replica that asked for it may be gone, and its disk still refuse.
+    guard !device.hasFailed else {
+      device.isDraining = false
+      return
+    }
     if device.hasWrites || device.replica?.needsFlush == true {
       device.hasWrites = false
       try hand(.flush, to: device)
