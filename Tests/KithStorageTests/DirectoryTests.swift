@@ -58,6 +58,24 @@ import Testing
     #expect(throws: StorageError.self) { try first.storage.commit([]) }
   }
 
+  /// As a child has it between `fork` and `exec`.
+  @Test func theLockIsGivenBackAlsoWhereAChildHasItsDescriptor() throws {
+    let directory = try TemporaryDirectory()
+    let device = try DeviceDirectory.create(
+      at: directory.device, secrets: newSecrets(), initial: [])
+    let path = URL(filePath: directory.device + "/lock").resolvingSymlinksInPath().path
+    let descriptor = try #require(
+      FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap { Int32($0) }
+        .first {
+          (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)"))
+            == path
+        })
+    let inherited = dup(descriptor)
+    defer { close(inherited) }
+    try device.close()
+    try DeviceDirectory.open(at: directory.device).close()
+  }
+
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/flock")))
   func anotherProcessHoldsTheLockUntilItIsKilled() throws {
     let directory = try TemporaryDirectory()

@@ -171,17 +171,34 @@ import Testing
       try FileManager.default.createDirectory(
         atPath: other, withIntermediateDirectories: false,
         attributes: [.posixPermissions: 0o700])
-      // A crash keeps all files as of one moment; the log first misses nothing only as long as no
-      // checkpoint falls in between, which a log of 8 MiB sees to.
-      for name in ["lock", "secrets", "kith.sqlite", "kith.sqlite-wal"] {
-        try copy("\(directory.device)/\(name)", "\(other)/\(name)")
-      }
+      // A crash keeps all files as of one moment. The log copied after the database holds all that a
+      // checkpoint may have been copying meanwhile, unless it began anew in between.
+      var salts: [Data] = []
+      repeat {
+        salts = [try logSalts(of: directory.device)]
+        for name in ["lock", "secrets", "kith.sqlite", "kith.sqlite-wal"] {
+          let target = "\(other)/\(name)"
+          if FileManager.default.fileExists(atPath: target) {
+            try FileManager.default.removeItem(atPath: target)
+          }
+          try copy("\(directory.device)/\(name)", target)
+        }
+        salts.append(try logSalts(of: directory.device))
+      } while salts[0] != salts[1]
       let snapshot = try DeviceDirectory.open(at: other).storage.load()
       #expect(snapshot.clock.rawValue >= promised)
       #expect(UInt64(snapshot.stores[store]?.drafts.count ?? 0) == snapshot.clock.rawValue)
     }
     writer.cancel()
     try await writer.value
+  }
+
+  /// What tells one log from the next: bytes 16 to 23 of its header (sqlite.org/fileformat2.html,
+  /// section 4.1).
+  private func logSalts(of directory: String) throws -> Data {
+    let file = try FileHandle(forReadingFrom: URL(filePath: "\(directory)/kith.sqlite-wal"))
+    defer { try? file.close() }
+    return try file.read(upToCount: 32)?.dropFirst(16).prefix(8) ?? Data()
   }
 
   @Test func theYardstickCommits() throws {

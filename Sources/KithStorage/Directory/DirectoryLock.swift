@@ -70,10 +70,12 @@ final class DirectoryLock: Sendable {
     guard number == 0 else { throw .system("write it", path, errno: number) }
   }
 
-  /// Gives the lock back.
+  /// Gives the lock back, also where a child that the program is just starting has the descriptor too,
+  /// until it turns into another program: closing ours alone would leave the lock with it (flock(2)).
   func release() {
     state.withLock { state in
       guard state.descriptor >= 0 else { return }
+      flock(state.descriptor, LOCK_UN)
       Glibc.close(state.descriptor)
       state.descriptor = -1
     }

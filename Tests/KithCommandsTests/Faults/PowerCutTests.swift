@@ -198,7 +198,10 @@ extension Faults {
 
     /// What a directory shows, hides and has refused.
     private static func outcome(of path: String, _ nodes: Int) async throws -> History.Outcome {
-      let node = try await Node.open(Node.Configuration(directory: path))
+      var configuration = Node.Configuration(directory: path)
+      // That each is a copy, which a node says at info, goes without saying here.
+      configuration.logger.logLevel = .warning
+      let node = try await Node.open(configuration)
       defer { try? node.close() }
       let store = try node.store(Household.store)
       var hidden: [Key: PropertyListValue] = [:]
