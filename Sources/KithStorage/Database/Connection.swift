@@ -8,6 +8,16 @@ enum Connection {
   /// 8 MiB. Large enough that a commit seldom pays for it, small enough to replay quickly.
   static let checkpointPages = 2_000
 
+  /// With fewer bytes left on the file system the log is kept short: four commits of a whole store of
+  /// the standard size.
+  static let tightRoom = 4 << 20
+
+  /// Bytes of a log that is short enough where room is scarce.
+  static let shortLog = 256 << 10
+
+  /// Copies the write-ahead log into the database, and gives its room back to the file system.
+  static let emptyingLog = "PRAGMA wal_checkpoint(TRUNCATE)"
+
   /// Opens a database; creates it where none is.
   ///
   /// The connection keeps its locks (`locking_mode = EXCLUSIVE`): the directory has one owner
@@ -39,7 +49,7 @@ enum Connection {
   /// Empties the write-ahead log into the database and closes it.
   static func close(_ queue: DatabaseQueue, path: String) throws(StorageError) {
     do {
-      try queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
+      try queue.writeWithoutTransaction { try $0.execute(sql: emptyingLog) }
       try queue.close()
     } catch {
       throw .database(path, error)

@@ -67,8 +67,27 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   /// Applies mutations in order, durably, together or not at all. With `setIncarnation` among
   /// them, the database also settles where it is: it is no copy any more.
   ///
+  /// Where the disk has little room left, the write-ahead log is kept short: it would fill the disk,
+  /// and then lack the room to be copied into the database. Where the disk was filled by others, the
+  /// log is emptied, and the commit tried once more.
+  ///
   /// - Complexity: O(*n* log *m*), and one `fdatasync`.
   public func commit(_ mutations: [Mutation]) throws(StorageError) {
+    let log = path + "-wal"
+    if Files.room(path) ?? .max < Connection.tightRoom,
+      Files.size(log) > Connection.shortLog
+    {
+      _ = emptyLog()
+    }
+    do throws(StorageError) {
+      try commitOnce(mutations)
+    } catch {
+      guard error.code == .diskFull, Files.size(log) > 0, emptyLog() else { throw error }
+      try commitOnce(mutations)
+    }
+  }
+
+  private func commitOnce(_ mutations: [Mutation]) throws(StorageError) {
     try withDatabase { database, statements in
       let index = try state?.index ?? read(database).index
       // A failed commit leaves the index as unknown: it is read again.
@@ -80,6 +99,17 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       }
       state?.index = writer.index
       origin.publish()
+    }
+  }
+
+  /// Moves what the write-ahead log holds into the database, which takes little room or none: its
+  /// pages are there already, mostly. Whether that was possible.
+  private func emptyLog() -> Bool {
+    do throws(StorageError) {
+      try withDatabase { database, _ in try database.execute(sql: Connection.emptyingLog) }
+      return true
+    } catch {
+      return false
     }
   }
 

@@ -9,6 +9,22 @@ enum Files {
     access(path, F_OK) == 0
   }
 
+  /// The file's bytes; 0 where there is none.
+  static func size(_ path: String) -> Int {
+    var status = stat()
+    return stat(path, &status) == 0 ? Int(status.st_size) : 0
+  }
+
+  /// The bytes that this user may still write to the file system of a path; nil where it does not
+  /// tell.
+  static func room(_ path: String) -> Int? {
+    var status = statvfs()
+    guard statvfs(path, &status) == 0 else { return nil }
+    return Int(
+      clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        .partialValue)
+  }
+
   /// Checks that this user owns the file or directory, and that nobody else may touch it.
   static func checkPrivate(_ path: String, directory: Bool) throws(StorageError) {
     var status = stat()

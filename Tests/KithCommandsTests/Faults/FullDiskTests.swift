@@ -32,8 +32,14 @@ extension Faults {
         for round in 0..<3 {
           try await Task.sleep(for: .milliseconds(300))
           let before = try await full.client.values(in: "calm")
-          Self.fill(filler)
+          let filler = Filler(filler)
           try await eventually("a write to fail") { ledger.failures.count > rounds }
+          // The node gives room back by emptying its log, until the filler has that too.
+          var fullSince = ContinuousClock.now
+          try await eventually("the disk to stay full") {
+            if try await full.client.report().problems.isEmpty { fullSince = .now }
+            return ContinuousClock.now - fullSince > .milliseconds(1_500)
+          }
           rounds = ledger.failures.count
           #expect(try await full.client.values(in: "calm") == before)
           let status = try await household.run(full, "status")
@@ -45,7 +51,7 @@ extension Faults {
           // The other device goes on.
           try await other.client.write([("round", value)], in: "calm")
           #expect(full.process?.isRunning == true)
-          try FileManager.default.removeItem(atPath: filler)
+          try await filler.remove()
           let roomSince = ContinuousClock.now
           try await eventually("it to mend itself", seconds: 45) {
             try await full.client.report().problems.isEmpty
@@ -76,14 +82,45 @@ extension Faults {
       try await Self.restartsAndShowsTheSame(household, full)
     }
 
-    /// Takes all the room that there is, to the last byte.
-    private static func fill(_ path: String) {
-      let descriptor = open(path, O_WRONLY | O_CREAT, 0o600)
-      for size in [65_536, 4_096, 1] {
-        let bytes = [UInt8](repeating: 1, count: size)
-        while write(descriptor, bytes, size) > 0 {}
+    /// The database's log grows to 8 MiB before it begins anew, where there is that much room.
+    @Test func `a disk with less room than the log takes is not full of the log`() async throws {
+      let household = try Household()
+      let directory = household.root.appending(path: "disk")
+      household.mounts.append(try Mount.temporary(directory, bytes: 3 << 20))
+      let member = try await household.create("small", in: directory.appending(path: "device"))
+      try await household.start(member)
+      for number in 0..<300 {
+        let value = PropertyListValue.data(Data(repeating: UInt8(number % 256), count: 20_000))
+        try await member.client.write([("value", value)], in: Household.store)
       }
-      close(descriptor)
+      #expect(try await member.client.report().problems.isEmpty)
+    }
+
+    /// A file that takes all the room that there is, to the last byte, and all that is given back.
+    private struct Filler {
+      let path: String
+      private let filling: Task<Void, any Error>
+
+      init(_ path: String) {
+        self.path = path
+        filling = Task.detached {
+          let descriptor = open(path, O_WRONLY | O_CREAT, 0o600)
+          defer { close(descriptor) }
+          while !Task.isCancelled {
+            for size in [65_536, 4_096, 1] {
+              let bytes = [UInt8](repeating: 1, count: size)
+              while write(descriptor, bytes, size) > 0 {}
+            }
+            try await Task.sleep(for: .microseconds(200))
+          }
+        }
+      }
+
+      func remove() async throws {
+        filling.cancel()
+        _ = await filling.result
+        try FileManager.default.removeItem(atPath: path)
+      }
     }
 
     static func failedButThere(_ history: History, _ outcome: History.Outcome) -> [String] {
