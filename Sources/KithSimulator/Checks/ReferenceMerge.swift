@@ -19,8 +19,23 @@ struct ReferenceMerge {
   }
 
   private var published: [StoreIdentifier: [Key: [Home: Published]]] = [:]
-  /// Change sets of each sequence: several of one are a fork.
-  private var sequences: [ChainID: [UInt64: Set<Digest256>]] = [:]
+  /// Names a place in a chain; chains count apart in each store.
+  private struct Place: Hashable {
+    var store: StoreIdentifier
+    var chain: ChainID
+    var sequence: UInt64
+  }
+
+  /// Change sets of each place: several of one are a fork.
+  private var changeSets: [Place: Set<Digest256>] = [:]
+
+  /// Remembers a change set that reached some device, which may keep nothing of it: another of the
+  /// same sequence is the other side of a fork all the same.
+  mutating func note(_ changeSet: ChangeSetHeaderFacts, in store: StoreIdentifier) {
+    let sequence = changeSet.reference.sequence
+    changeSets[Place(store: store, chain: changeSet.chain, sequence: sequence), default: []]
+      .insert(changeSet.reference.digest)
+  }
 
   /// Remembers an entry that some device keeps.
   mutating func note(_ kept: StoreInspection.Kept, in store: StoreIdentifier) {
@@ -32,8 +47,9 @@ struct ReferenceMerge {
     published[store, default: [:]][key, default: [:]][home] = Published(
       entry: kept.entry, digest: kept.digest, chain: chain, sequence: kept.changeSet.sequence,
       changeSet: kept.changeSet)
-    sequences[chain, default: [:]][kept.changeSet.sequence, default: []].insert(
-      kept.changeSet.digest)
+    changeSets[
+      Place(store: store, chain: chain, sequence: kept.changeSet.sequence), default: []
+    ].insert(kept.changeSet.digest)
   }
 
   /// Why a store of a device is not what it covers comes to; nil where it is.
@@ -41,7 +57,7 @@ struct ReferenceMerge {
     for (key, all) in published[store] ?? [:] {
       let covered = all.values.filter { $0.sequence <= seen.covered[$0.chain] ?? 0 }
       // Of a fork one side may be covered and not be there yet.
-      let hasFork = all.values.contains(where: isFork)
+      let hasFork = all.values.contains { isFork($0, in: store) }
       // What came before what it starts from is there too; then this says nothing.
       let hasMore = seen.slots[key]?.contains { kept in
         let chain = ChainID(
@@ -67,12 +83,13 @@ struct ReferenceMerge {
   ) -> Bool {
     published[store]?[key]?.values.contains {
       $0.entry.stamp == stamp && $0.sequence <= seen.covered[$0.chain] ?? 0
-        && !isFork($0)
+        && !isFork($0, in: store)
     } ?? false
   }
 
-  private func isFork(_ entry: Published) -> Bool {
-    sequences[entry.chain]?[entry.sequence]?.count ?? 0 > 1
+  private func isFork(_ entry: Published, in store: StoreIdentifier) -> Bool {
+    let place = Place(store: store, chain: entry.chain, sequence: entry.sequence)
+    return changeSets[place]?.count ?? 0 > 1
   }
 
   private static func kept(of all: [Published]) -> [Published] {

@@ -206,6 +206,9 @@ extension Simulation {
     trace.note("deliver", [UInt64(number), UInt64(end), UInt64(packet.bytes)], at: now)
     fill(number, end)
     guard devices[pipe.to].life == pipe.life else { return }
+    if case .batch(let store, let changeSets, _) = packet.message.facts {
+      for changeSet in changeSets { reference.note(changeSet, in: store) }
+    }
     try hand(.received(pipe.session, packet.message), to: devices[pipe.to])
   }
 
