@@ -97,7 +97,7 @@ public final class Node: Service, Sendable {
       throw KithError(
         .invalidPolicy, "The limits are beyond Policy.maximum, or negative. Lower them.")
     }
-    return KeyValueStore(engine: engine, view: try engine.open(name, policy: policy))
+    return KeyValueStore(backing: engine, view: try engine.open(name, policy: policy))
   }
 
   /// Makes everything durable, ends all sequences and unlocks the directory. Call it once the node
