@@ -31,8 +31,7 @@ extension Engine {
   }
 
   /// Opens a store for a view that showed another account's, and shows there what this one has.
-  ///
-  /// - Parameter superseded: Keys whose writes by this program the account did not take.
+  /// `superseded` are keys whose writes by this program the account did not take.
   func open(
     _ view: StoreView, policy: Policy, reason: Change.Reason, superseded: [String]
   ) throws(KithError) {

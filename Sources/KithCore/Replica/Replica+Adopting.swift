@@ -44,9 +44,7 @@ extension Replica {
 
 extension StoreReplica {
   /// Makes a draft of a transaction that was written while nobody was signed in; why not, where it
-  /// does not stand.
-  ///
-  /// - Parameter adopted: keys that such transactions have written before: the later one wins.
+  /// does not stand. Of the keys that such transactions `adopted` before, the later write wins.
   fileprivate mutating func adopt(
     _ operations: [Operation], clock: HybridTime, author: DeviceID, over adopted: Set<Key>
   ) -> Refusal.Reason? {
