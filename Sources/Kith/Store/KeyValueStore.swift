@@ -1,3 +1,4 @@
+internal import Dispatch
 public import KithCore
 internal import Synchronization
 
@@ -10,11 +11,17 @@ public final class KeyValueStore: Sendable {
   public let identifier: StoreIdentifier
   let view: StoreView
   private let behind: Mutex<any StoreBacking>
+  /// Entered while what stands behind is being replaced.
+  private let replacing: DispatchGroup?
 
-  init(backing: any StoreBacking, view: StoreView) {
+  /// How long a write waits for what replaces what stood behind the store.
+  private static let longestReplacing = DispatchTimeInterval.seconds(10)
+
+  init(backing: any StoreBacking, view: StoreView, replacing: DispatchGroup? = nil) {
     identifier = view.identifier
     behind = Mutex(backing)
     self.view = view
+    self.replacing = replacing
   }
 
   /// What stands behind it now; another after a change of account.
@@ -116,8 +123,8 @@ public final class KeyValueStore: Sendable {
     do throws(KithError) {
       try await backing.writeDurably(identifier, operations)
     } catch {
-      guard error.code == .closed, backing !== self.backing else { throw error }
-      try await self.backing.writeDurably(identifier, operations)
+      guard error.code == .closed, let next = replacement(of: backing) else { throw error }
+      try await next.writeDurably(identifier, operations)
     }
   }
 
@@ -127,9 +134,16 @@ public final class KeyValueStore: Sendable {
     do throws(KithError) {
       try backing.write(identifier, operations)
     } catch {
-      guard error.code == .closed, backing !== self.backing else { throw error }
-      try self.backing.write(identifier, operations)
+      guard error.code == .closed, let next = replacement(of: backing) else { throw error }
+      try next.write(identifier, operations)
     }
+  }
+
+  /// What has replaced a backing that takes no writes any more; nil where nothing does.
+  private func replacement(of old: any StoreBacking) -> (any StoreBacking)? {
+    _ = replacing?.wait(timeout: .now() + Self.longestReplacing)
+    let next = backing
+    return next === old ? nil : next
   }
 
   /// Makes everything that was written before durable; it blocks for as long as the disk takes.
