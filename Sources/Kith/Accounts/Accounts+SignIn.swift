@@ -169,7 +169,9 @@ extension Accounts {
       stored.signedIn = if case .signedIn(let path) = place { path } else { nil }
     }
     moved.raise()
-    guard state.withLock({ $0.isRunning }) else { return try follow() }
+    guard state.withLock({ $0.isRunning }) else {
+      return try await BlockingThread.run { () throws(KithError) in try self.follow() }
+    }
     let hasMoved = await moved.wait(timeout: Self.longestFollow) {
       self.state.withLock { $0.seat.place == place }
     }

@@ -11,6 +11,7 @@ extension AttachedStore {
   ///   - store: The store.
   ///   - policy: Its limits.
   ///   - view: What programs see already; it is told the difference as `serverChange`.
+  ///   - reason: Another reason, with `accountChange` for all keys of both accounts.
   ///   - pending: What the backing before it left unanswered, to be written again first. What does
   ///     not fit any more is refused, and told as `quotaViolationChange`. Each is settled.
   ///   - onEnd: Called once when the connection has ended, from no lock, unless ``close()`` came
@@ -21,7 +22,7 @@ extension AttachedStore {
   ///   too many programs attached. Nothing of `pending` was settled then.
   static func attach(
     directory: String, store: StoreIdentifier, policy: Policy = .standard, view: StoreView? = nil,
-    pending: [PendingWrite] = [],
+    reason: Change.Reason = .serverChange, pending: [PendingWrite] = [],
     onEnd: @escaping @Sendable (AttachedStore) -> Void = { _ in }
   ) throws(KithError) -> AttachedStore {
     let deadline = SuspendingClock.now.advanced(by: AttachedLimits.attach)
@@ -38,7 +39,7 @@ extension AttachedStore {
       let attached = AttachedStore(
         directory: directory, socketPath: path, view: view, shown: shown,
         descriptor: stream.descriptor, wakeup: try wakeup(path), onEnd: onEnd)
-      attached.begin(pending)
+      attached.begin(pending, reason)
       attached.startReceiving(stream)
       return attached
     } catch {
@@ -74,7 +75,7 @@ extension AttachedStore {
   }
 
   /// Shows what the node shows, with what was left unanswered over it, and sends that again.
-  private func begin(_ pending: [PendingWrite]) {
+  private func begin(_ pending: [PendingWrite], _ reason: Change.Reason) {
     var refused: [(write: PendingWrite, error: KithError)] = []
     let later = state.withLock { state -> [() -> Void] in
       for write in pending {
@@ -87,6 +88,10 @@ extension AttachedStore {
         } catch {
           refused.append((write, error))
         }
+      }
+      if reason == .accountChange {
+        let values = state.shown.shown.compactMapValues { try? $0.decoded() }
+        return view.replace(with: values, reason: reason, superseded: [])
       }
       let lost = Set(refused.flatMap { $0.write.operations.map { Key($0.key) } })
       var changed = view.difference(to: state.shown.shown)

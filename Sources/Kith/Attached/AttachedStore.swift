@@ -224,6 +224,9 @@ final class AttachedStore: StoreBacking {
 
   // MARK: The end
 
+  /// Whether the connection has ended.
+  var hasEnded: Bool { state.withLock { $0.ending != nil } }
+
   /// The writes that were not answered, in order.
   var pending: [[KithCore.Operation]] {
     state.withLock { $0.shown.pending.map(\.operations) }
