@@ -10,7 +10,9 @@ extension AttachedStore {
   ///   - directory: The device's directory.
   ///   - store: The store.
   ///   - policy: Its limits.
-  ///   - view: What programs see already; it is told the difference as `serverChange`.
+  ///   - view: What programs see already.
+  ///   - reason: Why that shows something else: `accountChange` tells all keys of both, any other
+  ///     reason the difference.
   ///   - pending: What the backing before it left unanswered, to be written again first. What does
   ///     not fit any more is refused, and told as `quotaViolationChange`. Each is settled.
   ///   - onEnd: Called once when the connection has ended, from no lock, unless ``close()`` came
@@ -21,7 +23,7 @@ extension AttachedStore {
   ///   too many programs attached. Nothing of `pending` was settled then.
   static func attach(
     directory: String, store: StoreIdentifier, policy: Policy = .standard, view: StoreView? = nil,
-    pending: [PendingWrite] = [],
+    reason: ChangeReason = .serverChange, pending: [PendingWrite] = [],
     onEnd: @escaping @Sendable (AttachedStore) -> Void = { _ in }
   ) throws(KithError) -> AttachedStore {
     let deadline = SuspendingClock.now.advanced(by: AttachedLimits.attach)
@@ -38,7 +40,7 @@ extension AttachedStore {
       let attached = AttachedStore(
         directory: directory, socketPath: path, view: view, shown: shown,
         descriptor: stream.descriptor, wakeup: try wakeup(path), onEnd: onEnd)
-      attached.begin(pending)
+      attached.begin(pending, reason)
       attached.startReceiving(stream)
       return attached
     } catch {
@@ -74,7 +76,7 @@ extension AttachedStore {
   }
 
   /// Shows what the node shows, with what was left unanswered over it, and sends that again.
-  private func begin(_ pending: [PendingWrite]) {
+  private func begin(_ pending: [PendingWrite], _ reason: ChangeReason) {
     var refused: [(write: PendingWrite, error: KithError)] = []
     let later = state.withLock { state -> [() -> Void] in
       for write in pending {
@@ -89,7 +91,13 @@ extension AttachedStore {
         }
       }
       let lost = Set(refused.flatMap { $0.write.operations.map { Key($0.key) } })
+      if reason == .accountChange {
+        let values = state.shown.shown.compactMapValues { try? $0.decoded() }
+        return view.replace(
+          with: values, reason: .accountChange, superseded: lost.sorted().map(\.text))
+      }
       var changed = view.difference(to: state.shown.shown)
+      changed.reason = reason
       changed.superseded = []
       var undone = ViewChange(
         store: identifier, reason: .quotaViolationChange,

@@ -21,7 +21,7 @@ extension AttachedStore {
     } catch {
       // A node that breaks the protocol is left, as one that is gone.
     }
-    end()
+    finish()
   }
 
   // MARK: Lines
@@ -117,7 +117,7 @@ extension AttachedStore {
 
   /// The connection has ended: nothing is written any more, and who waits for room or flushes is
   /// told so. Who waits for a durable write goes on, until somebody takes or closes.
-  private func end() {
+  private func finish() {
     let (later, isClosing) = state.withLock { state -> ([@Sendable () -> Void], Bool) in
       state.ending = Self.closed
       state.unsent = ByteBuffer()

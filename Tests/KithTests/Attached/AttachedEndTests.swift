@@ -215,6 +215,23 @@ struct AttachedEndTests {
     try await program.close()
   }
 
+  @Test func stoppingWaitsForAnswersAndTakesNoWrites() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    try await blocking {
+      try program.store.set(1, forKey: "a")
+    }
+    async let stopped: Void = blocking { program.backing.stop() }
+    try await until { program.backing.state.withLock { !$0.flushes.isEmpty } }
+    let error = #expect(throws: KithError.self) { try program.store.set(2, forKey: "b") }
+    #expect(error?.code == .closed)
+    try await blocking { try node.answer(try node.next().id) }
+    try await stopped
+    #expect(program.backing.takePending().isEmpty)
+    #expect(program.backing.hasEnded)
+    try await program.close()
+  }
+
   @Test func theEndMayCloseAndComesOnce() async throws {
     let served = try await Served()
     let ended = Counter()
