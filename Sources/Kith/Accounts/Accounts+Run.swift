@@ -103,9 +103,11 @@ extension Accounts {
         } catch {
           configuration.logger.error(
             "a store cannot be opened there", metadata: ["code": "\(error.code)"])
+          for write in pending { write.settle(.failure(error)) }
           continue
         }
-        if isTakeOver { write(pending, again: store) }
+        // Only a take-over leaves any: otherwise the node was there to answer.
+        write(pending, again: store)
       }
       identity.withLock { $0 = next.account }
     }
@@ -130,14 +132,20 @@ extension Accounts {
   }
 
   /// Writes what the node that ended has not answered.
-  private func write(_ pending: [[KithCore.Operation]], again store: KeyValueStore) {
-    for operations in pending {
+  private func write(_ pending: [PendingWrite], again store: KeyValueStore) {
+    var written: [PendingWrite] = []
+    for write in pending {
       do throws(KithError) {
-        try store.backing.write(store.identifier, operations)
+        try store.backing.write(store.identifier, write.operations)
+        written.append(write)
       } catch {
         configuration.logger.warning(
           "a write was refused when the node changed", metadata: ["code": "\(error.code)"])
+        write.settle(.failure(error))
       }
     }
+    guard written.contains(where: \.isAwaited) else { return }
+    let result = Result { () throws(KithError) in try store.backing.flush() }
+    for write in written { write.settle(result) }
   }
 }

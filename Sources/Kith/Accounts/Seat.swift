@@ -113,7 +113,7 @@ struct Seat {
   func close(_ stores: [KeyValueStore]) throws(KithError) {
     switch kind {
     case .own(let node): try node.close()
-    case .attached: Attachment.close(stores)
+    case .attached: try Attachment.close(stores)
     }
   }
 }
