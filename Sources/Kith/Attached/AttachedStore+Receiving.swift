@@ -104,8 +104,9 @@ extension AttachedStore {
     }
   }
 
-  private func tellWhoWaitedTooLong() {
-    let since = SuspendingClock.now - AttachedLimits.answer
+  /// Tells those who wait that the node has not answered in time.
+  func tellWhoWaitedTooLong(at now: SuspendingClock.Instant = .now) {
+    let since = now - AttachedLimits.answer
     let (waiters, room) = state.withLock { state in
       let late = state.roomWaiters.filter { $0.since < since }
       if !late.isEmpty { state.roomWaiters.removeAll { $0.since < since } }

@@ -215,6 +215,29 @@ struct AttachedEndTests {
     try await program.close()
   }
 
+  @Test func whoWaitsTooLongIsToldAndTheWriteStays() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    let durable = outcome(of: program.store) { $0.set(1, forKey: "a") }
+    try await until { program.backing.pending.count == 1 }
+    let late = SuspendingClock.now + AttachedLimits.answer
+    program.backing.tellWhoWaitedTooLong(at: late - .seconds(20))
+    program.backing.tellWhoWaitedTooLong(at: late + .seconds(1))
+    let error = await durable.value
+    #expect(error?.code == .timedOut)
+    #expect(program.store.value(forKey: "a") == 1)
+    #expect(program.backing.pending.count == 1)
+    // The answer comes after all.
+    try await blocking {
+      let commit = try node.next()
+      try node.tell(.ownWrite, [("a", 1)])
+      try node.answer(commit.id)
+      try program.store.flush()
+    }
+    #expect(program.backing.pending.isEmpty)
+    try await program.close()
+  }
+
   @Test func stoppingWaitsForAnswersAndTakesNoWrites() async throws {
     let node = try ScriptedNode()
     let program = try await node.attach()
