@@ -60,10 +60,15 @@ struct AttachProtocolTests {
       try await blocking {
         let line = try Line(served)
         let ids = UInt64(2)..<300
+        // More than the sockets hold, so that changes and answers wait for this end to read.
+        let padding = String(repeating: "x", count: 32_768)
+        for index in 0..<40 { try owner.set(.string("\(index) \(padding)"), forKey: "theirs") }
         for id in ids {
           try line.commit(id, "k\(id)", 1)
           if id.isMultiple(of: 3) { try owner.set(.integer(Int64(id)), forKey: "theirs") }
         }
+        while owner.value(forKey: "k\(ids.upperBound - 1)") == nil { usleep(1_000) }
+        try owner.flush()
         var seen: Set<String> = []
         var answered = ids.lowerBound
         while answered < ids.upperBound {
