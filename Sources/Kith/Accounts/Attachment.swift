@@ -1,71 +1,50 @@
 internal import KithCore
+internal import KithCrypto
 internal import KithStorage
 
-/// The stores of another process's node.
-enum Attachment {
-  /// The account of the node that serves a directory; nil where none answers within
-  /// ``AttachedLimits/request``.
-  static func report(_ directory: String) -> AccountID? {
+/// A directory that another process has open, whose node serves its control socket.
+struct Attachment {
+  let directory: String
+
+  /// The account of the node that serves the directory; nil where none answers.
+  var account: AccountID? {
     var request = ControlRequest(id: 1)
     request.operation = .status
-    let path = DeviceDirectory.controlSocketPath(directory)
     let deadline = SuspendingClock.now.advanced(by: AttachedLimits.request)
-    guard let (stream, response) = try? ControlStream.open(path, request, until: deadline) else {
-      return nil
-    }
-    stream.close()
-    return response.status.flatMap { try? AccountID(control: $0.account) }
+    let answered = try? ControlStream.open(
+      DeviceDirectory.controlSocketPath(directory), request, until: deadline)
+    guard let answered else { return nil }
+    answered.stream.close()
+    return answered.first.status.flatMap { AccountID(hexadecimal: $0.account) }
   }
 
-  /// Attaches to a store, for a view of its own.
-  static func open(
-    _ store: StoreIdentifier, _ policy: Policy, in directory: String,
-    onEnd: @escaping @Sendable () -> Void
-  ) throws(KithError) -> (any StoreBacking, StoreView) {
-    let attached = try AttachedStore.attach(
-      directory: directory, store: store, policy: policy, onEnd: { _ in onEnd() })
-    return (attached, attached.view)
-  }
-
-  /// Attaches to a store, for a view that showed another one.
-  static func open(
-    _ view: StoreView, _ policy: Policy, reason: Change.Reason, in directory: String,
-    onEnd: @escaping @Sendable () -> Void
-  ) throws(KithError) -> any StoreBacking {
-    try AttachedStore.attach(
-      directory: directory, store: view.identifier, policy: policy, view: view,
-      reason: ChangeReason(reason) ?? .serverChange, onEnd: { _ in onEnd() })
-  }
-
-  /// Whether the node has ended that a store is attached to.
+  /// Whether the node of a store's connection has ended.
   static func hasEnded(_ stores: [KeyValueStore]) -> Bool {
     stores.contains { ($0.backing as? AttachedStore)?.hasEnded == true }
   }
 
-  /// Lets the node answer what was written, and takes no more.
-  static func stop(_ stores: [KeyValueStore]) {
-    for store in stores { (store.backing as? AttachedStore)?.stop() }
-  }
-
-  /// What a node that has ended did not answer: to be written again, and settled.
-  static func pending(_ store: KeyValueStore) -> [PendingWrite] {
-    (store.backing as? AttachedStore)?.takePending() ?? []
-  }
-
-  /// Lets the node make durable what was written, and leaves it.
+  /// Waits until the node has all that the stores have written, and closes their connections.
   ///
-  /// - Throws: ``KithError`` with the first reason why something was not made durable.
-  static func close(_ stores: [KeyValueStore]) throws(KithError) {
-    var problem: KithError?
+  /// - Returns: What was not answered, by store: to be written to what comes next.
+  static func leave(_ stores: [KeyValueStore]) -> [StoreIdentifier: [PendingWrite]] {
+    var pending: [StoreIdentifier: [PendingWrite]] = [:]
     for store in stores {
       guard let attached = store.backing as? AttachedStore else { continue }
-      do throws(KithError) {
-        try attached.flush()
-      } catch {
-        problem = problem ?? error
-      }
+      attached.stop()
+      pending[store.identifier] = attached.takePending()
       attached.close()
     }
-    if let problem { throw problem }
+    return pending
+  }
+}
+
+extension AccountID {
+  /// The id that 64 hexadecimal digits name.
+  init?(hexadecimal text: String) {
+    let digits = text.compactMap(\.hexDigitValue)
+    guard digits.count == 64, text.utf8.count == 64 else { return nil }
+    let bytes = stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    guard let digest = try? Digest256(bytes) else { return nil }
+    self.init(digest)
   }
 }

@@ -10,20 +10,19 @@ extension AttachedStore {
   ///   - directory: The device's directory.
   ///   - store: The store.
   ///   - policy: Its limits.
-  ///   - view: What programs see already.
-  ///   - reason: Why that shows something else: `accountChange` tells all keys of both, any other
-  ///     reason the difference.
+  ///   - view: What programs see already; it is told the difference as `serverChange`.
+  ///   - reason: Another reason, with `accountChange` for all keys of both accounts.
   ///   - pending: What the backing before it left unanswered, to be written again first. What does
   ///     not fit any more is refused, and told as `quotaViolationChange`. Each is settled.
-  ///   - onEnd: Called once when the connection has ended, from no lock, unless ``close()`` came
-  ///     first. It must not throw away what ``takePending()`` gives.
+  ///   - onEnd: Called once when the connection has ended, from no lock, unless ``stop()`` or
+  ///     ``close()`` came first. It must not throw away what ``takePending()`` gives.
   /// - Returns: The store, to be closed with ``close()``.
   /// - Throws: ``KithError`` with `notRunning` where nobody answers, `timedOut`, `invalidPolicy`,
   ///   `tooManyStores`, or `control` where the node is of another version, of another user, or has
   ///   too many programs attached. Nothing of `pending` was settled then.
   static func attach(
     directory: String, store: StoreIdentifier, policy: Policy = .standard, view: StoreView? = nil,
-    reason: ChangeReason = .serverChange, pending: [PendingWrite] = [],
+    reason: Change.Reason = .serverChange, pending: [PendingWrite] = [],
     onEnd: @escaping @Sendable (AttachedStore) -> Void = { _ in }
   ) throws(KithError) -> AttachedStore {
     let deadline = SuspendingClock.now.advanced(by: AttachedLimits.attach)
@@ -76,7 +75,7 @@ extension AttachedStore {
   }
 
   /// Shows what the node shows, with what was left unanswered over it, and sends that again.
-  private func begin(_ pending: [PendingWrite], _ reason: ChangeReason) {
+  private func begin(_ pending: [PendingWrite], _ reason: Change.Reason) {
     var refused: [(write: PendingWrite, error: KithError)] = []
     let later = state.withLock { state -> [() -> Void] in
       for write in pending {
@@ -94,10 +93,9 @@ extension AttachedStore {
       if reason == .accountChange {
         let values = state.shown.shown.compactMapValues { try? $0.decoded() }
         return view.replace(
-          with: values, reason: .accountChange, superseded: lost.sorted().map(\.text))
+          with: values, reason: reason, superseded: lost.sorted().map(\.text))
       }
       var changed = view.difference(to: state.shown.shown)
-      changed.reason = reason
       changed.superseded = []
       var undone = ViewChange(
         store: identifier, reason: .quotaViolationChange,

@@ -226,13 +226,13 @@ final class AttachedStore: StoreBacking {
 
   // MARK: The end
 
+  /// Whether the connection has ended.
+  var hasEnded: Bool { state.withLock { $0.ending != nil } }
+
   /// The writes that were not answered, in order.
   var pending: [[KithCore.Operation]] {
     state.withLock { $0.shown.pending.map(\.operations) }
   }
-
-  /// Whether the connection has ended.
-  var hasEnded: Bool { state.withLock { $0.ending != nil } }
 
   /// Gives away the writes that were not answered, in order, once the connection has ended: to
   /// write them again to what comes next, and to settle each. Until then they stay shown.

@@ -11,7 +11,14 @@ struct NodeChange {
 
   init(_ change: ControlChange) throws(KithError) {
     guard let told = Change.Reason(rawValue: change.reason) else { throw .malformedControl }
-    reason = ChangeReason(told)
+    reason =
+      switch told {
+      case .ownWrite: nil
+      case .serverChange: .serverChange
+      case .initialSyncChange: .initialSyncChange
+      case .quotaViolationChange: .quotaViolationChange
+      case .accountChange: .accountChange
+      }
     values = try Self.values(change.new)
     superseded = change.superseded.map { Key($0) }
   }
@@ -36,17 +43,6 @@ struct NodeChange {
 }
 
 extension ChangeReason {
-  /// The reason as the core says it; nil: the program's own write.
-  init?(_ reason: Change.Reason) {
-    switch reason {
-    case .ownWrite: return nil
-    case .serverChange: self = .serverChange
-    case .initialSyncChange: self = .initialSyncChange
-    case .quotaViolationChange: self = .quotaViolationChange
-    case .accountChange: self = .accountChange
-    }
-  }
-
   /// The later of two, in the order of ``Change/Reason``.
   func joined(with other: Self?) -> Self {
     guard let other else { return self }

@@ -212,28 +212,14 @@ struct ControlCandidate: Codable, Sendable {
 extension DeviceID {
   /// Reads 64 hexadecimal digits.
   init(control text: String) throws(KithError) {
-    guard let device = try? Self([UInt8](control: text)) else { throw .malformedControl }
-    self = device
-  }
-}
-
-extension AccountID {
-  /// Reads 64 hexadecimal digits.
-  init(control text: String) throws(KithError) {
-    guard let digest = try? Digest256([UInt8](control: text)) else { throw .malformedControl }
-    self.init(digest)
-  }
-}
-
-extension [UInt8] {
-  /// Reads hexadecimal digits.
-  fileprivate init(control text: String) throws(KithError) {
     let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else {
       throw .malformedControl
     }
-    self = stride(from: 0, to: digits.count, by: 2).map {
+    let bytes = stride(from: 0, to: digits.count, by: 2).map {
       UInt8(digits[$0] << 4 | digits[$0 + 1])
     }
+    guard let device = try? Self(bytes) else { throw .malformedControl }
+    self = device
   }
 }
