@@ -30,7 +30,7 @@ struct Attachment {
     var pending: [StoreIdentifier: [PendingWrite]] = [:]
     for store in stores {
       guard let attached = store.backing as? AttachedStore else { continue }
-      try? attached.flush()
+      attached.stop()
       pending[store.identifier] = attached.takePending()
       attached.close()
     }

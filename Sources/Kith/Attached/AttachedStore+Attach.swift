@@ -14,8 +14,8 @@ extension AttachedStore {
   ///   - reason: Another reason, with `accountChange` for all keys of both accounts.
   ///   - pending: What the backing before it left unanswered, to be written again first. What does
   ///     not fit any more is refused, and told as `quotaViolationChange`. Each is settled.
-  ///   - onEnd: Called once when the connection has ended, from no lock, unless ``close()`` came
-  ///     first. It must not throw away what ``takePending()`` gives.
+  ///   - onEnd: Called once when the connection has ended, from no lock, unless ``stop()`` or
+  ///     ``close()`` came first. It must not throw away what ``takePending()`` gives.
   /// - Returns: The store, to be closed with ``close()``.
   /// - Throws: ``KithError`` with `notRunning` where nobody answers, `timedOut`, `invalidPolicy`,
   ///   `tooManyStores`, or `control` where the node is of another version, of another user, or has
@@ -89,11 +89,12 @@ extension AttachedStore {
           refused.append((write, error))
         }
       }
+      let lost = Set(refused.flatMap { $0.write.operations.map { Key($0.key) } })
       if reason == .accountChange {
         let values = state.shown.shown.compactMapValues { try? $0.decoded() }
-        return view.replace(with: values, reason: reason, superseded: [])
+        return view.replace(
+          with: values, reason: reason, superseded: lost.sorted().map(\.text))
       }
-      let lost = Set(refused.flatMap { $0.write.operations.map { Key($0.key) } })
       var changed = view.difference(to: state.shown.shown)
       changed.superseded = []
       var undone = ViewChange(

@@ -21,7 +21,7 @@ extension AttachedStore {
     } catch {
       // A node that breaks the protocol is left, as one that is gone.
     }
-    end()
+    finish()
   }
 
   // MARK: Lines
@@ -104,8 +104,9 @@ extension AttachedStore {
     }
   }
 
-  private func tellWhoWaitedTooLong() {
-    let since = SuspendingClock.now - AttachedLimits.answer
+  /// Tells those who wait that the node has not answered in time.
+  func tellWhoWaitedTooLong(at now: SuspendingClock.Instant = .now) {
+    let since = now - AttachedLimits.answer
     let (waiters, room) = state.withLock { state in
       let late = state.roomWaiters.filter { $0.since < since }
       if !late.isEmpty { state.roomWaiters.removeAll { $0.since < since } }
@@ -117,7 +118,7 @@ extension AttachedStore {
 
   /// The connection has ended: nothing is written any more, and who waits for room or flushes is
   /// told so. Who waits for a durable write goes on, until somebody takes or closes.
-  private func end() {
+  private func finish() {
     let (later, isClosing) = state.withLock { state -> ([@Sendable () -> Void], Bool) in
       state.ending = Self.closed
       state.unsent = ByteBuffer()

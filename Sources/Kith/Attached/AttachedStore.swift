@@ -24,7 +24,8 @@ final class AttachedStore: StoreBacking {
     var unsent = ByteBuffer()
     /// Why nothing is sent any more.
     var ending: KithError?
-    /// Whether ``AttachedStore/close()`` was called.
+    /// Whether ``AttachedStore/stop()`` or ``AttachedStore/close()`` was called: no write is taken
+    /// any more.
     var isClosing = false
     /// Who waits until something was answered.
     var roomWaiters: [Waiter] = []
@@ -149,6 +150,7 @@ final class AttachedStore: StoreBacking {
   ) throws(KithError) -> Bool {
     var later: [() -> Void] = []
     let result = state.withLock { state -> Result<Bool, KithError> in
+      if state.isClosing { return .failure(Self.closed) }
       if let ending = state.ending { return .failure(ending) }
       let bytes = line.bytes.readableBytes
       let total = state.shown.unansweredBytes + bytes
@@ -240,18 +242,32 @@ final class AttachedStore: StoreBacking {
     }
   }
 
+  /// Takes no writes any more, waits until those there are were answered, at most
+  /// ``AttachedLimits/answer``, and ends the connection. What was not answered is to be taken with
+  /// ``takePending()``.
+  func stop() {
+    state.withLock { $0.isClosing = true }
+    // What could not be flushed is pending.
+    try? flush()
+    end()
+  }
+
   /// Ends the connection and waits for the thread. What was not answered stays in ``pending``, and
   /// who waits for it to be durable is told `closed`: flush first, or take it before. It may be
-  /// called from `onEnd`, which is not called where this comes first.
+  /// called from `onEnd`, which is not called where this or ``stop()`` comes first.
   func close() {
+    end()
+    let waiters = state.withLock { $0.shown.takeWaiters(since: nil) }
+    for waiter in waiters { waiter.resume(returning: .settled(.failure(Self.closed))) }
+  }
+
+  private func end() {
     state.withLock { state in
       state.isClosing = true
       if state.ending == nil { shutdown(descriptor, Int32(SHUT_RDWR)) }
     }
     joined.wait()
     joined.signal()
-    let waiters = state.withLock { $0.shown.takeWaiters(since: nil) }
-    for waiter in waiters { waiter.resume(returning: .settled(.failure(Self.closed))) }
   }
 
   static let closed = KithError(

@@ -12,13 +12,15 @@ final class ControlServer: Sendable {
   private let logger: Logger
   private let counts = Mutex(Counts())
 
-  /// Connections under way.
+  /// What is under way.
   private struct Counts {
     var short = 0
     var lasting = 0
     var attached = 0
     /// How many were ever attached.
     var lastAttached: UInt64 = 0
+    /// Channels that were accepted and not closed; nil: none is accepted any more.
+    var channels: [ObjectIdentifier: any Channel]? = [:]
   }
 
   init(node: Node, path: String, logger: Logger) {
@@ -33,20 +35,29 @@ final class ControlServer: Sendable {
   func run() async throws {
     let descriptor = try ControlSocket.listen(at: path)
     defer { ControlSocket.remove(path) }
+    defer { closeAll() }
+    counts.withLock { $0.channels = [:] }
     let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      // Nothing is read before somebody takes the connection.
+      .childChannelOption(.autoRead, value: false)
       .bind(descriptor) { channel in
-        channel.eventLoop.makeCompletedFuture {
+        channel.eventLoop.makeCompletedFuture { () throws -> any Channel in
           try channel.pipeline.syncOperations.addHandlers(
             LineHandler(), FirstLineTimeout())
-          return try Connection(wrappingChannelSynchronously: channel)
+          self.add(channel)
+          return channel
         }
       }
     try await server.executeThenClose { connections in
       try await withThrowingDiscardingTaskGroup { group in
-        for try await connection in connections {
+        for try await channel in connections {
           let hasRoom = begin()
           group.addTask {
             // A connection that breaks is its client's matter, not the node's.
+            guard let connection = try? await self.open(channel) else {
+              if hasRoom { self.end() }
+              return
+            }
             if hasRoom {
               try? await self.serve(connection)
             } else {
@@ -56,6 +67,37 @@ final class ControlServer: Sendable {
         }
       }
     }
+  }
+
+  /// Begins to read a connection. Not when it is accepted: one that comes while the server ends is
+  /// dropped there, and NIO takes an async channel that is dropped for a mistake of the program.
+  private func open(_ channel: any Channel) async throws -> Connection {
+    let connection = try await channel.eventLoop.submit {
+      try Connection(wrappingChannelSynchronously: channel)
+    }.get()
+    channel.setOption(.autoRead, value: true).whenFailure { _ in channel.close(promise: nil) }
+    return connection
+  }
+
+  /// Keeps a channel, so that it is closed with the server even if nobody took it.
+  private func add(_ channel: any Channel) {
+    let id = ObjectIdentifier(channel)
+    let isOver = counts.withLock { counts in
+      counts.channels?[id] = channel
+      return counts.channels == nil
+    }
+    if isOver { channel.close(promise: nil) }
+    channel.closeFuture.whenComplete { _ in
+      self.counts.withLock { _ = $0.channels?.removeValue(forKey: id) }
+    }
+  }
+
+  private func closeAll() {
+    let channels = counts.withLock { counts in
+      defer { counts.channels = nil }
+      return counts.channels ?? [:]
+    }
+    for channel in channels.values { channel.close(promise: nil) }
   }
 
   private func begin() -> Bool {

@@ -215,6 +215,46 @@ struct AttachedEndTests {
     try await program.close()
   }
 
+  @Test func whoWaitsTooLongIsToldAndTheWriteStays() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    let durable = outcome(of: program.store) { $0.set(1, forKey: "a") }
+    try await until { program.backing.pending.count == 1 }
+    let late = SuspendingClock.now + AttachedLimits.answer
+    program.backing.tellWhoWaitedTooLong(at: late - .seconds(20))
+    program.backing.tellWhoWaitedTooLong(at: late + .seconds(1))
+    let error = await durable.value
+    #expect(error?.code == .timedOut)
+    #expect(program.store.value(forKey: "a") == 1)
+    #expect(program.backing.pending.count == 1)
+    // The answer comes after all.
+    try await blocking {
+      let commit = try node.next()
+      try node.tell(.ownWrite, [("a", 1)])
+      try node.answer(commit.id)
+      try program.store.flush()
+    }
+    #expect(program.backing.pending.isEmpty)
+    try await program.close()
+  }
+
+  @Test func stoppingWaitsForAnswersAndTakesNoWrites() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    try await blocking {
+      try program.store.set(1, forKey: "a")
+    }
+    async let stopped: Void = blocking { program.backing.stop() }
+    try await until { program.backing.state.withLock { !$0.flushes.isEmpty } }
+    let error = #expect(throws: KithError.self) { try program.store.set(2, forKey: "b") }
+    #expect(error?.code == .closed)
+    try await blocking { try node.answer(try node.next().id) }
+    try await stopped
+    #expect(program.backing.takePending().isEmpty)
+    #expect(program.backing.hasEnded)
+    try await program.close()
+  }
+
   @Test func theEndMayCloseAndComesOnce() async throws {
     let served = try await Served()
     let ended = Counter()

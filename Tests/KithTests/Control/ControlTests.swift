@@ -238,6 +238,32 @@ struct ControlTests {
     try await served
   }
 
+  @Test func clientsThatComeWhileTheNodeEndsAreClosed() async throws {
+    let served = try await Served()
+    let path = served.path + "/control"
+    for _ in 0..<10 {
+      let isOver = Watched()
+      async let knocking: Void = onThread {
+        while !isOver.state.withLock({ $0.isReady }) {
+          var request = ControlRequest(id: 1)
+          request.operation = .version
+          guard
+            let (stream, _) = try? ControlStream.open(
+              path, request, until: .now.advanced(by: .seconds(60)))
+          else { continue }
+          isOver.state.withLock { $0.count += 1 }
+          stream.close()
+        }
+      }
+      try await running(served.node) {
+        try await until { isOver.state.withLock { $0.count } > 20 }
+      }
+      isOver.state.withLock { $0.isReady = true }
+      try await knocking
+    }
+    try served.node.close()
+  }
+
   @Test func aStaleSocketIsReplacedAndOtherUsersAreRefused() async throws {
     let directory = try TestDirectory()
     let path = directory.child("control")
