@@ -58,11 +58,14 @@ public final class KeyValueStore: Sendable {
     try engine.write(identifier, [.encoding(value, forKey: key)])
   }
 
-  /// Sets a key's value; see ``set(_:forKey:)``.
+  /// Sets a key's value; see ``set(_:forKey:)``. Nil, for a key of an optional type, removes it.
+  ///
+  /// - Throws: ``KithError`` as ``set(_:forKey:)`` does.
+  /// - Complexity: O(log *k*) in the keys of the store, O(*n*) in the size of the value.
   public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
-    let encoded: PropertyListValue
+    let encoded: PropertyListValue?
     do throws(KithError) {
-      encoded = try value.propertyListValue()
+      encoded = try value.storedValue()
     } catch {
       var error = error
       error.key = key.name
