@@ -1,0 +1,4 @@
+extension KeyValueStore {
+  /// The device whose store this is, for what keeps notes of its own beside the store.
+  package var device: DeviceID { engine.keys.id }
+}
