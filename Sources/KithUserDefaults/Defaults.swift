@@ -61,18 +61,22 @@ struct Defaults {
 
   // MARK: Marks
 
+  private var kept: [String: Any] { defaults.dictionary(forKey: marksKey) ?? [:] }
+
   /// What a mirror of the device's store remembered; of another device's nothing, since that store
-  /// never held it.
-  func marks(of device: String) -> [String: Mark] {
-    guard let kept = defaults.dictionary(forKey: marksKey), kept["device"] as? String == device,
+  /// never held it. Where the device is not known, what there is counts.
+  func marks(of device: String?) -> [String: Mark] {
+    let kept = kept
+    guard device == nil || kept["device"] as? String == device,
       let marks = kept["marks"] as? [String: Any]
     else { return [:] }
     return marks.compactMapValues { ($0 as? Data).flatMap(Mark.init(data:)) }
   }
 
   /// Remembers marks, and writes everything to the disk.
-  func save(_ marks: [String: Mark], of device: String) {
-    let kept: [String: Any] = ["device": device, "marks": marks.mapValues(\.data)]
+  func save(_ marks: [String: Mark], of device: String?) {
+    var kept: [String: Any] = ["marks": marks.mapValues(\.data)]
+    kept["device"] = device ?? self.kept["device"] as? String
     defaults.set(kept, forKey: marksKey)
     defaults.synchronize()
   }

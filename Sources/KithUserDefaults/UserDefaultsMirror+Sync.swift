@@ -33,7 +33,7 @@ extension UserDefaultsMirror {
   /// - Parameters:
   ///   - value: The value; nil removes the key.
   ///   - key: One of ``keys``.
-  /// - Throws: ``KithError`` as ``KeyValueStore/set(_:forKey:)`` does, with `unsupportedValue` for
+  /// - Throws: `KithError` as `KeyValueStore.set(_:forKey:)` does, with `unsupportedValue` for
   ///   what `UserDefaults` cannot hold, and with `invalidKey` for a key that is not mirrored;
   ///   nothing has changed then on either side. With a storage code the value shows on both sides,
   ///   and is not yet durable.
@@ -142,7 +142,7 @@ extension UserDefaultsMirror {
 
   private func save(_ state: inout State) {
     state.marks = state.marks.filter { $0.value != .nothing && keys.contains($0.key) }
-    state.defaults.save(state.marks, of: store.device.hex)
+    state.defaults.save(state.marks, of: store.device?.hex)
   }
 }
 

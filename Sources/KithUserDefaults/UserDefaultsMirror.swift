@@ -26,8 +26,9 @@ internal import Synchronization
 /// - what only the defaults hold is written to the store. Before a new device's first pull that is
 ///   provisional, and gives way to what the account has.
 ///
-/// Values that come from `register(defaults:)` are not set, and are never copied. A key that the
-/// command line overrides (`-theme dark`) is not read while it does.
+/// Values that come from `register(defaults:)` are not set, and are never copied; setting a key back
+/// to just its registered value counts as removing it. A key that the command line overrides
+/// (`-theme dark`) is not read while it does.
 ///
 /// **What is left out.** `UserDefaults` on Linux cannot hold dates that are not finite or lie
 /// millions of years away: written to its file, one such date loses all other values. Such a value
@@ -80,7 +81,7 @@ public final class UserDefaultsMirror: Sendable {
     self.interval = interval
     self.onSync = onSync
     let defaults = Defaults(suite: suite, store: "\(store.identifier)")
-    let marks = defaults.marks(of: store.device.hex)
+    let marks = defaults.marks(of: store.device?.hex)
     state = Mutex(State(defaults: defaults, marks: marks))
   }
 
