@@ -1,6 +1,6 @@
 internal import KithCore
 
-/// The values of several keys; see ``KeyValueStore/values(for:)-(StoreKey<each Value>)``.
+/// The values of several keys; see `KeyValueStore.values(for:)`.
 ///
 /// It ends when its task is cancelled or the node is closed.
 public struct StoreTuples<each Value: StoreValue & Equatable>: AsyncSequence, Sendable {

@@ -1,6 +1,6 @@
 internal import KithCore
 
-/// The values of one key; see ``KeyValueStore/values(for:)``.
+/// The values of one key; see `KeyValueStore.values(for:)`.
 public struct StoreValues<Value: StoreValue & Equatable>: AsyncSequence, Sendable {
   /// Takes the values.
   public struct AsyncIterator: AsyncIteratorProtocol {

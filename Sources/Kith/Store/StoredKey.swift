@@ -84,6 +84,7 @@ public struct StoredKey<Value: StoreValue>: Sendable {
 }
 
 extension StoredKey where Value: Equatable {
-  /// The value now and whenever it changes, whoever wrote it; see ``KeyValueStore/values(for:)-(StoreKey<Value>)``.
+  /// The value now and whenever it changes, whoever wrote it, as `KeyValueStore.values(for:)` gives
+  /// them.
   public var values: StoreValues<Value> { store.values(for: key) }
 }

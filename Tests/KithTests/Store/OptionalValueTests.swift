@@ -27,6 +27,15 @@ struct OptionalValueTests {
     }
     #expect(seen == nil)
     #expect(store.keys.isEmpty)
+    try await store.commit {
+      $0[.theme] = .dark
+      $0[.draft] = "words"
+    }
+    try await store.commit {
+      $0[.theme] = .system
+      $0.remove(.draft)
+    }
+    #expect(store.dictionary == ["theme": "system"])
   }
 
   @Test func aValueOfAnotherTypeReadsAsNilAndStays() throws {
