@@ -7,6 +7,9 @@ package struct DeviceOptions: ParsableArguments {
   @Option(help: "The device's directory, made by `kith account create` or `kith join`.")
   package var directory: String
 
+  @Option(help: "The address to listen on; :: takes IPv4 too.")
+  package var listen = "::"
+
   @Option(help: "The port to listen on; 0: any.")
   package var port: UInt16 = 0
 
@@ -17,8 +20,10 @@ package struct DeviceOptions: ParsableArguments {
 
   package var configuration: Node.Configuration {
     var configuration = Node.Configuration(directory: directory)
+    configuration.hosts = [listen]
     configuration.port = port
     configuration.peers = peer
+    configuration.logger.logLevel = .warning  // what people need not read
     return configuration
   }
 
