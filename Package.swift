@@ -145,7 +145,7 @@ let package = Package(
     .testTarget(
       name: "KithTests",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithStorage",
+        "Kith", "KithCore", "KithCrypto", "KithStorage", "KithUserDefaults",
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),

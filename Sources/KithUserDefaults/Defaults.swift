@@ -9,13 +9,21 @@ struct Defaults {
   private let marksKey: String
 
   init(suite: String?, store: String) {
-    // On Linux every name will do; elsewhere all but that of the program itself and the global one.
-    guard let defaults = UserDefaults(suiteName: suite),
-      let unset = UserDefaults(suiteName: "kith.mirror.unset")
-    else { preconditionFailure("UserDefaults takes no suite of this name") }
+    self.init(Self.suite(suite), store: store)
+  }
+
+  init(_ defaults: UserDefaults, store: String) {
     self.defaults = defaults
-    self.unset = unset
+    unset = Self.suite("kith.mirror.unset")
     marksKey = "kith.mirror.\(store)"
+  }
+
+  private static func suite(_ name: String?) -> UserDefaults {
+    // On Linux every name will do; elsewhere all but that of the program itself and the global one.
+    guard let defaults = UserDefaults(suiteName: name) else {
+      preconditionFailure("UserDefaults takes no suite of this name")
+    }
+    return defaults
   }
 
   // MARK: Values

@@ -72,15 +72,23 @@ public final class UserDefaultsMirror: Sendable {
   ///   - onSync: Hears of every look that copied something or met a new problem, on the thread that
   ///     looked. `UserDefaults` announces nothing on Linux: here a program learns that its settings
   ///     have changed.
-  public init(
+  public convenience init(
     _ store: KeyValueStore, keys: some Sequence<String>, suite: String? = nil,
+    interval: Duration? = nil, onSync: (@Sendable (Report) -> Void)? = nil
+  ) {
+    self.init(
+      store, keys: keys, defaults: Defaults(suite: suite, store: "\(store.identifier)"),
+      interval: interval, onSync: onSync)
+  }
+
+  init(
+    _ store: KeyValueStore, keys: some Sequence<String>, defaults: sending Defaults,
     interval: Duration? = nil, onSync: (@Sendable (Report) -> Void)? = nil
   ) {
     self.store = store
     self.keys = Set(keys).sorted()
     self.interval = interval
     self.onSync = onSync
-    let defaults = Defaults(suite: suite, store: "\(store.identifier)")
     let marks = defaults.marks(of: store.device?.hex)
     state = Mutex(State(defaults: defaults, marks: marks))
   }

@@ -150,7 +150,46 @@ struct MirrorTests {
     #expect(fresh.value(forKey: "theme") == "dark")
   }
 
+  @Test func whatTheCommandLineOverridesIsNotRead() throws {
+    let fixture = try MirrorFixture()
+    let (store, other) = (try fixture.store(), try fixture.store(1))
+    let plain = fixture.mirror(store)
+    try plain.set("dark", forKey: "theme")
+    func overridden() throws -> UserDefaultsMirror {
+      let defaults = try #require(UserDefaults(suiteName: fixture.suite))
+      defaults.setVolatileDomain(["theme": "once"], forName: UserDefaults.argumentDomain)
+      return UserDefaultsMirror(
+        store, keys: ["theme"], defaults: Defaults(defaults, store: "\(store.identifier)"))
+    }
+    let mirror = try overridden()
+    #expect(mirror.sync().stored.isEmpty)
+    #expect(other.value(forKey: "theme") == "dark")
+    try other.set("light", forKey: "theme")
+    #expect(mirror.sync().taken == ["theme"])
+    // The next start, without it, finds nothing changed.
+    let next = fixture.mirror(store).sync()
+    #expect(next.stored.isEmpty && next.taken.isEmpty)
+    #expect(fixture.defaults.string(forKey: "theme") == "light")
+    #expect(other.value(forKey: "theme") == "light")
+  }
+
   // MARK: Values
+
+  @Test func whatTheFileRoundsIsNoChange() {
+    func mark(_ value: PropertyListValue) -> Mark { Mark(store: nil, defaults: value) }
+    func date(_ seconds: Double) -> PropertyListValue {
+      .date(Date(timeIntervalSinceReferenceDate: seconds))
+    }
+    #expect(mark([date(3.75), -0.0]) == mark([date(3), 0.0]))
+    #expect(mark(["a": date(-0.25)]) == mark(["a": date(-1)]))
+    #expect(mark(date(3)) != mark(date(4)))
+    #expect(mark(1) != mark(1.0))
+    #expect(mark(true) != mark(1))
+    // The store's side is exact.
+    #expect(Mark(store: date(3.75), defaults: nil) != Mark(store: date(3), defaults: nil))
+    #expect(Mark(data: mark("x").data) == mark("x"))
+    #expect(Mark(data: Data([1])) == nil)
+  }
 
   @Test func everyKindOfValueComesThroughBothWays() throws {
     let fixture = try MirrorFixture()
