@@ -11,7 +11,7 @@ import ServiceLifecycle
 struct Preferences: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     abstract: "Settings in UserDefaults, the same on all devices.",
-    subcommands: [Show.self, Set.self, Run.self])
+    subcommands: [Show.self, Write.self, Run.self])
 
   /// What is shared. Everything else, such as where the window was, stays on its device.
   static let shared = ["theme", "fontSize"]
@@ -46,8 +46,9 @@ struct Show: ParsableCommand {
   func run() { Settings.show(settings.suite) }
 }
 
-struct Set: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Changes settings.")
+struct Write: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "set", abstract: "Changes settings.")
   @OptionGroup var settings: Settings
   @Option var theme: String?
   @Option var fontSize: Int?
