@@ -11,7 +11,7 @@ struct Bookmarks: AsyncParsableCommand {
     subcommands: [Add.self, Remove.self, List.self, Watch.self])
 }
 
-extension Node {
+extension Accounts {
   func bookmarks() throws -> BookmarkManager {
     BookmarkManager(store: try store("com.example.Bookmarks"))
   }
@@ -25,8 +25,8 @@ struct Add: AsyncParsableCommand {
   @Option(help: "How many seconds to wait for the other devices.") var wait = 0
 
   func run() async throws {
-    try await device.withRunningNode { [self] node in
-      let bookmarks = try node.bookmarks()
+    try await device.withRunningAccounts { [self] accounts in
+      let bookmarks = try accounts.bookmarks()
       try await bookmarks.add(url, title: title)
       say("added \(title)")
       guard wait > 0 else { return }
@@ -42,7 +42,7 @@ struct Remove: AsyncParsableCommand {
   @Argument(transform: page) var url: URL
 
   func run() async throws {
-    let found = try await device.withNode { try await $0.bookmarks().remove(url) }
+    let found = try await device.withAccounts { try await $0.bookmarks().remove(url) }
     guard found else { throw ValidationError("there is no bookmark of \(url)") }
     say("removed \(url)")
   }
@@ -53,7 +53,7 @@ struct List: AsyncParsableCommand {
   @OptionGroup var device: DeviceOptions
 
   func run() async throws {
-    try await device.withNode { show(try $0.bookmarks().all) }
+    try await device.withAccounts { show(try $0.bookmarks().all) }
   }
 }
 
@@ -63,9 +63,9 @@ struct Watch: AsyncParsableCommand {
   @OptionGroup var device: DeviceOptions
 
   func run() async throws {
-    try await device.withRunningNode { node in
-      let bookmarks = try node.bookmarks()
-      async let _ = node.sayWhenReady()
+    try await device.withRunningAccounts { accounts in
+      let bookmarks = try accounts.bookmarks()
+      async let _ = accounts.sayWhenReady()
       await bookmarks.watch { change, all in
         say("\(change.reason): \(change.keys.joined(separator: ", "))")
         show(all)

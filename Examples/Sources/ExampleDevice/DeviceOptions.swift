@@ -4,7 +4,7 @@ import Kith
 
 /// Which device of which account this is, and where it meets the others.
 package struct DeviceOptions: ParsableArguments {
-  @Option(help: "The device's directory, made by `kith account create` or `kith join`.")
+  @Option(help: "The directory, as `kith account create` or `kith join` made it, or a new one.")
   package var directory: String
 
   @Option(help: "The address to listen on; :: takes IPv4 too.")
@@ -18,8 +18,8 @@ package struct DeviceOptions: ParsableArguments {
 
   package init() {}
 
-  package var configuration: Node.Configuration {
-    var configuration = Node.Configuration(directory: directory)
+  package var configuration: Accounts.Configuration {
+    var configuration = Accounts.Configuration(directory: directory)
     configuration.hosts = [listen]
     configuration.port = port
     configuration.peers = peer
@@ -27,27 +27,29 @@ package struct DeviceOptions: ParsableArguments {
     return configuration
   }
 
-  /// Opens the device, lends its node, and closes it whatever happens.
-  package func withNode<Result>(_ body: (Node) async throws -> Result) async throws -> Result {
-    let node = try await Node.open(configuration)
+  /// Opens the stores of whoever is signed in there, lends them, and closes them whatever happens.
+  package func withAccounts<Result>(
+    _ body: (Accounts) async throws -> Result
+  ) async throws -> Result {
+    let accounts = try Accounts(configuration)
     do {
-      let result = try await body(node)
-      try node.close()
+      let result = try await body(accounts)
+      try accounts.close()
       return result
     } catch {
-      try? node.close()
+      try? accounts.close()
       throw error
     }
   }
 
-  /// The same, while the node runs: it listens, dials and exchanges until the body is done.
-  package func withRunningNode(
-    _ body: @escaping @Sendable (Node) async throws -> Void
+  /// The same, while they are served: in touch with the other devices until the body is done.
+  package func withRunningAccounts(
+    _ body: @escaping @Sendable (Accounts) async throws -> Void
   ) async throws {
-    try await withNode { node in
+    try await withAccounts { accounts in
       try await withThrowingTaskGroup(of: Void.self) { group in
-        group.addTask { try await node.run() }
-        group.addTask { try await body(node) }
+        group.addTask { try await accounts.run() }
+        group.addTask { try await body(accounts) }
         try await group.next()  // whatever ends or fails first
         group.cancelAll()
       }
@@ -60,13 +62,12 @@ package func say(_ line: String) {
   FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }
 
-extension Node {
-  /// Prints where the node listens, once it does.
-  package func sayWhenReady() async {
-    for await status in statusUpdates {
-      guard let address = status.listening.first else { continue }
-      say("ready on \(address)")
-      return
+extension Accounts {
+  /// Prints where the node listens, once it does: this program's, or the one that it is attached to.
+  package func sayWhenReady() async throws {
+    while true {
+      if let address = try? await report().listening.first { return say("ready on \(address)") }
+      try await Task.sleep(for: .milliseconds(50))
     }
   }
 }

@@ -23,10 +23,10 @@ struct Settings: ParsableArguments {
   @Option(help: "The suite of the defaults; without it those of the program.") var suite: String?
 
   func mirror(
-    _ node: Node, onSync: (@Sendable (UserDefaultsMirror.Report) -> Void)? = nil
+    _ accounts: Accounts, onSync: (@Sendable (UserDefaultsMirror.Report) -> Void)? = nil
   ) throws -> UserDefaultsMirror {
     UserDefaultsMirror(
-      try node.store("com.example.Preferences"), keys: Preferences.shared, suite: suite,
+      try accounts.store("com.example.Preferences"), keys: Preferences.shared, suite: suite,
       interval: .seconds(1), onSync: onSync)
   }
 
@@ -54,8 +54,8 @@ struct Write: AsyncParsableCommand {
   @Option var fontSize: Int?
 
   func run() async throws {
-    try await settings.device.withNode { node in
-      let mirror = try settings.mirror(node)
+    try await settings.device.withAccounts { accounts in
+      let mirror = try settings.mirror(accounts)
       mirror.sync()
       if let theme { try mirror.set(.string(theme), forKey: "theme") }
       if let fontSize { try mirror.set(.integer(Int64(fontSize)), forKey: "fontSize") }
@@ -71,18 +71,18 @@ struct Run: AsyncParsableCommand {
 
   func run() async throws {
     let suite = settings.suite
-    try await settings.device.withNode { node in
-      let mirror = try settings.mirror(node) { report in
+    try await settings.device.withAccounts { accounts in
+      let mirror = try settings.mirror(accounts) { report in
         // UserDefaults tells nobody on Linux; the mirror does.
         for key in report.taken { say("\(key) came from another device") }
         for (key, error) in report.problems { say("\(key): \(error.message)") }
         Settings.show(suite)
       }
-      async let _ = node.sayWhenReady()
-      // Services end in reverse order: the mirror writes its last before the node stops.
+      async let _ = accounts.sayWhenReady()
+      // Services end in reverse order: the mirror writes its last before the accounts stop.
       let group = ServiceGroup(
-        services: [node, mirror], gracefulShutdownSignals: [.sigterm, .sigint],
-        logger: node.configuration.logger)
+        services: [accounts, mirror], gracefulShutdownSignals: [.sigterm, .sigint],
+        logger: accounts.configuration.logger)
       try await group.run()
     }
     say("stopped")

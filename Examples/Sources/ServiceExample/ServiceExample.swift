@@ -5,7 +5,7 @@ import Logging
 import Metrics
 import ServiceLifecycle
 
-/// A server program with Kith inside: a service group runs the node beside the program's own
+/// A server program with Kith inside: a service group runs it beside the program's own
 /// service, SIGTERM ends both in order, logs go to standard error and metrics to standard output.
 @main
 struct ServiceExample: AsyncParsableCommand {
@@ -20,17 +20,17 @@ struct ServiceExample: AsyncParsableCommand {
 
     var configuration = device.configuration
     configuration.logger = Logger(label: "kith")
-    let node = try await Node.open(configuration)
-    let store = try node.store("com.example.Service")
+    let accounts = try Accounts(configuration)
+    let store = try accounts.store("com.example.Service")
     let greeter = Greeter(store: store, logger: Logger(label: "greeter"))
 
-    // The node first: services end in the reverse order, so the greeter's last write still leaves.
+    // The accounts first: services end in the reverse order, so the greeter's last write still leaves.
     let group = ServiceGroup(
-      services: [node, greeter], gracefulShutdownSignals: [.sigterm, .sigint],
+      services: [accounts, greeter], gracefulShutdownSignals: [.sigterm, .sigint],
       logger: Logger(label: "group"))
-    async let _ = node.sayWhenReady()
+    async let _ = accounts.sayWhenReady()
     try await group.run()
-    try node.close()
+    try accounts.close()
     metrics.printAll()
   }
 }
