@@ -16,8 +16,9 @@ extension UserDefaultsMirror {
     let (report, isNews) = state.withLock { state -> (Report, Bool) in
       var report = Report()
       let before = state.problems
+      let shown = look(&state)
       let marks = state.marks
-      for key in keys { reconcile(key, &state, &report) }
+      for key in keys { reconcile(key, shown[Key(key)], &state, &report) }
       if !report.stored.isEmpty { settle(marks, &state, &report) }
       state.problems = report.problems
       if state.marks != marks { save(&state) }
@@ -45,6 +46,7 @@ extension UserDefaultsMirror {
     }
     if let value, !DefaultsValue.isHeld(value) { throw .notHeld(key) }
     let result = state.withLock { state -> Result<Void, KithError> in
+      _ = look(&state)
       do throws(KithError) {
         try store.set(value, forKey: key)
         state.defaults.set(value, forKey: key)
@@ -72,11 +74,29 @@ extension UserDefaultsMirror {
   /// - Throws: As ``set(_:forKey:)`` does.
   public func remove(_ key: String) throws(KithError) { try set(nil, forKey: key) }
 
+  /// All that the store shows, of one moment and one account. Marks that are another one's are
+  /// forgotten: its values are not missing here, they never were here.
+  private func look(_ state: inout State) -> [Key: PropertyListValue] {
+    var standing = store.standing
+    while true {
+      let shown = store.dictionary
+      let after = store.standing
+      guard after == standing else {
+        standing = after
+        continue
+      }
+      if !standing.isSameDevice(as: state.standing) { state.marks = [:] }
+      state.standing = standing
+      return shown
+    }
+  }
+
   // MARK: One key
 
-  private func reconcile(_ key: String, _ state: inout State, _ report: inout Report) {
+  private func reconcile(
+    _ key: String, _ shown: PropertyListValue?, _ state: inout State, _ report: inout Report
+  ) {
     let mark = state.marks[key] ?? .nothing
-    let shown = store.value(forKey: key)
     let local: PropertyListValue?
     do throws(KithError) {
       local = try state.defaults.value(key, since: mark)
@@ -142,7 +162,7 @@ extension UserDefaultsMirror {
 
   private func save(_ state: inout State) {
     state.marks = state.marks.filter { $0.value != .nothing && keys.contains($0.key) }
-    state.defaults.save(state.marks, of: store.device?.hex)
+    state.defaults.save(state.marks, of: state.standing.device?.hex)
   }
 }
 

@@ -26,6 +26,9 @@ internal import Synchronization
 /// - what only the defaults hold is written to the store. Before a new device's first pull that is
 ///   provisional, and gives way to what the account has.
 ///
+/// Signing in or out begins anew with a first look: no setting is lost with the account that it came
+/// from.
+///
 /// Values that come from `register(defaults:)` are not set, and are never copied; setting a key back
 /// to just its registered value counts as removing it. A key that the command line overrides
 /// (`-theme dark`) is not read while it does.
@@ -46,6 +49,8 @@ public final class UserDefaultsMirror: Sendable {
 
   struct State {
     var defaults: Defaults
+    /// Whose store the marks are of.
+    var standing: Standing
     var marks: [String: Mark]
     var problems: [String: KithError] = [:]
   }
@@ -89,8 +94,9 @@ public final class UserDefaultsMirror: Sendable {
     self.keys = Set(keys).sorted()
     self.interval = interval
     self.onSync = onSync
-    let marks = defaults.marks(of: store.device?.hex)
-    state = Mutex(State(defaults: defaults, marks: marks))
+    let standing = store.standing
+    let marks = defaults.marks(of: standing.device?.hex)
+    state = Mutex(State(defaults: defaults, standing: standing, marks: marks))
   }
 
   /// The keys that could not be copied when the mirror last looked, and why.
