@@ -16,6 +16,7 @@ let package = Package(
   products: [
     .library(name: "Kith", targets: ["Kith"]),
     .library(name: "KithTesting", targets: ["KithTesting"]),
+    .library(name: "KithUserDefaults", targets: ["KithUserDefaults"]),
     .executable(name: "kith", targets: ["kith"]),
     .executable(name: "kith-sim", targets: ["kith-sim"]),
     // For the nested packages of Tests, and without any promise to others.
@@ -78,6 +79,15 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
       swiftSettings: strict),
+    // Apart from Kith, which needs no more of Foundation than its essentials: UserDefaults is in the
+    // whole of it.
+    .target(
+      name: "KithUserDefaults",
+      dependencies: [
+        "Kith", "KithCrypto",
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: strict),
     .target(
       name: "KithCommands",
       dependencies: [
@@ -135,7 +145,7 @@ let package = Package(
     .testTarget(
       name: "KithTests",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithStorage",
+        "Kith", "KithCore", "KithCrypto", "KithStorage", "KithUserDefaults",
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
@@ -144,6 +154,9 @@ let package = Package(
       dependencies: [
         "KithTesting", "Kith", .product(name: "NIOCore", package: "swift-nio"),
       ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "KithUserDefaultsTests", dependencies: ["KithUserDefaults", "Kith", "KithTesting"],
       swiftSettings: strict),
     .testTarget(
       name: "KithCommandsTests",

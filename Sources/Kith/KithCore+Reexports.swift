@@ -16,6 +16,8 @@ public typealias PropertyListValue = KithCore.PropertyListValue
 public typealias EncodedValue = KithCore.EncodedValue
 /// What a store uses of its policy.
 public typealias Usage = KithCore.Usage
+/// What a replica knows of itself, its peers and its stores.
+public typealias ReplicaStatus = KithCore.ReplicaStatus
 /// A hybrid logical clock's reading.
 public typealias HybridTime = KithCore.HybridTime
 /// When an entry was written, and by which device.

@@ -3,7 +3,7 @@ public import KithCore
 /// What a command does with a node, whether it opened the directory itself (``Node``) or talks to
 /// the node that has it (``ControlClient``).
 ///
-/// Looking at a store never begins it: a store that nobody wrote to shows nothing. Only ``write``
+/// Looking at a store never begins it: a store that nobody wrote to shows nothing. Only ``write(_:in:)``
 /// begins one, on all devices of the account.
 public protocol StoreAccess: Sendable {
   /// What a key of a store shows.

@@ -24,53 +24,21 @@ extension KeyValueStore {
     let (values, changes) = view.subscribe(seesOwnWrites: true)
     return StoreValues(key: key, current: values[Key(key.name)], changes: changes)
   }
-}
 
-/// The values of one key; see ``KeyValueStore/values(for:)``.
-public struct StoreValues<Value: StoreValue & Equatable>: AsyncSequence, Sendable {
-  /// Takes the values.
-  public struct AsyncIterator: AsyncIteratorProtocol {
-    private let key: StoreKey<Value>
-    private var first: PropertyListValue??
-    private var last: Value?
-    private var changes: StoreChanges.AsyncIterator
-
-    init(_ values: StoreValues) {
-      key = values.key
-      first = .some(values.current)
-      changes = values.changes.makeAsyncIterator()
-    }
-
-    /// The next value that differs from the one before, or nil at the end.
-    public mutating func next() async -> Value? {
-      await next(isolation: #isolation)
-    }
-
-    /// The next value that differs from the one before, or nil at the end.
-    public mutating func next(isolation actor: isolated (any Actor)?) async -> Value? {
-      if let current = first.take() { return typed(current) }
-      while let change = await changes.next(isolation: actor) {
-        guard let item = change.items.first(where: { Key($0.key) == Key(key.name) }) else {
-          continue
-        }
-        let before = last
-        let value = typed(item.new)
-        if value != before { return value }
-      }
-      return nil
-    }
-
-    private mutating func typed(_ value: PropertyListValue?) -> Value {
-      let value = value.flatMap(Value.init(propertyListValue:)) ?? key.defaultValue
-      last = value
-      return value
-    }
+  /// The values of several keys now and whenever one of them changes, whoever wrote it, as of one
+  /// moment: a transaction that writes two of them gives one element. Of values that follow each
+  /// other faster than they are taken some may be left out, never the last.
+  ///
+  /// ```swift
+  /// for await (theme, size) in store.values(for: .theme, .fontSize) { … }
+  /// ```
+  ///
+  /// - Parameter keys: The keys, two or more; their types may differ.
+  /// - Returns: A sequence of tuples, in the order of the keys.
+  public func values<each Value: Equatable>(
+    for keys: repeat StoreKey<each Value>
+  ) -> StoreTuples<repeat each Value> {
+    let (values, changes) = view.subscribe(seesOwnWrites: true)
+    return StoreTuples(keys: (repeat each keys), current: values, changes: changes)
   }
-
-  let key: StoreKey<Value>
-  let current: PropertyListValue?
-  let changes: StoreChanges
-
-  /// An iterator, which begins with the value at the time the sequence was made.
-  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }

@@ -10,24 +10,44 @@ public final class KeyValueStore: Sendable {
   /// The store's identifier.
   public let identifier: StoreIdentifier
   let view: StoreView
-  private let behind: Mutex<any StoreBacking>
+  private let behind: Mutex<Behind>
   /// Entered while what stands behind is being replaced.
   private let replacing: DispatchGroup?
+
+  /// What stands behind, and how often that was replaced.
+  private struct Behind {
+    var backing: any StoreBacking
+    var generation = 0
+  }
 
   /// How long a write waits for what replaces what stood behind the store.
   private static let longestReplacing = DispatchTimeInterval.seconds(10)
 
   init(backing: any StoreBacking, view: StoreView, replacing: DispatchGroup? = nil) {
     identifier = view.identifier
-    behind = Mutex(backing)
+    behind = Mutex(Behind(backing: backing))
     self.view = view
     self.replacing = replacing
   }
 
   /// What stands behind it now; another after a change of account.
   var backing: any StoreBacking {
-    get { behind.withLock { $0 } }
-    set { behind.withLock { $0 = newValue } }
+    get { behind.withLock { $0.backing } }
+    set {
+      behind.withLock { behind in
+        behind.backing = newValue
+        behind.generation += 1
+      }
+    }
+  }
+
+  /// Whose store this is. Waits while that changes, so who finds the same before and after reading
+  /// has read one store's values.
+  package var standing: Standing {
+    _ = replacing?.wait(timeout: .now() + Self.longestReplacing)
+    return behind.withLock {
+      Standing(generation: $0.generation, device: ($0.backing as? Engine)?.keys.id)
+    }
   }
 
   // MARK: Reading
@@ -72,11 +92,14 @@ public final class KeyValueStore: Sendable {
     try write([.encoding(value, forKey: key)])
   }
 
-  /// Sets a key's value; see ``set(_:forKey:)``.
+  /// Sets a key's value; see ``set(_:forKey:)``. Nil, for a key of an optional type, removes it.
+  ///
+  /// - Throws: ``KithError`` as ``set(_:forKey:)`` does.
+  /// - Complexity: O(log *k*) in the keys of the store, O(*n*) in the size of the value.
   public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
-    let encoded: PropertyListValue
+    let encoded: PropertyListValue?
     do throws(KithError) {
-      encoded = try value.propertyListValue()
+      encoded = try value.storedValue()
     } catch {
       var error = error
       error.key = key.name

@@ -25,45 +25,6 @@ extension Bool: StoreValue {
   public func propertyListValue() throws(KithError) -> PropertyListValue { .bool(self) }
 }
 
-extension Int64: StoreValue {
-  /// An integer, or a double without a fraction that is in range.
-  public init?(propertyListValue: PropertyListValue) {
-    switch propertyListValue {
-    case .integer(let value): self = value
-    case .double(let value): self.init(exactly: value)
-    default: return nil
-    }
-  }
-
-  /// The integer.
-  public func propertyListValue() throws(KithError) -> PropertyListValue { .integer(self) }
-}
-
-extension Int: StoreValue {
-  /// An integer, or a double without a fraction that is in range.
-  public init?(propertyListValue: PropertyListValue) {
-    guard let value = Int64(propertyListValue: propertyListValue) else { return nil }
-    self.init(exactly: value)
-  }
-
-  /// The integer.
-  public func propertyListValue() throws(KithError) -> PropertyListValue { .integer(Int64(self)) }
-}
-
-extension Double: StoreValue {
-  /// A double, or an integer that a double holds exactly.
-  public init?(propertyListValue: PropertyListValue) {
-    switch propertyListValue {
-    case .double(let value): self = value
-    case .integer(let value): self.init(exactly: value)
-    default: return nil
-    }
-  }
-
-  /// The double.
-  public func propertyListValue() throws(KithError) -> PropertyListValue { .double(self) }
-}
-
 extension String: StoreValue {
   /// A string.
   public init?(propertyListValue: PropertyListValue) {

@@ -2,13 +2,18 @@ public import KithCore
 
 /// A type whose values a store can hold under a ``StoreKey``.
 ///
-/// The property-list scalars, dates, data, URLs, UUIDs, arrays and dictionaries conform. An enum
-/// with raw values, or any `Codable` type, conforms by naming the protocol:
+/// The property-list scalars, floats and integers of every width, dates, data, URLs, UUIDs, arrays,
+/// dictionaries by strings and optionals conform. An enum with raw values, or any `Codable` type,
+/// conforms by naming the protocol, in its declaration or in one line beside it:
 ///
 /// ```swift
 /// enum Theme: String, StoreValue { case system, dark }
 /// struct Window: Codable, StoreValue { var width = 0, height = 0 }
+/// extension Calendar.Identifier: @retroactive StoreValue {}
 /// ```
+/// A value that a store shows and that is of another type (an older version of the program wrote
+/// it, say) reads as the key's default. Reading never writes: the value stays as it is until the
+/// program sets the key.
 public protocol StoreValue: Sendable {
   /// The value that a property-list value stands for, or nil where it stands for none.
   init?(propertyListValue: PropertyListValue)
@@ -17,6 +22,19 @@ public protocol StoreValue: Sendable {
   ///
   /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``.
   func propertyListValue() throws(KithError) -> PropertyListValue
+
+  /// What setting a key to this value writes; nil removes the key.
+  ///
+  /// Only optionals say anything but ``propertyListValue()`` here: there is no property-list value
+  /// that stands for nil.
+  ///
+  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``.
+  func storedValue() throws(KithError) -> PropertyListValue?
+}
+
+extension StoreValue {
+  /// The property-list value that stands for this one.
+  public func storedValue() throws(KithError) -> PropertyListValue? { try propertyListValue() }
 }
 
 extension StoreValue where Self: RawRepresentable, RawValue: StoreValue {
@@ -48,19 +66,14 @@ extension StoreValue where Self: RawRepresentable, RawValue: StoreValue, Self: C
 extension StoreValue where Self: Codable {
   /// Decodes the value; nil where it is of another shape.
   public init?(propertyListValue: PropertyListValue) {
-    guard let value = try? Self(from: PropertyListValueDecoder(propertyListValue)) else {
+    guard let value = try? PropertyListValueDecoder(propertyListValue).decode(Self.self) else {
       return nil
     }
     self = value
   }
 
-  /// Encodes the value: keyed containers become dictionaries, unkeyed ones arrays.
+  /// Encodes the value; see ``KithCore/PropertyListValue/init(encoding:)``.
   public func propertyListValue() throws(KithError) -> PropertyListValue {
-    do {
-      return try PropertyListValueEncoder.encode(self)
-    } catch {
-      throw KithError(
-        .unsupportedValue, "The value cannot be encoded as a property-list value.", cause: error)
-    }
+    try PropertyListValue(encoding: self)
   }
 }

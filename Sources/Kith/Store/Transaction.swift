@@ -41,13 +41,13 @@ public struct Transaction {
     write(nil, forKey: key.name)
   }
 
-  /// The key's value, or its default where it shows none of the type. A value that cannot be
-  /// encoded makes the whole transaction throw at its end.
+  /// The key's value, or its default where it shows none of the type. Nil, for a key of an optional
+  /// type, removes it. A value that cannot be encoded makes the whole transaction throw at its end.
   public subscript<Value>(key: StoreKey<Value>) -> Value {
     get { value(forKey: key.name).flatMap(Value.init(propertyListValue:)) ?? key.defaultValue }
     set {
       do throws(KithError) {
-        write(try newValue.propertyListValue(), forKey: key.name)
+        write(try newValue.storedValue(), forKey: key.name)
       } catch {
         var error = error
         error.key = key.name

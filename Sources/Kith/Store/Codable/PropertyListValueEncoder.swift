@@ -6,18 +6,20 @@ internal import KithCore
   internal import Foundation
 #endif
 
-/// Encodes any `Encodable` value as a property-list value.
+/// Encodes any `Encodable` value as a property-list value, without a detour over
+/// `PropertyListSerialization`, which takes a tenth of a second for a full store.
 ///
 /// Keyed containers become dictionaries, unkeyed ones arrays. Nil in a keyed container leaves its
 /// key out; elsewhere there is nothing that could stand for it, and encoding fails.
 enum PropertyListValueEncoder {
   /// The property-list value of `value`.
   ///
-  /// - Throws: `EncodingError`.
+  /// - Throws: `EncodingError`, or what the value's own `encode(to:)` throws.
+  /// - Complexity: O(*n*) in the size of the value.
   static func encode(_ value: some Encodable) throws -> PropertyListValue {
     let node = EncodingNode()
-    try node.encode(value, path: [])
-    return try node.finished(path: [])
+    try node.encode(value, at: nil)
+    return try node.finished(at: nil)
   }
 }
 
@@ -38,13 +40,13 @@ final class EncodingNode {
     if case .array(let nodes) = content { nodes.count } else { 0 }
   }
 
-  /// Makes the value a dictionary.
+  /// Makes the value a dictionary; one that it is already stays.
   func becomeDictionary() {
     if case .dictionary = content { return }
     content = .dictionary([:])
   }
 
-  /// Makes the value an array.
+  /// Makes the value an array; one that it is already stays.
   func becomeArray() {
     if case .array = content { return }
     content = .array([])
@@ -53,9 +55,10 @@ final class EncodingNode {
   /// Makes the value a scalar.
   func set(_ value: PropertyListValue) { content = .value(value) }
 
-  /// The node of a member.
+  /// The node of a member, the same one each time: a container may be asked for twice.
   func member(_ key: String) -> EncodingNode {
     guard case .dictionary(var members) = content else { return EncodingNode() }
+    if let node = members[key] { return node }
     let node = EncodingNode()
     content = .nothing
     members[key] = node
@@ -74,122 +77,61 @@ final class EncodingNode {
   }
 
   /// Encodes a value here.
-  func encode(_ value: some Encodable, path: [any CodingKey]) throws {
-    switch value {
-    case let value as PropertyListValue: set(value)
-    case let value as Date: set(.date(value))
-    case let value as Data: set(.data(value))
-    case let value as URL: set(.string(value.absoluteString))
-    default: try value.encode(to: NodeEncoder(node: self, codingPath: path))
+  func encode<T: Encodable>(_ value: T, at path: CodingPath?) throws {
+    guard path.depth <= PropertyListValue.maximumDepth else {
+      throw EncodingError.refused(
+        value, at: path,
+        "it lies inside more than \(PropertyListValue.maximumDepth) arrays and dictionaries")
+    }
+    // What Foundation would encode as a number or a dictionary, but property lists know.
+    if T.self == Date.self, let date = value as? Date {
+      set(.date(date))
+    } else if T.self == Data.self, let data = value as? Data {
+      set(.data(data))
+    } else if T.self == URL.self, let url = value as? URL {
+      set(.string(url.absoluteString))
+    } else {
+      try value.encode(to: NodeEncoder(node: self, path: path))
     }
   }
 
   /// The value, once it is whole.
-  func finished(path: [any CodingKey]) throws -> PropertyListValue {
+  func finished(at path: CodingPath?) throws -> PropertyListValue {
     switch content {
-    case .value(let value): return value
-    case .array(let nodes): return .array(try nodes.map { try $0.finished(path: path) })
+    case .value(let value):
+      return value
+    case .array(let nodes):
+      var values: [PropertyListValue] = []
+      values.reserveCapacity(nodes.count)
+      for (index, node) in nodes.enumerated() {
+        values.append(try node.finished(in: path) { PlaceKey(index: index) })
+      }
+      return .array(values)
     case .dictionary(let members):
-      return .dictionary(try members.mapValues { try $0.finished(path: path) })
+      var values: [String: PropertyListValue] = [:]
+      values.reserveCapacity(members.count)
+      for (key, node) in members {
+        values[key] = try node.finished(in: path) { PlaceKey(stringValue: key) }
+      }
+      return .dictionary(values)
     case .nothing:
-      throw EncodingError.invalidValue(
-        Any?.none as Any,
-        .init(codingPath: path, debugDescription: "nil, or nothing at all, has no value here"))
+      throw EncodingError.refused(nil, at: path, "nil, or nothing at all, has no value here")
     }
   }
-}
 
-/// The encoder that a value sees.
-struct NodeEncoder: Encoder, SingleValueEncodingContainer {
-  let node: EncodingNode
-  let codingPath: [any CodingKey]
-  let userInfo: [CodingUserInfoKey: Any] = [:]
-
-  func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedEncodingContainer<Key> {
-    node.becomeDictionary()
-    return KeyedEncodingContainer(KeyedNodes<Key>(node: node, codingPath: codingPath))
-  }
-
-  func unkeyedContainer() -> any UnkeyedEncodingContainer {
-    node.becomeArray()
-    return UnkeyedNodes(node: node, codingPath: codingPath)
-  }
-
-  func singleValueContainer() -> any SingleValueEncodingContainer { self }
-
-  func encodeNil() throws {
-    throw EncodingError.invalidValue(
-      Any?.none as Any, .init(codingPath: codingPath, debugDescription: "nil has no value"))
-  }
-  func encode(_ value: Bool) { node.set(.bool(value)) }
-  func encode(_ value: String) { node.set(.string(value)) }
-  func encode(_ value: Double) { node.set(.double(value)) }
-  func encode(_ value: Float) { node.set(.double(Double(value))) }
-  func encode(_ value: Int) throws { try integer(value) }
-  func encode(_ value: Int8) throws { try integer(value) }
-  func encode(_ value: Int16) throws { try integer(value) }
-  func encode(_ value: Int32) throws { try integer(value) }
-  func encode(_ value: Int64) throws { try integer(value) }
-  func encode(_ value: UInt) throws { try integer(value) }
-  func encode(_ value: UInt8) throws { try integer(value) }
-  func encode(_ value: UInt16) throws { try integer(value) }
-  func encode(_ value: UInt32) throws { try integer(value) }
-  func encode(_ value: UInt64) throws { try integer(value) }
-  func encode(_ value: some Encodable) throws { try node.encode(value, path: codingPath) }
-
-  private func integer(_ value: some BinaryInteger) throws {
-    guard let integer = Int64(exactly: value) else {
-      throw EncodingError.invalidValue(
-        value, .init(codingPath: codingPath, debugDescription: "the integer is beyond 64 bits"))
-    }
-    node.set(.integer(integer))
+  /// The value of a child; its path is made only where it is no scalar.
+  private func finished(
+    in path: CodingPath?, _ key: () -> PlaceKey?
+  ) throws -> PropertyListValue {
+    if case .value(let value) = content { return value }
+    return try finished(at: key().map { path.appending($0) } ?? path)
   }
 }
 
-/// The members of a dictionary while it is being encoded.
-struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
-  let node: EncodingNode
-  let codingPath: [any CodingKey]
-
-  private func encoder(_ key: any CodingKey) -> NodeEncoder {
-    NodeEncoder(node: node.member(key.stringValue), codingPath: codingPath + [key])
+extension EncodingError {
+  /// Why a value has no property-list value. The error holds the value itself only for `value`'s
+  /// own program; ``KithError`` leaves it out.
+  static func refused(_ value: Any?, at path: CodingPath?, _ reason: String) -> Self {
+    .invalidValue(value as Any, .init(codingPath: path.keys, debugDescription: reason))
   }
-
-  func encodeNil(forKey key: Key) {}
-  func encode(_ value: some Encodable, forKey key: Key) throws {
-    try encoder(key).encode(value)
-  }
-  func nestedContainer<NestedKey: CodingKey>(
-    keyedBy keyType: NestedKey.Type, forKey key: Key
-  ) -> KeyedEncodingContainer<NestedKey> {
-    encoder(key).container(keyedBy: keyType)
-  }
-  func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
-    encoder(key).unkeyedContainer()
-  }
-  func superEncoder() -> any Encoder {
-    NodeEncoder(node: node.member("super"), codingPath: codingPath)
-  }
-  func superEncoder(forKey key: Key) -> any Encoder { encoder(key) }
-}
-
-/// The elements of an array while it is being encoded.
-struct UnkeyedNodes: UnkeyedEncodingContainer {
-  let node: EncodingNode
-  let codingPath: [any CodingKey]
-  var count: Int { node.count }
-
-  private func encoder() -> NodeEncoder {
-    NodeEncoder(node: node.append(), codingPath: codingPath)
-  }
-
-  func encodeNil() throws { try encoder().encodeNil() }
-  func encode(_ value: some Encodable) throws { try encoder().encode(value) }
-  func nestedContainer<NestedKey: CodingKey>(
-    keyedBy keyType: NestedKey.Type
-  ) -> KeyedEncodingContainer<NestedKey> {
-    encoder().container(keyedBy: keyType)
-  }
-  func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { encoder().unkeyedContainer() }
-  func superEncoder() -> any Encoder { encoder() }
 }

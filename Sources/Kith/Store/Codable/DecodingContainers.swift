@@ -1,0 +1,75 @@
+internal import KithCore
+
+/// The members of a dictionary while it is being decoded.
+struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
+  let members: [String: PropertyListValue]
+  let path: CodingPath?
+  var codingPath: [any CodingKey] { path.keys }
+  var allKeys: [Key] { members.keys.sorted().compactMap(Key.init(stringValue:)) }
+
+  private func decoder(_ key: any CodingKey) throws -> PropertyListValueDecoder {
+    guard let value = members[key.stringValue] else {
+      throw DecodingError.keyNotFound(
+        key, .init(codingPath: codingPath, debugDescription: "\(key.stringValue) is missing"))
+    }
+    return PropertyListValueDecoder(value, at: path.appending(key))
+  }
+
+  func contains(_ key: Key) -> Bool { members[key.stringValue] != nil }
+  func decodeNil(forKey key: Key) -> Bool { members[key.stringValue] == nil }
+  func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
+    try decoder(key).decode(type)
+  }
+  func nestedContainer<NestedKey: CodingKey>(
+    keyedBy type: NestedKey.Type, forKey key: Key
+  ) throws -> KeyedDecodingContainer<NestedKey> {
+    try decoder(key).container(keyedBy: type)
+  }
+  func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
+    try decoder(key).unkeyedContainer()
+  }
+  func superDecoder() throws -> any Decoder { try decoder(PlaceKey.super) }
+  func superDecoder(forKey key: Key) throws -> any Decoder { try decoder(key) }
+}
+
+/// The elements of an array while it is being decoded.
+struct UnkeyedValues: UnkeyedDecodingContainer {
+  let values: [PropertyListValue]
+  let path: CodingPath?
+  private(set) var currentIndex = 0
+  var codingPath: [any CodingKey] { path.keys }
+  var count: Int? { values.count }
+  var isAtEnd: Bool { currentIndex >= values.count }
+
+  init(values: [PropertyListValue], path: CodingPath?) {
+    self.values = values
+    self.path = path
+  }
+
+  /// Decodes an element; one that fails is not passed over.
+  private mutating func next<T>(_ body: (PropertyListValueDecoder) throws -> T) throws -> T {
+    let path = path.appending(PlaceKey(index: currentIndex))
+    guard !isAtEnd else {
+      throw DecodingError.valueNotFound(
+        T.self,
+        .init(codingPath: path.keys, debugDescription: "the array has no more elements"))
+    }
+    let result = try body(PropertyListValueDecoder(values[currentIndex], at: path))
+    currentIndex += 1
+    return result
+  }
+
+  mutating func decodeNil() -> Bool { false }
+  mutating func decode<T: Decodable>(_ type: T.Type) throws -> T {
+    try next { try $0.decode(type) }
+  }
+  mutating func nestedContainer<NestedKey: CodingKey>(
+    keyedBy type: NestedKey.Type
+  ) throws -> KeyedDecodingContainer<NestedKey> {
+    try next { try $0.container(keyedBy: type) }
+  }
+  mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+    try next { try $0.unkeyedContainer() }
+  }
+  mutating func superDecoder() throws -> any Decoder { try next { $0 } }
+}

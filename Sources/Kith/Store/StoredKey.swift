@@ -1,0 +1,90 @@
+internal import Synchronization
+
+/// A key in its store: what `$theme` is of a property `@Stored var theme`.
+public struct StoredKey<Value: StoreValue>: Sendable {
+  /// Where reads and writes go.
+  enum Place: Sendable {
+    case plain(KeyValueStore)
+    case observable(ObservableStore)
+  }
+
+  /// What outlives copies of the property.
+  private final class LastError: Sendable {
+    let error = Mutex<KithError?>(nil)
+  }
+
+  /// The key.
+  public let key: StoreKey<Value>
+  private let place: Place
+  private let onRefusal: (@Sendable (KithError) -> Void)?
+  private let last = LastError()
+
+  init(
+    _ key: StoreKey<Value>, _ place: Place, _ onRefusal: (@Sendable (KithError) -> Void)?
+  ) {
+    self.key = key
+    self.place = place
+    self.onRefusal = onRefusal
+  }
+
+  /// The store.
+  public var store: KeyValueStore {
+    switch place {
+    case .plain(let store): store
+    case .observable(let observable): observable.store
+    }
+  }
+
+  /// The value that the store shows, or the key's default.
+  public var value: Value {
+    switch place {
+    case .plain(let store): store[key]
+    case .observable(let observable): observable[key]
+    }
+  }
+
+  /// Why the last write through the property was refused; nil once one was accepted.
+  public var error: KithError? { last.error.withLock { $0 } }
+
+  /// Sets the value, as an assignment does, and throws what it cannot.
+  ///
+  /// - Throws: ``KithError`` as ``KeyValueStore/set(_:for:)`` does; nothing has changed then.
+  public func set(_ value: Value) throws(KithError) {
+    try write { (store) throws(KithError) in try store.set(value, for: key) }
+  }
+
+  /// Removes the key, so that the property shows its default.
+  ///
+  /// - Throws: ``KithError`` as ``KeyValueStore/remove(_:)-(StoreKey<Value>)`` does.
+  public func remove() throws(KithError) {
+    try write { (store) throws(KithError) in try store.remove(key) }
+  }
+
+  /// An assignment to the property.
+  func assign(_ value: Value) {
+    do throws(KithError) {
+      try set(value)
+    } catch {
+      onRefusal?(error)
+    }
+  }
+
+  private func write(_ body: (KeyValueStore) throws(KithError) -> Void) throws(KithError) {
+    do throws(KithError) {
+      switch place {
+      case .plain(let store): try body(store)
+      case .observable(let observable): try observable.write([Key(key.name)], body)
+      }
+      last.error.withLock { $0 = nil }
+    } catch {
+      last.error.withLock { $0 = error }
+      throw error
+    }
+  }
+}
+
+extension StoredKey where Value: Equatable {
+  /// The value now and whenever it changes, whoever wrote it, as `KeyValueStore.values(for:)` gives
+  /// them.
+  public var values: StoreValues<Value> { store.values(for: key) }
+}

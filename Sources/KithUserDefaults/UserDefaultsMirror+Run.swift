@@ -1,0 +1,35 @@
+internal import Foundation
+internal import Kith
+public import ServiceLifecycle
+
+extension UserDefaultsMirror: Service {
+  /// Mirrors until the task is cancelled, its service group shuts down or the node is closed: looks
+  /// at once, whenever the store changes, at each `interval`, and a last time at the end, so that
+  /// what the program wrote last is not lost at exit.
+  ///
+  /// Whoever runs it beside a `Node` in a `ServiceGroup` names it after the node: services end in
+  /// the reverse order.
+  public func run() async throws {
+    let changes = store.snapshotAndChanges().changes
+    sync()
+    defer { sync() }
+    await cancelWhenGracefulShutdown {
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask {
+          let keys = Set(self.keys.map { Key($0) })
+          for await change in changes
+          where change.isJoined || change.items.contains(where: { keys.contains(Key($0.key)) }) {
+            self.sync()
+          }
+        }
+        if let interval = self.interval {
+          group.addTask {
+            while (try? await Task.sleep(for: interval)) != nil { self.sync() }
+          }
+        }
+        await group.next()
+        group.cancelAll()
+      }
+    }
+  }
+}

@@ -1,0 +1,176 @@
+internal import Foundation
+public import Kith
+internal import KithCrypto
+internal import Synchronization
+
+extension UserDefaultsMirror {
+  /// Looks at both sides, and copies what has changed since the last look.
+  ///
+  /// What went to the store is durable on return, and so are the defaults. It blocks for as long as
+  /// the disk takes where something was copied, and not at all otherwise.
+  ///
+  /// - Returns: What was copied where, and what could not be.
+  /// - Complexity: O(*n*) in the size of the mirrored values.
+  @discardableResult
+  public func sync() -> Report {
+    let (report, isNews) = state.withLock { state -> (Report, Bool) in
+      var report = Report()
+      let before = state.problems
+      let shown = look(&state)
+      let marks = state.marks
+      for key in keys { reconcile(key, shown[Key(key)], &state, &report) }
+      if !report.stored.isEmpty { settle(marks, &state, &report) }
+      state.problems = report.problems
+      if state.marks != marks { save(&state) }
+      let isNew = report.problems.contains { before[$0.key]?.code != $0.value.code }
+      return (report, isNew || !report.stored.isEmpty || !report.taken.isEmpty)
+    }
+    if isNews { onSync?(report) }
+    return report
+  }
+
+  /// Sets a mirrored key on both sides, durably.
+  ///
+  /// - Parameters:
+  ///   - value: The value; nil removes the key.
+  ///   - key: One of ``keys``.
+  /// - Throws: `KithError` as `KeyValueStore.set(_:forKey:)` does, with `unsupportedValue` for
+  ///   what `UserDefaults` cannot hold, and with `invalidKey` for a key that is not mirrored;
+  ///   nothing has changed then on either side. With a storage code the value shows on both sides,
+  ///   and is not yet durable.
+  /// - Complexity: O(*n*) in the size of the value, and one write to the disk on each side.
+  public func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
+    guard keys.contains(key) else {
+      throw KithError(
+        .invalidKey, "The key is not mirrored. Name it when the mirror is made.", key: key)
+    }
+    if let value, !DefaultsValue.isHeld(value) { throw .notHeld(key) }
+    let result = state.withLock { state -> Result<Void, KithError> in
+      _ = look(&state)
+      do throws(KithError) {
+        try store.set(value, forKey: key)
+        state.defaults.set(value, forKey: key)
+        try store.flush()
+      } catch {
+        return .failure(error)
+      }
+      state.marks[key] = Mark(store: value, defaults: state.defaults.raw(key).value)
+      state.problems[key] = nil
+      save(&state)
+      return .success(())
+    }
+    try result.get()
+  }
+
+  /// Sets a mirrored key on both sides; see ``set(_:forKey:)``.
+  ///
+  /// - Throws: As ``set(_:forKey:)`` does.
+  public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
+    try set(try value.storedValue(), forKey: key.name)
+  }
+
+  /// Removes a mirrored key on both sides; see ``set(_:forKey:)``.
+  ///
+  /// - Throws: As ``set(_:forKey:)`` does.
+  public func remove(_ key: String) throws(KithError) { try set(nil, forKey: key) }
+
+  /// All that the store shows, of one moment and one account. Marks that are another one's are
+  /// forgotten: its values are not missing here, they never were here.
+  private func look(_ state: inout State) -> [Key: PropertyListValue] {
+    var standing = store.standing
+    while true {
+      let shown = store.dictionary
+      let after = store.standing
+      guard after == standing else {
+        standing = after
+        continue
+      }
+      if !standing.isSameDevice(as: state.standing) { state.marks = [:] }
+      state.standing = standing
+      return shown
+    }
+  }
+
+  // MARK: One key
+
+  private func reconcile(
+    _ key: String, _ shown: PropertyListValue?, _ state: inout State, _ report: inout Report
+  ) {
+    let mark = state.marks[key] ?? .nothing
+    let local: PropertyListValue?
+    do throws(KithError) {
+      local = try state.defaults.value(key, since: mark)
+    } catch {
+      report.problems[key] = error
+      return
+    }
+    let isOverridden = state.defaults.isOverridden(key)
+    let now = Mark(store: shown, defaults: local)
+    let isStoreNew = now.store != mark.store
+    let isLocalNew = now.defaults != mark.defaults && !isOverridden
+    guard isStoreNew || isLocalNew else { return }
+    if Mark.isSame(shown, local) && !isOverridden {
+      state.marks[key] = now
+    } else if isStoreNew && (shown != nil || !isLocalNew) {
+      take(shown, key, &state, &report)
+    } else {
+      put(local, key, now, &state, &report)
+    }
+  }
+
+  /// From the store to the defaults.
+  private func take(
+    _ value: PropertyListValue?, _ key: String, _ state: inout State, _ report: inout Report
+  ) {
+    if let value, !DefaultsValue.isHeld(value) {
+      report.problems[key] = .notHeld(key)
+      return
+    }
+    state.defaults.set(value, forKey: key)
+    // Read back: what the defaults make of a value is not always the same.
+    state.marks[key] = Mark(store: value, defaults: state.defaults.raw(key).value)
+    report.taken.append(key)
+  }
+
+  /// From the defaults to the store.
+  private func put(
+    _ value: PropertyListValue?, _ key: String, _ mark: Mark, _ state: inout State,
+    _ report: inout Report
+  ) {
+    do throws(KithError) {
+      try store.set(value, forKey: key)
+      state.marks[key] = Mark(store: value, defaults: value, sameAs: mark)
+      report.stored.append(key)
+    } catch {
+      report.problems[key] = error
+    }
+  }
+
+  /// Makes durable what went to the store, before a mark says that it is there: after a crash
+  /// between, the store's old value would look like a new one, and replace the program's.
+  private func settle(_ old: [String: Mark], _ state: inout State, _ report: inout Report) {
+    do throws(KithError) {
+      try store.flush()
+    } catch {
+      for key in report.stored {
+        state.marks[key] = old[key]
+        report.problems[key] = error
+      }
+      report.stored = []
+    }
+  }
+
+  private func save(_ state: inout State) {
+    state.marks = state.marks.filter { $0.value != .nothing && keys.contains($0.key) }
+    state.defaults.save(state.marks, of: state.standing.device?.hex)
+  }
+}
+
+extension KithError {
+  static func notHeld(_ key: String) -> KithError {
+    KithError(
+      .unsupportedValue,
+      "The value holds a date that UserDefaults cannot keep. It stays in the store alone.",
+      key: key)
+  }
+}

@@ -1,0 +1,158 @@
+import Foundation
+import Kith
+import Testing
+
+/// Any `Codable` type to a property-list value and back, and what the errors say.
+struct CodableValueTests {
+  struct Place: Codable, Equatable {
+    var name: String
+    var seen: Date
+    var picture: Data
+    var link: URL
+    var id: UUID
+    var marks: [Int: String]
+    var note: String?
+  }
+
+  @Test func dataDatesAndURLsStayWhatTheyAre() throws {
+    let place = Place(
+      name: "Pier", seen: Date(timeIntervalSinceReferenceDate: 3.5), picture: Data([1, 2]),
+      link: try #require(URL(string: "https://example.com/pier")), id: UUID(), marks: [7: "b"],
+      note: nil)
+    let value = try PropertyListValue(encoding: place)
+    #expect(
+      value == [
+        "name": "Pier", "seen": .date(place.seen), "picture": .data(place.picture),
+        "link": "https://example.com/pier", "id": .string(place.id.uuidString),
+        "marks": ["7": "b"],
+      ])
+    #expect(try value.decoded(as: Place.self) == place)
+  }
+
+  @Test func scalarsStandAlone() throws {
+    #expect(try PropertyListValue(encoding: 3) == 3)
+    #expect(try PropertyListValue(encoding: Date.distantPast) == .date(.distantPast))
+    #expect(try PropertyListValue.date(.distantPast).decoded() == Date.distantPast)
+    #expect(try PropertyListValue(encoding: ["a", "b"]) == ["a", "b"])
+  }
+
+  class Animal: Codable {
+    var legs = 4
+    init() {}
+  }
+
+  final class Dog: Animal {
+    var name = "Rex"
+    enum Keys: CodingKey { case name }
+    override init() { super.init() }
+    required init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Keys.self)
+      name = try container.decode(String.self, forKey: .name)
+      try super.init(from: container.superDecoder())
+    }
+    override func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Keys.self)
+      try container.encode(name, forKey: .name)
+      try super.encode(to: container.superEncoder())
+    }
+  }
+
+  @Test func superclassesHaveAPlaceOfTheirOwn() throws {
+    let dog = Dog()
+    dog.legs = 3
+    let value = try PropertyListValue(encoding: dog)
+    #expect(value == ["name": "Rex", "super": ["legs": 3]])
+    #expect(try value.decoded(as: Dog.self).legs == 3)
+  }
+
+  struct Nested: Codable, Equatable {
+    var rows: [[Int]] = [[1], [], [2, 3]]
+    enum Keys: CodingKey { case head, rows, tail }
+    init() {}
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Keys.self)
+      let head = try container.nestedContainer(keyedBy: Keys.self, forKey: .head)
+      var rows = try head.nestedUnkeyedContainer(forKey: .rows)
+      self.rows = []
+      while !rows.isAtEnd {
+        var row = try rows.nestedUnkeyedContainer()
+        var numbers: [Int] = []
+        while !row.isAtEnd { numbers.append(try row.decode(Int.self)) }
+        self.rows.append(numbers)
+      }
+    }
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Keys.self)
+      var head = container.nestedContainer(keyedBy: Keys.self, forKey: .head)
+      var rows = head.nestedUnkeyedContainer(forKey: .rows)
+      for row in self.rows {
+        var numbers = rows.nestedUnkeyedContainer()
+        for number in row { try numbers.encode(number) }
+      }
+      // The same container a second time goes on where the first one was.
+      var again = container.nestedContainer(keyedBy: Keys.self, forKey: .head)
+      try again.encode("end", forKey: .tail)
+    }
+  }
+
+  @Test func nestedContainersMayBeAskedForTwice() throws {
+    let value = try PropertyListValue(encoding: Nested())
+    #expect(value == ["head": ["rows": [[1], [], [2, 3]], "tail": "end"]])
+    #expect(try value.decoded(as: Nested.self) == Nested())
+  }
+
+  @Test func anErrorNamesThePathAndHoldsNoValue() {
+    struct Outer: Encodable {
+      struct Inner: Encodable { var sizes: [UInt64?] }
+      var inner = [Inner(sizes: [1]), Inner(sizes: [2, .max])]
+    }
+    let tooLarge = #expect(throws: KithError.self) { try PropertyListValue(encoding: Outer()) }
+    #expect(tooLarge?.code == .unsupportedValue)
+    #expect(tooLarge?.message.contains("at inner.1.sizes.1: ") == true)
+    #expect(tooLarge?.cause == nil)
+    #expect("\(tooLarge?.message ?? "")".contains("\(UInt64.max)") == false)
+
+    let noValue = #expect(throws: KithError.self) {
+      try PropertyListValue(encoding: Outer(inner: [.init(sizes: [nil])]))
+    }
+    #expect(noValue?.message.contains("at inner.0.sizes.0: ") == true)
+
+    let wrong = #expect(throws: KithError.self) {
+      try PropertyListValue.dictionary(["frames": [["width": 1], ["width": "wide"]]])
+        .decoded(as: Window.self)
+    }
+    #expect(wrong?.code == .unsupportedValue)
+    #expect(wrong?.message.contains("at frames.1.width: ") == true)
+    #expect(wrong?.message.contains("wide") == false)
+  }
+
+  @Test func anEmptyTypeHasNoValueUnlessItSaysWhich() throws {
+    struct Empty: Codable {}
+    struct Silent: Encodable { func encode(to encoder: any Encoder) {} }
+    #expect(try PropertyListValue(encoding: Empty()) == [:])
+    #expect(throws: KithError.self) { try PropertyListValue(encoding: Silent()) }
+  }
+
+  indirect enum Chain: Codable {
+    case end
+    case link(Chain)
+    init(length: Int) { self = length == 0 ? .end : .link(Chain(length: length - 1)) }
+    enum Keys: CodingKey { case next }
+    func encode(to encoder: any Encoder) throws {
+      var container = encoder.container(keyedBy: Keys.self)
+      if case .link(let next) = self { try container.encode(next, forKey: .next) }
+    }
+    init(from decoder: any Decoder) throws {
+      let container = try decoder.container(keyedBy: Keys.self)
+      self = try container.decodeIfPresent(Chain.self, forKey: .next).map(Self.link) ?? .end
+    }
+  }
+
+  @Test func whatIsNestedTooDeepIsRefusedBeforeTheStackEnds() throws {
+    #expect(throws: Never.self) { try PropertyListValue(encoding: Chain(length: 63)) }
+    let error = #expect(throws: KithError.self) {
+      try PropertyListValue(encoding: Chain(length: 10_000))
+    }
+    #expect(error?.code == .unsupportedValue)
+  }
+}

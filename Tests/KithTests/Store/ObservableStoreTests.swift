@@ -1,0 +1,125 @@
+import KithCore
+import Observation
+import Synchronization
+import Testing
+
+@testable import Kith
+
+/// Observers hear of the keys that they read, whoever changes them.
+@Suite(.timeLimit(.minutes(5)))
+struct ObservableStoreTests {
+  /// Reads what the closure reads, and counts what it hears of it: at most 1.
+  private func follow(_ body: () -> Void) -> Counter {
+    let counter = Counter()
+    withObservationTracking(body) { counter.count.add(1, ordering: .relaxed) }
+    return counter
+  }
+
+  final class Counter: Sendable {
+    let count = Atomic<Int>(0)
+    var value: Int { count.load(ordering: .relaxed) }
+  }
+
+  private func running(
+    _ observable: ObservableStore, _ body: @escaping @Sendable () async throws -> Void
+  ) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      group.addTask { await observable.run() }
+      // The first thing that it does is to tell everybody to look again.
+      let begun = follow { _ = observable[.count] }
+      try await until { begun.value == 1 }
+      try await body()
+      group.cancelAll()
+    }
+  }
+
+  @Test func ownWritesAreToldAtOnceAndOfTheirKeyAlone() throws {
+    let observable = ObservableStore(try EngineFixture().store)
+    let theme = follow { _ = observable[.theme] }
+    let count = follow { _ = observable[.count] }
+    observable[.count] = 3
+    #expect(theme.value == 0)
+    #expect(count.value == 1)
+    #expect(observable[.count] == 3)
+    observable[.theme] = .dark
+    #expect(theme.value == 1)
+  }
+
+  @Test func whatOthersWriteIsToldWhileItRuns() async throws {
+    let observable = ObservableStore(try EngineFixture().store)
+    try await running(observable) {
+      let theme = follow { _ = observable[.theme] }
+      let count = follow { _ = observable[.count] }
+      try observable.store.set(8, for: .count)
+      try await until { count.value == 1 }
+      #expect(theme.value == 0)
+      #expect(observable[.count] == 8)
+    }
+  }
+
+  @Test func anOwnWriteIsToldOnce() async throws {
+    let observable = ObservableStore(try EngineFixture().store)
+    try await running(observable) {
+      observable[.count] = 1
+      // Whoever reads after a write has seen it.
+      let again = follow { _ = observable[.count] }
+      // What comes after it has come through, so it has, too.
+      let theme = follow { _ = observable[.theme] }
+      try observable.store.set(.dark, for: .theme)
+      try await until { theme.value == 1 }
+      #expect(again.value == 0)
+      // The same value again, by way of another one, is news both times.
+      try observable.store.set(2, for: .count)
+      try await until { again.value == 1 }
+      let third = follow { _ = observable[.count] }
+      try observable.store.set(1, for: .count)
+      try await until { third.value == 1 }
+    }
+  }
+
+  @Test func aRefusedAssignmentIsObserved() throws {
+    let observable = ObservableStore(try EngineFixture().store)
+    let key = StoreKey("note", default: "")
+    let error = follow { _ = observable.error }
+    let note = follow { _ = observable[key] }
+    observable[key] = String(repeating: "x", count: 2_000_000)
+    #expect(error.value == 1)
+    #expect(note.value == 0)
+    #expect(observable.error?.code == .valueTooLarge)
+    let mended = follow { _ = observable.error }
+    observable[key] = "short"
+    #expect(mended.value == 1)
+    #expect(observable.error == nil)
+  }
+
+  @Test func propertiesOnItAreObserved() throws {
+    let observable = ObservableStore(try EngineFixture().store)
+    @Stored(.theme, in: observable) var theme
+    let reader = follow { _ = theme }
+    theme = .dark
+    #expect(reader.value == 1)
+    #expect($theme.store === observable.store)
+  }
+
+  @Test func aJoinedChangeTellsEverybody() async throws {
+    let observable = ObservableStore(try EngineFixture().store)
+    try await running(observable) {
+      let theme = follow { _ = observable[.theme] }
+      // More than wait unjoined, of which nothing remains: the key is as it was.
+      observable.store.joinManyChanges(of: "count")
+      try await until { theme.value == 1 }
+    }
+  }
+}
+
+extension KeyValueStore {
+  /// Has the view tell more changes than wait, all in one go.
+  fileprivate func joinManyChanges(of key: String) {
+    let changes = (0..<ChangeBuffer.limit * 2 + 2).map { number in
+      ViewChange(
+        store: identifier, reason: nil,
+        changes: [(Kith.Key(key), number % 2 == 0 ? try? EncodedValue(1) : nil)])
+    }
+    for run in view.apply(changes) { run() }
+  }
+}
