@@ -16,6 +16,7 @@ let package = Package(
   products: [
     .library(name: "Kith", targets: ["Kith"]),
     .library(name: "KithTesting", targets: ["KithTesting"]),
+    .library(name: "UbiquitousKeyValueStore", targets: ["UbiquitousKeyValueStore"]),
     .executable(name: "kith", targets: ["kith"]),
     .executable(name: "kith-sim", targets: ["kith-sim"]),
     // For the nested packages of Tests, and without any promise to others.
@@ -77,6 +78,10 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
+      swiftSettings: strict),
+    .target(
+      name: "UbiquitousKeyValueStore",
+      dependencies: ["Kith", "KithCore", .product(name: "Logging", package: "swift-log")],
       swiftSettings: strict),
     .target(
       name: "KithCommands",
@@ -143,6 +148,13 @@ let package = Package(
       name: "KithTestingTests",
       dependencies: [
         "KithTesting", "Kith", .product(name: "NIOCore", package: "swift-nio"),
+      ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "UbiquitousKeyValueStoreTests",
+      dependencies: [
+        "UbiquitousKeyValueStore", "Kith", "KithCore", "KithCrypto", "KithTesting",
+        .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
     .testTarget(
