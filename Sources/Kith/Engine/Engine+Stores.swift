@@ -30,6 +30,38 @@ extension Engine {
     return try opened.get()
   }
 
+  /// Opens a store for a view that showed another account's, and shows there what this one has.
+  /// `superseded` are keys whose writes by this program the account did not take.
+  func open(
+    _ view: StoreView, policy: Policy, reason: Change.Reason, superseded: [String]
+  ) throws(KithError) {
+    let store = view.identifier
+    var later: [() -> Void] = []
+    let opened = perform(drainsHere: false) { state -> (Result<Void, KithError>, [Effect]) in
+      if state.isClosed { return (.failure(.closedNode), []) }
+      let effects =
+        state.health.problem == nil ? state.replica.handle(.open(store, policy), at: clock()) : []
+      for case .refusedStore(store, let error) in effects {
+        return (.failure(KithError(error, store: store)), effects)
+      }
+      let values = state.replica.view(of: store).compactMapValues { try? $0.decoded() }
+      state.views[store] = view
+      state.policies[store] = policy
+      later = view.replace(with: values, reason: reason, superseded: superseded)
+      return (.success(()), effects.filter { if case .view = $0 { false } else { true } })
+    }
+    for run in later { run() }
+    try opened.get()
+  }
+
+  /// Shows nothing more in a view, which another account's engine takes over.
+  func release(_ view: StoreView) {
+    state.withLock { state in
+      guard state.views[view.identifier] === view else { return }
+      state.views[view.identifier] = nil
+    }
+  }
+
   /// Takes nothing in any more, and makes all durable that was written: where another thread is
   /// at it, waits for that.
   func close() throws(KithError) {

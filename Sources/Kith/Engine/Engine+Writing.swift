@@ -40,6 +40,32 @@ extension Engine {
     try settled.get()
   }
 
+  /// Takes in what was written while nobody was signed in, and returns when it is durable; it blocks
+  /// for as long as the disk takes.
+  ///
+  /// - Returns: The keys whose writes lost to what the account has.
+  func adopt(
+    _ store: StoreIdentifier, _ transactions: [[KithCore.Operation]]
+  ) throws(KithError) -> [String] {
+    var superseded: [String] = []
+    let accepted = perform(drainsHere: false) { state -> (Result<WriteID, KithError>, [Effect]) in
+      if state.isClosed { return (.failure(.closedNode), []) }
+      if let problem = state.health.problem { return (.failure(problem), []) }
+      state.lastWrite += 1
+      let write = WriteID(rawValue: state.lastWrite)
+      let effects = state.replica.handle(.adopt(write, store, transactions), at: clock())
+      for case .refused(write, let error) in effects {
+        return (.failure(KithError(error)), effects)
+      }
+      for case .view(let change) in effects { superseded += change.superseded.map(\.text) }
+      state.hasWrites = true
+      state.waiters.expect(write)
+      return (.success(write), effects)
+    }
+    try blockUntilSettled(accepted.get())
+    return superseded
+  }
+
   /// Makes everything durable that was accepted before, and returns when it is; it blocks for as
   /// long as the disk takes.
   func flush() throws(KithError) {

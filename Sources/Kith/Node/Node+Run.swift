@@ -12,7 +12,10 @@ extension Node {
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` where an address
   ///   cannot be listened on.
-  public func run() async throws {
+  public func run() async throws { try await run(port: configuration.port) }
+
+  /// Serves on a port; see ``run()``.
+  func run(port: UInt16) async throws {
     let sessions = NodeSessions(engine: engine)
     guard engine.beginRunning(link: sessions) else {
       throw KithError(.alreadyRunning, "The node runs already, or was closed.")
@@ -21,7 +24,7 @@ extension Node {
     engine.updateClockStatus()
     async let writer: Void = engine.runWriter()
     do {
-      try await cancelWhenGracefulShutdown { try await self.serve(sessions) }
+      try await cancelWhenGracefulShutdown { try await self.serve(sessions, port) }
     } catch {
       engine.stopWriter()
       await writer
@@ -32,16 +35,16 @@ extension Node {
     await writer
   }
 
-  private func serve(_ sessions: NodeSessions) async throws {
+  private func serve(_ sessions: NodeSessions, _ port: UInt16) async throws {
     var transportConfiguration = TransportConfiguration()
     transportConfiguration.hosts = configuration.hosts
-    transportConfiguration.port = configuration.port
+    transportConfiguration.port = port
     let transport = Transport(
       configuration: transportConfiguration, keys: engine.keys, delegate: sessions,
       logger: configuration.logger, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
     sessions.setTransport(transport)
     defer { sessions.setTransport(nil) }
-    let bound = try await bind(transport)
+    let bound = try await bind(transport, port)
     sessions.setPort(bound.first?.port ?? 0)
     listening.withLock { $0 = bound }
     defer { listening.withLock { $0 = [] } }
@@ -64,14 +67,15 @@ extension Node {
     }
   }
 
-  private func bind(_ transport: Transport) async throws(KithError) -> [PeerAddress] {
+  private func bind(_ transport: Transport, _ port: UInt16) async throws(KithError) -> [PeerAddress]
+  {
     guard !configuration.hosts.isEmpty else { return [] }
     do {
       return try await transport.bind()
     } catch {
       throw KithError(
         .network,
-        "Cannot listen on port \(configuration.port): \(error). Choose another port, or stop what "
+        "Cannot listen on port \(port): \(error). Choose another port, or stop what "
           + "uses it.",
         path: configuration.hosts.joined(separator: ", "), cause: error)
     }

@@ -46,6 +46,11 @@ public final class Node: Service, Sendable {
   ///   `unsafePermissions`, `damaged`, `newerSchema`, `notAMember`, `network` for a malformed
   ///   peer, or another storage code.
   public static func open(_ configuration: Configuration) async throws(KithError) -> Node {
+    try Node(opening: configuration)
+  }
+
+  /// Opens the device of a directory; it blocks for as long as the disk takes.
+  convenience init(opening configuration: Configuration) throws(KithError) {
     var peers: [PeerAddress] = []
     for text in configuration.peers {
       do throws(PeerAddressError) {
@@ -56,9 +61,8 @@ public final class Node: Service, Sendable {
     }
     let opened = try Storage.open(configuration.directory, configuration.passphrase?())
     do throws(KithError) {
-      let engine = try engine(of: opened, logger: configuration.logger)
-      return Node(
-        configuration: configuration, engine: engine, opened: opened, staticPeers: peers)
+      let engine = try Self.engine(of: opened, logger: configuration.logger)
+      self.init(configuration: configuration, engine: engine, opened: opened, staticPeers: peers)
     } catch {
       try? opened.close()
       throw error
@@ -86,6 +90,14 @@ public final class Node: Service, Sendable {
   public func store(
     _ identifier: String, policy: Policy = .standard
   ) throws(KithError) -> KeyValueStore {
+    let name = try Self.checked(identifier, policy)
+    return KeyValueStore(backing: engine, view: try engine.open(name, policy: policy))
+  }
+
+  /// A store's identifier, if it and the limits are allowed.
+  static func checked(
+    _ identifier: String, _ policy: Policy
+  ) throws(KithError) -> StoreIdentifier {
     guard let name = StoreIdentifier(identifier) else {
       throw KithError(
         .invalidStoreIdentifier,
@@ -97,7 +109,7 @@ public final class Node: Service, Sendable {
       throw KithError(
         .invalidPolicy, "The limits are beyond Policy.maximum, or negative. Lower them.")
     }
-    return KeyValueStore(engine: engine, view: try engine.open(name, policy: policy))
+    return name
   }
 
   /// Makes everything durable, ends all sequences and unlocks the directory. Call it once the node

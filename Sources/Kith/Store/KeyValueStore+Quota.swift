@@ -57,31 +57,16 @@ extension KeyValueStore {
   /// What the store uses of its limits.
   ///
   /// - Complexity: O(1).
-  public var usage: Usage {
-    let identifier = identifier
-    return engine.read { $0.usage(of: identifier) }
-      ?? Usage(bytes: 0, keys: 0, policy: .standard)
-  }
+  public var usage: Usage { backing.usage(of: identifier) }
 
   /// What the quota hides, and whose it is, in order of keys.
   ///
   /// - Complexity: O(*n*) in the hidden bytes.
-  public var hiddenEntries: [HiddenValue] {
-    let identifier = identifier
-    return engine.read { $0.hiddenEntries(of: identifier) }.compactMap { entry in
-      guard let value = try? entry.value.decoded() else { return nil }
-      return HiddenValue(
-        key: entry.key.text, value: value, bytes: entry.value.size, device: entry.stamp.device,
-        clock: entry.stamp.clock)
-    }
-  }
+  public var hiddenEntries: [HiddenValue] { backing.hiddenEntries(of: identifier) }
 
   /// Transactions that were refused when they were to be published, oldest first. They are kept,
   /// also over a crash, until ``takeRefusals(through:)``.
-  public var refusals: [RefusedTransaction] {
-    let identifier = identifier
-    return engine.read { $0.refusals(of: identifier) }.map(RefusedTransaction.init)
-  }
+  public var refusals: [RefusedTransaction] { backing.refusals(of: identifier) }
 
   /// Forgets refusals that the program has dealt with.
   ///
@@ -89,8 +74,9 @@ extension KeyValueStore {
   /// - Returns: The refusals forgotten.
   @discardableResult
   public func takeRefusals(through number: UInt64? = nil) -> [RefusedTransaction] {
-    let taken = refusals.filter { $0.number <= number ?? .max }
-    if let last = taken.last { engine.input(.takeRefusals(identifier, through: last.number)) }
+    let backing = backing
+    let taken = backing.refusals(of: identifier).filter { $0.number <= number ?? .max }
+    if let last = taken.last { backing.takeRefusals(of: identifier, through: last.number) }
     return taken
   }
 }

@@ -13,18 +13,26 @@ public struct SyncReport: Sendable, Hashable {
   public var isComplete: Bool { incomplete.isEmpty && !hasUnpublishedWrites }
 }
 
+extension SyncReport {
+  /// Which devices have what this one wrote to a store, as its replica knows.
+  init(of store: StoreIdentifier, _ replica: Replica) {
+    hasUnpublishedWrites = replica.hasUnpublished(store)
+    let holders = replica.holders(of: store).sorted { $0.key < $1.key }
+    complete = hasUnpublishedWrites ? [] : holders.filter(\.value).map(\.key)
+    incomplete =
+      hasUnpublishedWrites ? holders.map(\.key) : holders.filter { !$0.value }.map(\.key)
+  }
+}
+
 extension KeyValueStore {
   /// Makes everything durable and waits until all other devices have it, or the time is over. Not
   /// having reached all devices is no error: the report says which lack what.
   ///
   /// - Throws: ``KithError`` with a storage code, or `cancelled`.
   public func synchronize(timeout: Duration = .seconds(5)) async throws(KithError) -> SyncReport {
-    try engine.flush()
-    let engine = engine
-    let identifier = identifier
-    _ = await engine.progress.wait(timeout: timeout) {
-      engine.read { Self.report(identifier, $0) }.isComplete
-    }
+    let backing = backing
+    try backing.flush()
+    await backing.waitUntilComplete(identifier, timeout: timeout)
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
     return syncReport
   }
@@ -32,18 +40,5 @@ extension KeyValueStore {
   /// Which devices have what this one wrote, as far as is known now.
   ///
   /// - Complexity: O(*d*) in the devices of the account.
-  public var syncReport: SyncReport {
-    let identifier = identifier
-    return engine.read { Self.report(identifier, $0) }
-  }
-
-  private static func report(_ identifier: StoreIdentifier, _ replica: Replica) -> SyncReport {
-    let hasUnpublished = replica.hasUnpublished(identifier)
-    let holders = replica.holders(of: identifier).sorted { $0.key < $1.key }
-    return SyncReport(
-      complete: hasUnpublished ? [] : holders.filter(\.value).map(\.key),
-      incomplete: hasUnpublished
-        ? holders.map(\.key) : holders.filter { !$0.value }.map(\.key),
-      hasUnpublishedWrites: hasUnpublished)
-  }
+  public var syncReport: SyncReport { backing.syncReport(of: identifier) }
 }

@@ -1,4 +1,6 @@
+internal import Dispatch
 public import KithCore
+internal import Synchronization
 
 /// One key-value space of an account, shared by all its devices.
 ///
@@ -7,13 +9,25 @@ public import KithCore
 public final class KeyValueStore: Sendable {
   /// The store's identifier.
   public let identifier: StoreIdentifier
-  let engine: Engine
   let view: StoreView
+  private let behind: Mutex<any StoreBacking>
+  /// Entered while what stands behind is being replaced.
+  private let replacing: DispatchGroup?
 
-  init(engine: Engine, view: StoreView) {
+  /// How long a write waits for what replaces what stood behind the store.
+  private static let longestReplacing = DispatchTimeInterval.seconds(10)
+
+  init(backing: any StoreBacking, view: StoreView, replacing: DispatchGroup? = nil) {
     identifier = view.identifier
-    self.engine = engine
+    behind = Mutex(backing)
     self.view = view
+    self.replacing = replacing
+  }
+
+  /// What stands behind it now; another after a change of account.
+  var backing: any StoreBacking {
+    get { behind.withLock { $0 } }
+    set { behind.withLock { $0 = newValue } }
   }
 
   // MARK: Reading
@@ -55,7 +69,7 @@ public final class KeyValueStore: Sendable {
   ///   `unsupportedValue`, `closed`, or a storage code; nothing has changed then.
   /// - Complexity: O(log *k*) in the keys of the store, O(*n*) in the size of the value.
   public func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
-    try engine.write(identifier, [.encoding(value, forKey: key)])
+    try write([.encoding(value, forKey: key)])
   }
 
   /// Sets a key's value; see ``set(_:forKey:)``.
@@ -75,7 +89,7 @@ public final class KeyValueStore: Sendable {
   ///
   /// - Throws: ``KithError`` with `invalidKey`, `closed` or a storage code.
   public func remove(_ key: String) throws(KithError) {
-    try engine.write(identifier, [KithCore.Operation(key: key, value: nil)])
+    try write([KithCore.Operation(key: key, value: nil)])
   }
 
   /// Removes a key; see ``remove(_:)-(String)``.
@@ -98,19 +112,44 @@ public final class KeyValueStore: Sendable {
     var transaction = Transaction(base: view.values)
     let result = try body(&transaction)
     let operations = try transaction.operations()
-    if !operations.isEmpty { try await engine.writeDurably(identifier, operations) }
+    try await commit(operations)
     return result
   }
 
   /// Writes operations that stand or fall together, their values encoded already.
   package func commit(_ operations: [KithCore.Operation]) async throws(KithError) {
-    if !operations.isEmpty { try await engine.writeDurably(identifier, operations) }
+    guard !operations.isEmpty else { return }
+    let backing = backing
+    do throws(KithError) {
+      try await backing.writeDurably(identifier, operations)
+    } catch {
+      guard error.code == .closed, let next = replacement(of: backing) else { throw error }
+      try await next.writeDurably(identifier, operations)
+    }
+  }
+
+  /// Writes to what stands behind, also where that changes meanwhile.
+  private func write(_ operations: [KithCore.Operation]) throws(KithError) {
+    let backing = backing
+    do throws(KithError) {
+      try backing.write(identifier, operations)
+    } catch {
+      guard error.code == .closed, let next = replacement(of: backing) else { throw error }
+      try next.write(identifier, operations)
+    }
+  }
+
+  /// What has replaced a backing that takes no writes any more; nil where nothing does.
+  private func replacement(of old: any StoreBacking) -> (any StoreBacking)? {
+    _ = replacing?.wait(timeout: .now() + Self.longestReplacing)
+    let next = backing
+    return next === old ? nil : next
   }
 
   /// Makes everything that was written before durable; it blocks for as long as the disk takes.
   ///
   /// - Throws: ``KithError`` with a storage code, where something could not be made durable.
   public func flush() throws(KithError) {
-    try engine.flush()
+    try backing.flush()
   }
 }

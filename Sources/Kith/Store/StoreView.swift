@@ -66,6 +66,22 @@ final class StoreView: Sendable {
     }
   }
 
+  /// Shows what another account has, and returns what to run once no lock is held. All keys of both
+  /// are told, also those that show the same (design, section 10, "Signed out").
+  func replace(
+    with values: [Key: PropertyListValue], reason: Change.Reason, superseded: [String]
+  ) -> [() -> Void] {
+    state.withLock { state in
+      let old = state.values
+      state.values = values
+      let keys = Set(old.keys).union(values.keys).sorted()
+      guard !state.buffers.isEmpty, !keys.isEmpty || !superseded.isEmpty else { return [] }
+      let items = keys.map { Change.Item(key: $0.text, old: old[$0], new: values[$0]) }
+      let told = Change(reason: reason, items: items, superseded: superseded)
+      return state.buffers.values.compactMap { $0.offer(told) }
+    }
+  }
+
   /// The changes from now on, with what is shown at this moment.
   func subscribe(
     seesOwnWrites: Bool

@@ -77,6 +77,9 @@ public enum Input: Sendable {
   case open(StoreIdentifier, Policy)
   /// A local transaction: what it writes is visible at once; it is durable after the next flush.
   case write(WriteID, StoreIdentifier, [Operation])
+  /// Transactions that were written while nobody was signed in, oldest first: now they are the
+  /// account's, and lose to whatever it has. Durable after the next flush.
+  case adopt(WriteID, StoreIdentifier, [[Operation]])
   /// The shell is ready to commit: makes what was written durable and publishes what can be.
   case flush
   /// The program has taken the refusals up to this number.

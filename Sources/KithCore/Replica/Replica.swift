@@ -84,6 +84,7 @@ public struct Replica: Sendable {
     case .clockStatus(let isSynchronised): setSynchronised(isSynchronised, at: instant)
     case .open(let store, let policy): open(store, policy: policy)
     case .write(let id, let store, let operations): write(id, store, operations)
+    case .adopt(let id, let store, let transactions): adopt(id, store, transactions)
     case .flush: flush()
     case .takeRefusals(let store, let number): takeRefusals(of: store, through: number)
     case .learn(let records): learn(records, from: nil)
@@ -165,7 +166,7 @@ public struct Replica: Sendable {
   }
 
   /// Makes durable and known what became of drafts on a state that changed below them.
-  private mutating func tell(_ recheck: StoreReplica.Recheck, in identifier: StoreIdentifier) {
+  mutating func tell(_ recheck: StoreReplica.Recheck, in identifier: StoreIdentifier) {
     if !recheck.mutations.isEmpty { effects.append(.persist(recheck.mutations)) }
     if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
   }

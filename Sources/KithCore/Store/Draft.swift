@@ -44,6 +44,16 @@ struct Draft: Hashable {
   }
 }
 
+extension StoredStore {
+  /// The transactions that wait to be published, oldest first, with the ordinals of their drafts.
+  /// Those that cannot be read are left out.
+  package var draftedTransactions: [(ordinal: UInt64, operations: [Operation])] {
+    drafts.sorted { $0.key < $1.key }.compactMap { ordinal, bytes in
+      Draft(ordinal: ordinal, decoding: bytes).map { (ordinal, $0.operations) }
+    }
+  }
+}
+
 extension Refusal {
   /// Reads a stored refusal; nil where the bytes are damaged.
   init?(number: UInt64, decoding bytes: [UInt8]) {

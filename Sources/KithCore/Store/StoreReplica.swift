@@ -237,7 +237,7 @@ struct StoreReplica {
     return result
   }
 
-  private mutating func refuse(
+  mutating func refuse(
     _ draft: Draft, because reason: Refusal.Reason, noting result: inout Recheck
   ) {
     if Canary.loseARefusal.isPlanted { return forget(draft, noting: &result) }

@@ -280,6 +280,7 @@ extension Input {
     case .clockStatus: "in.clockStatus"
     case .open: "in.open"
     case .write: "in.write"
+    case .adopt: "in.adopt"
     case .flush: "in.flush"
     case .takeRefusals: "in.takeRefusals"
     case .learn: "in.learn"

@@ -40,7 +40,7 @@ struct EngineFixture {
         return Instant(wallMilliseconds: now, monotonicMilliseconds: now)
       })
     let identifier = try #require(StoreIdentifier("com.example.test"))
-    store = KeyValueStore(engine: engine, view: try engine.open(identifier, policy: .standard))
+    store = KeyValueStore(backing: engine, view: try engine.open(identifier, policy: .standard))
   }
 
   func advance(milliseconds: UInt64) {

@@ -1,0 +1,49 @@
+internal import KithCore
+internal import KithStorage
+internal import Logging
+internal import Synchronization
+
+extension Accounts {
+  /// Hands what was written while nobody was signed in to the account that is, if this process has
+  /// its device open. What the account took, or refused (``KeyValueStore/refusals``), is the local
+  /// stores' no more. Where another process has those open, it is owed until that one follows.
+  ///
+  /// - Returns: The keys whose writes lost, by store.
+  @discardableResult
+  func adopt(_ state: inout State) -> [StoreIdentifier: [String]] {
+    state.owesAdoption = false
+    guard case .own(let node) = state.seat.kind, state.seat.place != .signedOut,
+      DeviceDirectory.holdsDevice(directory.local)
+    else { return [:] }
+    do throws(KithError) {
+      return try adopt(node)
+    } catch {
+      state.owesAdoption = error.code == .inUse
+      if error.code != .inUse {
+        configuration.logger.error(
+          "what was written without an account is not the account's yet",
+          metadata: ["code": "\(error.code)"])
+      }
+      return [:]
+    }
+  }
+
+  private func adopt(_ node: Node) throws(KithError) -> [StoreIdentifier: [String]] {
+    let local = try Storage.open(directory.local, nil)
+    defer { try? local.close() }
+    var superseded: [StoreIdentifier: [String]] = [:]
+    for (identifier, stored) in try Storage.load(local).stores.sorted(by: { $0.key < $1.key }) {
+      let transactions = stored.draftedTransactions
+      guard !transactions.isEmpty else { continue }
+      let policy = node.engine.read { $0.usage(of: identifier)?.policy } ?? stored.policy
+      _ = try node.engine.open(identifier, policy: policy)
+      superseded[identifier] = try node.engine.adopt(identifier, transactions.map(\.operations))
+      do throws(StorageError) {
+        try local.storage.commit(transactions.map { .removeDraft(identifier, $0.ordinal) })
+      } catch {
+        throw KithError(error)
+      }
+    }
+    return superseded
+  }
+}

@@ -1,0 +1,153 @@
+internal import Foundation
+public import KithCore
+internal import KithCrypto
+internal import KithStorage
+internal import Synchronization
+
+extension Accounts {
+  /// How long ``run()`` may take to follow a change that this program made.
+  private static let longestFollow = Duration.seconds(30)
+
+  /// An account whose device is on this host.
+  public struct KnownAccount: Sendable, Hashable {
+    /// The account's id, in hexadecimal.
+    public var account: String
+    /// Where its device is.
+    public var directory: String
+    /// Whether it is signed in.
+    public var isSignedIn: Bool
+  }
+
+  /// The accounts that were signed in on this host and can be again, in the order of the first time.
+  ///
+  /// - Throws: ``KithError`` with `damaged` or another storage code.
+  public var known: [KnownAccount] {
+    get throws(KithError) {
+      let registry = try registry()
+      return registry.devices.map { device in
+        KnownAccount(
+          account: device.account,
+          directory: directory.directory(of: .signedIn(directory: device.directory)),
+          isSignedIn: device.directory == registry.signedIn)
+      }
+    }
+  }
+
+  /// Begins an account, and signs in to it. What was written so far is its first data.
+  ///
+  /// - Parameter name: What people call this device, 1 to 64 bytes.
+  /// - Returns: The account's recovery key, which is kept nowhere: show it once, to be written down.
+  /// - Throws: ``KithError`` with `invalidName`, `timedOut` or a storage code.
+  public func createAccount(name: String) async throws(KithError) -> String {
+    let place = try newDirectory()
+    let (summary, recoveryKey) = try Node.createAccount(
+      directory: directory.directory(of: place), name: name, passphrase: configuration.passphrase?()
+    )
+    try await settle(place, summary)
+    return recoveryKey
+  }
+
+  /// Joins the account that a code invites to, with a new device, and signs in to it.
+  ///
+  /// - Parameters:
+  ///   - token: The code, as shown by the inviting device.
+  ///   - name: What people call this device, 1 to 64 bytes.
+  ///   - address: Where the inviting device is, `host:port`, instead of what the code says.
+  ///   - onMeeting: Gets the inviting device and this one's fingerprint, to be compared.
+  /// - Returns: The account and the new device.
+  /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,
+  ///   `timedOut` or a storage code; nobody is signed in or out then, but with `timedOut`.
+  @discardableResult
+  public func signIn(
+    token: String, name: String, address: String? = nil,
+    onMeeting: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) -> Void = {
+      _, _ in
+    }
+  ) async throws(KithError) -> AccountSummary {
+    let place = try newDirectory()
+    let summary = try await Node.join(
+      directory: directory.directory(of: place), name: name, token: token, address: address,
+      passphrase: configuration.passphrase?(), onMeeting: onMeeting)
+    try await settle(place, summary)
+    return summary
+  }
+
+  /// Signs in to an account whose device is here.
+  ///
+  /// - Throws: ``KithError`` with `missing` where there is none, `timedOut` or a storage code.
+  public func signIn(to account: AccountID) async throws(KithError) {
+    let registry = try registry()
+    guard let device = registry.devices.last(where: { $0.account == account.digest.hex }) else {
+      throw KithError(
+        .missing, "No device of the account \(account) is here. Join it with a pairing code.",
+        path: configuration.directory)
+    }
+    try await move(to: .signedIn(directory: device.directory), registry)
+  }
+
+  /// Signs out: the stores show what is local from here on. The account's data stays here, and on
+  /// its other devices.
+  ///
+  /// - Throws: ``KithError`` with `timedOut` or a storage code.
+  public func signOut() async throws(KithError) {
+    try await move(to: .signedOut, registry())
+  }
+
+  // MARK: Moving
+
+  /// The registry; where none was written yet, what it would hold.
+  private func registry() throws(KithError) -> AccountsDirectory.Registry {
+    if let registry = try directory.read() { return registry }
+    var registry = AccountsDirectory.Registry()
+    if let account = signedIn {
+      registry.signedIn = "."
+      registry.devices = [.init(account: account.digest.hex, directory: ".")]
+    }
+    return registry
+  }
+
+  /// Where a new device is made: in the directory itself, where that holds none.
+  private func newDirectory() throws(KithError) -> AccountsDirectory.Place {
+    guard DeviceDirectory.holdsDevice(configuration.directory) else {
+      return .signedIn(directory: ".")
+    }
+    var random = SystemRandom()
+    let name = random.draw(Digest128.self).hex
+    do throws(StorageError) {
+      try SmallFile.makeDirectory(configuration.directory + "/accounts")
+    } catch {
+      throw KithError(error)
+    }
+    return .signedIn(directory: "accounts/" + name)
+  }
+
+  /// Notes a new device, and signs in to its account.
+  private func settle(
+    _ place: AccountsDirectory.Place, _ summary: AccountSummary
+  ) async throws(KithError) {
+    guard case .signedIn(let path) = place else { return }
+    var registry = try registry()
+    registry.devices.removeAll { $0.directory == path }
+    registry.devices.append(.init(account: summary.account.digest.hex, directory: path))
+    try await move(to: place, registry)
+  }
+
+  private func move(
+    to place: AccountsDirectory.Place, _ registry: AccountsDirectory.Registry
+  ) async throws(KithError) {
+    try directory.update { stored in
+      for device in registry.devices where !stored.devices.contains(device) {
+        stored.devices.append(device)
+      }
+      stored.signedIn = if case .signedIn(let path) = place { path } else { nil }
+    }
+    moved.raise()
+    guard state.withLock({ $0.isRunning }) else { return try follow() }
+    let hasMoved = await moved.wait(timeout: Self.longestFollow) {
+      self.state.withLock { $0.seat.place == place }
+    }
+    if hasMoved { return }
+    if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
+    throw KithError(.timedOut, "The node did not follow in time. See its log.")
+  }
+}

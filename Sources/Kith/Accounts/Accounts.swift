@@ -1,0 +1,181 @@
+internal import Dispatch
+public import KithCore
+internal import KithStorage
+public import Logging
+public import ServiceLifecycle
+internal import Synchronization
+
+/// The stores of whoever is signed in on this host: one account, or none.
+///
+/// ```swift
+/// let accounts = try Accounts(.init(directory: directory))
+/// let store = try accounts.store("com.example.App")   // stays the same object, whoever signs in
+/// try await accounts.run()                             // or hand it to a ServiceGroup
+/// ```
+/// Without an account the stores work locally. What was written so far is the account's once somebody
+/// signs in, unless the account has those keys already: a program's early writes never erase good
+/// data. Signing out, or in to another account, shows the other stores in the place of these, with
+/// ``Change/Reason/accountChange``; each account's data stays in its own directory.
+///
+/// Several programs may use one directory at once: the first has it open, the others attach to its
+/// node, and one of them takes over when it ends.
+public final class Accounts: Service, Sendable {
+  /// How accounts are opened.
+  public struct Configuration: Sendable {
+    /// Where they are: also a directory that `kith account create` or `kith join` made.
+    public var directory: String
+    /// The hosts to listen on while signed in; `::` takes IPv4 too. Empty: does not listen.
+    public var hosts = ["::"]
+    /// The port to listen on; 0: any. Where another program has it, any other is taken.
+    public var port: UInt16 = 4114
+    /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`.
+    public var peers: [String] = []
+    /// Asks for the passphrase of a directory's secrets; nil where they have none.
+    public var passphrase: (@Sendable () -> [UInt8])?
+    /// Where to log: at most at info, never keys or values.
+    public var logger = Logger(label: "kith")
+
+    /// The defaults, for a directory.
+    public init(directory: String) {
+      self.directory = directory
+    }
+  }
+
+  /// A store that a program has.
+  struct OpenStore {
+    let store: KeyValueStore
+    let policy: Policy
+  }
+
+  struct State {
+    var seat: Seat
+    var stores: [StoreIdentifier: OpenStore] = [:]
+    var isRunning = false
+    var isClosed = false
+    /// Whether local stores may hold what the account has not taken yet.
+    var owesAdoption = false
+  }
+
+  /// How they were opened.
+  public let configuration: Configuration
+  let directory: AccountsDirectory
+  /// Held while one seat is left for another: who asks for a store then waits.
+  let state: Mutex<State>
+  let identity: Mutex<AccountID?>
+  /// Raised when somebody has signed in or out, and when what stands behind the stores has ended.
+  let moved = Signal()
+  /// Entered while what stands behind the stores is replaced.
+  let replacing = DispatchGroup()
+
+  /// Opens the stores of who is signed in. It blocks for as long as the disk takes.
+  ///
+  /// - Throws: ``KithError`` with `inUse` where another process has the directory open and runs no
+  ///   node, `passphrase`, `unsafePermissions`, `damaged`, `newerSchema`, or another storage code.
+  public init(_ configuration: Configuration) throws(KithError) {
+    self.configuration = configuration
+    directory = AccountsDirectory(path: configuration.directory)
+    try directory.prepare()
+    let seat = try Seat(at: directory.place(), in: directory, configuration)
+    state = Mutex(State(seat: seat))
+    identity = Mutex(seat.account)
+    _ = state.withLock { adopt(&$0) }
+  }
+
+  /// A store of whoever is signed in, which is begun if it is new. Opening it again gives the same
+  /// object, which stays through signing in and out.
+  ///
+  /// - Parameters:
+  ///   - identifier: The store's identifier, such as `com.example.Bookmarks`.
+  ///   - policy: Its limits, which must be the same on all devices.
+  /// - Returns: The store.
+  /// - Throws: ``KithError`` with `invalidStoreIdentifier`, `invalidPolicy`, `closed` or a storage
+  ///   code.
+  public func store(
+    _ identifier: String, policy: Policy = .standard
+  ) throws(KithError) -> KeyValueStore {
+    let name = try Node.checked(identifier, policy)
+    return try state.withLock { state throws(KithError) in
+      if state.isClosed { throw .closedNode }
+      if let known = state.stores[name] {
+        guard known.policy == policy else {
+          throw KithError(
+            .invalidPolicy, "The store \(name) is open with other limits. Use the same everywhere.")
+        }
+        return known.store
+      }
+      let (backing, view) = try state.seat.open(name, policy, onEnd: moved.raise)
+      let store = KeyValueStore(backing: backing, view: view, replacing: replacing)
+      state.stores[name] = OpenStore(store: store, policy: policy)
+      return store
+    }
+  }
+
+  /// The account that is signed in; nil: none is. Also offline.
+  public var signedIn: AccountID? { identity.withLock { $0 } }
+
+  /// Who is signed in, now and whenever that changes. It ends when the accounts are closed or the
+  /// task is cancelled.
+  public var signedInUpdates: SignedInUpdates { SignedInUpdates(accounts: self) }
+
+  /// What the node knows of itself and its peers: this program's, or the one that it is attached to.
+  ///
+  /// - Throws: ``KithError`` with `notRunning` or `control` where that one does not answer.
+  public func report() async throws(KithError) -> NodeReport {
+    switch state.withLock({ $0.seat.kind }) {
+    case .own(let node): try await node.report()
+    case .attached(let directory): try await ControlClient(directory: directory).report()
+    }
+  }
+
+  /// Makes everything durable, ends all sequences and unlocks the directory. Call it once ``run()``
+  /// has ended.
+  ///
+  /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code where something
+  ///   could not be made durable; it is closed then all the same.
+  public func close() throws(KithError) {
+    defer { moved.finish() }
+    try state.withLock { state throws(KithError) in
+      guard !state.isRunning else {
+        throw KithError(.alreadyRunning, "The accounts are served. Cancel run() first.")
+      }
+      guard !state.isClosed else { return }
+      state.isClosed = true
+      defer { for open in state.stores.values { open.store.view.finish() } }
+      try state.seat.close(state.stores.values.map(\.store))
+    }
+  }
+}
+
+/// Who is signed in, whenever that changes; see ``Accounts/signedInUpdates``.
+public struct SignedInUpdates: AsyncSequence, Sendable {
+  /// Takes the accounts.
+  public struct AsyncIterator: AsyncIteratorProtocol {
+    let accounts: Accounts
+    private var last: AccountID??
+
+    init(_ accounts: Accounts) {
+      self.accounts = accounts
+    }
+
+    /// The account that is signed in, or nil in it, once that has changed; nil at the end.
+    public mutating func next() async -> AccountID?? {
+      let signal = accounts.moved
+      while !Task.isCancelled {
+        let version = signal.version
+        let now = accounts.signedIn
+        if last != .some(now), !signal.isFinished {
+          last = .some(now)
+          return .some(now)
+        }
+        if signal.isFinished { return nil }
+        await signal.wait(after: version)
+      }
+      return nil
+    }
+  }
+
+  let accounts: Accounts
+
+  /// An iterator, which begins with who is signed in now.
+  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
+}

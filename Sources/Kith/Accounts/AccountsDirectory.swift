@@ -1,0 +1,130 @@
+internal import KithCore
+internal import KithStorage
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// Where a user's accounts are on this host.
+///
+/// | path | holds |
+/// | --- | --- |
+/// | `.` | a device, as `kith account create` and `kith join` make it |
+/// | `accounts/…` | devices of further accounts, named by device id |
+/// | `local` | the stores of nobody: a device whose account nobody else has |
+/// | `accounts.json` | which account is signed in; without it the one whose device is in `.`, if any |
+///
+/// The directories of accounts that are not signed in stay where they are.
+struct AccountsDirectory: Sendable {
+  /// Whose stores programs see.
+  enum Place: Hashable, Sendable {
+    /// Nobody's: the local stores.
+    case signedOut
+    /// Those of the account whose device is in a directory below the path; "." for the path itself.
+    case signedIn(directory: String)
+  }
+
+  /// What `accounts.json` holds.
+  struct Registry: Codable, Equatable {
+    /// A device of an account.
+    struct Device: Codable, Equatable {
+      /// The account's id, in hexadecimal.
+      var account: String
+      /// Where it is, from the path.
+      var directory: String
+    }
+
+    var version = 1
+    /// The directory of the device that is signed in; nil: nobody is.
+    var signedIn: String?
+    /// The devices here, in the order in which they were signed in first.
+    var devices: [Device] = []
+  }
+
+  /// The most bytes of the registry.
+  private static let largestRegistry = 1 << 20
+
+  let path: String
+
+  /// The device of the local stores.
+  var local: String { path + "/local" }
+
+  private var registry: String { path + "/accounts.json" }
+
+  /// The directory of what a place shows.
+  func directory(of place: Place) -> String {
+    switch place {
+    case .signedOut: local
+    case .signedIn("."): path
+    case .signedIn(let directory): path + "/" + directory
+    }
+  }
+
+  /// Makes the directory where it is missing.
+  func prepare() throws(KithError) {
+    do throws(StorageError) {
+      try SmallFile.makeDirectory(path)
+    } catch {
+      throw KithError(error)
+    }
+  }
+
+  /// Who is signed in now.
+  func place() throws(KithError) -> Place {
+    guard let registry = try read() else {
+      return DeviceDirectory.holdsDevice(path) ? .signedIn(directory: ".") : .signedOut
+    }
+    return registry.signedIn.map { .signedIn(directory: $0) } ?? .signedOut
+  }
+
+  /// The registry; nil where nobody signed in or out yet but by the command line.
+  func read() throws(KithError) -> Registry? {
+    do throws(StorageError) {
+      return try readStored()
+    } catch {
+      throw KithError(error)
+    }
+  }
+
+  /// Changes the registry while nobody else does.
+  func update(_ body: (inout Registry) -> Void) throws(KithError) {
+    do throws(StorageError) {
+      try SmallFile.withLock(path + "/accounts.lock") { () throws(StorageError) in
+        var registry = try readStored() ?? Registry()
+        body(&registry)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        guard let bytes = try? encoder.encode(registry) else { return }
+        try SmallFile.replace(self.registry, with: Array(bytes))
+      }
+    } catch {
+      throw KithError(error)
+    }
+  }
+
+  private func readStored() throws(StorageError) -> Registry? {
+    guard let bytes = try SmallFile.read(registry, atMost: Self.largestRegistry) else { return nil }
+    guard let registry = try? JSONDecoder().decode(Registry.self, from: Data(bytes)),
+      registry.version == 1,
+      ([registry.signedIn].compactMap(\.self) + registry.devices.map(\.directory))
+        .allSatisfy(Self.isBelow)
+    else {
+      throw StorageError(
+        code: .damaged, path: self.registry,
+        message:
+          "the file cannot be understood; restore it, or remove it to sign in with the device "
+          + "of the directory itself")
+    }
+    return registry
+  }
+
+  /// Whether a directory is one of those that we make.
+  private static func isBelow(_ directory: String) -> Bool {
+    if directory == "." { return true }
+    let parts = directory.split(separator: "/", omittingEmptySubsequences: false)
+    return parts.count == 2 && parts[0] == "accounts" && !parts[1].isEmpty
+      && parts[1].allSatisfy(\.isHexDigit)
+  }
+}

@@ -1,0 +1,119 @@
+internal import Foundation
+internal import KithCore
+internal import KithStorage
+
+/// What stands behind the stores of a place: its device, open in this process, or the node of the
+/// process that has it open.
+struct Seat {
+  /// Who has the device open.
+  enum Kind {
+    /// This process.
+    case own(Node)
+    /// Another one, whose node serves the directory's control socket.
+    case attached(directory: String)
+  }
+
+  /// How long another process may take from opening a directory to serving its socket.
+  private static let longestStart = Duration.seconds(3)
+
+  let place: AccountsDirectory.Place
+  let kind: Kind
+  /// Whose the stores are; nil: nobody's.
+  let account: AccountID?
+
+  /// Takes a place: opens its device, or finds the node that has it open.
+  ///
+  /// - Throws: `KithError` as `Node.open` does.
+  init(
+    at place: AccountsDirectory.Place, in accounts: AccountsDirectory,
+    _ configuration: Accounts.Configuration
+  ) throws(KithError) {
+    self.place = place
+    let directory = accounts.directory(of: place)
+    if place == .signedOut { try Self.makeLocalDevice(directory) }
+    let begun = ContinuousClock.now
+    while true {
+      do throws(KithError) {
+        let node = try Node(
+          opening: Self.nodeConfiguration(directory, isLocal: place == .signedOut, configuration))
+        kind = .own(node)
+        account = place == .signedOut ? nil : node.account
+        return
+      } catch {
+        guard error.code == .inUse else { throw error }
+        if let report = Attachment.report(directory) {
+          kind = .attached(directory: directory)
+          account = place == .signedOut ? nil : report
+          return
+        }
+        guard ContinuousClock.now - begun < Self.longestStart else { throw error }
+      }
+      Thread.sleep(forTimeInterval: 0.02)
+    }
+  }
+
+  private static func nodeConfiguration(
+    _ directory: String, isLocal: Bool, _ configuration: Accounts.Configuration
+  ) -> Node.Configuration {
+    var node = Node.Configuration(directory: directory)
+    // The local stores have no peers, and no secrets but those that seal them.
+    node.hosts = isLocal ? [] : configuration.hosts
+    node.port = configuration.port
+    node.peers = isLocal ? [] : configuration.peers
+    node.passphrase = isLocal ? nil : configuration.passphrase
+    node.logger = configuration.logger
+    return node
+  }
+
+  /// The local stores are those of an account that nobody else can ever join: its recovery key is
+  /// forgotten, and its device listens nowhere.
+  private static func makeLocalDevice(_ directory: String) throws(KithError) {
+    guard !DeviceDirectory.holdsDevice(directory) else { return }
+    do throws(KithError) {
+      _ = try Node.createAccount(directory: directory, name: "local")
+    } catch {
+      // Another program may be making it at the same moment.
+      guard error.code == .alreadyExists || error.code == .inUse else { throw error }
+    }
+  }
+
+  /// A store of the place, for a view of its own.
+  func open(
+    _ store: StoreIdentifier, _ policy: Policy, onEnd: @escaping @Sendable () -> Void
+  ) throws(KithError) -> (any StoreBacking, StoreView) {
+    switch kind {
+    case .own(let node): (node.engine, try node.engine.open(store, policy: policy))
+    case .attached(let directory):
+      try Attachment.open(store, policy, in: directory, onEnd: onEnd)
+    }
+  }
+
+  /// Shows a store of the place in a view that showed another one's.
+  func open(
+    _ view: StoreView, _ policy: Policy, reason: Change.Reason, superseded: [String],
+    onEnd: @escaping @Sendable () -> Void
+  ) throws(KithError) -> any StoreBacking {
+    switch kind {
+    case .own(let node):
+      try node.engine.open(view, policy: policy, reason: reason, superseded: superseded)
+      return node.engine
+    case .attached(let directory):
+      return try Attachment.open(
+        view, policy, reason: reason, in: directory, onEnd: onEnd)
+    }
+  }
+
+  /// Shows nothing more in the stores' views.
+  func release(_ stores: [KeyValueStore]) {
+    guard case .own(let node) = kind else { return }
+    for store in stores { node.engine.release(store.view) }
+  }
+
+  /// Makes durable what was written, and leaves the place.
+  func close(_ stores: [KeyValueStore]) throws(KithError) {
+    switch kind {
+    case .own(let node): try node.close()
+    case .attached: Attachment.close(stores)
+    }
+  }
+}

@@ -1,0 +1,60 @@
+import Foundation
+package import KithCore
+
+/// Small private files beside devices: read whole, replaced in one step.
+package enum SmallFile {
+  /// The bytes of a file; nil where there is none.
+  ///
+  /// - Throws: `StorageError` where it is larger than allowed or cannot be read.
+  package static func read(
+    _ path: String, atMost limit: Int
+  ) throws(StorageError) -> [UInt8]? {
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard file >= 0 else {
+      guard errno != ENOENT else { return nil }
+      throw .system("open it", path, errno: errno)
+    }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: limit + 1)
+    let count = Glibc.read(file, &bytes, bytes.count)
+    guard count >= 0 else { throw .system("read it", path, errno: errno) }
+    guard count <= limit else { throw .damaged(path, "the file has more than \(limit) bytes") }
+    return Array(bytes.prefix(count))
+  }
+
+  /// Puts bytes into the place of a file, durably: whoever reads it gets the old ones or the new.
+  package static func replace(_ path: String, with bytes: [UInt8]) throws(StorageError) {
+    let new = path + ".new"
+    try Files.remove(new)
+    let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else { throw .system("make it", new, errno: errno) }
+    let isWritten = write(file, bytes, bytes.count) == bytes.count && fsync(file) == 0
+    let number = errno
+    close(file)
+    guard isWritten else { throw .system("write it", new, errno: number) }
+    try Files.rename(new, to: path)
+    try Files.synchronize((path as NSString).deletingLastPathComponent)
+  }
+
+  /// Makes a directory of mode 0700, or checks that the one that is there is private.
+  package static func makeDirectory(_ path: String) throws(StorageError) {
+    try Files.makePrivateDirectory(path)
+  }
+
+  /// Renames a file or directory; nothing may be at the new path.
+  package static func rename(_ old: String, to new: String) throws(StorageError) {
+    try Files.rename(old, to: new)
+  }
+
+  /// Does something while no other process does the like with the same file.
+  package static func withLock<Result>(
+    _ path: String, _ body: () throws(StorageError) -> Result
+  ) throws(StorageError) -> Result {
+    let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+    guard file >= 0 else { throw .system("open it", path, errno: errno) }
+    defer { close(file) }
+    guard flock(file, LOCK_EX) == 0 else { throw .system("lock it", path, errno: errno) }
+    defer { flock(file, LOCK_UN) }
+    return try body()
+  }
+}

@@ -1,0 +1,266 @@
+import Foundation
+import Kith
+import Testing
+
+/// Signing in and out, and what stores show meanwhile (design, section 10, "Signed out").
+@Suite(.timeLimit(.minutes(5)))
+struct AccountsTests {
+  private static let store = "com.example.test"
+
+  @Test func `without an account a store works locally, and over restarts`() async throws {
+    let directory = try TestDirectory()
+    do {
+      let accounts = try Self.open(directory.child("a"))
+      #expect(accounts.signedIn == nil)
+      let store = try accounts.store(Self.store)
+      try store.set("local", forKey: "theme")
+      #expect(store === (try accounts.store(Self.store)))
+      #expect(store.value(forKey: "theme") == "local")
+      #expect(try accounts.known.isEmpty)
+      try accounts.close()
+    }
+    let accounts = try Self.open(directory.child("a"))
+    #expect(try accounts.store(Self.store).value(forKey: "theme") == "local")
+    try accounts.close()
+    #expect(throws: KithError.self) { try accounts.store("com.example.other") }
+  }
+
+  @Test func `what was written locally is the new account's first data`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try Self.open(directory.child("a"))
+    let store = try accounts.store(Self.store)
+    try store.set("local", forKey: "theme")
+    var changes = store.changes.makeAsyncIterator()
+    let recoveryKey = try await accounts.createAccount(name: "laptop")
+    #expect(recoveryKey.count > 50)
+    #expect(accounts.signedIn != nil)
+    #expect(store.value(forKey: "theme") == "local")
+    let change = try #require(await changes.next())
+    #expect(change.reason == .accountChange)
+    #expect(change.items == [.init(key: "theme", old: "local", new: "local")])
+    // It is the account's now, and no longer local.
+    try await accounts.signOut()
+    #expect(accounts.signedIn == nil)
+    #expect(store.dictionary.isEmpty)
+    #expect(await changes.next()?.items == [.init(key: "theme", old: "local", new: nil)])
+    try accounts.close()
+    // The command line sees the same device where it looks for one.
+    let node = try await Nodes.open(directory.child("a"))
+    #expect(try node.store(Self.store).value(forKey: "theme") == "local")
+    try node.close()
+  }
+
+  @Test func `signing in to an account with data loses early writes of its keys only`()
+    async throws
+  {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let good = try first.store(Self.store)
+    try await good.commit {
+      $0.set("dark", forKey: "theme")
+      $0.set(12, forKey: "size")
+    }
+    let accounts = try Self.open(nodes.directory.child("a"))
+    let store = try accounts.store(Self.store)
+    try store.set("default", forKey: "theme")
+    try await store.commit {
+      $0.set(9, forKey: "size")
+      $0.set("lost with it", forKey: "other")
+    }
+    try store.set("kept", forKey: "fresh")
+    var changes = store.changes.makeAsyncIterator()
+    try await running(first) {
+      try await Self.pair(first) { token in
+        try await accounts.signIn(token: token, name: "second", address: nil)
+      }
+      #expect(accounts.signedIn == first.account)
+      try await Self.serving(accounts) {
+        try await until { store.value(forKey: "theme") == "dark" }
+        try await until { good.value(forKey: "fresh") == "kept" }
+      }
+    }
+    #expect(store.value(forKey: "size") == 12)
+    #expect(store.value(forKey: "other") == nil)
+    #expect(good.value(forKey: "theme") == "dark")
+    #expect(await changes.next()?.reason == .accountChange)
+    // The first pull tells which of its early writes lost.
+    var superseded: [String] = []
+    while superseded.isEmpty, let change = await changes.next() {
+      #expect(change.reason == .initialSyncChange)
+      superseded = change.superseded
+    }
+    #expect(superseded == ["other", "size", "theme"])
+    #expect(store.refusals.map(\.reason) == [.initialSync, .initialSync])
+    try accounts.close()
+    try first.close()
+  }
+
+  @Test func `switching shows the other account's data, and keeps each in its place`() async throws
+  {
+    let directory = try TestDirectory()
+    let accounts = try Self.open(directory.child("a"))
+    let store = try accounts.store(Self.store)
+    _ = try await accounts.createAccount(name: "one")
+    let one = try #require(accounts.signedIn)
+    try store.set("of one", forKey: "one")
+    try store.set("of one", forKey: "both")
+    _ = try await accounts.createAccount(name: "other")
+    let other = try #require(accounts.signedIn)
+    #expect(one != other)
+    #expect(store.dictionary.isEmpty)
+    try store.set("of the other", forKey: "both")
+    var changes = store.changes.makeAsyncIterator()
+    try await accounts.signIn(to: one)
+    let change = try #require(await changes.next())
+    #expect(change.reason == .accountChange)
+    #expect(
+      change.items == [
+        .init(key: "both", old: "of the other", new: "of one"),
+        .init(key: "one", old: nil, new: "of one"),
+      ])
+    #expect(try accounts.known.map(\.isSignedIn) == [true, false])
+    try accounts.close()
+    let again = try Self.open(directory.child("a"))
+    #expect(again.signedIn == one)
+    try await again.signIn(to: other)
+    #expect(try again.store(Self.store).value(forKey: "both") == "of the other")
+    try again.close()
+  }
+
+  @Test func `what is written after signing out loses to the account when it is signed in again`()
+    async throws
+  {
+    let directory = try TestDirectory()
+    let accounts = try Self.open(directory.child("a"))
+    let store = try accounts.store(Self.store)
+    _ = try await accounts.createAccount(name: "one")
+    let account = try #require(accounts.signedIn)
+    try store.set("good", forKey: "theme")
+    try await accounts.signOut()
+    try store.set("default", forKey: "theme")
+    try store.set("new", forKey: "fresh")
+    var changes = store.changes.makeAsyncIterator()
+    try await accounts.signIn(to: account)
+    #expect(store.value(forKey: "theme") == "good")
+    #expect(store.value(forKey: "fresh") == "new")
+    let change = try #require(await changes.next())
+    #expect(change.reason == .accountChange)
+    #expect(change.keys == ["fresh", "theme"])
+    #expect(change.superseded == ["theme"])
+    #expect(store.refusals.map { $0.writes.map(\.value) } == [["default"]])
+    try accounts.close()
+  }
+
+  @Test func `who runs is told who signs in, and follows what others do to the directory`()
+    async throws
+  {
+    let directory = try TestDirectory()
+    let accounts = try Self.open(directory.child("a"))
+    let store = try accounts.store(Self.store)
+    try store.set("local", forKey: "theme")
+    var updates = accounts.signedInUpdates.makeAsyncIterator()
+    #expect(await updates.next() == .some(nil))
+    try await Self.serving(accounts) {
+      // As `kith account create` does.
+      let (summary, _) = try Node.createAccount(directory: directory.child("a"), name: "by hand")
+      try await until { accounts.signedIn == summary.account }
+      #expect(store.value(forKey: "theme") == "local")
+      try await until { !(try await accounts.report().isRunning == false) }
+      try await accounts.signOut()
+      #expect(accounts.signedIn == nil)
+      #expect(store.dictionary.isEmpty)
+      _ = try await accounts.createAccount(name: "second")
+      #expect(accounts.signedIn != summary.account)
+    }
+    #expect(await updates.next() == accounts.signedIn)
+    try accounts.close()
+    #expect(await updates.next() == nil)
+  }
+
+  @Test func `writes never fail because an account changes under them`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try Self.open(directory.child("a"))
+    let store = try accounts.store(Self.store)
+    _ = try await accounts.createAccount(name: "one")
+    let one = try #require(accounts.signedIn)
+    _ = try await accounts.createAccount(name: "other")
+    let other = try #require(accounts.signedIn)
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      for writer in 0..<2 {
+        group.addTask {
+          var number: Int64 = 0
+          while !Task.isCancelled {
+            number += 1
+            if writer == 0 {
+              try store.set(.integer(number), forKey: "sync")
+            } else {
+              try await store.commit { $0.set(.integer(number), forKey: "durable") }
+            }
+            await Task.yield()
+          }
+        }
+      }
+      for round in 0..<10 { try await accounts.signIn(to: round % 2 == 0 ? one : other) }
+      group.cancelAll()
+      try await group.waitForAll()
+    }
+    try accounts.close()
+  }
+
+  @Test func `a damaged registry is said, and nothing is changed`() throws {
+    let directory = try TestDirectory()
+    for text in [
+      "", "{", #"{"version":2,"devices":[]}"#, #"{"version":1,"devices":[],"signedIn":"../x"}"#,
+    ] {
+      try FileManager.default.createDirectory(
+        atPath: directory.child("a"), withIntermediateDirectories: true,
+        attributes: [.posixPermissions: 0o700])
+      try Data(text.utf8).write(to: URL(filePath: directory.child("a") + "/accounts.json"))
+      let error = #expect(throws: KithError.self) { try Self.open(directory.child("a")) }
+      #expect(error?.code == .damaged, "\(text)")
+    }
+  }
+
+  // MARK: Support
+
+  static func open(_ path: String) throws -> Accounts {
+    var configuration = Accounts.Configuration(directory: path)
+    configuration.hosts = ["127.0.0.1"]
+    configuration.port = 0
+    configuration.logger.logLevel = .error
+    return try Accounts(configuration)
+  }
+
+  /// Invites a device and hands over the token.
+  static func pair(
+    _ inviter: Node, _ join: @escaping @Sendable (String) async throws -> Void
+  ) async throws {
+    let (tokens, continuation) = AsyncStream<String>.makeStream()
+    async let invited = inviter.invite {
+      continuation.yield($0)
+      continuation.finish()
+    } onJoinRequest: { _ in
+      true
+    }
+    for await token in tokens { try await join(token) }
+    _ = try await invited
+  }
+
+  /// Serves accounts while the body does its work.
+  static func serving(
+    _ accounts: Accounts, body: @escaping @Sendable () async throws -> Void
+  ) async throws {
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        try await accounts.run()
+        return false
+      }
+      group.addTask {
+        try await body()
+        return true
+      }
+      defer { group.cancelAll() }
+      while let isDone = try await group.next(), !isDone {}
+    }
+  }
+}
