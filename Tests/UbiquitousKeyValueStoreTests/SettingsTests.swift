@@ -43,10 +43,9 @@ import Testing
   @Test func `each setting is taken from where it is said first`() {
     let settings = settings(
       code: ("code", nil), environment: ["KITH_STORE_IDENTIFIER": "", "KITH_DIRECTORY": "/env"],
-      file: #"{"name": "laptop", "hosts": ["::1"], "port": 4115, "peers": ["192.0.2.1:4114"]}"#)
+      file: #"{"hosts": ["::1"], "port": 4115, "peers": ["192.0.2.1:4114"]}"#)
     #expect(settings.storeIdentifier.rawValue == "code")
     #expect(settings.directory == "/env")
-    #expect(settings.configuration.name == "laptop")
     #expect(settings.configuration.hosts == ["::1"])
     #expect(settings.configuration.port == 4115)
     #expect(settings.configuration.peers == ["192.0.2.1:4114"])
@@ -114,7 +113,7 @@ import Testing
     (#"{"storeIdentifier": "a", "dirctory": "/b"}"#, #""dirctory" means nothing"#),
     (#"{"storeIdentifier": null}"#, "it is no JSON object"),
     (
-      #"{"name": ""# + String(repeating: "n", count: 65_536) + #""}"#,
+      #"{"directory": ""# + String(repeating: "n", count: 65_536) + #""}"#,
       "it has more than 65536 bytes"
     ),
   ])

@@ -8,7 +8,6 @@
   /// | --- | --- | --- |
   /// | `storeIdentifier` | text | the environment or code names it |
   /// | `directory` | a path; a relative one begins at the file's directory, `~/` at the home | `$XDG_DATA_HOME/kith` |
-  /// | `name` | text | the host's name |
   /// | `hosts`, `peers` | lists of text | every address, none |
   /// | `port` | 0 to 65535 | 4114 |
   struct ConfigurationFile: Equatable, Sendable {
@@ -18,7 +17,6 @@
 
     var storeIdentifier: String?
     var directory: String?
-    var name: String?
     var hosts: [String]?
     var port: UInt16?
     var peers: [String]?
@@ -47,7 +45,6 @@
         case "storeIdentifier": storeIdentifier = try Self.text(value, key)
         case "directory":
           directory = Self.path(try Self.text(value, key), base: base, home: home)
-        case "name": name = try Self.text(value, key)
         case "hosts": hosts = try Self.texts(value, key)
         case "peers": peers = try Self.texts(value, key)
         case "port":

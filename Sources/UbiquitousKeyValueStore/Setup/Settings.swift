@@ -59,7 +59,6 @@
       var result = sources.code ?? UbiquityBootstrap.Configuration()
       result.storeIdentifier = result.storeIdentifier ?? named ?? file?.storeIdentifier
       result.directory = result.directory ?? variable("KITH_DIRECTORY") ?? file?.directory
-      result.name = result.name ?? file?.name
       result.hosts = result.hosts ?? file?.hosts
       result.port = result.port ?? file?.port
       result.peers = result.peers ?? file?.peers

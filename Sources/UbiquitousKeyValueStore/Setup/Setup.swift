@@ -54,21 +54,21 @@
       let logger = settings.configuration.logger
       for warning in settings.warnings { logger.warning("\(warning)") }
       let backing: any Backing
+      let accounts: Result<Accounts, KithError>
       do throws(KithError) {
-        backing = try Self.backing(settings)
+        let opened = try AccountsBacking(settings)
+        backing = opened
+        accounts = .success(opened.accounts)
       } catch {
         logger.error(
           "the store's directory cannot be used; what is set now lasts until the program ends",
           metadata: ["directory": "\(settings.directory)", "reason": "\(error)"])
         backing = MemoryBacking(because: error, policy: settings.configuration.policy)
+        accounts = .failure(error)
       }
       return Hub.Basis(
-        backing: backing, isConfigured: settings.isConfigured,
+        backing: backing, accounts: accounts, isConfigured: settings.isConfigured,
         trapsOnInvalidKeys: settings.configuration.trapsOnInvalidKeys, logger: logger)
-    }
-
-    private static func backing(_ settings: Settings) throws(KithError) -> any Backing {
-      throw KithError(.missing, "There are no accounts yet.")
     }
 
     private static func sources(_ code: UbiquityBootstrap.Configuration?) -> SettingSources {

@@ -18,13 +18,12 @@
       /// The store's identifier, such as `com.example.Bookmarks`; programs that name the same one
       /// share the store.
       public var storeIdentifier: String?
-      /// The directory that keeps the accounts of this user on this host.
+      /// The directory of the accounts of this user on this host, as Kith's `Accounts` keeps it;
+      /// also one that `kith account create` or `kith join` made.
       public var directory: String?
-      /// What people call this device.
-      public var name: String?
       /// The hosts to listen on; empty: does not listen.
       public var hosts: [String]?
-      /// The port to listen on; 0: any.
+      /// The port to listen on; 0: any. Where it is taken, any other is.
       public var port: UInt16?
       /// Addresses that are dialled for ever, such as `192.0.2.1:4114`.
       public var peers: [String]?
@@ -64,6 +63,15 @@
       try setup.configure(configuration)
     }
 
+    /// The accounts that the program's store is of, to sign in and out with. It settles the
+    /// configuration, as the first use of the store does. They are served already: do not call
+    /// their `run()`.
+    ///
+    /// - Throws: `KithError` where the directory cannot be used; the store is in memory then.
+    public static var accounts: Accounts {
+      get throws(KithError) { try Hub.shared.accounts.get() }
+    }
+
     /// Makes an object of Apple's class on a store of the program's own, apart from the program's
     /// configuration: for tests, and for programs with several stores.
     ///
@@ -72,7 +80,7 @@
     public static func makeStore(on store: KeyValueStore) -> NSUbiquitousKeyValueStore {
       NSUbiquitousKeyValueStore(
         hub: Hub {
-          Hub.Basis(backing: StoreBacking(store: store), logger: Logger(label: "kith"))
+          Hub.Basis(backing: PlainBacking(store: store), logger: Logger(label: "kith"))
         })
     }
   }

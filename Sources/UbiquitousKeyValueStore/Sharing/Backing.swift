@@ -26,7 +26,7 @@
   }
 
   /// One `KeyValueStore` that somebody else made, runs and closes, such as a test.
-  struct StoreBacking: Backing {
+  struct PlainBacking: Backing {
     let store: KeyValueStore
 
     func value(forKey key: String) -> PropertyListValue? { store.value(forKey: key) }

@@ -15,6 +15,9 @@
     /// What was opened, and how.
     struct Basis: Sendable {
       var backing: any Backing
+      /// The accounts that it is of, or why there are none.
+      var accounts: Result<Accounts, KithError> = .failure(
+        KithError(.missing, "The store is the program's own, and of no account."))
       /// Whether the program said which store it means; `synchronize()` is false otherwise.
       var isConfigured = true
       var trapsOnInvalidKeys = false
@@ -69,6 +72,9 @@
 
     /// Tells an object of changes from here on, as long as it lives.
     func add(_ object: NSUbiquitousKeyValueStore) { objects.add(object) }
+
+    /// The accounts that the data is of.
+    var accounts: Result<Accounts, KithError> { basis.accounts }
 
     /// The account that is signed in, opaque.
     var identityToken: NSData? {
