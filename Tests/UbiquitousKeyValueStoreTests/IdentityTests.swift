@@ -33,6 +33,7 @@ import Testing
   @Test func `the identity's token is the account's, compares and can be archived`() throws {
     let backing = FakeBacking()
     let hub = Hub.on(backing)
+    #expect(NSUbiquitousKeyValueStore(hub: hub).synchronize())
     #expect(hub.identityToken == nil)
     backing.signIn(.test(1))
     let token = try #require(hub.identityToken)

@@ -62,9 +62,10 @@
         let server = Server(backing: basis.backing, poster: poster)
         // Made before anybody reads, so that nothing falls between.
         let changes = basis.backing.changes
+        let account = basis.backing.account
         // Nobody awaits this task: Apple's class has no `run()`. Its objects are made by code that
         // does not wait, and hear of changes as long as the process lives.
-        let serving = Task.detached { await server.run(changes) }
+        let serving = Task.detached { await server.run(changes, since: account) }
         opened = Opened(basis: basis, serving: serving)
         return basis
       }
@@ -76,9 +77,12 @@
     /// The accounts that the data is of.
     var accounts: Result<Accounts, KithError> { basis.accounts }
 
-    /// The account that is signed in, opaque.
+    /// The account that is signed in, opaque. Programs ask for it first of all; that does not settle
+    /// a configuration that is still to come.
     var identityToken: NSData? {
-      backing.account.map { NSData(data: Data($0.bytes)) }
+      openIfConfigured()
+      let account = opened.withLock { $0?.basis.backing.account }
+      return account.map { NSData(data: Data($0.bytes)) }
     }
 
     /// Sets a key's value, and says what came of it as Apple's class does: not to the caller.
@@ -109,7 +113,7 @@
       case .invalidKey:
         // Nothing is there to be removed.
         if isRemoval { return }
-        if basis.trapsOnInvalidKeys { preconditionFailure(error.message) }
+        if basis.trapsOnInvalidKeys { fatalError(error.message) }
         logger.error("a write was refused", metadata: ["reason": "\(error.message)"])
         poster.refuse(key)
       case .valueTooLarge, .quotaExceeded, .tooManyDrafts, .refusalsNotTaken:

@@ -9,11 +9,15 @@
 
     /// Works until cancelled, or until the store is closed.
     ///
-    /// - Parameter changes: What came from outside, from before the program could read.
-    func run(_ changes: any AsyncSequence<Change, Never> & Sendable) async {
+    /// - Parameters:
+    ///   - changes: What came from outside, from before the program could read.
+    ///   - account: Who was signed in then.
+    func run(
+      _ changes: any AsyncSequence<Change, Never> & Sendable, since account: AccountID?
+    ) async {
       await withDiscardingTaskGroup { group in
         group.addTask { await backing.run() }
-        group.addTask { await tellOfIdentity() }
+        group.addTask { await tellOfIdentity(since: account) }
         group.addTask { await tell(changes) }
       }
     }
@@ -50,10 +54,10 @@
       if let last = told.last { backing.takeRefusals(through: last.number) }
     }
 
-    private func tellOfIdentity() async {
-      var last: AccountID??
+    private func tellOfIdentity(since account: AccountID?) async {
+      var last = account
       for await account in backing.accountUpdates {
-        if let last, last != account { await poster.postIdentityChange() }
+        if last != account { await poster.postIdentityChange() }
         last = account
       }
     }
