@@ -32,7 +32,7 @@ extension Accounts {
 
   private func serve() async throws {
     while !Task.isCancelled {
-      try follow()
+      try await BlockingThread.run { () throws(KithError) in try self.follow() }
       let seat = state.withLock { $0.seat }
       try await withThrowingTaskGroup(of: Void.self) { group in
         if case .own(let node) = seat.kind {
@@ -61,11 +61,7 @@ extension Accounts {
   private func watch(_ seat: Seat) async throws {
     while !Task.isCancelled {
       let version = moved.version
-      let stores = state.withLock { $0.stores.values.map(\.store) }
-      if try mustLeave(seat, stores) { return }
-      state.withLock { state in
-        if state.owesAdoption { adopt(&state) }
-      }
+      if try await BlockingThread.run({ () throws(KithError) in try self.look(seat) }) { return }
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await self.moved.wait(after: version) }
         group.addTask { try? await Task.sleep(for: Self.lookInterval) }
@@ -75,48 +71,68 @@ extension Accounts {
     }
   }
 
+  /// Whether the seat is to be left. Hands over what local stores still owe.
+  private func look(_ seat: Seat) throws(KithError) -> Bool {
+    let stores = state.withLock { state in
+      if state.owesAdoption { adopt(&state) }
+      return state.stores.values.map(\.store)
+    }
+    return try mustLeave(seat, stores)
+  }
+
   /// Takes the place that counts now, and shows in all stores what it has. Does nothing where the
   /// place is taken already.
   func follow() throws(KithError) {
-    try state.withLock { state throws(KithError) in
-      let old = state.seat
-      guard try mustLeave(old, state.stores.values.map(\.store)) else { return }
+    let hasMoved = try state.withLock { state throws(KithError) in
+      let stores = state.stores.values.map(\.store)
+      guard try mustLeave(state.seat, stores) else { return false }
       replacing.enter()
       defer { replacing.leave() }
-      let stores = state.stores.values.map(\.store)
-      let place = try directory.place()
-      let isTakeOver = place == old.place
-      if case .attached = old.kind { Attachment.stop(stores) }
-      let next = try Seat(at: place, in: directory, configuration)
-      old.release(stores)
-      state.seat = next
-      // Closed before local stores are adopted: whoever has them open cannot be another.
-      if !isTakeOver { close(old, stores) }
-      let superseded = isTakeOver ? [:] : adopt(&state)
-      for open in state.stores.values {
-        let store = open.store
-        let pending = Attachment.pending(store)
-        do throws(KithError) {
-          store.backing = try next.open(
-            store.view, open.policy, reason: isTakeOver ? .serverChange : .accountChange,
-            superseded: superseded[store.identifier] ?? [], onEnd: moved.raise)
-        } catch {
-          configuration.logger.error(
-            "a store cannot be opened there", metadata: ["code": "\(error.code)"])
-          continue
-        }
-        if isTakeOver { write(pending, again: store) }
-      }
-      identity.withLock { $0 = next.account }
+      try move(&state, stores)
+      return true
     }
-    moved.raise()
+    if hasMoved { moved.raise() }
+  }
+
+  /// Leaves the seat for the one that counts now.
+  private func move(_ state: inout State, _ stores: [KeyValueStore]) throws(KithError) {
+    let old = state.seat
+    let place = try directory.place()
+    let isTakeOver = place == old.place
+    var pending: [StoreIdentifier: [PendingWrite]] = [:]
+    if case .attached = old.kind { pending = Attachment.leave(stores) }
+    if !isTakeOver {
+      // Another account's.
+      for write in pending.values.joined() { write.settle(.failure(.closedNode)) }
+      pending = [:]
+    }
+    let next = try Seat(at: place, in: directory, configuration)
+    old.release(stores)
+    state.seat = next
+    identity.withLock { $0 = next.account }
+    // Closed before local stores are adopted: whoever has them open cannot be another.
+    if case .own = old.kind { close(old, stores) }
+    let superseded = isTakeOver ? [:] : adopt(&state)
+    for open in state.stores.values {
+      let store = open.store
+      do throws(KithError) {
+        store.backing = try next.open(
+          store.view, open.policy, reason: isTakeOver ? .serverChange : .accountChange,
+          superseded: superseded[store.identifier] ?? [],
+          pending: pending[store.identifier] ?? [], onEnd: moved.raise)
+      } catch {
+        for write in pending[store.identifier] ?? [] { write.settle(.failure(error)) }
+        configuration.logger.error(
+          "a store cannot be opened there", metadata: ["code": "\(error.code)"])
+      }
+    }
   }
 
   /// Whether another place counts now, or who had the directory open has ended.
   private func mustLeave(_ seat: Seat, _ stores: [KeyValueStore]) throws(KithError) -> Bool {
     if try directory.place() != seat.place { return true }
-    guard case .attached(let directory) = seat.kind else { return false }
-    return Attachment.hasEnded(stores) || stores.isEmpty && Attachment.report(directory) == nil
+    guard case .attached(let attachment) = seat.kind else { return false }
+    return Attachment.hasEnded(stores) || stores.isEmpty && attachment.account == nil
   }
 
   /// Leaves a place; what could not be made durable there is lost with its cause in the log.
@@ -126,18 +142,6 @@ extension Accounts {
     } catch {
       configuration.logger.error(
         "what was written last was not made durable", metadata: ["code": "\(error.code)"])
-    }
-  }
-
-  /// Writes what the node that ended has not answered.
-  private func write(_ pending: [[KithCore.Operation]], again store: KeyValueStore) {
-    for operations in pending {
-      do throws(KithError) {
-        try store.backing.write(store.identifier, operations)
-      } catch {
-        configuration.logger.warning(
-          "a write was refused when the node changed", metadata: ["code": "\(error.code)"])
-      }
     }
   }
 }

@@ -36,15 +36,19 @@ extension Accounts {
   /// Begins an account, and signs in to it. What was written so far is its first data.
   ///
   /// - Parameter name: What people call this device, 1 to 64 bytes.
-  /// - Returns: The account's recovery key, which is kept nowhere: show it once, to be written down.
+  /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be written
+  ///   down.
   /// - Throws: ``KithError`` with `invalidName`, `timedOut` or a storage code.
-  public func createAccount(name: String) async throws(KithError) -> String {
+  @discardableResult
+  public func createAccount(
+    name: String
+  ) async throws(KithError) -> (summary: AccountSummary, recoveryKey: String) {
     let place = try newDirectory()
-    let (summary, recoveryKey) = try Node.createAccount(
+    let made = try Node.createAccount(
       directory: directory.directory(of: place), name: name, passphrase: configuration.passphrase?()
     )
-    try await settle(place, summary)
-    return recoveryKey
+    try await settle(place, made.summary)
+    return made
   }
 
   /// Joins the account that a code invites to, with a new device, and signs in to it.
@@ -76,10 +80,20 @@ extension Accounts {
   ///
   /// - Throws: ``KithError`` with `missing` where there is none, `timedOut` or a storage code.
   public func signIn(to account: AccountID) async throws(KithError) {
+    try await signIn(toAccount: account.digest.hex)
+  }
+
+  /// Signs in to an account of ``known``; see ``signIn(to:)-(AccountID)``.
+  public func signIn(to account: KnownAccount) async throws(KithError) {
+    try await signIn(toAccount: account.account)
+  }
+
+  private func signIn(toAccount account: String) async throws(KithError) {
     let registry = try registry()
-    guard let device = registry.devices.last(where: { $0.account == account.digest.hex }) else {
+    guard let device = registry.devices.last(where: { $0.account == account }) else {
       throw KithError(
-        .missing, "No device of the account \(account) is here. Join it with a pairing code.",
+        .missing,
+        "No device of the account \(account.prefix(16)) is here. Join it with a pairing code.",
         path: configuration.directory)
     }
     try await move(to: .signedIn(directory: device.directory), registry)
@@ -91,6 +105,19 @@ extension Accounts {
   /// - Throws: ``KithError`` with `timedOut` or a storage code.
   public func signOut() async throws(KithError) {
     try await move(to: .signedOut, registry())
+  }
+
+  /// The directory of the device whose stores programs see, for a directory of accounts, or one that
+  /// holds a device. Where nothing is there yet it is the directory itself.
+  ///
+  /// - Throws: ``KithError`` with `damaged` or another storage code.
+  public static func deviceDirectory(in path: String) throws(KithError) -> String {
+    let accounts = AccountsDirectory(path: path)
+    let place = try accounts.place()
+    guard place == .signedOut, !DeviceDirectory.holdsDevice(accounts.local) else {
+      return accounts.directory(of: place)
+    }
+    return path
   }
 
   // MARK: Moving
@@ -142,7 +169,9 @@ extension Accounts {
       stored.signedIn = if case .signedIn(let path) = place { path } else { nil }
     }
     moved.raise()
-    guard state.withLock({ $0.isRunning }) else { return try follow() }
+    guard state.withLock({ $0.isRunning }) else {
+      return try await BlockingThread.run { () throws(KithError) in try self.follow() }
+    }
     let hasMoved = await moved.wait(timeout: Self.longestFollow) {
       self.state.withLock { $0.seat.place == place }
     }

@@ -123,7 +123,8 @@ public final class Accounts: Service, Sendable {
   public func report() async throws(KithError) -> NodeReport {
     switch state.withLock({ $0.seat.kind }) {
     case .own(let node): try await node.report()
-    case .attached(let directory): try await ControlClient(directory: directory).report()
+    case .attached(let attachment):
+      try await ControlClient(directory: attachment.directory).report()
     }
   }
 

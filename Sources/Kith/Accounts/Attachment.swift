@@ -1,26 +1,50 @@
 internal import KithCore
+internal import KithCrypto
+internal import KithStorage
 
-/// The stores of another process's node.
-enum Attachment {
-  /// The account of the node that serves a directory; nil where none answers.
-  static func report(_ directory: String) -> AccountID? { nil }
+/// A directory that another process has open, whose node serves its control socket.
+struct Attachment {
+  let directory: String
 
-  static func open(
-    _ store: StoreIdentifier, _ policy: Policy, in directory: String,
-    onEnd: @escaping @Sendable () -> Void
-  ) throws(KithError) -> (any StoreBacking, StoreView) {
-    throw KithError(.inUse, "Another process has the directory open.", path: directory)
+  /// The account of the node that serves the directory; nil where none answers.
+  var account: AccountID? {
+    var request = ControlRequest(id: 1)
+    request.operation = .status
+    let deadline = SuspendingClock.now.advanced(by: AttachedLimits.request)
+    let answered = try? ControlStream.open(
+      DeviceDirectory.controlSocketPath(directory), request, until: deadline)
+    guard let answered else { return nil }
+    answered.stream.close()
+    return answered.first.status.flatMap { AccountID(hexadecimal: $0.account) }
   }
 
-  static func open(
-    _ view: StoreView, _ policy: Policy, reason: Change.Reason, in directory: String,
-    onEnd: @escaping @Sendable () -> Void
-  ) throws(KithError) -> any StoreBacking {
-    throw KithError(.inUse, "Another process has the directory open.", path: directory)
+  /// Whether the node of a store's connection has ended.
+  static func hasEnded(_ stores: [KeyValueStore]) -> Bool {
+    stores.contains { ($0.backing as? AttachedStore)?.hasEnded == true }
   }
 
-  static func hasEnded(_ stores: [KeyValueStore]) -> Bool { false }
-  static func stop(_ stores: [KeyValueStore]) {}
-  static func pending(_ store: KeyValueStore) -> [[KithCore.Operation]] { [] }
-  static func close(_ stores: [KeyValueStore]) {}
+  /// Waits until the node has all that the stores have written, and closes their connections.
+  ///
+  /// - Returns: What was not answered, by store: to be written to what comes next.
+  static func leave(_ stores: [KeyValueStore]) -> [StoreIdentifier: [PendingWrite]] {
+    var pending: [StoreIdentifier: [PendingWrite]] = [:]
+    for store in stores {
+      guard let attached = store.backing as? AttachedStore else { continue }
+      try? attached.flush()
+      pending[store.identifier] = attached.takePending()
+      attached.close()
+    }
+    return pending
+  }
+}
+
+extension AccountID {
+  /// The id that 64 hexadecimal digits name.
+  init?(hexadecimal text: String) {
+    let digits = text.compactMap(\.hexDigitValue)
+    guard digits.count == 64, text.utf8.count == 64 else { return nil }
+    let bytes = stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    guard let digest = try? Digest256(bytes) else { return nil }
+    self.init(digest)
+  }
 }

@@ -10,7 +10,7 @@ struct Seat {
     /// This process.
     case own(Node)
     /// Another one, whose node serves the directory's control socket.
-    case attached(directory: String)
+    case attached(Attachment)
   }
 
   /// How long another process may take from opening a directory to serving its socket.
@@ -41,9 +41,10 @@ struct Seat {
         return
       } catch {
         guard error.code == .inUse else { throw error }
-        if let report = Attachment.report(directory) {
-          kind = .attached(directory: directory)
-          account = place == .signedOut ? nil : report
+        let attachment = Attachment(directory: directory)
+        if let theirs = attachment.account {
+          kind = .attached(attachment)
+          account = place == .signedOut ? nil : theirs
           return
         }
         guard ContinuousClock.now - begun < Self.longestStart else { throw error }
@@ -82,25 +83,40 @@ struct Seat {
     _ store: StoreIdentifier, _ policy: Policy, onEnd: @escaping @Sendable () -> Void
   ) throws(KithError) -> (any StoreBacking, StoreView) {
     switch kind {
-    case .own(let node): (node.engine, try node.engine.open(store, policy: policy))
-    case .attached(let directory):
-      try Attachment.open(store, policy, in: directory, onEnd: onEnd)
+    case .own(let node): return (node.engine, try node.engine.open(store, policy: policy))
+    case .attached(let attachment):
+      let attached = try AttachedStore.attach(
+        directory: attachment.directory, store: store, policy: policy, onEnd: { _ in onEnd() })
+      return (attached, attached.view)
     }
   }
 
-  /// Shows a store of the place in a view that showed another one's.
+  /// Shows a store of the place in a view that showed another one's, or this one's through another
+  /// process, and writes again what that one has not answered.
   func open(
     _ view: StoreView, _ policy: Policy, reason: Change.Reason, superseded: [String],
-    onEnd: @escaping @Sendable () -> Void
+    pending: [PendingWrite], onEnd: @escaping @Sendable () -> Void
   ) throws(KithError) -> any StoreBacking {
     switch kind {
     case .own(let node):
       try node.engine.open(view, policy: policy, reason: reason, superseded: superseded)
+      for write in pending { Self.write(write, to: node.engine, view.identifier) }
       return node.engine
-    case .attached(let directory):
-      return try Attachment.open(
-        view, policy, reason: reason, in: directory, onEnd: onEnd)
+    case .attached(let attachment):
+      return try AttachedStore.attach(
+        directory: attachment.directory, store: view.identifier, policy: policy, view: view,
+        reason: reason, pending: pending, onEnd: { _ in onEnd() })
     }
+  }
+
+  private static func write(
+    _ write: PendingWrite, to engine: Engine, _ store: StoreIdentifier
+  ) {
+    let result = Result { () throws(KithError) in
+      try engine.write(store, write.operations)
+      if write.isAwaited { try engine.flush() }
+    }
+    write.settle(result)
   }
 
   /// Shows nothing more in the stores' views.
@@ -113,7 +129,10 @@ struct Seat {
   func close(_ stores: [KeyValueStore]) throws(KithError) {
     switch kind {
     case .own(let node): try node.close()
-    case .attached: Attachment.close(stores)
+    case .attached:
+      for write in Attachment.leave(stores).values.joined() {
+        write.settle(.failure(.closedNode))
+      }
     }
   }
 }

@@ -176,6 +176,17 @@ public final class ControlClient: StoreAccess {
   }
 
   private func connect() async throws -> Connection {
+    let connection = try await connectToAnyone()
+    guard await ControlSocket.isSameUser(connection.channel) else {
+      try await connection.executeThenClose { _, _ in }
+      throw KithError(
+        .control, "Another user serves the control socket. Use a directory of your own.", path: path
+      )
+    }
+    return connection
+  }
+
+  private func connectToAnyone() async throws -> Connection {
     do {
       return try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
         .connect(unixDomainSocketPath: path) { channel in

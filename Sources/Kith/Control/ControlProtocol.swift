@@ -5,7 +5,8 @@
 /// request names its operation; every response repeats the request's id. A response with `error`,
 /// or with `isLast`, ends its request; one request is under way at a time on a connection. What is
 /// under way ends when its connection does. A connection too many is told so by an error with the
-/// id 0, and closed. Values travel as base64 of their encoding (``EncodedValue``).
+/// id 0, and closed. Values travel as base64 of their encoding (``EncodedValue``). What is no
+/// request ends its connection; so does an operation that a node of an earlier build does not know.
 ///
 /// | operation | takes | answers |
 /// | --- | --- | --- |
@@ -20,12 +21,27 @@
 /// | `synchronize` | `store`, `seconds` | `synchronization` |
 /// | `watch` | `store` | `entries`, then a `change` each, until the connection closes |
 /// | `invite` | `addresses` | `token`, then `candidate`; the next line answers with `isAccepted` |
+/// | `attach` | `store`, `policy` | `entries`, then a `change` each; see below |
+///
+/// An attached connection belongs to a program that works with the store as if it were its own. The
+/// store is begun under the limits where it is new, and refused with `invalidPolicy` where it is
+/// open with others. After `attach` the connection takes `commit` requests only, one after
+/// another, without waiting for answers, under ids of their own that differ from that of `attach`
+/// and from 0. They are applied and answered in their order, each once it is durable; **every
+/// change up to the one that a commit caused is sent before the commit's answer**. Changes that the
+/// connection's own commits caused have the reason `ownWrite`, those of other programs
+/// `serverChange`, the node's own program included; they are told without `old`. Lines with
+/// `hasMore` belong together with the next one: what they tell is to be shown at once. Lines whose
+/// change `goesOn` are parts of one change.
 struct ControlRequest: Codable, Sendable {
   enum Operation: String, Codable, Sendable {
-    case version, get, list, commit, status, usage, hidden, refusals, synchronize, watch, invite
+    case version, get, list, commit, status, usage, hidden, refusals, synchronize, watch, invite,
+      attach
 
     /// Whether it lasts until something happens, or for ever.
-    var isLasting: Bool { self == .synchronize || self == .watch || self == .invite }
+    var isLasting: Bool {
+      self == .synchronize || self == .watch || self == .invite || self == .attach
+    }
   }
 
   var version = ControlLimits.version
@@ -39,12 +55,15 @@ struct ControlRequest: Codable, Sendable {
   var takesThrough: UInt64?
   var isAccepted: Bool?
   var addresses: [String]?
+  var policy: ControlPolicy?
 }
 
 /// An answer, or one of several; see ``ControlRequest``.
 struct ControlResponse: Codable, Sendable {
   var id: UInt64
   var isLast = true
+  /// Whether the next line belongs to what this one tells; only after `attach`.
+  var hasMore: Bool?
   var error: ControlFailure?
   var version: Int?
   var value: String?
@@ -75,6 +94,14 @@ package enum ControlLimits {
   /// The most connections at once whose requests last: `watch`, `invite`, `synchronize`. They take
   /// no room from the others.
   static let lastingConnections = 16
+  /// The most connections at once that are attached. They take no room from the others.
+  static let attachedConnections = 64
+  /// The most commits of an attached connection whose answers were not sent. Above it the
+  /// connection is not read.
+  static let unansweredCommits = 1_024
+  /// Above this many bytes a part of what a store shows, or of a change, ends, and what was
+  /// gathered to be sent at once is sent.
+  static let partBytes = 256 << 10
   /// The longest that `synchronize` waits, in seconds.
   package static let longestWaitSeconds = 3_600.0
   /// How long a connection may wait before its first request is whole.

@@ -7,7 +7,7 @@ internal import Synchronization
 final class ControlServer: Sendable {
   typealias Connection = NIOAsyncChannel<ByteBuffer, ByteBuffer>
 
-  private let node: any StoreAccess
+  private let node: Node
   private let path: String
   private let logger: Logger
   private let counts = Mutex(Counts())
@@ -16,9 +16,12 @@ final class ControlServer: Sendable {
   private struct Counts {
     var short = 0
     var lasting = 0
+    var attached = 0
+    /// How many were ever attached.
+    var lastAttached: UInt64 = 0
   }
 
-  init(node: any StoreAccess, path: String, logger: Logger) {
+  init(node: Node, path: String, logger: Logger) {
     self.node = node
     self.path = path
     self.logger = logger
@@ -75,6 +78,18 @@ final class ControlServer: Sendable {
 
   private func endLasting() { counts.withLock { $0.lasting -= 1 } }
 
+  /// What tells an attached program's writes from those of others; nil: there is no room.
+  private func beginAttached() -> WriteOrigin? {
+    counts.withLock { counts in
+      guard counts.attached < ControlLimits.attachedConnections else { return nil }
+      counts.attached += 1
+      counts.lastAttached += 1
+      return .guest(counts.lastAttached)
+    }
+  }
+
+  private func endAttached() { counts.withLock { $0.attached -= 1 } }
+
   /// Says that there is no room.
   private func turnAway(_ connection: Connection) async throws {
     try await connection.executeThenClose { inbound, outbound in
@@ -104,6 +119,20 @@ final class ControlServer: Sendable {
         guard request.operation?.isLasting == true else {
           try await session.answer(request)
           continue
+        }
+        if request.operation == .attach {
+          guard let origin = beginAttached() else {
+            try await session.refuse(
+              request.id,
+              "\(ControlLimits.attachedConnections) programs are attached already. End one, or give "
+                + "this one a device of its own.")
+            return
+          }
+          defer { endAttached() }
+          end()
+          isShort = false
+          try await session.attach(request, origin, &lines)
+          return
         }
         guard beginLasting() else {
           try await session.refuse(

@@ -2,7 +2,7 @@ internal import NIOCore
 
 /// One connection's requests, on the node's side.
 struct ControlSession: Sendable {
-  let node: any StoreAccess
+  let node: Node
   let channel: any Channel
   let outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>
 
@@ -40,12 +40,8 @@ struct ControlSession: Sendable {
   private func fill(
     _ response: inout ControlResponse, _ request: ControlRequest
   ) async throws(KithError) {
-    guard request.version == ControlLimits.version, let operation = request.operation else {
-      throw KithError(
-        .control,
-        "The node speaks version \(ControlLimits.version) of the control protocol. Use the same "
-          + "version of kith on both sides.")
-    }
+    try Self.checkVersion(request)
+    guard let operation = request.operation else { throw .malformedControl }
     let store = request.store ?? ""
     switch operation {
     case .version: response.version = ControlLimits.version
@@ -60,7 +56,8 @@ struct ControlSession: Sendable {
       for write in request.writes ?? [] {
         writes.append((write.key, try write.value.map(ControlEntry.value)))
       }
-      try await node.write(writes, in: store)
+      // The program that has the directory open hears of it: somebody else wrote.
+      try await node.write(writes, in: store, origin: .guest(0))
     case .status: response.status = try await node.report()
     case .usage: response.usage = try await node.usage(of: store)
     case .hidden:
@@ -79,7 +76,7 @@ struct ControlSession: Sendable {
       let seconds = min(max(0, request.seconds ?? 5), ControlLimits.longestWaitSeconds)
       response.synchronization = ControlSynchronization(
         try await node.synchronize(store, timeout: .seconds(seconds)))
-    case .watch, .invite: throw .malformedControl
+    case .watch, .invite, .attach: throw .malformedControl
     }
   }
 
@@ -110,6 +107,27 @@ struct ControlSession: Sendable {
     }
   }
 
+  /// Serves a program that works with a store as if it were its own, until the connection ends.
+  func attach(
+    _ request: ControlRequest, _ origin: WriteOrigin, _ lines: inout ControlAttachment.Lines
+  ) async throws {
+    let view: StoreView
+    do throws(KithError) {
+      try Self.checkVersion(request)
+      let policy = request.policy?.policy ?? .standard
+      view = try node.store(request.store ?? "", policy: policy).view
+    } catch {
+      var response = ControlResponse(id: request.id)
+      response.error = ControlFailure(error)
+      try await send(response)
+      return
+    }
+    let attachment = ControlAttachment(
+      request, engine: node.engine, view: view, origin: origin, channel: channel,
+      outbound: outbound)
+    await attachment.run(&lines)
+  }
+
   /// Invites a device; the answers to candidates come from the client.
   func invite(_ request: ControlRequest, answers: AsyncStream<Bool>) async throws {
     var response = ControlResponse(id: request.id)
@@ -131,6 +149,15 @@ struct ControlSession: Sendable {
     }
     try await send(response)
     channel.close(promise: nil)
+  }
+
+  private static func checkVersion(_ request: ControlRequest) throws(KithError) {
+    guard request.version == ControlLimits.version else {
+      throw KithError(
+        .control,
+        "The node speaks version \(ControlLimits.version) of the control protocol. Use the same "
+          + "version of kith on both sides.")
+    }
   }
 
   private func send(_ response: ControlResponse) async throws {

@@ -6,6 +6,53 @@ enum ControlSocket {
   /// Binds and listens, under a mask that lets nobody but this user connect. What a node that is
   /// gone left at the path is removed: the caller holds the directory's lock.
   static func listen(at path: String) throws(KithError) -> Int32 {
+    let address = try address(of: path)
+    let descriptor = socket(
+      AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw failure("socket", path) }
+    _ = unlink(path)
+    let mask = umask(0o177)
+    let result = withUnsafePointer(to: address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    umask(mask)
+    guard result == 0, Glibc.listen(descriptor, Int32(ControlLimits.connections)) == 0 else {
+      let error = failure("bind", path)
+      close(descriptor)
+      throw error
+    }
+    return descriptor
+  }
+
+  /// Connects without blocking; nil where too many others are about to.
+  ///
+  /// - Throws: ``KithError`` with `notRunning` where nobody listens, or `control`.
+  static func connect(to path: String) throws(KithError) -> Int32? {
+    let address = try address(of: path)
+    let descriptor = socket(
+      AF_UNIX,
+      Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+    guard descriptor >= 0 else { throw failure("socket", path) }
+    let result = withUnsafePointer(to: address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    if result == 0 { return descriptor }
+    let code = errno
+    close(descriptor)
+    if code == EAGAIN || code == EINTR { return nil }
+    guard code == ENOENT || code == ECONNREFUSED else {
+      errno = code
+      throw failure("connect", path)
+    }
+    throw KithError(
+      .notRunning, "No node answers there. Start one, or open the directory itself.", path: path)
+  }
+
+  private static func address(of path: String) throws(KithError) -> sockaddr_un {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let bytes = Array(path.utf8)
@@ -18,23 +65,7 @@ enum ControlSocket {
         path: path, actual: bytes.count, limit: room)
     }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
-    let descriptor = socket(
-      AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    guard descriptor >= 0 else { throw failure("socket", path) }
-    _ = unlink(path)
-    let mask = umask(0o177)
-    let result = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
-    umask(mask)
-    guard result == 0, Glibc.listen(descriptor, Int32(ControlLimits.connections)) == 0 else {
-      let error = failure("bind", path)
-      close(descriptor)
-      throw error
-    }
-    return descriptor
+    return address
   }
 
   /// Removes the socket; the caller holds the directory's lock.
@@ -49,6 +80,17 @@ enum ControlSocket {
     return credentials.map { isAllowed($0.user) } ?? false
   }
 
+  /// Whether the other end of a connection is this process's user; of a client's connection that is
+  /// who listens.
+  static func isSameUser(descriptor: Int32) -> Bool {
+    var credentials = PeerCredentials()
+    var size = socklen_t(MemoryLayout<PeerCredentials>.size)
+    guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 else {
+      return false
+    }
+    return isAllowed(credentials.user)
+  }
+
   /// Whether a user may use the socket: the one that runs the node, nobody else.
   static func isAllowed(_ user: UInt32) -> Bool { user == geteuid() }
 
@@ -61,7 +103,7 @@ enum ControlSocket {
 
   private static func failure(_ call: String, _ path: String) -> KithError {
     KithError(
-      .control, "The control socket cannot be made: \(call): \(String(cString: strerror(errno))).",
+      .control, "The control socket cannot be used: \(call): \(String(cString: strerror(errno))).",
       path: path)
   }
 }

@@ -17,6 +17,11 @@ struct ControlEntry: Codable, Sendable {
     self.value = try value.map { value throws(KithError) in try Self.text(value, key: key) }
   }
 
+  init(_ operation: KithCore.Operation) {
+    key = operation.key
+    value = operation.value.map { Data($0.bytes).base64EncodedString() }
+  }
+
   /// The write that it stands for.
   func operation() throws(KithError) -> KithCore.Operation {
     KithCore.Operation(key: key, value: try value.map(Self.encoded))
@@ -127,13 +132,34 @@ struct ControlSynchronization: Codable, Sendable {
   }
 }
 
-/// A ``Change``.
+/// A ``Policy``.
+struct ControlPolicy: Codable, Sendable {
+  var totalBytes: Int
+  var keys: Int
+  var keyBytes: Int
+  var valueBytes: Int
+
+  init(_ policy: Policy) {
+    totalBytes = policy.totalBytes
+    keys = policy.keys
+    keyBytes = policy.keyBytes
+    valueBytes = policy.valueBytes
+  }
+
+  var policy: Policy {
+    Policy(totalBytes: totalBytes, keys: keys, keyBytes: keyBytes, valueBytes: valueBytes)
+  }
+}
+
+/// A ``Change``. For an attached program without what was shown before.
 struct ControlChange: Codable, Sendable {
   var reason: String
   var old: [ControlEntry]
   var new: [ControlEntry]
   var superseded: [String]
   var isJoined: Bool
+  /// Whether the next line has another part of the same change.
+  var goesOn: Bool?
 
   init(_ change: Change) throws(KithError) {
     reason = change.reason.rawValue
@@ -181,39 +207,6 @@ struct ControlCandidate: Codable, Sendable {
       device: try DeviceID(control: device), name: name, fingerprint: fingerprint,
       address: address)
   }
-}
-
-/// A ``KithError`` without its cause.
-struct ControlFailure: Codable, Sendable {
-  var code: String
-  var message: String
-  var key: String?
-  var device: String?
-  var path: String?
-  var actual: Int?
-  var limit: Int?
-
-  init(_ error: KithError) {
-    code = error.code.description
-    message = error.message
-    key = error.key
-    device = error.device?.hex
-    path = error.path
-    actual = error.actual
-    limit = error.limit
-  }
-
-  var error: KithError {
-    KithError(
-      KithError.Code(description: code), message, key: key,
-      device: device.flatMap { try? DeviceID(control: $0) }, path: path, actual: actual,
-      limit: limit)
-  }
-}
-
-extension KithError {
-  static let malformedControl = KithError(
-    .control, "The other side of the control socket sent something else than agreed.")
 }
 
 extension DeviceID {

@@ -69,17 +69,26 @@ extension Node: StoreAccess {
   public func write(
     _ writes: [(key: String, value: PropertyListValue?)], in store: String
   ) async throws(KithError) {
+    try await write(writes, in: store, origin: .owner)
+  }
+
+  /// Writes of a program of this host that stand or fall together, durable on return.
+  func write(
+    _ writes: [(key: String, value: PropertyListValue?)], in store: String, origin: WriteOrigin
+  ) async throws(KithError) {
     var operations: [KithCore.Operation] = []
     for write in writes { operations.append(try .encoding(write.value, forKey: write.key)) }
     if let known = try existing(store) {
-      try await known.commit(operations)
+      guard !operations.isEmpty else { return }
+      try await engine.settle(engine.accept(known.identifier, operations, origin: origin))
       return
     }
     // What is refused begins no store, nor does a removal.
     var trial = TrialStore()
     try trial.write(writes)
     guard writes.contains(where: { $0.value != nil }) else { return }
-    try await self.store(store).commit(operations)
+    let begun = try self.store(store).identifier
+    try await engine.settle(engine.accept(begun, operations, origin: origin))
   }
 
   /// The node's status.
@@ -117,7 +126,7 @@ extension Node: StoreAccess {
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
     onChange: @escaping @Sendable (Change) async -> Void
   ) async throws(KithError) {
-    let (values, changes) = try known(store).snapshotAndChanges()
+    let (values, changes) = try known(store).view.subscribe(seesOwnWrites: true, as: .device)
     await onValues(values)
     for await change in changes { await onChange(change) }
   }

@@ -10,8 +10,14 @@ package struct TrialStore: Sendable {
   private var sizes: [Key: Int] = [:]
   private var bytes = 0
 
+  /// What is in use, and the limits.
+  var usage: Usage { Usage(bytes: bytes, keys: sizes.count, policy: policy) }
+
   /// A store that shows nothing, under the standard limits.
   package init() { policy = .standard }
+
+  /// A store that shows nothing.
+  init(policy: Policy) { self.policy = policy }
 
   /// A store that shows what another one does, under its limits.
   package init(values: [Key: PropertyListValue], usage: UsageReport) {
@@ -31,23 +37,40 @@ package struct TrialStore: Sendable {
   ) throws(KithError) {
     var operations: [KithCore.Operation] = []
     for write in writes { operations.append(try .encoding(write.value, forKey: write.key)) }
+    try write(operations)
+  }
+
+  /// Takes writes that stand or fall together.
+  ///
+  /// - Throws: ``KithError`` as the other method does; nothing has changed then.
+  /// - Complexity: O(*n*) in the operations.
+  mutating func write(_ operations: [KithCore.Operation]) throws(KithError) {
     for operation in operations { try check(operation) }
     var numbers = QuotaNumbers(
       usedBytes: bytes, askedBytes: bytes, limitBytes: policy.totalBytes, usedKeys: sizes.count,
       askedKeys: sizes.count, limitKeys: policy.keys)
-    var asked = sizes
+    var asked: [Key: Int?] = [:]
     for operation in operations {
-      let old = asked.removeValue(forKey: Key(operation.key))
-      asked[Key(operation.key)] = operation.value?.size
-      numbers.askedBytes += (operation.value?.size ?? 0) - (old ?? 0)
+      let key = Key(operation.key)
+      let old = asked[key] ?? sizes[key]
+      let new = operation.value?.size
+      asked.updateValue(new, forKey: key)
+      numbers.askedBytes += (new ?? 0) - (old ?? 0)
+      numbers.askedKeys += (new == nil ? 0 : 1) - (old == nil ? 0 : 1)
     }
-    numbers.askedKeys = asked.count
     let isWriting = operations.contains { $0.value != nil }
     let isFull =
       numbers.askedBytes > numbers.limitBytes || numbers.askedKeys > numbers.limitKeys
     guard !isWriting || !isFull else { throw KithError(WriteError.quotaExceeded(numbers)) }
-    sizes = asked
+    for (key, size) in asked { sizes[key] = size }
     bytes = numbers.askedBytes
+  }
+
+  /// Takes in the size in bytes of what a key shows from now on, whoever wrote it; nil: it shows
+  /// nothing.
+  mutating func show(_ key: Key, size: Int?) {
+    bytes += (size ?? 0) - (sizes[key] ?? 0)
+    sizes[key] = size
   }
 
   private func check(_ operation: KithCore.Operation) throws(KithError) {

@@ -29,3 +29,16 @@ enum BlockingThread {
     pthread_detach(thread)
   }
 }
+
+extension BlockingThread {
+  /// Does on a thread of its own what blocks, and returns what it returns: Swift's shared threads are
+  /// as many as cores, and others of the program need them.
+  static func run<Result: Sendable>(
+    _ body: @escaping @Sendable () throws(KithError) -> Result
+  ) async throws(KithError) -> Result {
+    let result = await withCheckedContinuation { continuation in
+      start { continuation.resume(returning: Swift.Result(catching: body)) }
+    }
+    return try result.get()
+  }
+}

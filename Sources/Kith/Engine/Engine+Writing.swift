@@ -19,15 +19,35 @@ extension Engine {
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) async throws(KithError) {
+    try await settle(accept(store, operations, origin: .owner))
+  }
+
+  /// A write that shows, and is not durable yet.
+  struct AcceptedWrite: Sendable {
+    fileprivate let id: WriteID
+    /// Whether others write at the same time.
+    fileprivate let isCrowded: Bool
+  }
+
+  /// Makes a program's write visible at once. Who accepts must ``settle(_:)``, which sees to its
+  /// commit.
+  func accept(
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], origin: WriteOrigin
+  ) throws(KithError) -> AcceptedWrite {
     retryIfDue()
-    let accepted = perform(drainsHere: true) { state in
+    let accepted = perform(drainsHere: true, origin: origin) { state in
       let (result, effects) = self.write(store, operations, isAwaited: true, &state)
-      return (result.map { ($0, state.lastBatch > 1) }, effects)
+      return (result.map { AcceptedWrite(id: $0, isCrowded: state.lastBatch > 1) }, effects)
     }
-    let (write, isCrowded) = try accepted.get()
+    return try accepted.get()
+  }
+
+  /// Returns once an accepted write is durable.
+  func settle(_ accepted: AcceptedWrite) async throws(KithError) {
+    let write = accepted.id
     // Where others write at the same time, leave them a moment to join the same commit.
-    if isCrowded { await Task.yield() }
-    if beginsDrain(for: write, isCrowded: isCrowded) { drain(until: write) }
+    if accepted.isCrowded { await Task.yield() }
+    if beginsDrain(for: write, isCrowded: accepted.isCrowded) { drain(until: write) }
     let settled: Result<Void, KithError>
     if let result = state.withLock({ $0.waiters.takeResult(write) }) {
       settled = result

@@ -77,12 +77,13 @@ final class Engine: Sendable {
   /// Runs the core under the lock, shows what changed, and sees to it that somebody drains.
   @discardableResult
   func perform<Result: Sendable>(
-    drainsHere: Bool, _ body: (inout EngineState) -> (Result, [Effect])
+    drainsHere: Bool, origin: WriteOrigin = .owner,
+    _ body: (inout EngineState) -> (Result, [Effect])
   ) -> Result {
     var later: [() -> Void] = []
     let (result, next) = state.withLock { state -> (Result, Drain) in
       let (result, effects) = body(&state)
-      later = state.absorb(effects, reporting: report)
+      later = state.absorb(effects, origin: origin, reporting: report)
       return (result, nextDrain(&state, drainsHere: drainsHere))
     }
     for run in later { run() }

@@ -58,9 +58,11 @@ struct EngineState {
   }
 
   /// Sorts effects: what programs see changes at once, the rest waits for its turn in the outbox.
-  /// Returns what to run once the lock is free.
+  /// Returns what to run once the lock is free. The origin is who wrote, where the effects are
+  /// those of a write.
   mutating func absorb(
-    _ effects: [Effect], reporting report: @escaping (Report) -> Void
+    _ effects: [Effect], origin: WriteOrigin = .owner,
+    reporting report: @escaping (Report) -> Void
   ) -> [() -> Void] {
     var changes: [StoreIdentifier: [ViewChange]] = [:]
     var later: [() -> Void] = []
@@ -76,7 +78,7 @@ struct EngineState {
         outbox.append(effect)
       }
     }
-    for (store, changes) in changes { later += views[store]?.apply(changes) ?? [] }
+    for (store, changes) in changes { later += views[store]?.apply(changes, origin: origin) ?? [] }
     return later
   }
 }

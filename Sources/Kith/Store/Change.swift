@@ -6,7 +6,8 @@ public struct Change: Sendable, Hashable {
   public enum Reason: String, Sendable, Hashable, CaseIterable {
     /// This program wrote; only sequences that ask for it see this.
     case ownWrite
-    /// Another device wrote, or what was written here could not be made durable and is undone.
+    /// Another device wrote, or another program of this host; or what was written here could not
+    /// be made durable and is undone.
     case serverChange
     /// The device's first pull ended.
     case initialSyncChange
@@ -57,10 +58,9 @@ public struct Change: Sendable, Hashable {
 }
 
 extension Change.Reason {
-  init(_ reason: ChangeReason?) {
+  init(_ reason: ChangeReason) {
     self =
       switch reason {
-      case nil: .ownWrite
       case .serverChange: .serverChange
       case .initialSyncChange: .initialSyncChange
       case .quotaViolationChange: .quotaViolationChange

@@ -23,10 +23,21 @@ final class ChangeBuffer: Sendable {
 
   private let state = Mutex(State())
   private let seesOwnWrites: Bool
+  /// Whose writes are its own.
+  let perspective: Perspective
+  /// Raised when something has come or nothing more will, for who waits for other things too.
+  private let signal: Signal?
 
-  init(seesOwnWrites: Bool) {
+  init(
+    seesOwnWrites: Bool, perspective: Perspective = .program(.owner), raising signal: Signal? = nil
+  ) {
     self.seesOwnWrites = seesOwnWrites
+    self.perspective = perspective
+    self.signal = signal
   }
+
+  /// Whether nothing more comes.
+  var isFinished: Bool { state.withLock { $0.isFinished } }
 
   /// Whether a consumer waits.
   var isAwaited: Bool { state.withLock { $0.consumer != nil } }
@@ -44,7 +55,20 @@ final class ChangeBuffer: Sendable {
       } else {
         state.waiting[Self.limit - 1].join(change)
       }
-      return state.consumer.take().map { consumer in { consumer.resume() } }
+      let consumer = state.consumer.take()
+      guard consumer != nil || signal != nil else { return nil }
+      return {
+        consumer?.resume()
+        self.signal?.raise()
+      }
+    }
+  }
+
+  /// All that waits.
+  func takeAll() -> [Change] {
+    state.withLock { state in
+      defer { state.waiting = [] }
+      return state.waiting.map(\.change)
     }
   }
 
@@ -84,6 +108,7 @@ final class ChangeBuffer: Sendable {
       return state.consumer.take()
     }
     consumer?.resume()
+    signal?.raise()
   }
 }
 

@@ -37,8 +37,8 @@ final class StoreView: Sendable {
   }
 
   /// Applies the changes of one step of the core at once, and returns what to run once no lock
-  /// is held.
-  func apply(_ changes: [ViewChange]) -> [() -> Void] {
+  /// is held. The origin is who wrote what has no reason.
+  func apply(_ changes: [ViewChange], origin: WriteOrigin = .owner) -> [() -> Void] {
     state.withLock { state in
       var later: [() -> Void] = []
       for change in changes {
@@ -57,10 +57,13 @@ final class StoreView: Sendable {
           }
         }
         guard !state.buffers.isEmpty, !items.isEmpty || !change.superseded.isEmpty else { continue }
-        let told = Change(
-          reason: Change.Reason(change.reason), items: items,
-          superseded: change.superseded.map(\.text))
-        later += state.buffers.values.compactMap { $0.offer(told) }
+        var told = Change(
+          reason: .ownWrite, items: items, superseded: change.superseded.map(\.text))
+        for buffer in state.buffers.values {
+          told.reason =
+            change.reason.map(Change.Reason.init) ?? buffer.perspective.reason(of: origin)
+          if let wake = buffer.offer(told) { later.append(wake) }
+        }
       }
       return later
     }
@@ -84,10 +87,18 @@ final class StoreView: Sendable {
 
   /// The changes from now on, with what is shown at this moment.
   func subscribe(
-    seesOwnWrites: Bool
+    seesOwnWrites: Bool, as perspective: Perspective = .program(.owner)
   ) -> (values: [Key: PropertyListValue], changes: StoreChanges) {
-    let buffer = ChangeBuffer(seesOwnWrites: seesOwnWrites)
-    let (values, number) = state.withLock { state in
+    let buffer = ChangeBuffer(seesOwnWrites: seesOwnWrites, perspective: perspective)
+    let (values, number) = subscribe(buffer)
+    let subscription = StoreChanges.Subscription(buffer: buffer, view: self, number: number)
+    return (values, StoreChanges(subscription: subscription))
+  }
+
+  /// Offers the changes from now on to a buffer, until ``unsubscribe(_:)``, and returns what is
+  /// shown at this moment.
+  func subscribe(_ buffer: ChangeBuffer) -> (values: [Key: PropertyListValue], number: UInt64) {
+    state.withLock { state in
       state.lastNumber += 1
       if state.isFinished {
         buffer.finish()
@@ -96,9 +107,11 @@ final class StoreView: Sendable {
       }
       return (state.values, state.lastNumber)
     }
-    let subscription = StoreChanges.Subscription(buffer: buffer, view: self, number: number)
-    return (values, StoreChanges(subscription: subscription))
   }
+
+  /// All that waits in a buffer: steps of the core are whole in it, for their changes are offered
+  /// under the lock.
+  func takeAll(from buffer: ChangeBuffer) -> [Change] { state.withLock { _ in buffer.takeAll() } }
 
   /// Forgets a consumer.
   func unsubscribe(_ number: UInt64) {

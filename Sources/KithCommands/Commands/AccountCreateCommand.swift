@@ -19,9 +19,16 @@ struct AccountCreateCommand: AsyncParsableCommand {
   var name: String?
 
   func run() async throws {
-    let directory = options.directoryURL.path
-    let (summary, recoveryKey) = try Node.createAccount(
-      directory: directory, name: name ?? DeviceName.ofHost)
+    let path = options.directoryURL.path
+    let name = name ?? DeviceName.ofHost
+    let summary: AccountSummary
+    let recoveryKey: String
+    if let accounts = try options.signedOutAccounts() {
+      (summary, recoveryKey) = try await accounts.use { try await $0.createAccount(name: name) }
+    } else {
+      (summary, recoveryKey) = try Node.createAccount(directory: path, name: name)
+    }
+    let directory = try Accounts.deviceDirectory(in: path)
     let report = AccountReport(
       summary, directory: directory, recoveryKey: recoveryKey)
     do {

@@ -26,6 +26,7 @@ struct InviteCommand: AsyncParsableCommand {
   var address: [String] = []
 
   func run() async throws {
+    try options.requireAccount()
     guard yes || Terminal.hasInput else {
       throw CommandFailure(
         .refused,

@@ -35,16 +35,25 @@ struct JoinCommand: AsyncParsableCommand {
     let console = options.console
     if token == "-" && Terminal.hasInput { console.prompt("Token: ") }
     let text = token == "-" ? try InputText.line(of: "-") : token
-    let directory = options.directoryURL.path
-    let summary = try await Node.join(
-      directory: directory, name: name ?? DeviceName.ofHost, token: text, address: peer
-    ) { inviter, fingerprint in
+    let path = options.directoryURL.path
+    let (name, peer) = (name ?? DeviceName.ofHost, peer)
+    let onMeeting: @Sendable (InvitingDevice, String) -> Void = { inviter, fingerprint in
       let name = Columns.printable(inviter.name, limit: 64)
       let address = Columns.printable(inviter.address)
       console.talk("\(name) at \(address) invites. Its fingerprint is  \(inviter.fingerprint)")
       console.talk("This device's fingerprint is  \(fingerprint)")
       console.talk("Compare both with what the other device shows, and say yes there.")
     }
+    let summary: AccountSummary
+    if let accounts = try options.signedOutAccounts() {
+      summary = try await accounts.use {
+        try await $0.signIn(token: text, name: name, address: peer, onMeeting: onMeeting)
+      }
+    } else {
+      summary = try await Node.join(
+        directory: path, name: name, token: text, address: peer, onMeeting: onMeeting)
+    }
+    let directory = try Accounts.deviceDirectory(in: path)
     var report = AccountReport(summary, directory: directory)
     report.others = try await Self.others(in: directory)
     let result = report

@@ -50,8 +50,10 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     let identifier = try store.identifier
+    try options.requireAccount()
     let listen = try ListenPlan(listen, port: port)
-    var configuration = Node.Configuration(directory: options.directoryURL.path)
+    var configuration = try Node.Configuration(
+      directory: Accounts.deviceDirectory(in: options.directoryURL.path))
     configuration.hosts = listen.hosts
     configuration.port = listen.port
     configuration.peers = peer

@@ -4,6 +4,35 @@ import KithStorage
 import KithTerminal
 
 extension CommonOptions {
+  /// The accounts of the directory, of which one or none is signed in; they listen nowhere.
+  func accounts() throws -> Accounts {
+    var configuration = Accounts.Configuration(directory: directoryURL.path)
+    configuration.hosts = []
+    configuration.logger.logLevel = .critical
+    return try Accounts(configuration)
+  }
+
+  /// Refuses what makes no sense for the local stores of nobody.
+  func requireAccount() throws {
+    guard try Accounts.deviceDirectory(in: directoryURL.path) == directoryURL.path + "/local" else {
+      return
+    }
+    throw CommandFailure(
+      .directory,
+      "\(directoryURL.path): nobody is signed in here; kith account sign-in, account create or join"
+    )
+  }
+
+  /// The accounts where somebody has signed out of the one whose device is in the directory itself:
+  /// a further one gets a place of its own. Nil otherwise.
+  func signedOutAccounts() throws -> Accounts? {
+    let path = directoryURL.path
+    guard DeviceDirectory.holdsDevice(path),
+      try Accounts.deviceDirectory(in: path) == path + "/local"
+    else { return nil }
+    return try accounts()
+  }
+
   /// How long a node that has the directory may take to answer: it may be about to start or stop.
   private static let patience = Duration.seconds(5)
 
@@ -19,7 +48,7 @@ extension CommonOptions {
   func withNode<Result: Sendable>(
     needsNode: Bool = false, _ body: (any StoreAccess) async throws -> Result
   ) async throws -> Result {
-    let directory = directoryURL.path
+    let directory = try Accounts.deviceDirectory(in: directoryURL.path)
     let client = ControlClient(directory: directory)
     let end = ContinuousClock.now + Self.patience
     while true {
@@ -56,6 +85,34 @@ extension CommonOptions {
   private static func noNode(in directory: String) -> CommandFailure {
     CommandFailure(
       .unreachable, "\(directory): no node runs here, and this needs one; start it with `kith run`")
+  }
+}
+
+extension Accounts {
+  /// Does something with accounts, and closes them.
+  func use<Result>(_ body: (Accounts) throws -> Result) throws -> Result {
+    let result: Result
+    do {
+      result = try body(self)
+    } catch {
+      try? close()
+      throw error
+    }
+    try close()
+    return result
+  }
+
+  /// Does something with accounts, and closes them.
+  func use<Result>(_ body: (Accounts) async throws -> Result) async throws -> Result {
+    let result: Result
+    do {
+      result = try await body(self)
+    } catch {
+      try? close()
+      throw error
+    }
+    try close()
+    return result
   }
 }
 

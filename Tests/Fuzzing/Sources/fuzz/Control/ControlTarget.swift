@@ -42,6 +42,8 @@ extension FuzzTarget {
       #"{"id":10,"version":1,"operation":"watch","store":"a"}"#,
       #"{"id":11,"version":1,"operation":"invite","addresses":["192.0.2.1"]}"#,
       #"{"id":12,"version":2,"operation":"get"}"#, #"{"id":13,"version":1,"isAccepted":true}"#,
+      #"{"id":14,"version":1,"operation":"attach","store":"a","policy":"#
+        + #"{"totalBytes":1,"keys":1,"keyBytes":1,"valueBytes":1}}"#,
     ]
     var seeds = lines.enumerated().map { (name: "line \($0)", bytes: [7] + Array($1.utf8) + [10]) }
     seeds.append(("all", [3] + Array((lines.joined(separator: "\n") + "\n").utf8)))

@@ -1,0 +1,20 @@
+import ArgumentParser
+import Kith
+import KithTerminal
+
+/// `kith account list`.
+struct AccountListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list", abstract: "List the accounts whose devices are on this host.")
+
+  @OptionGroup var options: CommonOptions
+
+  func run() async throws {
+    let known = try options.accounts().use { accounts in try accounts.known }
+    let report = AccountsReport(accounts: known)
+    try options.print(report.document, text: report.text)
+    if known.isEmpty {
+      options.console.talk("Nobody has signed in here yet: kith account create, or kith join.")
+    }
+  }
+}

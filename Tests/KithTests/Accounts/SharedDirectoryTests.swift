@@ -1,0 +1,158 @@
+import Foundation
+import Testing
+
+@testable import Kith
+
+/// Several programs with one directory: each has ``Accounts`` of its own, as two processes would.
+@Suite(.timeLimit(.minutes(5)))
+struct SharedDirectoryTests {
+  private static let store = "com.example.test"
+
+  @Test func `two programs share a store, and each hears what the other wrote`() async throws {
+    let directory = try TestDirectory()
+    let first = try AccountsTests.open(directory.child("a"))
+    try await first.createAccount(name: "laptop")
+    let one = try first.store(Self.store)
+    try one.set("dark", forKey: "theme")
+    try await AccountsTests.serving(first) {
+      let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
+      #expect(second.signedIn == first.signedIn)
+      let other = try await Self.blocking { try second.store(Self.store) }
+      #expect(other.value(forKey: "theme") == "dark")
+      let (toOne, toOther) = (one.changes, other.changes)
+      try await Self.blocking { try other.set("light", forKey: "theme") }
+      #expect(other.value(forKey: "theme") == "light")
+      try await Self.blocking { try other.flush() }
+      #expect(one.value(forKey: "theme") == "light")
+      try await one.commit { $0.set(12, forKey: "size") }
+      try await until { other.value(forKey: "size") == 12 }
+      var atOne = toOne.makeAsyncIterator()
+      let heard = try #require(await atOne.next())
+      #expect(heard.reason == .serverChange)
+      #expect(heard.items == [.init(key: "theme", old: "dark", new: "light")])
+      var atOther = toOther.makeAsyncIterator()
+      let heardToo = try #require(await atOther.next())
+      #expect(heardToo.reason == .serverChange)
+      #expect(heardToo.items == [.init(key: "size", old: nil, new: 12)])
+      #expect(try await second.report() == (try await first.report()))
+      try await Self.blocking { try second.close() }
+    }
+    try first.close()
+  }
+
+  @Test func `without an account too`() async throws {
+    let directory = try TestDirectory()
+    let first = try AccountsTests.open(directory.child("a"))
+    try await AccountsTests.serving(first) {
+      try await until { (try? await first.report().isRunning) == true }
+      let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
+      #expect(second.signedIn == nil)
+      try await Self.blocking { try second.store(Self.store).set("local", forKey: "theme") }
+      try await Self.blocking { try second.close() }
+      #expect(try first.store(Self.store).value(forKey: "theme") == "local")
+    }
+    try first.close()
+  }
+
+  @Test func `who is attached takes over when the other ends, and loses nothing`() async throws {
+    let directory = try TestDirectory()
+    let first = try AccountsTests.open(directory.child("a"))
+    try await first.createAccount(name: "laptop")
+    let ending = AsyncStream<Void>.makeStream()
+    let served = Task {
+      try await AccountsTests.serving(first) {
+        for await _ in ending.stream { return }
+      }
+    }
+    try await until { (try? await first.report().isRunning) == true }
+    let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
+    let store = try await Self.blocking { try second.store(Self.store) }
+    try await Self.blocking { try store.set(1, forKey: "before") }
+    try await Self.blocking { try store.flush() }
+    try await AccountsTests.serving(second) {
+      try await withThrowingTaskGroup(of: Int64.self) { group in
+        group.addTask {
+          var number: Int64 = 0
+          while !Task.isCancelled {
+            number += 1
+            try await store.commit { $0.set(.integer(number), forKey: "number") }
+          }
+          return number
+        }
+        try await until { store.value(forKey: "number") != nil }
+        ending.continuation.yield()
+        try await served.value
+        try first.close()
+        // The directory is the second's now.
+        try await until {
+          if case .own = second.state.withLock({ $0.seat.kind }) { true } else { false }
+        }
+        group.cancelAll()
+        let last = try #require(try await group.next())
+        #expect(store.value(forKey: "number") == .integer(last))
+      }
+    }
+    #expect(store.value(forKey: "before") == 1)
+    let last = store.value(forKey: "number")
+    try await Self.blocking { try second.close() }
+    let again = try AccountsTests.open(directory.child("a"))
+    #expect(try again.store(Self.store).value(forKey: "number") == last)
+    #expect(try again.store(Self.store).value(forKey: "before") == 1)
+    try again.close()
+  }
+
+  @Test func `all follow whoever of them signs in or out`() async throws {
+    let directory = try TestDirectory()
+    let first = try AccountsTests.open(directory.child("a"))
+    let one = try first.store(Self.store)
+    try await AccountsTests.serving(first) {
+      try await until { (try? await first.report().isRunning) == true }
+      let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
+      let other = try await Self.blocking { try second.store(Self.store) }
+      try await Self.blocking { try other.set("local", forKey: "theme") }
+      try await Self.blocking { try other.flush() }
+      var changes = other.changes.makeAsyncIterator()
+      try await AccountsTests.serving(second) {
+        // By the one that has the directory open.
+        try await first.createAccount(name: "laptop")
+        try await until { second.signedIn == first.signedIn && second.signedIn != nil }
+        try await until { other.value(forKey: "theme") == "local" }
+        try one.set("dark", forKey: "theme")
+        try await until { other.value(forKey: "theme") == "dark" }
+        // By the one that is attached.
+        try await second.signOut()
+        try await until { first.signedIn == nil && one.dictionary.isEmpty }
+        try await Self.blocking { try other.set("local again", forKey: "fresh") }
+        try await until { one.value(forKey: "fresh") == "local again" }
+        try await second.createAccount(name: "another")
+        try await until { first.signedIn == second.signedIn && first.signedIn != nil }
+        try await until { one.value(forKey: "fresh") == "local again" }
+      }
+      let change = await changes.next()
+      #expect(change?.reason == .accountChange)
+      #expect(change?.keys == ["theme"])
+      try await Self.blocking { try second.close() }
+    }
+    try first.close()
+  }
+
+  @Test func `a directory that is open without a node is said to be in use`() async throws {
+    let directory = try TestDirectory()
+    let first = try AccountsTests.open(directory.child("a"))
+    let error = await #expect(throws: KithError.self) {
+      try await Self.blocking { try AccountsTests.open(directory.child("a")) }
+    }
+    #expect(error?.code == .inUse)
+    #expect(error?.owner == ProcessInfo.processInfo.processIdentifier)
+    try first.close()
+  }
+
+  /// Blocks a thread of its own: in one process the other side needs Swift's.
+  private static func blocking<Result: Sendable>(
+    _ body: @escaping @Sendable () throws -> Result
+  ) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
+    }
+  }
+}
