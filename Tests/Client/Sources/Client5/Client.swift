@@ -21,6 +21,10 @@ import UbiquitousKeyValueStore
     case "unconfigured": Programs(checks: checks).unconfigured()
     case "code": try Programs(checks: checks).code()
     case "unusable": Programs(checks: checks).unusable()
+    case "host": Neighbours(checks: checks).host()
+    case "guest": Neighbours(checks: checks).guest()
+    case "last":
+      checks.expect(NSUbiquitousKeyValueStore.default.longLong(forKey: "alone") == 99)
     case "benchmark":
       Task {
         do { try await Benchmark().run() } catch { fatalError("\(error)") }
