@@ -17,6 +17,7 @@ let package = Package(
     .library(name: "Kith", targets: ["Kith"]),
     .library(name: "KithTesting", targets: ["KithTesting"]),
     .library(name: "KithUserDefaults", targets: ["KithUserDefaults"]),
+    .library(name: "UbiquitousKeyValueStore", targets: ["UbiquitousKeyValueStore"]),
     .executable(name: "kith", targets: ["kith"]),
     .executable(name: "kith-sim", targets: ["kith-sim"]),
     // For the nested packages of Tests, and without any promise to others.
@@ -89,6 +90,10 @@ let package = Package(
       ],
       swiftSettings: strict),
     .target(
+      name: "UbiquitousKeyValueStore",
+      dependencies: ["Kith", "KithCore", .product(name: "Logging", package: "swift-log")],
+      swiftSettings: strict),
+    .target(
       name: "KithCommands",
       dependencies: [
         "Kith", "KithCore", "KithCrypto", "KithStorage", "KithTerminal",
@@ -157,6 +162,13 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "KithUserDefaultsTests", dependencies: ["KithUserDefaults", "Kith", "KithTesting"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "UbiquitousKeyValueStoreTests",
+      dependencies: [
+        "UbiquitousKeyValueStore", "Kith", "KithCore", "KithCrypto", "KithTesting",
+        .product(name: "Logging", package: "swift-log"),
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "KithCommandsTests",

@@ -1,0 +1,49 @@
+#if !canImport(Darwin)
+  internal import Kith
+  internal import Synchronization
+
+  /// What is left where the directory cannot be used: this process's memory, so that the program
+  /// goes on. Flushing says why.
+  final class MemoryBacking: Backing {
+    private let state = Mutex<[Key: PropertyListValue]>([:])
+    private let problem: KithError
+    private let policy: Policy
+
+    init(because problem: KithError, policy: Policy = .standard) {
+      self.problem = problem
+      self.policy = policy
+    }
+
+    func value(forKey key: String) -> PropertyListValue? { state.withLock { $0[Key(key)] } }
+    var values: [Key: PropertyListValue] { state.withLock { $0 } }
+
+    func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
+      let key = Key(key)
+      guard let value else { return state.withLock { $0[key] = nil } }
+      guard (1...policy.keyBytes).contains(key.size) else {
+        throw KithError(
+          .invalidKey, "A key has 1 to \(policy.keyBytes) bytes of UTF-8.", actual: key.size,
+          limit: policy.keyBytes)
+      }
+      // Whoever fills this loses it anyway; the number of keys bounds it well enough.
+      let hasRoom = state.withLock { values in
+        guard values[key] != nil || values.count < policy.keys else { return false }
+        values[key] = value
+        return true
+      }
+      guard hasRoom else {
+        throw KithError(
+          .quotaExceeded, "The store has \(policy.keys) keys. Remove something first.",
+          limit: policy.keys)
+      }
+    }
+
+    func flush() throws(KithError) { throw problem }
+    var changes: any AsyncSequence<Change, Never> & Sendable { Nothing() }
+    var refusals: [RefusedTransaction] { [] }
+    func takeRefusals(through number: UInt64) {}
+    var account: AccountID? { nil }
+    var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { Nothing() }
+    func run() async {}
+  }
+#endif

@@ -1,0 +1,103 @@
+#if !canImport(Darwin)
+  internal import Dispatch
+  internal import Foundation
+  internal import Kith
+  internal import Synchronization
+
+  /// What a notification says.
+  struct Notice: Equatable, Sendable {
+    /// One of the reasons of Apple's class.
+    var reason: Int
+    /// The keys in order.
+    var keys: [String]
+  }
+
+  extension Notice {
+    /// What a change says: the keys that show something else, and those whose writes lost.
+    init(_ change: Change) {
+      reason =
+        switch change.reason {
+        case .ownWrite, .serverChange: NSUbiquitousKeyValueStoreServerChange
+        case .initialSyncChange: NSUbiquitousKeyValueStoreInitialSyncChange
+        case .quotaViolationChange: NSUbiquitousKeyValueStoreQuotaViolationChange
+        case .accountChange: NSUbiquitousKeyValueStoreAccountChange
+        }
+      keys = Set((change.keys + change.superseded).map { Key($0) }).sorted().map(\.text)
+    }
+  }
+
+  /// Posts, one after the other, on a queue of its own.
+  ///
+  /// On Linux an observer with `queue: .main` keeps whoever posts waiting until the main thread has
+  /// time. So no lock is held while posting, and nobody but the task that serves the store waits
+  /// for it; least of all `synchronize()`, in which the main thread may be.
+  final class Poster: Sendable {
+    /// The most refused keys that wait to be told; they were logged too.
+    static let refusedKeysLimit = 1_024
+
+    private struct Refused {
+      var keys: [String] = []
+      var isScheduled = false
+    }
+
+    private let queue = DispatchQueue(label: "kith.ubiquitous-key-value-store.notifications")
+    private let objects: LiveObjects
+    private let refused = Mutex(Refused())
+
+    init(objects: LiveObjects) {
+      self.objects = objects
+    }
+
+    /// Posts for each object that is alive, and returns once all observers have had it.
+    func post(_ notice: Notice) async {
+      await onQueue { [objects] in Self.post(notice, to: objects) }
+    }
+
+    /// Posts that the account is another, and returns once all observers have had it.
+    func postIdentityChange() async {
+      await onQueue {
+        NotificationCenter.default.post(name: .NSUbiquityIdentityDidChange, object: nil)
+      }
+    }
+
+    /// Tells soon that a key's write was refused, joined with others that wait.
+    func refuse(_ key: String) {
+      let isFirst = refused.withLock { refused in
+        if refused.keys.count < Self.refusedKeysLimit, !refused.keys.contains(key) {
+          refused.keys.append(key)
+        }
+        defer { refused.isScheduled = true }
+        return !refused.isScheduled
+      }
+      guard isFirst else { return }
+      queue.async { [self] in
+        let keys = refused.withLock { refused in
+          defer { refused = Refused() }
+          return refused.keys
+        }
+        Self.post(
+          Notice(reason: NSUbiquitousKeyValueStoreQuotaViolationChange, keys: keys), to: objects)
+      }
+    }
+
+    private func onQueue(_ body: @escaping @Sendable () -> Void) async {
+      await withCheckedContinuation { continuation in
+        queue.async {
+          body()
+          continuation.resume()
+        }
+      }
+    }
+
+    private static func post(_ notice: Notice, to objects: LiveObjects) {
+      for object in objects.all {
+        NotificationCenter.default.post(
+          name: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: object,
+          userInfo: [
+            NSUbiquitousKeyValueStoreChangeReasonKey: NSNumber(value: notice.reason),
+            NSUbiquitousKeyValueStoreChangedKeysKey: notice.keys,
+          ])
+      }
+    }
+  }
+#endif

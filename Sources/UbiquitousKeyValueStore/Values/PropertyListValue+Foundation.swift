@@ -1,0 +1,112 @@
+#if !canImport(Darwin)
+  internal import Foundation
+  internal import Kith
+
+  extension PropertyListValue {
+    /// The value as programs of Apple's class know it: numbers and bools as `NSNumber`, nested too.
+    /// Only so do all of `as? Bool`, `as? Int`, `as? Int64` and `as? Double` work.
+    ///
+    /// - Complexity: O(*n*) in the size of the value.
+    var foundationObject: Any {
+      switch self {
+      case .bool(let value): NSNumber(value: value)
+      case .integer(let value): NSNumber(value: value)
+      case .double(let value): NSNumber(value: value)
+      case .string(let value): value
+      case .date(let value): value
+      case .data(let value): value
+      case .array(let values): values.map(\.foundationObject)
+      case .dictionary(let members): members.mapValues(\.foundationObject)
+      }
+    }
+
+    /// Takes in what a program hands over.
+    ///
+    /// - Throws: ``UnsupportedValue``, with the type that no property list holds.
+    /// - Complexity: O(*n*) in the size of the value.
+    init(foundationObject object: Any, depth: Int = 0) throws(UnsupportedValue) {
+      // Swift's numbers and bools, NSNumber and NSDecimalNumber, all of which bridge.
+      if let number = object as? NSNumber {
+        self = try Self(number)
+      } else if let string = object as? String {
+        self = .string(string)
+      } else if let data = object as? Data {
+        self = .data(data)
+      } else if let date = object as? Date {
+        self = .date(date)
+      } else if let elements = object as? [Any] {
+        // Bounds the stack.
+        guard depth < Self.maximumDepth else { throw UnsupportedValue(reason: .depth) }
+        var values: [Self] = []
+        values.reserveCapacity(elements.count)
+        for element in elements {
+          values.append(try Self(foundationObject: element, depth: depth + 1))
+        }
+        self = .array(values)
+      } else if let elements = object as? [String: Any] {
+        guard depth < Self.maximumDepth else { throw UnsupportedValue(reason: .depth) }
+        var members: [String: Self] = [:]
+        members.reserveCapacity(elements.count)
+        for (key, element) in elements {
+          members[key] = try Self(foundationObject: element, depth: depth + 1)
+        }
+        self = .dictionary(members)
+      } else if let number = object as? any BinaryFloatingPoint {
+        self = .double(Double(number))
+      } else {
+        throw UnsupportedValue(reason: .type("\(type(of: object))"))
+      }
+    }
+
+    private init(_ number: NSNumber) throws(UnsupportedValue) {
+      // Swift's Foundation gives bools, and nothing else, the type of a C character.
+      switch UInt8(truncatingIfNeeded: number.objCType.pointee) {
+      case UInt8(ascii: "c"): self = .bool(number.boolValue)
+      case UInt8(ascii: "d"), UInt8(ascii: "f"): self = .double(number.doubleValue)
+      case UInt8(ascii: "Q"):
+        guard let value = Int64(exactly: number.uint64Value) else {
+          throw UnsupportedValue(reason: .range)
+        }
+        self = .integer(value)
+      default: self = .integer(number.int64Value)
+      }
+    }
+  }
+
+  /// A program handed over what no property list holds. It never says the value.
+  struct UnsupportedValue: Error, Equatable, CustomStringConvertible {
+    enum Reason: Equatable {
+      /// Of this type.
+      case type(String)
+      /// An integer beyond 64 bits with a sign.
+      case range
+      /// Containers within containers, too many.
+      case depth
+    }
+
+    var reason: Reason
+
+    var description: String {
+      switch reason {
+      case .type(let name): "property lists hold no \(name)"
+      case .range: "the integer is above \(Int64.max)"
+      case .depth: "more than \(PropertyListValue.maximumDepth) containers lie within each other"
+      }
+    }
+  }
+
+  extension [Key: PropertyListValue] {
+    /// All values for a program. Of keys that Swift calls equal though their bytes differ, the last
+    /// in order of bytes is shown.
+    ///
+    /// - Complexity: O(*n*) in the size of the store.
+    var foundationDictionary: [String: Any] {
+      var result: [String: Any] = [:]
+      result.reserveCapacity(count)
+      for (key, value) in self { result[key.text] = value.foundationObject }
+      guard result.count < count else { return result }
+      for key in keys.sorted() { result[key.text] = self[key]?.foundationObject }
+      return result
+    }
+  }
+#endif

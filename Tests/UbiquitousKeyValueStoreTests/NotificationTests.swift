@@ -1,0 +1,183 @@
+import Foundation
+import Kith
+import KithTesting
+import Testing
+
+@testable import UbiquitousKeyValueStore
+
+/// What programs hear, when, and how often.
+@Suite struct NotificationTests {
+  private static let name = "com.example.Editor"
+
+  @Test func `the symbols have the values that programs write as literals`() {
+    #expect(
+      NSUbiquitousKeyValueStore.didChangeExternallyNotification.rawValue
+        == "NSUbiquitousKeyValueStoreDidChangeExternallyNotification")
+    #expect(NSUbiquitousKeyValueStoreChangeReasonKey == "NSUbiquitousKeyValueStoreChangeReasonKey")
+    #expect(NSUbiquitousKeyValueStoreChangedKeysKey == "NSUbiquitousKeyValueStoreChangedKeysKey")
+    #expect(NSUbiquitousKeyValueStoreServerChange == 0)
+    #expect(NSUbiquitousKeyValueStoreInitialSyncChange == 1)
+    #expect(NSUbiquitousKeyValueStoreQuotaViolationChange == 2)
+    #expect(NSUbiquitousKeyValueStoreAccountChange == 3)
+    #expect(
+      NSNotification.Name.NSUbiquityIdentityDidChange.rawValue
+        == "NSUbiquityIdentityDidChangeNotification")
+  }
+
+  @Test func `another device's write is told with the store, the reason and the keys`()
+    async throws
+  {
+    let account = try TestAccount()
+    let here = try account[0].store(Self.name)
+    let store = try UbiquityBootstrap.makeStore(on: account[1].store(Self.name))
+    #expect(store.synchronize())
+    let heard = Heard(store)
+    try await here.commit {
+      $0.set("dark", forKey: "theme")
+      $0.set(12, forKey: "size")
+    }
+    try await until { !heard.all.isEmpty }
+    #expect(
+      heard.all == [.init(object: ObjectIdentifier(store), reason: 0, keys: ["size", "theme"])])
+    #expect(store.string(forKey: "theme") == "dark")
+    try here.remove("theme")
+    try await until { heard.all.count == 2 }
+    #expect(heard.keys.last == ["theme"])
+    #expect(store.object(forKey: "theme") == nil)
+  }
+
+  @Test func `reasons and keys read in every way that programs read them`() async throws {
+    let backing = FakeBacking()
+    let store = NSUbiquitousKeyValueStore.on(backing)
+    #expect(store.synchronize())
+    let (infos, continuation) = AsyncStream<[Bool]>.makeStream()
+    let token = NotificationCenter.default.addObserver(
+      forName: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: store, queue: nil
+    ) { notification in
+      let info = notification.userInfo
+      let reason = info?["NSUbiquitousKeyValueStoreChangeReasonKey"]
+      let keys = info?["NSUbiquitousKeyValueStoreChangedKeysKey"]
+      continuation.yield([
+        reason as? Int == 1, (reason as? NSNumber)?.intValue == 1, reason as? Int64 == 1,
+        keys as? [String] == ["a", "b"], keys as? [NSString] == ["a", "b"],
+        (keys as? NSArray)?.count == 2,
+      ])
+    }
+    defer { NotificationCenter.default.removeObserver(token) }
+    backing.tell(
+      Change(
+        reason: .initialSyncChange,
+        items: [
+          .init(key: "a", old: nil, new: 1), .init(key: "b", old: 1, new: nil),
+        ]))
+    var iterator = infos.makeAsyncIterator()
+    #expect(await iterator.next() == [true, true, true, true, true, true])
+  }
+
+  @Test func `each reason of a change is the reason of Apple's class`() async throws {
+    let backing = FakeBacking()
+    let store = NSUbiquitousKeyValueStore.on(backing)
+    #expect(store.synchronize())
+    let heard = Heard(store)
+    let reasons: [Change.Reason] = [
+      .serverChange, .initialSyncChange, .quotaViolationChange, .accountChange,
+    ]
+    for reason in reasons { backing.tell(Change(reason: reason, items: [])) }
+    try await until { heard.all.count == 4 }
+    #expect(heard.reasons == [0, 1, 2, 3])
+  }
+
+  @Test func `keys whose writes lost are told too, each once`() async throws {
+    let backing = FakeBacking()
+    let store = NSUbiquitousKeyValueStore.on(backing)
+    #expect(store.synchronize())
+    let heard = Heard(store)
+    backing.tell(
+      Change(
+        reason: .initialSyncChange, items: [.init(key: "b", old: 1, new: 2)],
+        superseded: ["a", "b"]))
+    try await until { !heard.all.isEmpty }
+    #expect(heard.keys == [["a", "b"]])
+  }
+
+  @Test func `own writes are not told`() async throws {
+    let account = try TestAccount()
+    let store = try UbiquityBootstrap.makeStore(on: account[0].store(Self.name))
+    let there = try account[1].store(Self.name)
+    #expect(store.synchronize())
+    let heard = Heard(store)
+    store.set("mine", forKey: "mine")
+    store.removeObject(forKey: "mine")
+    #expect(store.synchronize())
+    try there.set("yours", forKey: "yours")
+    try await until { !heard.all.isEmpty }
+    #expect(heard.keys == [["yours"]])
+  }
+
+  @Test func `each live object is told once, and none is kept alive`() async throws {
+    let backing = FakeBacking()
+    let hub = Hub.on(backing)
+    let first = NSUbiquitousKeyValueStore(hub: hub)
+    let second = NSUbiquitousKeyValueStore(hub: hub)
+    weak var third: NSUbiquitousKeyValueStore?
+    do {
+      let passing = NSUbiquitousKeyValueStore(hub: hub)
+      third = passing
+      #expect(passing.synchronize())
+    }
+    #expect(third == nil)
+    let (one, two) = (Heard(first), Heard(second))
+    backing.tell(Change(reason: .serverChange, items: [.init(key: "a", old: nil, new: 1)]))
+    try await until { !one.all.isEmpty && !two.all.isEmpty }
+    #expect(one.all == [.init(object: ObjectIdentifier(first), reason: 0, keys: ["a"])])
+    #expect(two.all == [.init(object: ObjectIdentifier(second), reason: 0, keys: ["a"])])
+  }
+
+  @Test func `objects on the same data see each other's writes`() {
+    let hub = Hub.on(FakeBacking())
+    let (one, two) = (NSUbiquitousKeyValueStore(hub: hub), NSUbiquitousKeyValueStore(hub: hub))
+    one.set("a", forKey: "k")
+    #expect(two.string(forKey: "k") == "a")
+    #expect(one != two)
+  }
+
+  @Test func `with the last object the work for it ends`() async throws {
+    let ended = Ended()
+    do {
+      let store = NSUbiquitousKeyValueStore.on(EndlessBacking(ended: ended))
+      #expect(store.synchronize())
+      try await until { ended.hasBegun }
+    }
+    try await until { ended.hasEnded }
+  }
+
+  @Test func `an observer may use the store, and hold up nobody but the next notification`()
+    async throws
+  {
+    let account = try TestAccount()
+    let here = try account[0].store(Self.name)
+    let store = try UbiquityBootstrap.makeStore(on: account[1].store(Self.name))
+    #expect(store.synchronize())
+    let gate = DispatchSemaphore(value: 0)
+    let heard = Heard(store) { [weak store] in
+      store?.set("seen", forKey: "answer")
+      _ = store?.synchronize()
+      gate.wait()
+    }
+    try here.set(1, forKey: "n")
+    try await until { !heard.all.isEmpty }
+    // The observer is held up now; nothing else is.
+    for number in 0..<200 {
+      try here.set(.integer(Int64(number)), forKey: "key\(number)")
+      store.set(number, forKey: "mine")
+      #expect(store.synchronize())
+    }
+    #expect(here.value(forKey: "answer") == "seen")
+    #expect(here.value(forKey: "mine") == 199)
+    #expect(heard.all.count == 1)
+    // What could not be told one by one is told together: no key is missing, and what waits is bounded.
+    for _ in 0..<500 { gate.signal() }
+    try await until { Set(heard.keys.joined()).count == 201 }
+    #expect(heard.all.count <= 1 + 64 + 2)
+  }
+}

@@ -1,0 +1,189 @@
+import Foundation
+import Kith
+import KithTesting
+import Testing
+
+@testable import UbiquitousKeyValueStore
+
+/// What has no room, and what the disk refuses.
+@Suite struct RefusalTests {
+  private static let name = "com.example.Editor"
+  private static let small = Policy(totalBytes: 100, keys: 4, valueBytes: 80)
+
+  @Test func `over quota nothing is added, and the refused key is told`() async throws {
+    let account = try TestAccount(devices: 1)
+    let store = try UbiquityBootstrap.makeStore(
+      on: account[0].store(Self.name, policy: Self.small))
+    let heard = Heard(store)
+    store.set(String(repeating: "a", count: 60), forKey: "a")
+    store.set(String(repeating: "b", count: 60), forKey: "b")
+    #expect(store.synchronize())
+    try await until { !heard.all.isEmpty }
+    #expect(
+      heard.all == [.init(object: ObjectIdentifier(store), reason: 2, keys: ["b"])])
+    #expect(store.object(forKey: "b") == nil)
+    #expect(store.string(forKey: "a")?.count == 60)
+  }
+
+  @Test func `a value or key over its limit is refused and told, an old value stays`()
+    async throws
+  {
+    let account = try TestAccount(devices: 1)
+    let store = try UbiquityBootstrap.makeStore(
+      on: account[0].store(Self.name, policy: Self.small))
+    let heard = Heard(store)
+    let long = String(repeating: "k", count: 65)
+    store.set("old", forKey: "k")
+    store.set(String(repeating: "v", count: 90), forKey: "k")
+    try await until { heard.keys.joined().contains("k") }
+    store.set(Int64(1), forKey: long)
+    try await until { heard.keys.joined().contains(long) }
+    store.set(Int64(1), forKey: "")
+    try await until { heard.keys.joined().contains("") }
+    #expect(Set(heard.reasons) == [2])
+    #expect(store.dictionaryRepresentation as? [String: String] == ["k": "old"])
+  }
+
+  @Test func `removing what cannot be there is nothing`() async throws {
+    let account = try TestAccount(devices: 1)
+    let store = try UbiquityBootstrap.makeStore(on: account[0].store(Self.name))
+    let heard = Heard(store)
+    store.removeObject(forKey: "missing")
+    store.removeObject(forKey: "")
+    store.removeObject(forKey: String(repeating: "k", count: 65))
+    store.set(Int64(1), forKey: "")
+    try await until { !heard.all.isEmpty }
+    #expect(heard.keys == [[""]])
+  }
+
+  @Test func `a key at its limit is taken`() throws {
+    let account = try TestAccount(devices: 1)
+    let store = try UbiquityBootstrap.makeStore(on: account[0].store(Self.name))
+    let key = String(repeating: "é", count: 32)
+    store.set(Int64(1), forKey: key)
+    #expect(store.longLong(forKey: key) == 1)
+  }
+
+  @Test func `a key beyond its limit ends a program that asked for it`() async {
+    await #expect(processExitsWith: .failure) {
+      let hub = Hub {
+        .init(
+          backing: MemoryBacking(because: KithError(.missing, "none")), trapsOnInvalidKeys: true,
+          logger: .init(label: "test"))
+      }
+      NSUbiquitousKeyValueStore(hub: hub).set(Int64(1), forKey: String(repeating: "k", count: 65))
+    }
+  }
+
+  @Test func `refused keys that wait are told together, and are bounded`() async throws {
+    let backing = FakeBacking()
+    let store = NSUbiquitousKeyValueStore.on(backing)
+    let gate = DispatchSemaphore(value: 0)
+    let heard = Heard(store) { gate.wait() }
+    backing.state.withLock { $0.problem = KithError(.quotaExceeded, "full") }
+    store.set(Int64(1), forKey: "first")
+    try await until { !heard.all.isEmpty }
+    for number in 0..<2_000 { store.set(number, forKey: "key\(number)") }
+    for _ in 0..<10 { gate.signal() }
+    try await until { heard.all.count == 2 }
+    #expect(heard.keys[0] == ["first"])
+    #expect(heard.keys[1].count == Poster.refusedKeysLimit)
+  }
+
+  @Test func `two that overfill the store apart: the loser is told, and its refusals are taken`()
+    async throws
+  {
+    let account = try TestAccount()
+    let stores = try (0...1).map { try account[$0].store(Self.name, policy: Self.small) }
+    let faces = stores.map { UbiquityBootstrap.makeStore(on: $0) }
+    for face in faces { #expect(face.synchronize()) }
+    let heard = faces.map { Heard($0) }
+    account.cut(0, 1)
+    faces[0].set(String(repeating: "l", count: 60), forKey: "laptop")
+    account.advance(by: .seconds(1))
+    faces[1].set(String(repeating: "d", count: 60), forKey: "desktop")
+    account.mend(0, 1)
+    let shown = try #require(stores[0].keys.first)
+    let loser = shown == "laptop" ? 1 : 0
+    let lost = shown == "laptop" ? "desktop" : "laptop"
+    try await until { heard[loser].all.contains { $0.reason == 2 && $0.keys == [lost] } }
+    try await until { stores[loser].refusals.isEmpty }
+    #expect(faces[loser].object(forKey: lost) == nil)
+    #expect(faces[0].dictionaryRepresentation.count == 1)
+  }
+
+  @Test func `what was refused before the program began is told once it uses the store`()
+    async throws
+  {
+    let backing = FakeBacking()
+    backing.state.withLock {
+      $0.refusals = [
+        .test(1, .quota, ["b", "a"]), .test(2, .initialSync, ["c"]), .test(3, .quota, ["a"]),
+      ]
+    }
+    let store = NSUbiquitousKeyValueStore.on(backing)
+    let heard = Heard(store)
+    #expect(store.synchronize())
+    try await until { backing.refusals.isEmpty }
+    #expect(heard.reasons == [1, 2])
+    #expect(heard.keys == [["c"], ["a", "b"]])
+  }
+
+  @Test func `a refusal that was not told yet is not forgotten`() async throws {
+    let backing = FakeBacking()
+    let store = NSUbiquitousKeyValueStore.on(backing)
+    let heard = Heard(store)
+    #expect(store.synchronize())
+    backing.tell(Change(reason: .serverChange, items: []))
+    try await until { heard.all.count == 1 }
+    backing.state.withLock { $0.refusals = [.test(1, .quota, ["a"]), .test(2, .quota, ["b"])] }
+    backing.tell(Change(reason: .quotaViolationChange, items: [], superseded: ["a"]))
+    try await until { backing.refusals.count == 1 }
+    #expect(backing.refusals.map(\.number) == [2])
+    backing.tell(Change(reason: .quotaViolationChange, items: [], superseded: ["b"]))
+    try await until { backing.refusals.isEmpty }
+  }
+
+  @Test
+  func `synchronizing is true offline, and false where the disk fails or nothing is configured`()
+    throws
+  {
+    let account = try TestAccount()
+    let store = try UbiquityBootstrap.makeStore(on: account[0].store(Self.name))
+    #expect(store.synchronize())
+    account.isolate(0)
+    store.set(Int64(1), forKey: "n")
+    #expect(store.synchronize())
+
+    let backing = FakeBacking()
+    let failing = NSUbiquitousKeyValueStore.on(backing)
+    #expect(failing.synchronize())
+    backing.state.withLock { $0.problem = KithError(.diskFull, "full") }
+    failing.set(Int64(1), forKey: "n")
+    #expect(!failing.synchronize())
+    backing.state.withLock { $0.problem = nil }
+    #expect(failing.synchronize())
+    #expect(backing.state.withLock { $0.flushes } == 3)
+
+    let local = NSUbiquitousKeyValueStore.on(FakeBacking(), isConfigured: false)
+    local.set(Int64(1), forKey: "n")
+    #expect(!local.synchronize())
+    #expect(local.longLong(forKey: "n") == 1)
+  }
+
+  @Test func `where the directory cannot be used the program goes on in memory`() async throws {
+    let store = NSUbiquitousKeyValueStore.on(
+      MemoryBacking(because: KithError(.readOnly, "no"), policy: Self.small))
+    let heard = Heard(store)
+    store.set("a", forKey: "k")
+    #expect(store.string(forKey: "k") == "a")
+    #expect(store.dictionaryRepresentation as? [String: String] == ["k": "a"])
+    #expect(!store.synchronize())
+    store.removeObject(forKey: "k")
+    #expect(store.object(forKey: "k") == nil)
+    for number in 0..<5 { store.set(number, forKey: "key\(number)") }
+    store.set(Int64(1), forKey: "")
+    try await until { Set(heard.keys.joined()) == ["", "key4"] }
+    #expect(store.dictionaryRepresentation.count == 4)
+  }
+}

@@ -1,0 +1,173 @@
+import Foundation
+import KithCore
+import KithCrypto
+import Logging
+import Synchronization
+
+@testable import Kith
+@testable import UbiquitousKeyValueStore
+
+struct TimedOut: Error {}
+
+/// Looks again and again until a condition holds; throws when it does not in time, which is long
+/// enough for a host that is busy with other things.
+func until(
+  _ limit: Duration = .seconds(60), _ condition: () throws -> Bool
+) async throws {
+  let deadline = ContinuousClock.now + limit
+  while try !condition() {
+    guard ContinuousClock.now < deadline else { throw TimedOut() }
+    try await Task.sleep(for: .milliseconds(2))
+  }
+}
+
+/// What a program hears of some objects, in order.
+final class Heard: Sendable {
+  struct Told: Equatable {
+    var object: ObjectIdentifier?
+    var reason: Int?
+    var keys: [String]?
+  }
+
+  private let told = Mutex<[Told]>([])
+  // Set once, before anybody else has the object.
+  nonisolated(unsafe) private var token: (any NSObjectProtocol)?
+
+  /// Listens to one object, or to all of the process.
+  init(
+    _ object: NSUbiquitousKeyValueStore?,
+    then: @escaping @Sendable () -> Void = {}
+  ) {
+    token = NotificationCenter.default.addObserver(
+      forName: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: object,
+      queue: nil
+    ) { [weak self] notification in
+      let info = notification.userInfo
+      let told = Told(
+        object: (notification.object as? NSUbiquitousKeyValueStore).map { ObjectIdentifier($0) },
+        reason: (info?[NSUbiquitousKeyValueStoreChangeReasonKey] as? NSNumber)?.intValue,
+        keys: info?[NSUbiquitousKeyValueStoreChangedKeysKey] as? [String])
+      self?.told.withLock { $0.append(told) }
+      then()
+    }
+  }
+
+  deinit {
+    if let token { NotificationCenter.default.removeObserver(token) }
+  }
+
+  var all: [Told] { told.withLock { $0 } }
+  var keys: [[String]] { all.map { $0.keys ?? [] } }
+  var reasons: [Int] { all.map { $0.reason ?? -1 } }
+}
+
+/// A backing that a test drives: its disk can fail, its account can change.
+final class FakeBacking: Backing {
+  struct State {
+    var values: [Key: PropertyListValue] = [:]
+    var problem: KithError?
+    var refusals: [RefusedTransaction] = []
+    var account: AccountID?
+    var flushes = 0
+  }
+
+  let state = Mutex(State())
+  private let stream = AsyncStream<Change>.makeStream()
+  private let accountStream = AsyncStream<AccountID?>.makeStream()
+
+  func value(forKey key: String) -> PropertyListValue? { state.withLock { $0.values[Key(key)] } }
+  var values: [Key: PropertyListValue] { state.withLock { $0.values } }
+  func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
+    let problem = state.withLock { state in
+      if state.problem == nil { state.values[Key(key)] = value }
+      return state.problem
+    }
+    if let problem { throw problem }
+  }
+  func flush() throws(KithError) {
+    let problem = state.withLock { state in
+      state.flushes += 1
+      return state.problem
+    }
+    if let problem { throw problem }
+  }
+  var changes: any AsyncSequence<Change, Never> & Sendable { stream.stream }
+  var refusals: [RefusedTransaction] { state.withLock { $0.refusals } }
+  func takeRefusals(through number: UInt64) {
+    state.withLock { $0.refusals.removeAll { $0.number <= number } }
+  }
+  var account: AccountID? { state.withLock { $0.account } }
+  var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { accountStream.stream }
+  func run() async {}
+
+  func tell(_ change: Change) { stream.continuation.yield(change) }
+  func signIn(_ account: AccountID?) {
+    state.withLock { $0.account = account }
+    accountStream.continuation.yield(account)
+  }
+}
+
+extension NSUbiquitousKeyValueStore {
+  /// An object on a backing of a test's.
+  static func on(
+    _ backing: any Backing, isConfigured: Bool = true
+  ) -> NSUbiquitousKeyValueStore {
+    NSUbiquitousKeyValueStore(hub: .on(backing, isConfigured: isConfigured))
+  }
+}
+
+extension Hub {
+  static func on(_ backing: any Backing, isConfigured: Bool = true) -> Hub {
+    var logger = Logger(label: "test")
+    logger.logLevel = .critical
+    return Hub { [logger] in
+      Basis(backing: backing, isConfigured: isConfigured, logger: logger)
+    }
+  }
+}
+
+/// Whether a backing's work has begun and ended.
+final class Ended: Sendable {
+  private let state = Mutex((hasBegun: false, hasEnded: false))
+  var hasBegun: Bool { state.withLock { $0.hasBegun } }
+  var hasEnded: Bool { state.withLock { $0.hasEnded } }
+  func begin() { state.withLock { $0.hasBegun = true } }
+  func end() { state.withLock { $0.hasEnded = true } }
+}
+
+/// Works until it is cancelled.
+struct EndlessBacking: Backing {
+  let ended: Ended
+  private let nothing = FakeBacking()
+
+  init(ended: Ended) { self.ended = ended }
+
+  func value(forKey key: String) -> PropertyListValue? { nil }
+  var values: [Key: PropertyListValue] { [:] }
+  func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {}
+  func flush() throws(KithError) {}
+  var changes: any AsyncSequence<Change, Never> & Sendable { nothing.changes }
+  var refusals: [RefusedTransaction] { [] }
+  func takeRefusals(through number: UInt64) {}
+  var account: AccountID? { nil }
+  var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { nothing.accountUpdates }
+  func run() async {
+    ended.begin()
+    for await _ in AsyncStream<Never>.makeStream().stream {}
+    ended.end()
+  }
+}
+
+extension AccountID {
+  static func test(_ byte: UInt8) -> Self {
+    Self(Digest256 { $0.copyBytes(from: repeatElement(byte, count: 32)) })
+  }
+}
+
+extension RefusedTransaction {
+  static func test(_ number: UInt64, _ reason: Reason, _ keys: [String]) -> Self {
+    Self(
+      number: number, reason: reason, clock: HybridTime(rawValue: 0),
+      writes: keys.map { Write(key: $0, value: nil) })
+  }
+}

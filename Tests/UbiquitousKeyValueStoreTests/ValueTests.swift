@@ -1,0 +1,112 @@
+import Foundation
+import Kith
+import Testing
+
+@testable import UbiquitousKeyValueStore
+
+/// What programs hand over, and what becomes of it.
+@Suite struct ValueTests {
+  private let backing = FakeBacking()
+  private let store: NSUbiquitousKeyValueStore
+
+  init() {
+    store = .on(backing)
+  }
+
+  private func stored(_ object: Any?) -> PropertyListValue? {
+    store.set(object, forKey: "k")
+    return backing.value(forKey: "k")
+  }
+
+  @Test func `every kind of number is normalised`() {
+    #expect(stored(Int(1)) == .integer(1))
+    #expect(stored(Int8(1)) == .integer(1))
+    #expect(stored(Int16(-2)) == .integer(-2))
+    #expect(stored(Int32(3)) == .integer(3))
+    #expect(stored(UInt8(4)) == .integer(4))
+    #expect(stored(UInt(5)) == .integer(5))
+    #expect(stored(UInt64(Int64.max)) == .integer(.max))
+    #expect(stored(Float(1.5)) == .double(1.5))
+    #expect(stored(CGFloat(2.5)) == .double(2.5))
+    #expect(stored(Decimal(3)) == .double(3))
+    #expect(stored(NSDecimalNumber(string: "1.5")) == .double(1.5))
+    #expect(stored(true) == .bool(true))
+    #expect(stored(NSNumber(value: true)) == .bool(true))
+    #expect(stored(NSNumber(value: 1)) == .integer(1))
+    #expect(stored(NSNumber(value: 0)) == .integer(0))
+    #expect(stored(NSNumber(value: 1.0)) == .double(1))
+  }
+
+  @Test func `Foundation's classes are taken as Swift's types`() {
+    #expect(stored(NSString("a")) == .string("a"))
+    #expect(stored(NSMutableString(string: "b")) == .string("b"))
+    #expect(stored(NSData(data: Data([1]))) == .data(Data([1])))
+    let date = Date(timeIntervalSinceReferenceDate: 7)
+    #expect(stored(date as NSDate) == .date(date))
+    #expect(stored(NSArray(array: [1, "x"])) == .array([.integer(1), .string("x")]))
+    #expect(
+      stored(NSDictionary(dictionary: ["a": NSNumber(value: true)]))
+        == .dictionary(["a": .bool(true)]))
+    #expect(stored([UInt8]([1, 2])) == .array([.integer(1), .integer(2)]))
+    #expect(stored([String]()) == .array([]))
+    #expect(stored([String: Int]()) == .dictionary([:]))
+  }
+
+  @Test func `an optional within Any is what it holds`() {
+    let text: String? = "a"
+    #expect(stored(text as Any) == .string("a"))
+    #expect(stored([text as Any]) == .array([.string("a")]))
+  }
+
+  @Test func `what property lists cannot hold is ignored, and changes nothing`() {
+    let before = PropertyListValue.string("before")
+    #expect(stored("before") == before)
+    let none: String? = nil
+    for object: Any in [
+      NSNull(), Set([1]), NSSet(array: [1]), URL(filePath: "/"), UUID(), Substring("a"),
+      [1: "a"], ["a": NSNull()], [none as Any], UInt64.max, { 1 }, NSObject(), 1..<2,
+    ] {
+      #expect(stored(object) == before, "\(type(of: object))")
+    }
+  }
+
+  @Test func `as deep as a store takes, and no deeper`() {
+    func nested(_ depth: Int) -> Any {
+      (0..<depth).reduce(1 as Any) { inner, _ in [inner] }
+    }
+    #expect(stored(nested(PropertyListValue.maximumDepth)) != nil)
+    store.removeObject(forKey: "k")
+    #expect(stored(nested(PropertyListValue.maximumDepth + 1)) == nil)
+  }
+
+  @Test func `nil removes the key, by each setter`() {
+    func isRemoved(_ set: (NSUbiquitousKeyValueStore) -> Void) -> Bool {
+      store.set("there", forKey: "k")
+      set(store)
+      return backing.value(forKey: "k") == nil
+    }
+    #expect(isRemoved { $0.set(nil as Any?, forKey: "k") })
+    #expect(isRemoved { $0.set(nil as String?, forKey: "k") })
+    #expect(isRemoved { $0.set(nil as Data?, forKey: "k") })
+    #expect(isRemoved { $0.set(nil as [Any]?, forKey: "k") })
+    #expect(isRemoved { $0.set(nil as [String: Any]?, forKey: "k") })
+    #expect(isRemoved { $0.removeObject(forKey: "k") })
+  }
+
+  @Test func `all values come back as they were set`() throws {
+    let date = Date(timeIntervalSinceReferenceDate: 0.5)
+    store.set([date, "text", Data([1])] as [Any], forKey: "mixed")
+    let back = try #require(store.array(forKey: "mixed"))
+    #expect(back.first as? Date == date)
+    #expect(back[1] as? String == "text")
+    #expect(back[2] as? Data == Data([1]))
+  }
+
+  @Test func `keys that Swift calls equal are both kept, and one of them is represented`() {
+    store.set("composed", forKey: "\u{e9}")
+    store.set("decomposed", forKey: "e\u{301}")
+    #expect(store.string(forKey: "\u{e9}") == "composed")
+    #expect(store.string(forKey: "e\u{301}") == "decomposed")
+    #expect(store.dictionaryRepresentation as? [String: String] == ["\u{e9}": "composed"])
+  }
+}
