@@ -116,8 +116,8 @@ extension AttachedStore {
     for waiter in room { waiter.resume() }
   }
 
-  /// The connection has ended: nothing is written any more, and who waits for room or flushes is
-  /// told so. Who waits for a durable write goes on, until somebody takes or closes.
+  /// The connection has ended: nothing is sent any more, and who flushes is told so, for that would
+  /// wait for what comes next. Who waits for a durable write goes on, until somebody takes or closes.
   private func finish() {
     let (later, isClosing) = state.withLock { state -> ([@Sendable () -> Void], Bool) in
       state.ending = Self.closed

@@ -27,6 +27,8 @@ final class AttachedStore: StoreBacking {
     /// Whether ``AttachedStore/stop()`` or ``AttachedStore/close()`` was called: no write is taken
     /// any more.
     var isClosing = false
+    /// Whether ``AttachedStore/takePending()`` gave away what was not answered.
+    var isTaken = false
     /// Who waits until something was answered.
     var roomWaiters: [Waiter] = []
     var flushes: [UInt64: Flush] = [:]
@@ -150,11 +152,12 @@ final class AttachedStore: StoreBacking {
   ) throws(KithError) -> Bool {
     var later: [() -> Void] = []
     let result = state.withLock { state -> Result<Bool, KithError> in
-      if state.isClosing { return .failure(Self.closed) }
-      if let ending = state.ending { return .failure(ending) }
+      if state.isClosing || state.isTaken { return .failure(Self.closed) }
       let bytes = line.bytes.readableBytes
       let total = state.shown.unansweredBytes + bytes
       guard total <= AttachedLimits.unansweredBytes || state.shown.unansweredBytes == 0 else {
+        // Nothing is answered any more.
+        if let ending = state.ending { return .failure(ending) }
         state.roomWaiters.append(Waiter(since: start, resume: ifFull))
         return .success(false)
       }
@@ -164,7 +167,7 @@ final class AttachedStore: StoreBacking {
       } catch {
         return .failure(error)
       }
-      send(line.bytes, &state)
+      if state.ending == nil { send(line.bytes, &state) }
       return .success(true)
     }
     for run in later { run() }
@@ -235,10 +238,13 @@ final class AttachedStore: StoreBacking {
   }
 
   /// Gives away the writes that were not answered, in order, once the connection has ended: to
-  /// write them again to what comes next, and to settle each. Until then they stay shown.
+  /// write them again to what comes next, and to settle each. Until then writes are still taken and
+  /// shown, as pending ones, so that none falls between; afterwards they fail with `closed`.
   func takePending() -> [PendingWrite] {
     state.withLock { state in
-      state.ending == nil ? [] : state.shown.takePending()
+      guard state.ending != nil else { return [] }
+      state.isTaken = true
+      return state.shown.takePending()
     }
   }
 

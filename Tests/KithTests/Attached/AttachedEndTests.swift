@@ -133,14 +133,11 @@ struct AttachedEndTests {
       [try .encoding(3, forKey: "b"), try .encoding(nil, forKey: "a")],
     ]
     #expect(program.backing.pending == operations)
-    let error = #expect(throws: KithError.self) { try store.set(4, forKey: "c") }
-    #expect(error?.code == .closed)
-    let durableError = await #expect(throws: KithError.self) {
-      try await store.commit { $0.set(4, forKey: "c") }
-    }
-    #expect(durableError?.code == .closed)
+    // What is written before the next one is there goes to it as well.
+    try store.set(4, forKey: "late")
+    #expect(program.backing.pending.count == 3)
     // What is pending stays shown, and goes to the next one, where others wrote meanwhile.
-    #expect(store.dictionary == ["answered": 1, "b": 3])
+    #expect(store.dictionary == ["answered": 1, "b": 3, "late": 4])
     let served = try await Served()
     let owner = try served.node.store("com.example.test")
     try await owner.commit {
@@ -151,13 +148,19 @@ struct AttachedEndTests {
     let changes = store.changes
     try await served.run {
       let pending = program.backing.takePending()
-      #expect(pending.map(\.isAwaited) == [false, true])
+      #expect(pending.map(\.isAwaited) == [false, true, false])
+      let error = #expect(throws: KithError.self) { try store.set(5, forKey: "c") }
+      #expect(error?.code == .closed)
+      let durableError = await #expect(throws: KithError.self) {
+        try await store.commit { $0.set(5, forKey: "c") }
+      }
+      #expect(durableError?.code == .closed)
       let next = try await served.attach(view: store.view, pending: pending)
       store.backing = next.backing
       let failure = await durable.value
       #expect(failure?.code == nil)
-      #expect(store.dictionary == ["answered": 1, "new": "theirs", "b": 3])
-      #expect(owner.dictionary == store.dictionary)
+      #expect(store.dictionary == ["answered": 1, "new": "theirs", "b": 3, "late": 4])
+      try await until { owner.dictionary == store.dictionary }
       var heard = changes.makeAsyncIterator()
       #expect(
         await heard.next() == Change(reason: .serverChange, items: [.init("new", nil, "theirs")]))
