@@ -30,19 +30,21 @@ struct Seat {
   ) throws(KithError) {
     self.place = place
     let directory = accounts.directory(of: place)
-    if place == .signedOut { try Self.makeLocalDevice(directory) }
     let begun = ContinuousClock.now
     while true {
       do throws(KithError) {
+        if place == .signedOut { try Self.makeLocalDevice(directory) }
         let node = try Node(
           opening: Self.nodeConfiguration(directory, isLocal: place == .signedOut, configuration))
         kind = .own(node)
         account = place == .signedOut ? nil : node.account
         return
       } catch {
-        guard error.code == .inUse else { throw error }
+        // Another program may be making the local device: it has begun, and is not there yet.
+        let isBeingMade = error.code == .missing && place == .signedOut
+        guard error.code == .inUse || isBeingMade else { throw error }
         let attachment = Attachment(directory: directory)
-        if let theirs = attachment.account {
+        if !isBeingMade, let theirs = attachment.account {
           kind = .attached(attachment)
           account = place == .signedOut ? nil : theirs
           return

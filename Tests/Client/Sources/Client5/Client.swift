@@ -6,7 +6,7 @@ import UbiquitousKeyValueStore
   /// Does what the first argument says; Tests/client knows in which environment.
   @MainActor static func main() throws {
     // Whatever waits for itself ends here, and fails.
-    alarm(300)
+    alarm(120)
     let checks = Checks()
     switch CommandLine.arguments.dropFirst().first ?? "shapes" {
     case "shapes":
@@ -23,9 +23,11 @@ import UbiquitousKeyValueStore
     case "unusable": Programs(checks: checks).unusable()
     case "host": Neighbours(checks: checks).host()
     case "guest": Neighbours(checks: checks).guest()
+    case "crowd": Neighbours(checks: checks).crowd(CommandLine.arguments.last ?? "")
     case "last":
       checks.expect(NSUbiquitousKeyValueStore.default.longLong(forKey: "alone") == 99)
     case "benchmark":
+      alarm(0)
       Task {
         do { try await Benchmark().run() } catch { fatalError("\(error)") }
         exit(0)

@@ -19,11 +19,24 @@ import UbiquitousKeyValueStore
     }
   }
 
+  /// One of four that begin at once: each says that it is there, and waits for the others. The
+  /// first to see all says so, since whoever leaves takes the directory's node with it.
+  func crowd(_ name: String) {
+    store.set(true, forKey: "program\(name)")
+    checks.expect(store.synchronize())
+    let all = (1...4).map { "program\($0)" }
+    checks.wait { all.allSatisfy(store.bool(forKey:)) }
+    store.set(true, forKey: "seen\(name)")
+    checks.expect(store.synchronize())
+    checks.wait { (1...4).allSatisfy { store.bool(forKey: "seen\($0)") } }
+    checks.expect(store.synchronize())
+  }
+
   /// Is there first, answers what it hears, and stays until it is told to go.
   func host() {
     checks.expect(store.synchronize())
     print("ready")
-    fflush(stdout)
+    fflush(nil)
     checks.wait { heard.all.contains("question") }
     checks.expect(store.string(forKey: "question") == "who?")
     store.set("me", forKey: "answer")
