@@ -15,6 +15,7 @@ let strict: [SwiftSetting] = [
 let package = Package(
   name: "kith-examples",
   products: [
+    .executable(name: "bookmarks-classic", targets: ["BookmarksClassic"]),
     .executable(name: "bookmarks-modern", targets: ["BookmarksModern"]),
     .executable(name: "preferences", targets: ["Preferences"]),
     .executable(name: "service", targets: ["ServiceExample"]),
@@ -29,6 +30,11 @@ let package = Package(
   targets: [
     // What all of them ask of the command line: which device this is, and where the others are.
     .target(name: "ExampleDevice", dependencies: [kith, arguments], swiftSettings: strict),
+    // As it would have been written for Apple's class, Swift 5 mode included.
+    .executableTarget(
+      name: "BookmarksClassic",
+      dependencies: [.product(name: "UbiquitousKeyValueStore", package: "kith")],
+      swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]),
     .executableTarget(
       name: "BookmarksModern", dependencies: ["ExampleDevice", kith, arguments],
       swiftSettings: strict),
