@@ -34,11 +34,11 @@
       /// Whether a key beyond its limit ends the program, as on Apple's systems. Otherwise it is
       /// logged, refused, and announced as a quota violation.
       public var trapsOnInvalidKeys = false
-      /// Where to log, never keys or values.
+      /// Where to log, never keys or values; from the level `notice` on, unless it is told otherwise.
       public var logger = Logger(label: "kith")
 
       /// Says nothing.
-      public init() {}
+      public init() { logger.logLevel = .notice }
     }
 
     static let setup = Setup()

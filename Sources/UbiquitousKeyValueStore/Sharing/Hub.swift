@@ -51,6 +51,8 @@
     /// Opens what it stands on where it is known already what that is. A program that configures it
     /// in code may still do so otherwise.
     func openIfConfigured() {
+      // Looking for the configuration reads a file; programs ask for `default` at every turn.
+      if opened.withLock({ $0 != nil }) { return }
       if UbiquityBootstrap.setup.isConfigured { _ = basis }
     }
 
