@@ -10,6 +10,8 @@ struct ReferenceMerge {
     var chain: ChainID
     var sequence: UInt64
     var changeSet: ChangeSetReference
+    /// Devices that kept it, and have their directory still.
+    var holders: Set<DeviceNumber>
   }
 
   /// Names an entry of a change set.
@@ -38,18 +40,38 @@ struct ReferenceMerge {
   }
 
   /// Remembers an entry that some device keeps.
-  mutating func note(_ kept: StoreInspection.Kept, in store: StoreIdentifier) {
+  mutating func note(
+    _ kept: StoreInspection.Kept, in store: StoreIdentifier, by device: DeviceNumber
+  ) {
     let home = Home(changeSet: kept.changeSet, index: kept.index)
     let key = kept.entry.key
-    guard published[store]?[key]?[home] == nil else { return }
+    if let known = published[store]?[key]?[home] {
+      if !known.holders.contains(device) {
+        published[store]?[key]?[home]?.holders.insert(device)
+      }
+      return
+    }
     let chain = ChainID(
       device: kept.changeSet.device, incarnation: kept.changeSet.incarnation)
     published[store, default: [:]][key, default: [:]][home] = Published(
       entry: kept.entry, digest: kept.digest, chain: chain, sequence: kept.changeSet.sequence,
-      changeSet: kept.changeSet)
+      changeSet: kept.changeSet, holders: [device])
     changeSets[
       Place(store: store, chain: chain, sequence: kept.changeSet.sequence), default: []
     ].insert(kept.changeSet.digest)
+  }
+
+  /// Forgets what only a device kept whose directory is given up. Nobody can have it any more; that
+  /// others cover it still, a traitor may have told them.
+  mutating func giveUp(_ device: DeviceNumber) {
+    for (store, keys) in published {
+      for (key, all) in keys {
+        for (home, entry) in all where entry.holders.contains(device) {
+          published[store]?[key]?[home]?.holders.remove(device)
+          if entry.holders.count == 1 { published[store]?[key]?[home] = nil }
+        }
+      }
+    }
   }
 
   /// Why a store of a device is not what it covers comes to; nil where it is.

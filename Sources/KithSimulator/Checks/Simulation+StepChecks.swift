@@ -16,7 +16,9 @@ extension Simulation {
       try checkAdmission(seen, place)
       try checkGroups(seen, place)
       try checkBounds(seen, of: device, in: store, place)
-      for kept in seen.slots.values.joined() { reference.note(kept, in: store) }
+      for kept in seen.slots.values.joined() {
+        reference.note(kept, in: store, by: device.number)
+      }
       if seen.slots.count > seen.shown.count {
         tally.count("steps with something hidden or removed")
       }

@@ -133,7 +133,7 @@ extension Simulation {
     let device = devices[number % devices.count]
     guard let copy = device.backups.last, !device.isGone else { return }
     tally.count(isNoticed ? "old copies restored" : "old copies restored unnoticed")
-    history.putAtRisk(on: device.number)
+    putAtRisk(device)
     kill(device)
     device.life += 1
     device.disk = copy.copy(isNoticed: isNoticed)

@@ -18,7 +18,7 @@ extension Simulation {
       // What the message says to do: restore a copy.
       guard let copy = device.backups.last else { return giveUp(device) }
       tally.count("damaged disks restored")
-      history.putAtRisk(on: device.number)
+      putAtRisk(device)
       device.disk = copy.copy(isNoticed: true)
       guard load(device) else { throw Violation(.nothingLost, "\(device.name)'s copy is damaged") }
     }
@@ -75,9 +75,15 @@ extension Simulation {
 
   /// A device is given up with its directory: what was only there is lost.
   func giveUp(_ device: SimulatedDevice) {
-    history.putAtRisk(on: device.number)
+    putAtRisk(device)
     kill(device)
     device.isGone = true
+  }
+
+  /// What only a device had may be lost from here on.
+  func putAtRisk(_ device: SimulatedDevice) {
+    history.putAtRisk(on: device.number)
+    reference.giveUp(device.number)
   }
 
   func resume(_ device: SimulatedDevice) {
