@@ -19,6 +19,7 @@ struct Benchmark {
       $0.peers = peers.map(\.address)
       $0.logger.logLevel = .error
     }
+    try measureDisk()
     await measure("offline")
     let nodes = try await peers.asyncMap { try await open($0.directory, port: $0.port) }
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -55,6 +56,26 @@ struct Benchmark {
     print("  synchronize()", summary(synchronisations))
     let idle = (0..<rounds).map { _ in microseconds(clock.measure { store.synchronize() }) }
     print("  again, idle  ", summary(idle))
+  }
+
+  /// What an `fsync` takes by itself, which bounds what a durable write can cost: at the end of a growing
+  /// file, and over what is there, as when a log is used again.
+  private func measureDisk() throws {
+    let path = root + "/disk"
+    FileManager.default.createFile(atPath: path, contents: nil)
+    let file = try FileHandle(forWritingTo: URL(filePath: path))
+    defer { try? file.close() }
+    let clock = ContinuousClock()
+    let block = Data(repeating: 1, count: 4_096)
+    for name in ["appended", "written over"] {
+      try file.seek(toOffset: 0)
+      var times: [Double] = []
+      for _ in 0..<500 {
+        try file.write(contentsOf: block)
+        times.append(microseconds(try clock.measure { try file.synchronize() }))
+      }
+      print("the disk, 4 KiB \(name):", summary(times))
+    }
   }
 
   private func summary(_ values: [Double]) -> String {
