@@ -14,7 +14,7 @@ struct Seat {
   }
 
   /// How long another process may take from opening a directory to serving its socket.
-  private static let longestStart = Duration.seconds(3)
+  private static let longestStart = Duration.seconds(10)
 
   let place: AccountsDirectory.Place
   let kind: Kind
