@@ -10,7 +10,7 @@ extension Accounts {
   ///
   /// - Returns: The keys whose writes lost, by store.
   @discardableResult
-  func adopt(_ state: inout State) -> [StoreIdentifier: [String]] {
+  func adopt(_ state: inout State) -> [StoreIdentifier: Set<Key>] {
     state.owesAdoption = false
     guard case .own(let node) = state.seat.kind, state.seat.place != .signedOut,
       DeviceDirectory.holdsDevice(directory.local)
@@ -28,10 +28,10 @@ extension Accounts {
     }
   }
 
-  private func adopt(_ node: Node) throws(KithError) -> [StoreIdentifier: [String]] {
+  private func adopt(_ node: Node) throws(KithError) -> [StoreIdentifier: Set<Key>] {
     let local = try Storage.open(directory.local, nil)
     defer { try? local.close() }
-    var superseded: [StoreIdentifier: [String]] = [:]
+    var superseded: [StoreIdentifier: Set<Key>] = [:]
     for (identifier, stored) in try Storage.load(local).stores.sorted(by: { $0.key < $1.key }) {
       let transactions = stored.draftedTransactions
       guard !transactions.isEmpty else { continue }

@@ -1,4 +1,3 @@
-internal import Dispatch
 internal import KithCore
 internal import Logging
 internal import NIOCore
@@ -32,7 +31,9 @@ extension Accounts {
 
   private func serve() async throws {
     while !Task.isCancelled {
-      try await BlockingThread.run { () throws(KithError) in try self.follow() }
+      _ = try await BlockingThread.run { () throws(KithError) in
+        try self.follow(isServing: true)
+      }
       let seat = state.withLock { $0.seat }
       try await withThrowingTaskGroup(of: Void.self) { group in
         if case .own(let node) = seat.kind {
@@ -81,17 +82,34 @@ extension Accounts {
   }
 
   /// Takes the place that counts now, and shows in all stores what it has. Does nothing where the
-  /// place is taken already.
-  func follow() throws(KithError) {
-    let hasMoved = try state.withLock { state throws(KithError) in
+  /// place is taken already, nor where ``run()`` does it, whose node must not be closed under it.
+  ///
+  /// - Parameter isServing: Whether this is ``run()``.
+  /// - Returns: Whether the place that counts is taken; otherwise ``run()`` is about to.
+  /// - Throws: ``KithError`` where that place cannot be opened, or all is closed.
+  @discardableResult
+  func follow(isServing: Bool) throws(KithError) -> Bool {
+    let outcome = try state.withLock { state throws(KithError) -> (isOurs: Bool, hasMoved: Bool) in
+      guard isServing || !state.isRunning else { return (false, false) }
+      guard !state.isClosed else { throw .closedNode }
       let stores = state.stores.values.map(\.store)
-      guard try mustLeave(state.seat, stores) else { return false }
-      replacing.enter()
-      defer { replacing.leave() }
+      guard try mustLeave(state.seat, stores) else { return (true, false) }
       try move(&state, stores)
-      return true
+      return (true, true)
     }
-    if hasMoved { moved.raise() }
+    if outcome.hasMoved { moved.raise() }
+    return outcome.isOurs
+  }
+
+  /// Blocks while stores get something else behind them. Where what stood there is gone, sees to it;
+  /// whether it may be still to come.
+  func succeed(isGone: Bool) -> Bool {
+    guard isGone else { return state.withLock { $0.isRunning } }
+    do throws(KithError) {
+      return try !follow(isServing: false)
+    } catch {
+      return false
+    }
   }
 
   /// Leaves the seat for the one that counts now.
@@ -99,14 +117,18 @@ extension Accounts {
     let old = state.seat
     let place = try directory.place()
     let isTakeOver = place == old.place
-    var pending: [StoreIdentifier: [PendingWrite]] = [:]
-    if case .attached = old.kind { pending = Attachment.leave(stores) }
+    var pending = Attachment.leave(stores)
     if !isTakeOver {
       // Another account's.
-      for write in pending.values.joined() { write.settle(.failure(.closedNode)) }
-      pending = [:]
+      Attachment.settle(&pending, .closedNode)
     }
-    let next = try Seat(at: place, in: directory, configuration)
+    let next: Seat
+    do throws(KithError) {
+      next = try Seat(at: place, in: directory, configuration)
+    } catch {
+      Attachment.settle(&pending, error)
+      throw error
+    }
     old.release(stores)
     state.seat = next
     identity.withLock { $0 = next.account }
@@ -121,7 +143,6 @@ extension Accounts {
           superseded: superseded[store.identifier] ?? [],
           pending: pending[store.identifier] ?? [], onEnd: moved.raise)
       } catch {
-        for write in pending[store.identifier] ?? [] { write.settle(.failure(error)) }
         configuration.logger.error(
           "a store cannot be opened there", metadata: ["code": "\(error.code)"])
       }

@@ -1,4 +1,3 @@
-internal import Foundation
 public import KithCore
 internal import KithCrypto
 internal import KithStorage
@@ -169,9 +168,10 @@ extension Accounts {
       stored.signedIn = if case .signedIn(let path) = place { path } else { nil }
     }
     moved.raise()
-    guard state.withLock({ $0.isRunning }) else {
-      return try await BlockingThread.run { () throws(KithError) in try self.follow() }
+    let isTaken = try await BlockingThread.run { () throws(KithError) in
+      try self.follow(isServing: false)
     }
+    if isTaken { return }
     let hasMoved = await moved.wait(timeout: Self.longestFollow) {
       self.state.withLock { $0.seat.place == place }
     }

@@ -1,4 +1,3 @@
-internal import Dispatch
 public import KithCore
 internal import KithStorage
 public import Logging
@@ -64,8 +63,6 @@ public final class Accounts: Service, Sendable {
   let identity: Mutex<AccountID?>
   /// Raised when somebody has signed in or out, and when what stands behind the stores has ended.
   let moved = Signal()
-  /// Entered while what stands behind the stores is replaced.
-  let replacing = DispatchGroup()
 
   /// Opens the stores of who is signed in. It blocks for as long as the disk takes.
   ///
@@ -104,7 +101,9 @@ public final class Accounts: Service, Sendable {
         return known.store
       }
       let (backing, view) = try state.seat.open(name, policy, onEnd: moved.raise)
-      let store = KeyValueStore(backing: backing, view: view, replacing: replacing)
+      let store = KeyValueStore(backing: backing, view: view) { [weak self] isGone in
+        self?.succeed(isGone: isGone) ?? false
+      }
       state.stores[name] = OpenStore(store: store, policy: policy)
       return store
     }

@@ -15,7 +15,7 @@ struct Attachment {
       DeviceDirectory.controlSocketPath(directory), request, until: deadline)
     guard let answered else { return nil }
     answered.stream.close()
-    return answered.first.status.flatMap { AccountID(hexadecimal: $0.account) }
+    return answered.first.status.flatMap { Digest256(hex: $0.account) }.map { AccountID($0) }
   }
 
   /// Whether the node of a store's connection has ended.
@@ -36,15 +36,10 @@ struct Attachment {
     }
     return pending
   }
-}
 
-extension AccountID {
-  /// The id that 64 hexadecimal digits name.
-  init?(hexadecimal text: String) {
-    let digits = text.compactMap(\.hexDigitValue)
-    guard digits.count == 64, text.utf8.count == 64 else { return nil }
-    let bytes = stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-    guard let digest = try? Digest256(bytes) else { return nil }
-    self.init(digest)
+  /// Tells those who wait for writes that they are not durable, and forgets the writes.
+  static func settle(_ pending: inout [StoreIdentifier: [PendingWrite]], _ error: KithError) {
+    for write in pending.values.joined() { write.settle(.failure(error)) }
+    pending = [:]
   }
 }

@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Glibc
 internal import KithCore
 internal import KithStorage
 
@@ -15,6 +15,8 @@ struct Seat {
 
   /// How long another process may take from opening a directory to serving its socket.
   private static let longestStart = Duration.seconds(10)
+  /// How long it waits between two looks, in microseconds.
+  private static let lookMicroseconds: UInt32 = 20_000
 
   let place: AccountsDirectory.Place
   let kind: Kind
@@ -51,7 +53,7 @@ struct Seat {
         }
         guard ContinuousClock.now - begun < Self.longestStart else { throw error }
       }
-      Thread.sleep(forTimeInterval: 0.02)
+      usleep(Self.lookMicroseconds)
     }
   }
 
@@ -94,31 +96,52 @@ struct Seat {
   }
 
   /// Shows a store of the place in a view that showed another one's, or this one's through another
-  /// process, and writes again what that one has not answered.
+  /// process, and writes again what that one has not answered. Whoever waits for those writes is told
+  /// what came of them, also where this throws.
   func open(
-    _ view: StoreView, _ policy: Policy, reason: Change.Reason, superseded: [String],
+    _ view: StoreView, _ policy: Policy, reason: Change.Reason, superseded: Set<Key>,
     pending: [PendingWrite], onEnd: @escaping @Sendable () -> Void
   ) throws(KithError) -> any StoreBacking {
-    switch kind {
-    case .own(let node):
-      try node.engine.open(view, policy: policy, reason: reason, superseded: superseded)
-      for write in pending { Self.write(write, to: node.engine, view.identifier) }
-      return node.engine
-    case .attached(let attachment):
-      return try AttachedStore.attach(
-        directory: attachment.directory, store: view.identifier, policy: policy, view: view,
-        reason: reason, pending: pending, onEnd: { _ in onEnd() })
+    var outcomes: [Result<Void, KithError>] = []
+    do throws(KithError) {
+      switch kind {
+      case .own(let node):
+        let engine = node.engine
+        var lost = superseded
+        // Written before the view is the engine's, so that nothing is seen to go and come back.
+        outcomes = try Self.write(pending, to: engine, view.identifier, policy, losing: &lost)
+        try engine.open(view, policy: policy, reason: reason, superseded: lost)
+        for (write, outcome) in zip(pending, outcomes) { write.settle(outcome) }
+        return engine
+      case .attached(let attachment):
+        return try AttachedStore.attach(
+          directory: attachment.directory, store: view.identifier, policy: policy, view: view,
+          reason: reason, pending: pending, onEnd: { _ in onEnd() })
+      }
+    } catch {
+      for write in pending { write.settle(.failure(error)) }
+      throw error
     }
   }
 
   private static func write(
-    _ write: PendingWrite, to engine: Engine, _ store: StoreIdentifier
-  ) {
-    let result = Result { () throws(KithError) in
-      try engine.write(store, write.operations)
-      if write.isAwaited { try engine.flush() }
+    _ pending: [PendingWrite], to engine: Engine, _ store: StoreIdentifier, _ policy: Policy,
+    losing lost: inout Set<Key>
+  ) throws(KithError) -> [Result<Void, KithError>] {
+    guard !pending.isEmpty else { return [] }
+    _ = try engine.open(store, policy: policy)
+    var outcomes: [Result<Void, KithError>] = []
+    for write in pending {
+      do throws(KithError) {
+        try engine.write(store, write.operations)
+        outcomes.append(.success(()))
+      } catch {
+        lost.formUnion(write.operations.map { Key($0.key) })
+        outcomes.append(.failure(error))
+      }
     }
-    write.settle(result)
+    // The node does not run yet, so each write was durable when it returned.
+    return outcomes
   }
 
   /// Shows nothing more in the stores' views.
@@ -132,9 +155,8 @@ struct Seat {
     switch kind {
     case .own(let node): try node.close()
     case .attached:
-      for write in Attachment.leave(stores).values.joined() {
-        write.settle(.failure(.closedNode))
-      }
+      var pending = Attachment.leave(stores)
+      Attachment.settle(&pending, .closedNode)
     }
   }
 }

@@ -90,19 +90,7 @@ extension AttachedStore {
         }
       }
       let lost = Set(refused.flatMap { $0.write.operations.map { Key($0.key) } })
-      if reason == .accountChange {
-        let values = state.shown.shown.compactMapValues { try? $0.decoded() }
-        return view.replace(
-          with: values, reason: reason, superseded: lost.sorted().map(\.text))
-      }
-      var changed = view.difference(to: state.shown.shown)
-      changed.superseded = []
-      var undone = ViewChange(
-        store: identifier, reason: .quotaViolationChange,
-        changes: changed.changes.filter { lost.contains($0.key) }, superseded: lost.sorted())
-      if undone.superseded.isEmpty { undone.changes = [] }
-      changed.changes.removeAll { lost.contains($0.key) }
-      return view.apply([changed, undone])
+      return view.show(state.shown.shown, reason: reason, superseded: lost)
     }
     for run in later { run() }
     for (write, error) in refused { write.settle(.failure(error)) }

@@ -212,14 +212,7 @@ struct ControlCandidate: Codable, Sendable {
 extension DeviceID {
   /// Reads 64 hexadecimal digits.
   init(control text: String) throws(KithError) {
-    let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
-    guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else {
-      throw .malformedControl
-    }
-    let bytes = stride(from: 0, to: digits.count, by: 2).map {
-      UInt8(digits[$0] << 4 | digits[$0 + 1])
-    }
-    guard let device = try? Self(bytes) else { throw .malformedControl }
+    guard let device = Self(hex: text) else { throw .malformedControl }
     self = device
   }
 }

@@ -30,10 +30,10 @@ extension Engine {
     return try opened.get()
   }
 
-  /// Opens a store for a view that showed another account's, and shows there what this one has.
-  /// `superseded` are keys whose writes by this program the account did not take.
+  /// Opens a store for a view that showed another engine's, and shows there what this one has.
+  /// `superseded` are keys whose writes by this program were not taken.
   func open(
-    _ view: StoreView, policy: Policy, reason: Change.Reason, superseded: [String]
+    _ view: StoreView, policy: Policy, reason: Change.Reason, superseded: Set<Key>
   ) throws(KithError) {
     let store = view.identifier
     var later: [() -> Void] = []
@@ -44,10 +44,10 @@ extension Engine {
       for case .refusedStore(store, let error) in effects {
         return (.failure(KithError(error, store: store)), effects)
       }
-      let values = state.replica.view(of: store).compactMapValues { try? $0.decoded() }
       state.views[store] = view
       state.policies[store] = policy
-      later = view.replace(with: values, reason: reason, superseded: superseded)
+      later = view.show(
+        state.replica.view(of: store), reason: reason, superseded: superseded)
       return (.success(()), effects.filter { if case .view = $0 { false } else { true } })
     }
     for run in later { run() }

@@ -66,8 +66,8 @@ extension Engine {
   /// - Returns: The keys whose writes lost to what the account has.
   func adopt(
     _ store: StoreIdentifier, _ transactions: [[KithCore.Operation]]
-  ) throws(KithError) -> [String] {
-    var superseded: [String] = []
+  ) throws(KithError) -> Set<Key> {
+    var superseded: Set<Key> = []
     let accepted = perform(drainsHere: false) { state -> (Result<WriteID, KithError>, [Effect]) in
       if state.isClosed { return (.failure(.closedNode), []) }
       if let problem = state.health.problem { return (.failure(problem), []) }
@@ -77,7 +77,7 @@ extension Engine {
       for case .refused(write, let error) in effects {
         return (.failure(KithError(error)), effects)
       }
-      for case .view(let change) in effects { superseded += change.superseded.map(\.text) }
+      for case .view(let change) in effects { superseded.formUnion(change.superseded) }
       state.hasWrites = true
       state.waiters.expect(write)
       return (.success(write), effects)

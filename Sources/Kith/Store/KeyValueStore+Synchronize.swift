@@ -30,8 +30,7 @@ extension KeyValueStore {
   ///
   /// - Throws: ``KithError`` with a storage code, or `cancelled`.
   public func synchronize(timeout: Duration = .seconds(5)) async throws(KithError) -> SyncReport {
-    let backing = backing
-    try backing.flush()
+    try flush()
     await backing.waitUntilComplete(identifier, timeout: timeout)
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
     return syncReport

@@ -1,4 +1,4 @@
-internal import Dispatch
+internal import Glibc
 public import KithCore
 internal import Synchronization
 
@@ -11,8 +11,11 @@ public final class KeyValueStore: Sendable {
   public let identifier: StoreIdentifier
   let view: StoreView
   private let behind: Mutex<Behind>
-  /// Entered while what stands behind is being replaced.
-  private let replacing: DispatchGroup?
+  /// Blocks while what stands behind is being replaced. Where that is gone, sees to what replaces it;
+  /// whether that may be still to come.
+  typealias Succession = @Sendable (_ isGone: Bool) -> Bool
+
+  private let succession: Succession
 
   /// What stands behind, and how often that was replaced.
   private struct Behind {
@@ -20,14 +23,19 @@ public final class KeyValueStore: Sendable {
     var generation = 0
   }
 
-  /// How long a write waits for what replaces what stood behind the store.
-  private static let longestReplacing = DispatchTimeInterval.seconds(10)
+  /// How long a write or a flush waits for what replaces what stood behind the store.
+  private static let longestReplacing = Duration.seconds(10)
+  /// How long it waits between two looks, in microseconds.
+  private static let lookMicroseconds: UInt32 = 2_000
 
-  init(backing: any StoreBacking, view: StoreView, replacing: DispatchGroup? = nil) {
+  init(
+    backing: any StoreBacking, view: StoreView,
+    succession: @escaping Succession = { _ in false }
+  ) {
     identifier = view.identifier
     behind = Mutex(Behind(backing: backing))
     self.view = view
-    self.replacing = replacing
+    self.succession = succession
   }
 
   /// What stands behind it now; another after a change of account.
@@ -44,7 +52,7 @@ public final class KeyValueStore: Sendable {
   /// Whose store this is. Waits while that changes, so who finds the same before and after reading
   /// has read one store's values.
   package var standing: Standing {
-    _ = replacing?.wait(timeout: .now() + Self.longestReplacing)
+    _ = succession(false)
     return behind.withLock {
       Standing(generation: $0.generation, device: ($0.backing as? Engine)?.keys.id)
     }
@@ -142,37 +150,58 @@ public final class KeyValueStore: Sendable {
   /// Writes operations that stand or fall together, their values encoded already.
   package func commit(_ operations: [KithCore.Operation]) async throws(KithError) {
     guard !operations.isEmpty else { return }
-    let backing = backing
-    do throws(KithError) {
-      try await backing.writeDurably(identifier, operations)
-    } catch {
-      guard error.code == .closed, let next = replacement(of: backing) else { throw error }
-      try await next.writeDurably(identifier, operations)
+    var backing = backing
+    while true {
+      do throws(KithError) {
+        return try await backing.writeDurably(identifier, operations)
+      } catch {
+        let old = backing
+        guard error.code == .closed,
+          let next = try await BlockingThread.run({ self.replacement(of: old) })
+        else { throw error }
+        backing = next
+      }
     }
   }
 
   /// Writes to what stands behind, also where that changes meanwhile.
   private func write(_ operations: [KithCore.Operation]) throws(KithError) {
-    let backing = backing
-    do throws(KithError) {
-      try backing.write(identifier, operations)
-    } catch {
-      guard error.code == .closed, let next = replacement(of: backing) else { throw error }
-      try next.write(identifier, operations)
-    }
-  }
-
-  /// What has replaced a backing that takes no writes any more; nil where nothing does.
-  private func replacement(of old: any StoreBacking) -> (any StoreBacking)? {
-    _ = replacing?.wait(timeout: .now() + Self.longestReplacing)
-    let next = backing
-    return next === old ? nil : next
+    try withBacking { backing throws(KithError) in try backing.write(identifier, operations) }
   }
 
   /// Makes everything that was written before durable; it blocks for as long as the disk takes.
   ///
-  /// - Throws: ``KithError`` with a storage code, where something could not be made durable.
+  /// - Throws: ``KithError`` with `closed`, or a storage code, where something could not be made
+  ///   durable.
   public func flush() throws(KithError) {
-    try backing.flush()
+    try withBacking { backing throws(KithError) in try backing.flush() }
+  }
+
+  /// Does it with what stands behind, and again with what replaces that meanwhile.
+  private func withBacking(
+    _ body: (any StoreBacking) throws(KithError) -> Void
+  ) throws(KithError) {
+    var backing = backing
+    while true {
+      do throws(KithError) {
+        return try body(backing)
+      } catch {
+        guard error.code == .closed, let next = replacement(of: backing) else { throw error }
+        backing = next
+      }
+    }
+  }
+
+  /// What has replaced a backing that takes no writes any more; nil where nothing comes. It is a
+  /// matter of milliseconds, and blocks meanwhile.
+  private func replacement(of old: any StoreBacking) -> (any StoreBacking)? {
+    let deadline = ContinuousClock.now + Self.longestReplacing
+    while true {
+      let mayCome = succession(true)
+      let next = backing
+      if next !== old { return next }
+      guard mayCome, ContinuousClock.now < deadline else { return nil }
+      usleep(Self.lookMicroseconds)
+    }
   }
 }

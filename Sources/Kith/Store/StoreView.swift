@@ -69,10 +69,32 @@ final class StoreView: Sendable {
     }
   }
 
-  /// Shows what another account has, and returns what to run once no lock is held. All keys of both
-  /// are told, also those that show the same (design, section 10, "Signed out").
-  func replace(
-    with values: [Key: PropertyListValue], reason: Change.Reason, superseded: [String]
+  /// Shows what stands behind the store from now on, and returns what to run once no lock is held.
+  /// `superseded` are keys whose writes by this program were not taken over.
+  ///
+  /// Of another account all keys of both are told, also those that show the same (design, section
+  /// 10, "Signed out"); otherwise what differs, and what was not taken as a violation of the quota.
+  func show(
+    _ shown: [Key: EncodedValue], reason: Change.Reason, superseded: Set<Key>
+  ) -> [() -> Void] {
+    if reason == .accountChange {
+      return replace(
+        with: shown.compactMapValues { try? $0.decoded() },
+        superseded: superseded.sorted().map(\.text))
+    }
+    var changed = difference(to: shown)
+    changed.superseded = []
+    let undone = ViewChange(
+      store: identifier, reason: .quotaViolationChange,
+      changes: changed.changes.filter { superseded.contains($0.key) },
+      superseded: superseded.sorted())
+    changed.changes.removeAll { superseded.contains($0.key) }
+    return apply([changed, undone])
+  }
+
+  /// Shows what another account has.
+  private func replace(
+    with values: [Key: PropertyListValue], superseded: [String]
   ) -> [() -> Void] {
     state.withLock { state in
       let old = state.values
@@ -80,7 +102,7 @@ final class StoreView: Sendable {
       let keys = Set(old.keys).union(values.keys).sorted()
       guard !state.buffers.isEmpty, !keys.isEmpty || !superseded.isEmpty else { return [] }
       let items = keys.map { Change.Item(key: $0.text, old: old[$0], new: values[$0]) }
-      let told = Change(reason: reason, items: items, superseded: superseded)
+      let told = Change(reason: .accountChange, items: items, superseded: superseded)
       return state.buffers.values.compactMap { $0.offer(told) }
     }
   }

@@ -58,6 +58,16 @@ extension FixedBytes {
   @inlinable
   public static func < (left: Self, right: Self) -> Bool { left.storage < right.storage }
 
+  /// The bytes that pairs of hexadecimal digits name; nil where the text is something else.
+  public init?(hex text: some StringProtocol) {
+    let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+    guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
+    let bytes = stride(from: 0, to: digits.count, by: 2).map {
+      UInt8(digits[$0] << 4 | digits[$0 + 1])
+    }
+    try? self.init(bytes)
+  }
+
   /// All bytes in lower-case hexadecimal.
   public var hex: String {
     let digits = Array("0123456789abcdef".utf8)

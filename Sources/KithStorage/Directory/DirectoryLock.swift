@@ -103,9 +103,6 @@ final class DirectoryLock: Sendable {
   }
 
   private static func generation(_ hex: Substring) -> Generation? {
-    let digits = hex.compactMap(\.hexDigitValue)
-    guard digits.count == 32, hex.utf8.count == 32 else { return nil }
-    let bytes = stride(from: 0, to: 32, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-    return (try? Digest128(bytes)).map { Generation($0) }
+    Digest128(hex: hex).map { Generation($0) }
   }
 }

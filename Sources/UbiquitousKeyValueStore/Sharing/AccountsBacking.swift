@@ -9,7 +9,6 @@
 
     let accounts: Accounts
     private let plain: PlainBacking
-    private let patience = Patience()
 
     /// Opens the accounts of a directory, and the store; both are made where they are missing.
     init(_ settings: Settings) throws(KithError) {
@@ -28,11 +27,9 @@
     func value(forKey key: String) -> PropertyListValue? { plain.value(forKey: key) }
     var values: [Key: PropertyListValue] { plain.values }
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
-      try patience.attempt { () throws(KithError) in try plain.set(value, forKey: key) }
+      try plain.set(value, forKey: key)
     }
-    func flush() throws(KithError) {
-      try patience.attempt { () throws(KithError) in try plain.flush() }
-    }
+    func flush() throws(KithError) { try plain.flush() }
     var changes: any AsyncSequence<Change, Never> & Sendable { plain.changes }
     var refusals: [RefusedTransaction] { plain.refusals }
     func takeRefusals(through number: UInt64) { plain.takeRefusals(through: number) }

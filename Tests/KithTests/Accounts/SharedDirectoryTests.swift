@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import Testing
 
 @testable import Kith
@@ -70,7 +71,8 @@ struct SharedDirectoryTests {
     try await Self.blocking { try store.set(1, forKey: "before") }
     try await Self.blocking { try store.flush() }
     try await AccountsTests.serving(second) {
-      try await withThrowingTaskGroup(of: Int64.self) { group in
+      try await withThrowingTaskGroup(of: Int64?.self) { group in
+        let hasEnded = Mutex(false)
         group.addTask {
           var number: Int64 = 0
           while !Task.isCancelled {
@@ -79,7 +81,21 @@ struct SharedDirectoryTests {
           }
           return number
         }
-        try await until { store.value(forKey: "number") != nil }
+        group.addTask {
+          // As a program of Apple's class does, which ends where this fails.
+          try await Self.blocking {
+            var number: Int64 = 0
+            while !hasEnded.withLock({ $0 }) {
+              number += 1
+              try store.set(.integer(number), forKey: "flushed")
+              try store.flush()
+            }
+          }
+          return nil
+        }
+        try await until {
+          store.value(forKey: "number") != nil && store.value(forKey: "flushed") != nil
+        }
         ending.continuation.yield()
         try await served.value
         try first.close()
@@ -87,8 +103,11 @@ struct SharedDirectoryTests {
         try await until {
           if case .own = second.state.withLock({ $0.seat.kind }) { true } else { false }
         }
+        hasEnded.withLock { $0 = true }
         group.cancelAll()
-        let last = try #require(try await group.next())
+        var numbers: [Int64?] = []
+        for try await number in group { numbers.append(number) }
+        let last = try #require(numbers.compactMap(\.self).first)
         #expect(store.value(forKey: "number") == .integer(last))
       }
     }
@@ -99,6 +118,35 @@ struct SharedDirectoryTests {
     #expect(try again.store(Self.store).value(forKey: "number") == last)
     #expect(try again.store(Self.store).value(forKey: "before") == 1)
     try again.close()
+  }
+
+  @Test func `taking over tells nothing, for nothing shows otherwise`() async throws {
+    let directory = try TestDirectory()
+    let first = try AccountsTests.open(directory.child("a"))
+    try await first.createAccount(name: "laptop")
+    let second = Mutex<Accounts?>(nil)
+    try await AccountsTests.serving(first) {
+      try await until { (try? await first.report().isRunning) == true }
+      let accounts = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
+      let store = try await Self.blocking { try accounts.store(Self.store) }
+      for number in 0..<20 {
+        try await store.commit { $0.set(.integer(Int64(number)), forKey: "k\(number)") }
+      }
+      second.withLock { $0 = accounts }
+    }
+    try first.close()
+    // Nobody serves it: who writes next has the directory opened.
+    let accounts = try #require(second.withLock { $0 })
+    let store = try accounts.store(Self.store)
+    let changes = store.changes
+    try await Self.blocking {
+      try store.set("after", forKey: "k0")
+      try store.flush()
+    }
+    #expect(accounts.state.withLock { if case .own = $0.seat.kind { true } else { false } })
+    #expect(store.dictionary.count == 20 && store.value(forKey: "k0") == "after")
+    try accounts.close()
+    for await change in changes { Issue.record("told \(change)") }
   }
 
   @Test func `all follow whoever of them signs in or out`() async throws {
