@@ -172,7 +172,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "KithCommandsTests",
-      dependencies: ["KithCommands", "Kith", "KithCore", "KithTerminal", "KithTesting"],
+      dependencies: ["CLinux", "KithCommands", "Kith", "KithCore", "KithTerminal", "KithTesting"],
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
     .testTarget(
       name: "KithTerminalTests", dependencies: ["KithTerminal"], swiftSettings: strict),

@@ -3,6 +3,7 @@
 
 // What Linux offers and Swift's Glibc module leaves out.
 
+#include <spawn.h>
 #include <sys/timex.h>
 
 /// Whether the kernel calls its clock synchronised: adjtimex(2).
@@ -11,5 +12,10 @@ static inline int kith_clock_is_synchronised(void) {
   int state = adjtimex(&status);
   return state >= 0 && state != TIME_ERROR && (status.status & STA_UNSYNC) == 0;
 }
+
+// What a child does before its program begins: posix_spawn(3). glibc declares them to GNU programs only.
+int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);
+int posix_spawn_file_actions_addchdir_np(
+    posix_spawn_file_actions_t *actions, const char *directory);
 
 #endif

@@ -10,7 +10,8 @@ final class KithProcess {
     var talk: String
   }
 
-  private let process = Process()
+  private let process: ChildProcess
+  private let name: String
   private let output: URL
   private let talk: URL
 
@@ -21,41 +22,41 @@ final class KithProcess {
 
   /// Starts `kith` with arguments and no environment but what is given; by way of a command that
   /// becomes it (such as `ip netns exec NAME`), if there is one.
-  init(
+  convenience init(
     _ arguments: [String], in directory: URL, input: Data? = nil,
     environment: [String: String] = [:], launcher: [String] = []
   ) throws {
-    let name = UUID().uuidString
-    output = directory.appending(path: "\(name).out")
-    talk = directory.appending(path: "\(name).err")
-    for file in [output, talk] {
-      _ = FileManager.default.createFile(atPath: file.path, contents: nil)
-    }
-    process.executableURL = launcher.isEmpty ? Self.program : URL(filePath: "/usr/bin/env")
-    process.arguments = launcher.isEmpty ? arguments : launcher + [Self.program.path] + arguments
-    process.environment = ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": directory.path]
-      .merging(environment) { _, new in new }
-    process.currentDirectoryURL = directory
-    process.standardOutput = try FileHandle(forWritingTo: output)
-    process.standardError = try FileHandle(forWritingTo: talk)
-    if let input {
-      let file = directory.appending(path: "\(name).in")
-      try input.write(to: file)
-      process.standardInput = try FileHandle(forReadingFrom: file)
-    } else {
-      process.standardInput = FileHandle.nullDevice
-    }
-    try process.run()
+    let program = launcher.isEmpty ? [] : ["/usr/bin/env"] + launcher
+    try self.init(
+      command: program + [Self.program.path] + arguments, in: directory, input: input,
+      environment: environment)
+  }
+
+  /// Starts any command, by its path.
+  init(
+    command: [String], in directory: URL, input: Data? = nil, environment: [String: String] = [:]
+  ) throws {
+    let file = directory.appending(path: UUID().uuidString)
+    name = command.joined(separator: " ")
+    output = file.appendingPathExtension("out")
+    talk = file.appendingPathExtension("err")
+    let source = file.appendingPathExtension("in")
+    if let input { try input.write(to: source) }
+    process = try ChildProcess(
+      command,
+      environment: ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": directory.path]
+        .merging(environment) { _, new in new },
+      in: directory, input: input == nil ? "/dev/null" : source.path, output: output, talk: talk)
   }
 
   deinit {
-    if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+    end()
     // What libfaketime leaves of a process that was killed.
     for name in ["faketime_shm_\(id)", "sem.faketime_sem_\(id)"] { unlink("/dev/shm/\(name)") }
   }
 
   /// The process's id.
-  var id: Int32 { process.processIdentifier }
+  var id: Int32 { process.id }
   /// Whether it has not ended.
   var isRunning: Bool { process.isRunning }
   /// What it has said so far on standard error.
@@ -64,9 +65,7 @@ final class KithProcess {
   var printedSoFar: String { (try? String(contentsOf: output, encoding: .utf8)) ?? "" }
 
   /// Sends a signal to this process, and no other.
-  func send(_ signal: Int32) {
-    if process.isRunning { kill(process.processIdentifier, signal) }
-  }
+  func send(_ signal: Int32) { process.send(signal) }
 
   /// What the system says it does: `R` runs, `S` sleeps, `T` is stopped; nil where it is gone.
   var state: String? {
@@ -76,26 +75,21 @@ final class KithProcess {
 
   /// Kills this process and waits until it is gone.
   func end() {
-    guard process.isRunning else { return }
-    kill(process.processIdentifier, SIGKILL)
+    process.send(SIGKILL)
     process.waitUntilExit()
   }
 
   /// Waits for the end, at most so long; kills the process after that.
   func wait(seconds: Double = 90) async throws -> Result {
     do {
-      try await eventually("kith \(process.arguments?.first ?? "") to end", seconds: seconds) {
+      try await eventually("\(name.prefix(80)) to end", seconds: seconds) {
         !process.isRunning
       }
     } catch {
       send(SIGKILL)
       throw error
     }
-    // A process that a signal ended has the status that a shell gives it.
-    let isSignal = process.terminationReason == .uncaughtSignal
-    return Result(
-      status: process.terminationStatus + (isSignal ? 128 : 0), output: printedSoFar,
-      talk: saidSoFar)
+    return Result(status: process.status ?? -1, output: printedSoFar, talk: saidSoFar)
   }
 
   /// Runs a command to its end.

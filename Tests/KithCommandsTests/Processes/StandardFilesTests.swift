@@ -11,24 +11,12 @@ import Testing
 struct StandardFilesTests {
   /// Runs a command line of `sh` in which `$KITH` is the program, on a directory.
   private func shell(_ script: String, in directory: URL) async throws -> KithProcess.Result {
-    let errors = directory.appending(path: "\(UInt32.random(in: 0 ... .max)).err")
-    let process = Process()
-    process.executableURL = URL(filePath: "/bin/bash")
-    process.arguments = ["-c", "exec 2>'\(errors.path)'; \(script)"]
-    process.environment = [
-      "PATH": "/usr/bin:/bin", "HOME": directory.path, "KITH": KithProcess.program.path,
-      "KITH_DIRECTORY": directory.appending(path: "a").path,
-    ]
-    process.currentDirectoryURL = directory
-    process.standardInput = FileHandle.nullDevice
-    let output = Pipe()
-    process.standardOutput = output
-    try process.run()
-    let data = try output.fileHandleForReading.readToEnd() ?? Data()
-    process.waitUntilExit()
-    return KithProcess.Result(
-      status: process.terminationStatus, output: String(decoding: data, as: UTF8.self),
-      talk: try String(contentsOf: errors, encoding: .utf8))
+    try await KithProcess(
+      command: ["/bin/bash", "-c", script], in: directory,
+      environment: [
+        "KITH": KithProcess.program.path, "KITH_DIRECTORY": directory.appending(path: "a").path,
+      ]
+    ).wait()
   }
 
   @Test func `what cannot be printed is no success`() async throws {

@@ -12,25 +12,22 @@ enum Shell {
 
   @discardableResult
   static func run(_ command: [String]) throws -> String {
-    let process = Process()
-    let (output, talk) = (Pipe(), Pipe())
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = command
+    let directory = FileManager.default.temporaryDirectory
+    let file = directory.appending(path: "\(Household.prefix)shell-\(UUID().uuidString)")
+    let (output, talk) = (
+      file.appendingPathExtension("out"), file.appendingPathExtension("err")
+    )
+    defer { for file in [output, talk] { try? FileManager.default.removeItem(at: file) } }
     let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
-    process.environment = ["PATH": path + ":/usr/sbin:/sbin"]
-    process.standardInput = FileHandle.nullDevice
-    process.standardOutput = output
-    process.standardError = talk
-    try process.run()
-    // Short commands: what they say fits into a pipe.
+    let process = try ChildProcess(
+      ["/usr/bin/env"] + command, environment: ["PATH": path + ":/usr/sbin:/sbin"], in: directory,
+      output: output, talk: talk)
     process.waitUntilExit()
-    let printed = try output.fileHandleForReading.readToEnd() ?? Data()
-    let said = try talk.fileHandleForReading.readToEnd() ?? Data()
-    guard process.terminationStatus == 0 else {
-      let words = String(decoding: said, as: UTF8.self)
+    guard process.status == 0 else {
+      let words = try String(contentsOf: talk, encoding: .utf8)
       throw Failed(description: "\(command.joined(separator: " ")): \(words)")
     }
-    return String(decoding: printed, as: UTF8.self)
+    return try String(contentsOf: output, encoding: .utf8)
   }
 }
 
