@@ -12,6 +12,7 @@ final class NodeSessions: TransportDelegate, SessionLink {
   private struct State {
     var transport: Transport?
     var sessions: Set<SessionID> = []
+    var allowances: [SessionID: RecordAllowance] = [:]
     var port: UInt16 = 0
     var keys: [EpochID: SharedPresharedKey] = [:]
     var isPaused = false
@@ -86,6 +87,14 @@ final class NodeSessions: TransportDelegate, SessionLink {
       transport?.close(id, reason: .protocolViolation)
       return
     }
+    let now = engine.clock().monotonicMilliseconds
+    let isAllowed = state.withLock { state in
+      state.allowances[id, default: RecordAllowance(at: now)].take(inbound, at: now)
+    }
+    guard isAllowed else {
+      transport?.close(id, reason: .protocolViolation)
+      return
+    }
     engine.input(.received(id, inbound))
   }
 
@@ -98,7 +107,10 @@ final class NodeSessions: TransportDelegate, SessionLink {
   }
 
   func sessionClosed(_ id: SessionID) {
-    state.withLock { _ = $0.sessions.remove(id) }
+    state.withLock { state in
+      state.sessions.remove(id)
+      state.allowances[id] = nil
+    }
     engine.input(.disconnected(id))
   }
 

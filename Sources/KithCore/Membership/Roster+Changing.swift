@@ -82,8 +82,8 @@ extension Roster {
     var seen: Set<DeviceID> = []
     var waiting = [device]
     while let next = waiting.popLast() {
-      guard seen.insert(next).inserted, isMember(next) else { continue }
-      if !leaving.contains(next) { return true }
+      guard seen.insert(next).inserted else { continue }
+      if isMember(next), !leaving.contains(next) { return true }
       waiting += membership.enrolled[next, default: []]
     }
     return false
