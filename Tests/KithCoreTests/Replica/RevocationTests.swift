@@ -15,7 +15,8 @@ import Testing
       .mapValues { $0.newest.digest }
     world.revoke(2, by: 0)
     world.settle()
-    #expect(world.devices[2].closed.contains(.revoked) || world.devices[0].closed.contains(.revoked))
+    #expect(
+      world.devices[2].closed.contains(.revoked) || world.devices[0].closed.contains(.revoked))
     #expect(world.links.keys.allSatisfy { !$0.contains(2) }, "its sessions go on")
     #expect(world.text("a", on: 1) == 1 && world.text("b", on: 0) == 2)
     #expect(
@@ -57,7 +58,8 @@ import Testing
     #expect(world.devices[1].refusedMembership == [.notAMember])
   }
 
-  @Test func `a device that was offline learns of its revocation, and is told nothing else`() throws {
+  @Test func `a device that was offline learns of its revocation, and is told nothing else`() throws
+  {
     let world = try TestWorld(devices: 3, seed: 702)
     world.mingle([0, 1, 2])
     world.revoke(2, by: 0)
