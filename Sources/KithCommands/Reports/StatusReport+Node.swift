@@ -9,11 +9,11 @@ extension StatusReport {
   ///   - processID: The process that runs it; nil where none does.
   init(_ node: NodeReport, processID: Int32?) {
     let names = Dictionary(
-      node.status.devices.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first })
+      node.devices.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first })
     self.init(
       directory: node.directory, processID: processID, listening: node.listening,
       account: node.account,
-      devices: node.status.devices.map { device in
+      devices: node.devices.map { device in
         DeviceFacts(device, session: node.peers.last { $0.device == device.id })
       },
       stores: node.stores.map { store in
