@@ -12,6 +12,7 @@ final class NodeSessions: TransportDelegate, SessionLink {
   private struct State {
     var transport: Transport?
     var sessions: Set<SessionID> = []
+    var allowances: [SessionID: RecordAllowance] = [:]
     var port: UInt16 = 0
     var keys: [EpochID: SharedPresharedKey] = [:]
     var isPaused = false
@@ -35,7 +36,8 @@ final class NodeSessions: TransportDelegate, SessionLink {
   // MARK: What the transport asks and tells
 
   func presharedKeys() -> [SharedPresharedKey] {
-    let epochs = engine.read { $0.keyring.newestFirst }
+    let now = engine.clock()
+    let epochs = engine.read { $0.handshakeEpochs(at: now) }
     return state.withLock { state in
       epochs.map { epoch in
         if let key = state.keys[epoch.id] { return key }
@@ -85,6 +87,14 @@ final class NodeSessions: TransportDelegate, SessionLink {
       transport?.close(id, reason: .protocolViolation)
       return
     }
+    let now = engine.clock().monotonicMilliseconds
+    let isAllowed = state.withLock { state in
+      state.allowances[id, default: RecordAllowance(at: now)].take(inbound, at: now)
+    }
+    guard isAllowed else {
+      transport?.close(id, reason: .protocolViolation)
+      return
+    }
     engine.input(.received(id, inbound))
   }
 
@@ -97,7 +107,10 @@ final class NodeSessions: TransportDelegate, SessionLink {
   }
 
   func sessionClosed(_ id: SessionID) {
-    state.withLock { _ = $0.sessions.remove(id) }
+    state.withLock { state in
+      state.sessions.remove(id)
+      state.allowances[id] = nil
+    }
     engine.input(.disconnected(id))
   }
 

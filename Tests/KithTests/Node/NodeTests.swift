@@ -95,7 +95,7 @@ struct NodeTests {
       }
       invitation.cancel()
       _ = await invitation.result
-      #expect(first.devices.map(\.name) == ["first"])
+      #expect(first.devices().map(\.name) == ["first"])
     }
     try first.close()
   }
