@@ -56,7 +56,7 @@ extension Replica {
       peers: sessions.keys.sorted().compactMap(peerStatus),
       devices: roster.sortedMembers.map(deviceStatus),
       stores: stores.keys.sorted().compactMap { storeStatus($0) },
-      isProvisional: isProvisional, isClockSynchronised: isClockSynchronised, isBarren: isBarren,
+      isProvisional: isProvisional, clock: clockStatus, isBarren: isBarren,
       counters: counters)
   }
 
