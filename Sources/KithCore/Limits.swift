@@ -55,6 +55,12 @@ public enum Limits {
   static let overheadBytes = 256
   /// How far clocks may differ, in milliseconds (design, section 6).
   static let clockDifferenceMilliseconds: Int64 = 60_000
+  /// How far data may be ahead of a time that is certain before it is taken back, in milliseconds: a
+  /// little more than peers may differ, so that no small step of a clock costs an incarnation.
+  static let mendingMilliseconds: Int64 = 65_000
+  /// With so many incarnations used, the time of others is not taken over any more: the rest is for
+  /// taking back.
+  static let incarnationsForAdopting = 12
   /// How often a full `Have` is sent, in milliseconds, less up to a quarter of jitter.
   static let haveIntervalMilliseconds: UInt64 = 30_000
   /// How long a session lasts before it is dialled anew, in milliseconds.

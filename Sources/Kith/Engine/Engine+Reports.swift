@@ -29,9 +29,14 @@ extension Engine {
       metadata = [
         "store": "\(store)", "peer": "\(peer)", "ours": "\(ours)", "theirs": "\(theirs)",
       ]
-    case .clocksDiffer(let peer, let milliseconds):
+    case .clocksDiffer(let peer, let milliseconds, let outcome):
       message = "clocks differ: set them right"
-      metadata = ["peer": "\(peer)", "milliseconds": "\(milliseconds)"]
+      metadata = [
+        "peer": "\(peer)", "milliseconds": "\(milliseconds)", "outcome": "\(outcome.rawValue)",
+      ]
+    case .mended(let milliseconds):
+      message = "data ahead of the mended clock was dropped, and what was written here restamped"
+      metadata = ["milliseconds": "\(milliseconds)"]
     case .publishedAhead(let peer, let milliseconds):
       message = "a peer published ahead of this clock: its change sets wait"
       metadata = ["peer": "\(peer)", "milliseconds": "\(milliseconds)"]

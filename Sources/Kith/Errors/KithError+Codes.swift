@@ -75,6 +75,10 @@ extension KithError.Code {
   public static let tooManyIncarnations = Self(description: "tooManyIncarnations")
   /// States differed where they must not.
   public static let diverged = Self(description: "diverged")
+  /// Another device's clock differs too much from the time here.
+  public static let clocksDiffer = Self(description: "clocksDiffer")
+  /// What is stored is ahead of the time.
+  public static let dataAhead = Self(description: "dataAhead")
   /// An address cannot be listened on, or a peer cannot be reached.
   public static let network = Self(description: "network")
   /// The other side of the control socket is not who it must be, or broke its protocol.

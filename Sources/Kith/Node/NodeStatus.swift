@@ -23,7 +23,9 @@ public struct NodeStatus: Sendable {
   /// Whether the device's first pull is still to come.
   public var isProvisional: Bool
   /// Whether the kernel calls the clock synchronised.
-  public var isClockSynchronised: Bool
+  public var isClockSynchronised: Bool { clock.isSynchronised }
+  /// Whose time counts, and who differs from it.
+  public var clock: ReplicaStatus.Clock
   /// What was counted since the start.
   public var counters: ReplicaStatus.Counters
   /// What is wrong, and what to do: a disk that takes no writes, a copied directory, items that
@@ -43,7 +45,7 @@ extension Node {
       account: account, device: device, directory: configuration.directory, isRunning: isRunning,
       listening: listeningAddresses, peers: replica.peers, devices: replica.devices,
       stores: replica.stores, isRevoked: replica.isRevoked, isProvisional: replica.isProvisional,
-      isClockSynchronised: replica.isClockSynchronised, counters: replica.counters,
+      clock: replica.clock, counters: replica.counters,
       problems: (problem.map { [$0] } ?? []) + problems(of: replica))
   }
 
@@ -83,7 +85,9 @@ extension Node {
           "States differed where they must not, and were exchanged anew: "
             + "\(replica.counters.divergences). Please report it."))
     }
-    return problems
+    let names = Dictionary(
+      replica.devices.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first })
+    return problems + NodeStatus.clockProblems(replica.clock, names: names)
   }
 
   /// The status now and whenever it changes. Only the latest is kept for who is slow. It ends when

@@ -20,12 +20,6 @@ extension StatusReport {
         StoreFacts(store) { id in names[id] ?? String(id.prefix(16)) }
       },
       isClockSynchronised: node.isClockSynchronised, problems: node.problems)
-    let offsets = node.peers.map(\.clockOffsetMilliseconds)
-    if let offset = offsets.first(where: { $0.magnitude > 60_000 }) {
-      problems.append(
-        "a peer's clock differs by \(Humane.decimals(Double(offset) / 1_000, 0)) s; stores are not "
-          + "exchanged with it until both clocks are right (see: kith peers)")
-    }
   }
 }
 

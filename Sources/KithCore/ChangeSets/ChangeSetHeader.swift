@@ -16,6 +16,20 @@ package struct ChainID: Hashable, Comparable, Sendable {
   }
 }
 
+/// What a mended clock left behind (design, section 6): an incarnation of the same device, of which
+/// nothing counts that was published after the first reading of the one in its place.
+package struct Replacement: Hashable, Sendable {
+  /// The incarnation whose clock was ahead.
+  package var incarnation: Incarnation
+  /// The first reading of the mended clock: earlier than all that the new incarnation stamps.
+  package var firstClock: HybridTime
+
+  package init(incarnation: Incarnation, firstClock: HybridTime) {
+    self.incarnation = incarnation
+    self.firstClock = firstClock
+  }
+}
+
 /// The signed part of a change set (design, section 4).
 package struct ChangeSetHeader: Hashable, Sendable {
   /// The only format so far.
@@ -30,6 +44,8 @@ package struct ChangeSetHeader: Hashable, Sendable {
   package var noncePrefix: NoncePrefix
   /// The BLAKE2b-256 of each sealed entry, by index.
   package var entryDigests: [Digest256]
+  /// What the chain stands in the place of, if its author's clock was mended.
+  package var replacement: Replacement?
 
   /// Why a header cannot be used.
   package enum Problem: Error, Hashable {
@@ -43,7 +59,7 @@ package struct ChangeSetHeader: Hashable, Sendable {
 
   package init(
     storeTag: Digest128, epoch: EpochID, chain: ChainID, sequence: UInt64, clock: HybridTime,
-    noncePrefix: NoncePrefix, entryDigests: [Digest256]
+    noncePrefix: NoncePrefix, entryDigests: [Digest256], replacement: Replacement? = nil
   ) {
     self.storeTag = storeTag
     self.epoch = epoch
@@ -52,6 +68,7 @@ package struct ChangeSetHeader: Hashable, Sendable {
     self.clock = clock
     self.noncePrefix = noncePrefix
     self.entryDigests = entryDigests
+    self.replacement = replacement
   }
 
   package init(decoding bytes: [UInt8]) throws(Problem) {
@@ -72,9 +89,20 @@ package struct ChangeSetHeader: Hashable, Sendable {
       guard let digest = try? Digest256(digest) else { throw .impossible(chain) }
       digests.append(digest)
     }
+    let clock = HybridTime(rawValue: wire.clock)
+    var replacement: Replacement?
+    if wire.replacesIncarnation != 0 {
+      let named = Replacement(
+        incarnation: Incarnation(rawValue: wire.replacesIncarnation),
+        firstClock: HybridTime(rawValue: wire.firstClock))
+      guard named.incarnation != chain.incarnation, named.firstClock <= clock else {
+        throw .impossible(chain)
+      }
+      replacement = named
+    }
     self.init(
       storeTag: storeTag, epoch: EpochID(epoch), chain: chain, sequence: wire.sequence,
-      clock: HybridTime(rawValue: wire.clock), noncePrefix: noncePrefix, entryDigests: digests)
+      clock: clock, noncePrefix: noncePrefix, entryDigests: digests, replacement: replacement)
   }
 
   package func encoded() -> [UInt8] {
@@ -88,6 +116,8 @@ package struct ChangeSetHeader: Hashable, Sendable {
     wire.clock = clock.rawValue
     wire.noncePrefix = .init(noncePrefix.bytes)
     wire.entryDigests = entryDigests.map { .init($0.bytes) }
+    wire.replacesIncarnation = replacement?.incarnation.rawValue ?? 0
+    wire.firstClock = replacement?.firstClock.rawValue ?? 0
     return wire.encodedBytes()
   }
 

@@ -11,6 +11,8 @@ package struct StoreInspection: Sendable {
     /// The change set that holds it.
     package var changeSet: ChangeSetReference
     package var index: UInt32
+    /// When that was published.
+    package var published: HybridTime
   }
 
   /// What a key shows.
@@ -43,6 +45,8 @@ package struct StoreInspection: Sendable {
   package var covered: [ChainID: UInt64] = [:]
   /// The highest sequence of a signed header received of each chain.
   package var received: [ChainID: UInt64] = [:]
+  /// After which publishing clock nothing of a chain counts.
+  package var cutoffs: [ChainID: HybridTime] = [:]
   /// Change sets kept.
   package var changeSets: Set<ChangeSetReference> = []
   /// Bytes counted of each author.
@@ -63,7 +67,8 @@ extension Replica {
       slot.kept.compactMap { kept in
         kept.home.map {
           StoreInspection.Kept(
-            entry: kept.entry, digest: kept.digest, changeSet: $0.changeSet, index: $0.index)
+            entry: kept.entry, digest: kept.digest, changeSet: $0.changeSet, index: $0.index,
+            published: store.log.changeSets[$0.changeSet]?.header.clock ?? .zero)
         }
       }
     }
@@ -74,6 +79,7 @@ extension Replica {
     }
     seen.covered = store.log.vector
     seen.received = store.log.chains.mapValues(\.received)
+    seen.cutoffs = store.log.cutoffs
     seen.changeSets = Set(store.log.changeSets.keys)
     seen.weights = store.log.weights
     seen.draftBytes = store.draftBytes
@@ -94,6 +100,9 @@ extension Replica {
 
   /// The latest reading of the hybrid logical clock.
   package var hybridClock: HybridTime { clock.latest }
+
+  /// Whether another device's time counts.
+  package var isTimeAdopted: Bool { adoptedTime != nil }
 
   /// What was counted since the start, without the cost of a whole status.
   package var counted: ReplicaStatus.Counters { counters }

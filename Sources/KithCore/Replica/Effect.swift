@@ -217,8 +217,11 @@ public enum Report: Hashable, Sendable {
   case divergence(store: StoreIdentifier, peer: DeviceID)
   /// Peers have different limits for a store, which therefore does not sync.
   case policyMismatch(store: StoreIdentifier, peer: DeviceID, ours: Policy, theirs: Policy)
-  /// Clocks differ by this many milliseconds (theirs less ours); stores are not exchanged.
-  case clocksDiffer(peer: DeviceID, milliseconds: Int64)
+  /// Clocks differ by this many milliseconds (theirs less ours), and what follows from it.
+  case clocksDiffer(peer: DeviceID, milliseconds: Int64, outcome: ClockDifference.Outcome)
+  /// Data was ahead of the mended clock by so many milliseconds: it was dropped, and what this
+  /// device wrote is published again.
+  case mended(milliseconds: Int64)
   /// A peer published too far ahead of this clock.
   case publishedAhead(peer: DeviceID, milliseconds: Int64)
   /// An author's change sets in a store take more than a node keeps.

@@ -65,9 +65,9 @@ extension Replica {
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
     guard stores[batch.store] != nil else { return }
-    let limit = HybridTime(
-      milliseconds: now.wallMilliseconds + UInt64(Limits.clockDifferenceMilliseconds))
-    if let ahead = batch.changeSets.map(\.header.clock).max(), ahead > limit {
+    // What stands in the place of others comes before them.
+    let replacing = batch.changeSets.filter { $0.header.replacement != nil }
+    if let ahead = latestClock(of: batch, replacing), ahead > latestAccepted {
       // Nothing more from this connection is applied or counted until it is acceptable.
       let difference = Int64(clamping: ahead.milliseconds) - Int64(clamping: now.wallMilliseconds)
       effects.append(.report(.publishedAhead(peer: peer, milliseconds: difference)))
@@ -78,11 +78,13 @@ extension Replica {
     // Taken out, so that changing it copies nothing.
     guard var store = stores.removeValue(forKey: batch.store) else { return }
     let chainsBefore = store.log.chains.count
-    let hadDrafts = !store.drafts.isEmpty
+    // Replacements may make drafts.
+    let hadDrafts = !store.drafts.isEmpty || !replacing.isEmpty
     let shownBefore = hadDrafts ? store.state.shown : [:]
     var intake = Intake(taint: taint)
     let half = Canary.applyHalfABatch.isPlanted ? batch.changeSets.count / 2 : 0
-    for changeSet in batch.changeSets.dropLast(half) {
+    let ordered = replacing + batch.changeSets.filter { $0.header.replacement == nil }
+    for changeSet in ordered.dropLast(half) {
       take(changeSet, into: &store, mending: batch.isEverything, noting: &intake)
     }
     // It comes again with every answer, and is said once a session.
@@ -116,6 +118,7 @@ extension Replica {
         know(of: batch.store, on: other, isWhole: false)
       }
     }
+    if batch.isEverything { sessions[id]?.gaveEverything.insert(batch.store) }
     if batch.answers > 0 {
       sessions[id]?.pulled.insert(batch.store)
       if intake.taint.isUnjudged {
@@ -130,12 +133,31 @@ extension Replica {
       answer(deferred.have, number: deferred.number, on: id, peer)
     }
     if batch.answers > 0 { endFirstPullIfComplete(on: id) }
+    if intake.hasDropped {
+      // Others may have what was superseded by what is dropped now.
+      for other in sessions.keys.sorted() where exchanges(other) {
+        sendHave(on: other, only: [batch.store])
+      }
+    }
     guard endsFirstPull else { return }
     effects.append(.firstSync(batch.store))
     // Those who wait for the same may now end it with us.
     for other in sessions.keys.sorted() where exchanges(other) && other != id {
       sendHave(on: other, only: [batch.store])
     }
+  }
+
+  /// The latest publishing clock of what still counts in a batch.
+  private func latestClock(of batch: Batch, _ replacing: [ChangeSet]) -> HybridTime? {
+    guard var log = stores[batch.store]?.log else { return nil }
+    for changeSet in replacing { _ = log.learnReplacement(of: changeSet.header) }
+    return batch.changeSets.lazy.map(\.header).filter { !log.isVoid($0) }.map(\.clock).max()
+  }
+
+  /// The latest publishing clock that is accepted now.
+  var latestAccepted: HybridTime {
+    HybridTime(
+      milliseconds: now.wallMilliseconds + UInt64(Limits.clockDifferenceMilliseconds))
   }
 
   /// Makes what came durable, together with the drafts that can be published now, and passes it on.
@@ -177,7 +199,7 @@ extension Replica {
 
   // MARK: What programs see
 
-  private mutating func show(
+  mutating func show(
     _ changes: [(key: Key, value: EncodedValue?)], of identifier: StoreIdentifier,
     _ intake: Intake, _ recheck: StoreReplica.Recheck, isFirstPull: Bool
   ) {

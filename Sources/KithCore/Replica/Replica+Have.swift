@@ -15,12 +15,18 @@ extension Replica {
     let listed = (identifiers ?? stores.keys.sorted()).compactMap { identifier in
       var have = stores[identifier]?.have()
       have?.isAwaited = !session.pulled.contains(identifier)
+      if mayLack(identifier, from: session) { have?.isBeyond = true }
       return have
     }
     let have = Have(
       number: session.haveNumber, isWhole: true, listsAll: identifiers == nil,
       isProvisional: isProvisional, stores: listed)
     for message in have.messages() { effects.append(.send(id, message)) }
+  }
+
+  /// Whether something of a store may be missing that a peer has not had the occasion to give.
+  private func mayLack(_ identifier: StoreIdentifier, from session: Session) -> Bool {
+    stores[identifier]?.mayLack == true && !session.gaveEverything.contains(identifier)
   }
 
   /// Tells peers what is covered now, of the chains that changed since they were told.
@@ -160,7 +166,9 @@ extension Replica {
       batch.isEverything = true
       // With entries beyond the vector, equal vectors say nothing of the digest: that is no defect,
       // but there may be one behind it.
+      // The same where a mended clock had entries dropped that others may have.
       if !theirs.isBeyond, !store.log.holdsUncovered,
+        !(store.mayLack && !session.gaveEverything.contains(theirs.store)),
         sessions[id]?.diverged.insert(theirs.store).inserted == true
       {
         counters.divergences += 1

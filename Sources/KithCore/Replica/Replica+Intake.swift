@@ -11,6 +11,8 @@ struct Intake {
   /// What the vector rose by.
   var covered: [Cover] = []
   var needsNewIncarnation = false
+  /// Whether entries were dropped since their author's clock was mended.
+  var hasDropped = false
   /// Authors of whom more came than is kept.
   var overLimit: Set<DeviceID> = []
 
@@ -27,6 +29,14 @@ extension Replica {
   ) {
     let isKnown = store.log.knows(changeSet.reference)
     guard !isKnown || mending else { return }
+    let isVoid = store.log.isVoid(changeSet.header)
+    guard isVoid || changeSet.header.clock <= latestAccepted else {
+      // What was to replace it could not be judged.
+      intake.taint.chains.insert(changeSet.header.chain)
+      intake.taint.isUnjudged = true
+      return
+    }
+    let changeSet = isVoid ? changeSet.withoutEntries : changeSet
     switch judge(changeSet, in: store) {
     case .notYet where Canary.countWhatCannotBeJudged.isPlanted: store.log.insert(changeSet)
     case .notYet:
@@ -43,7 +53,8 @@ extension Replica {
     case .judged(let judged) where isKnown:
       mend(changeSet, judged, in: &store, noting: &intake)
     case .judged(let judged):
-      clock.witness(changeSet.header.clock)
+      if !isVoid { clock.witness(changeSet.header.clock) }
+      learnReplacement(of: changeSet.header, into: &store, noting: &intake)
       watchForCopies(changeSet, store, noting: &intake)
       keep(changeSet, judged, in: &store, noting: &intake)
     }

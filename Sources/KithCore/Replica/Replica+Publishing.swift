@@ -12,9 +12,9 @@ extension Replica {
   }
 
   /// Publishes all drafts of a store: of each key only the last entry, in as few change sets as
-  /// their size allows.
+  /// their size allows; `evenIfEmpty`: one at least, for what its header says.
   mutating func publish(
-    _ identifier: StoreIdentifier
+    _ identifier: StoreIdentifier, evenIfEmpty: Bool = false
   ) -> (mutations: [Mutation], batch: Batch?) {
     guard let epoch = keyring.current, let incarnation,
       let certificate = roster.certificate(of: keys.id),
@@ -32,9 +32,11 @@ extension Replica {
     let sealer = Sealer(
       box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain,
       account: account,
-      keys: keys)
+      keys: keys, replacement: replacement)
     var publishingClock = clock
-    for part in Sealer.parts(of: entries.map { ($0, $0.plaintext()) }) {
+    var parts = Sealer.parts(of: entries.map { ($0, $0.plaintext()) })
+    if parts.isEmpty, evenIfEmpty { parts = [[]] }
+    for part in parts {
       let last = store.log.chains[chain]?.received ?? 0
       let sequence = Canary.reuseASequence.isPlanted ? max(1, last) : last + 1
       let changeSet = sealer.seal(
@@ -98,6 +100,7 @@ extension StoreReplica {
         signature: changeSet.stored.signature)
     ]
     let previous = log.insert(changeSet)
+    _ = log.learnReplacement(of: changeSet.header)
     untold.insert(changeSet.header.chain)
     var dropped: [EntryHome] = []
     for (index, (entry, plaintext)) in part.enumerated() {

@@ -42,6 +42,7 @@ extension Replica {
 
   private mutating func restore(_ changeSet: ChangeSet, into store: inout StoreReplica) {
     store.log.insert(changeSet)
+    if !store.log.learnReplacement(of: changeSet.header).isEmpty { store.mayLack = true }
     guard let author = roster.certificate(of: changeSet.header.chain.device),
       let box = keyring.sharedBox(epoch: changeSet.header.epoch, author: author),
       case .judged(let judged) = open(changeSet, box: box)

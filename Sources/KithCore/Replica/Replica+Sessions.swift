@@ -87,55 +87,6 @@ extension Replica {
     sessions[id]?.isExchanging == true
   }
 
-  // MARK: Clocks
-
-  private enum ClockVerdict {
-    case agrees
-    case theirsAdopted
-    case differs
-  }
-
-  /// Whether clocks are near enough to exchange stores (design, section 6).
-  private func judgeClock(of session: Session) -> ClockVerdict {
-    let offset = session.clockOffsetMilliseconds
-    guard abs(offset) > Limits.clockDifferenceMilliseconds else { return .agrees }
-    switch (isClockSynchronised, session.peer.hello.isSynchronised) {
-    case (false, true): return .theirsAdopted
-    case (true, false): return .agrees  // It adopts ours.
-    default: return .differs
-    }
-  }
-
-  /// Takes over the time of a device whose clock is synchronised, when ours is not.
-  private mutating func adoptTime(aheadBy offset: Int64) {
-    let wall = Int64(clamping: now.wallMilliseconds) + offset
-    now.wallMilliseconds = UInt64(max(0, wall))
-    adoptedTime = now
-    // Differences from the time that we had say nothing any more.
-    for id in sessions.keys { sessions[id]?.clockOffsetMilliseconds -= offset }
-  }
-
-  /// Once the host's clock is synchronised itself, it counts again, and not what was adopted: the
-  /// sessions are dialled anew, so that both sides judge clocks by it. So are those on which nothing
-  /// is exchanged, for the clocks differed.
-  mutating func setSynchronised(_ isSynchronised: Bool, at instant: Instant) {
-    let isNews = isClockSynchronised != isSynchronised
-    isClockSynchronised = isSynchronised
-    if isNews {
-      for id in sessions.keys.sorted() where sessions[id]?.clocksDiffered == true {
-        effects.append(.close(id, .clocksDiffered))
-        disconnect(id)
-      }
-    }
-    guard isSynchronised, adoptedTime != nil else { return }
-    adoptedTime = nil
-    now = instant
-    for id in sessions.keys.sorted() {
-      effects.append(.close(id, .clockMended))
-      disconnect(id)
-    }
-  }
-
   /// Not under an older epoch: whoever holds only that one's key is not shown stores. The network
   /// ends such a session soon, and the next is made under the epoch that both have by then.
   mutating func beginExchange(on id: SessionID) {
@@ -146,20 +97,18 @@ extension Replica {
       clockOffsetMilliseconds: session.clockOffsetMilliseconds,
       epoch: session.peer.isMembershipOnly ? nil : keyring.current?.id)
     guard !session.peer.isMembershipOnly else { return }
-    switch judgeClock(of: session) {
+    switch judgeClock(of: session, device) {
     case .agrees: break
     case .theirsAdopted:
-      adoptTime(aheadBy: session.clockOffsetMilliseconds)
-      effects.append(
-        .report(.clocksDiffer(peer: device, milliseconds: session.clockOffsetMilliseconds)))
+      adoptTime(of: device, on: id, aheadBy: session.clockOffsetMilliseconds)
     case .differs:
-      effects.append(
-        .report(.clocksDiffer(peer: device, milliseconds: session.clockOffsetMilliseconds)))
       // Only a handshake tells the peer's time: after a while it is asked for again.
       sessions[id]?.clocksDiffered = true
       sessions[id]?.nextHaveAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
       return
     }
+    // A clock more may make certain what was doubtful.
+    if mendIfAhead() { return }
     sessions[id]?.isExchanging = true
     sendHave(on: id)
     sendAddresses(on: id)

@@ -85,8 +85,7 @@ extension Replica {
       peers: sessions.keys.sorted().compactMap(peerStatus),
       devices: roster.sortedMembers.map(deviceStatus),
       stores: stores.keys.sorted().compactMap { storeStatus($0) },
-      isRevoked: isRevoked, isProvisional: isProvisional,
-      isClockSynchronised: isClockSynchronised, isBarren: isBarren,
+      isRevoked: isRevoked, isProvisional: isProvisional, clock: clockStatus, isBarren: isBarren,
       counters: counters)
   }
 

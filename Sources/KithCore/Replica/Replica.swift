@@ -22,8 +22,16 @@ public struct Replica: Sendable {
   var clock: HybridClock
   /// The time that was taken over from a device whose clock is synchronised, until ours is.
   var adoptedTime: Instant?
+  /// Whose time that is.
+  var adoptedFrom: DeviceID?
   var isClockSynchronised = false
+  /// What devices said of the time, of those met since the start.
+  var timeClaims: [DeviceID: TimeClaim] = [:]
+  /// Devices whose clock differed too much when they were last met.
+  var clockDifferences: [DeviceID: ClockDifference] = [:]
   var incarnation: Incarnation?
+  /// What the incarnation stands in the place of, if the clock was mended.
+  var replacement: Replacement?
   /// Whether the device's first pull is still to come.
   public internal(set) var isProvisional: Bool
 
@@ -45,11 +53,15 @@ public struct Replica: Sendable {
 
   /// The time of the input at hand.
   var now = Instant(wallMilliseconds: 0, monotonicMilliseconds: 0)
+  /// The same by the host's own clock, whatever was adopted.
+  var host = Instant(wallMilliseconds: 0, monotonicMilliseconds: 0)
   /// What the input at hand wants done.
   var effects: [Effect] = []
   /// How the message at hand may have much done at once.
   var repeater: InboundMessage.Repeater?
   private var wakeAt: UInt64?
+  /// When to look again whether what is ahead of the time can be taken back.
+  private var mendAt: UInt64?
 
   /// Makes a replica of what storage holds.
   ///
@@ -81,14 +93,22 @@ public struct Replica: Sendable {
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       stores[identifier] = restored(identifier, stored)
     }
+    if let chain = ownChain {
+      replacement = stores.values.lazy.compactMap { $0.log.replacements[chain] }.first
+    }
   }
 
   /// Takes in one input and says what is to be done about it, in order.
   public mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
     now = adjusted(instant)
+    host = instant
+    switch input {
+    case .connected, .tick: mendIfAhead()
+    default: break
+    }
     switch input {
     case .start(let isCopy): start(isCopy: isCopy)
-    case .clockStatus(let isSynchronised): setSynchronised(isSynchronised, at: instant)
+    case .clockStatus(let isSynchronised): setSynchronised(isSynchronised)
     case .open(let store, let policy): open(store, policy: policy)
     case .write(let id, let store, let operations): write(id, store, operations)
     case .adopt(let id, let store, let transactions): adopt(id, store, transactions)
@@ -155,10 +175,15 @@ public struct Replica: Sendable {
   }
 
   private mutating func requestWake() {
+    if dataAheadMilliseconds <= Limits.mendingMilliseconds {
+      mendAt = nil
+    } else if mendAt ?? 0 <= now.monotonicMilliseconds {
+      mendAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
+    }
     let sessionsNext = sessions.values.map {
       min($0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds)
     }.min()
-    let next = [sessionsNext, duties.dueAt].compactMap(\.self).min()
+    let next = [sessionsNext, duties.dueAt, mendAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))
@@ -186,12 +211,18 @@ public struct Replica: Sendable {
   /// Whether this device has used up its incarnations, and publishes no more. Follows from what is
   /// stored, so that no restart forgets it.
   var isBarren: Bool {
+    var used = usedIncarnations
+    if let incarnation { used.remove(incarnation) }
+    return used.count >= Limits.incarnations
+  }
+
+  /// The incarnations under which this device has published.
+  var usedIncarnations: Set<Incarnation> {
     var used = Set<Incarnation>()
     for store in stores.values {
       used.formUnion(store.log.chains.keys.filter { $0.device == keys.id }.map(\.incarnation))
     }
-    if let incarnation { used.remove(incarnation) }
-    return used.count >= Limits.incarnations
+    return used
   }
 
   /// This device runs in another process as well, or did: says so, and parts from it.
@@ -203,15 +234,20 @@ public struct Replica: Sendable {
 
   /// Goes on under a new incarnation (design, section 4); one beyond the limit is never used.
   mutating func takeNewIncarnation(isFirst: Bool = false) {
-    let drawn = entropy.draw(Digest128.self).bytes.prefix(8)
-    let fresh = Incarnation(rawValue: drawn.reduce(0) { $0 << 8 | UInt64($1) })
+    let fresh = drawIncarnation()
     incarnation = fresh
+    replacement = nil
     effects.append(.persist([.setIncarnation(fresh), .setClock(clock.latest)]))
     if isBarren {
       effects.append(.report(.tooManyIncarnations))
     } else if !isFirst {
       effects.append(.report(.newIncarnation))
     }
+  }
+
+  mutating func drawIncarnation() -> Incarnation {
+    let drawn = entropy.draw(Digest128.self).bytes.prefix(8)
+    return Incarnation(rawValue: drawn.reduce(0) { $0 << 8 | UInt64($1) })
   }
 
   // MARK: Stores

@@ -34,6 +34,42 @@ public struct HiddenEntry: Hashable, Sendable {
   }
 }
 
+/// Another device's clock that differs too much from the time here (design, section 6).
+public struct ClockDifference: Hashable, Sendable {
+  /// What follows from it.
+  public enum Outcome: String, Hashable, Sendable {
+    /// The kernel calls its clock synchronised and not ours: its time counts here now.
+    case adopted
+    /// The kernel calls ours synchronised and not its: it is to take over ours.
+    case theyAdopt
+    /// Both are called synchronised: stores are not exchanged.
+    case bothSynchronised
+    /// Neither is: stores are not exchanged.
+    case neitherSynchronised
+    /// Its is called synchronised, but so is one that is nearer to ours: it is not taken over.
+    case contradicted
+    /// Its is called synchronised, but others published later than it says that it is.
+    case behindData
+    /// Its is called synchronised, but this device has too few incarnations left to take back what
+    /// it would write by a wrong one.
+    case tooManyIncarnations
+  }
+
+  /// The device.
+  public var device: DeviceID
+  /// Its clock less ours, in milliseconds, before anything followed.
+  public var milliseconds: Int64
+  /// What follows.
+  public var outcome: Outcome
+
+  /// Makes a difference.
+  public init(device: DeviceID, milliseconds: Int64, outcome: Outcome) {
+    self.device = device
+    self.milliseconds = milliseconds
+    self.outcome = outcome
+  }
+}
+
 /// What a replica knows of itself and its peers at one moment.
 public struct ReplicaStatus: Sendable {
   /// A peer with a session.
@@ -68,6 +104,21 @@ public struct ReplicaStatus: Sendable {
     public var lastSeenMilliseconds: UInt64?
     /// Addresses at which it may be met.
     public var addresses: [String]
+  }
+
+  /// Whose time counts, and who differs from it (design, section 6).
+  public struct Clock: Hashable, Sendable {
+    /// Whether the kernel calls the host's clock synchronised.
+    public var isSynchronised: Bool
+    /// The device whose time counts here, the host's clock not being synchronised; nil: the host's.
+    public var adoptedFrom: DeviceID?
+    /// That time less the host's, in milliseconds.
+    public var adoptedMilliseconds: Int64
+    /// By how much what is stored is ahead of the time, in milliseconds; 0 where that is less than
+    /// peers may differ. Peers accept nothing of it.
+    public var dataAheadMilliseconds: Int64
+    /// Devices whose clock differed too much when they were last met, by id.
+    public var differences: [ClockDifference]
   }
 
   /// A store.
@@ -106,8 +157,10 @@ public struct ReplicaStatus: Sendable {
   public var isRevoked: Bool
   /// Whether the first pull of the device is still to come.
   public var isProvisional: Bool
+  /// Whose time counts, and who differs from it.
+  public var clock: Clock
   /// Whether the kernel calls the clock synchronised.
-  public var isClockSynchronised: Bool
+  public var isClockSynchronised: Bool { clock.isSynchronised }
   /// Whether this device has used up its incarnations, and publishes no more.
   public var isBarren: Bool
   /// What was counted since the start.
@@ -127,5 +180,7 @@ public struct ReplicaStatus: Sendable {
     public var divergences = 0
     /// Stored items that could not be opened.
     public var damaged = 0
+    /// How often data ahead of a mended clock was taken back.
+    public var mendings = 0
   }
 }

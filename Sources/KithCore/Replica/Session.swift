@@ -37,6 +37,8 @@ struct Session {
   var mismatched: Set<StoreIdentifier> = []
   /// Stores whose divergence was reported already.
   var diverged: Set<StoreIdentifier> = []
+  /// Stores of which the peer gave everything in this session.
+  var gaveEverything: Set<StoreIdentifier> = []
   /// Authors of whom more came than is kept, and was reported.
   var overLimit: [StoreIdentifier: Set<DeviceID>] = [:]
   /// Bytes of records sent to a stranger and taken from one.

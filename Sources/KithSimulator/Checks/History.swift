@@ -14,6 +14,8 @@ struct History {
     var isDurable = false
     /// Whether a directory was given up that may have been the only one to hold it.
     var isAtRisk = false
+    /// Whether it was superseded already when its author's clock was mended: then no stamp says so.
+    var isSuperseded = false
   }
 
   private(set) var writes: [WriteID: Write] = [:]
@@ -22,6 +24,53 @@ struct History {
   mutating func accept(_ id: WriteID, _ write: Write) {
     writes[id] = write
     order.append(id)
+  }
+
+  /// A device's clock was mended: what it still had of its own has other stamps now. Returns why
+  /// something of it is lost.
+  mutating func restamp(
+    on device: DeviceNumber, author: DeviceID, in store: StoreIdentifier,
+    from before: StoreInspection, to after: StoreInspection, refused: [Refusal],
+    notAfter limit: HybridTime
+  ) -> String? {
+    for id in order {
+      guard let write = writes[id], write.author == author, write.store == store,
+        let clock = write.clock
+      else { continue }
+      var clocks: [HybridTime] = []
+      var wasNewest = false
+      for operation in write.operations {
+        let key = Key(operation.key)
+        guard Self.own(key, in: before, by: author).contains(where: { $0.clock == clock }) else {
+          continue
+        }
+        wasNewest = true
+        let found = Self.own(key, in: after, by: author).filter { $0.value == operation.value }
+        if let latest = found.map(\.clock).max() {
+          clocks.append(latest)
+        } else if let refusal = refused.last(where: { $0.operations.contains(operation) }) {
+          clocks.append(refusal.clock)
+        } else {
+          return "the write \(id.rawValue) of \(key) is lost as device \(device)'s clock is mended"
+        }
+      }
+      if clock > limit, !wasNewest, write.device == device {
+        writes[id]?.isSuperseded = true
+      }
+      if let new = clocks.min() { writes[id]?.clock = new }
+    }
+    return nil
+  }
+
+  /// What a device has written of a key and keeps, published or not.
+  private static func own(
+    _ key: Key, in seen: StoreInspection, by author: DeviceID
+  ) -> [(clock: HybridTime, value: EncodedValue?)] {
+    let published = (seen.slots[key] ?? []).map(\.entry).filter { $0.stamp.device == author }
+    let drafted = seen.drafts.flatMap { draft in
+      draft.operations.filter { Key($0.key) == key }.map { (draft.clock, $0.value) }
+    }
+    return published.map { ($0.stamp.clock, $0.value) } + drafted
   }
 
   mutating func makeDurable(_ id: WriteID) { writes[id]?.isDurable = true }
@@ -37,10 +86,11 @@ struct History {
   func loss(
     in states: [StoreIdentifier: StoreInspection],
     told: (DeviceNumber, StoreIdentifier) -> [Refusal],
-    isCovered: (Stamp, Key, StoreIdentifier) -> Bool
+    isCovered: (Stamp, Key, StoreIdentifier) -> Bool,
+    isExcused: (Stamp, Key, StoreIdentifier) -> Bool
   ) -> String? {
     for id in order {
-      guard let write = writes[id], write.isDurable, let clock = write.clock,
+      guard let write = writes[id], write.isDurable, !write.isSuperseded, let clock = write.clock,
         let state = states[write.store]
       else { continue }
       let stamp = Stamp(clock: clock, device: write.author)
@@ -62,6 +112,7 @@ struct History {
         }
         if isTold { continue }
         if write.isAtRisk, !isCovered(stamp, Key(operation.key), write.store) { continue }
+        if isExcused(stamp, key, write.store) { continue }
         return "device \(write.device)'s write \(id.rawValue) of \(operation.key) at \(clock) is "
           + "neither the newest nor superseded nor refused: the newest is of "
           + "\(newest.map { "\($0.stamp.clock)" } ?? "no entry")"

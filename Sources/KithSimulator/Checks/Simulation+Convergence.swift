@@ -30,14 +30,14 @@ extension Simulation {
     resume(device)
     device.clock.mend(at: now)
     device.isClockSynchronised = true
-    let clock = max(device.replica?.hybridClock ?? .zero, device.disk.durable.clock)
-    let ahead = Int64(clock.milliseconds) - trueMilliseconds
-    if device.original != nil || ahead > 100_000 {
-      // The person ends the copy, and replaces a device whose writes are of years to come: until
-      // such a device can stamp them anew (section 6), the others refuse them.
-      tally.count(device.original != nil ? "clones ended" : "devices of the future replaced")
+    if device.original != nil {
+      // The person ends the copy.
+      tally.count("clones ended")
       return giveUp(device)
     }
+    // What is ahead by more is taken back.
+    let clock = max(device.replica?.hybridClock ?? .zero, device.disk.durable.clock)
+    let ahead = min(Int64(clock.milliseconds) - trueMilliseconds, 70_000)
     if ahead > 0 { clockExcess = max(clockExcess, UInt64(ahead) * 1_000) }
     for store in stores { device.opened[store] = policy() }
     guard device.isRunning else {
@@ -49,6 +49,11 @@ extension Simulation {
   }
 
   private var trueMilliseconds: Int64 { Int64(HostClock.origin) + Int64(now / 1_000) }
+
+  /// Whatever is published later than this is ahead of the time.
+  var latestAccepted: HybridTime {
+    HybridTime(milliseconds: UInt64(trueMilliseconds + 100_000))
+  }
 
   /// Waits for convergence, as long as that may take.
   func demandConvergence() throws(Violation) {
@@ -132,7 +137,7 @@ extension Simulation {
     for store in stores where !flooded.contains(store) {
       for device in all {
         guard let seen = device.replica?.inspect(store) else { continue }
-        if let difference = reference.difference(seen, in: store) {
+        if let difference = reference.difference(seen, in: store, notAfter: latestAccepted) {
           throw Violation(.convergence, "\(device.name), \(store): \(difference)")
         }
       }
@@ -143,6 +148,11 @@ extension Simulation {
       in: states, told: { device, store in devices[device].told[store] ?? [] },
       isCovered: { stamp, key, store in
         states[store].map { reference.isCovered(stamp, of: key, by: $0, in: store) } ?? false
+      },
+      isExcused: { stamp, key, store in
+        reference.wasSupersededAhead(stamp, of: key, in: store, after: latestAccepted) { author in
+          !all.contains { $0.keys.id == author }
+        }
       })
     if let loss { throw Violation(.nothingLost, loss) }
     for device in all {

@@ -103,7 +103,10 @@ extension Simulation {
   ) throws(Violation) -> [Effect] {
     guard device.isRunning, !device.hasFailed else { return [] }
     trace.note(input.name, [UInt64(device.number)], at: now)
-    let effects = device.replica?.handle(input, at: device.clock.instant(at: now)) ?? []
+    let instant = device.clock.instant(at: now)
+    let before = seenAhead(by: device, input, at: instant)
+    let effects = device.replica?.handle(input, at: instant) ?? []
+    if !before.isEmpty { try checkMending(of: device, from: before, effects, at: instant) }
     tally.count("steps")
     for effect in effects {
       switch effect {
@@ -315,6 +318,7 @@ extension Report {
     case .divergence: "divergences"
     case .policyMismatch: "policies that differed"
     case .clocksDiffer: "clocks that differed"
+    case .mended: "clocks mended"
     case .publishedAhead: "change sets from the future"
     case .authorOverLimit: "authors over their limit"
     case .revoked: "revocations learnt"
