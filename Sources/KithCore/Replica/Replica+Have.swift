@@ -15,6 +15,7 @@ extension Replica {
     let listed = (identifiers ?? stores.keys.sorted()).compactMap { identifier in
       var have = stores[identifier]?.have()
       have?.isAwaited = !session.pulled.contains(identifier)
+      have?.statements = hearsay.table.digest(of: identifier)
       return have
     }
     let have = Have(
@@ -28,7 +29,8 @@ extension Replica {
     var told: [StoreHave] = []
     for identifier in stores.keys.sorted() {
       guard let chains = stores[identifier]?.untold, !chains.isEmpty else { continue }
-      stores[identifier]?.untold = []
+      stores[identifier]?.noteRisen()
+      vectorRose(in: identifier)
       if let have = stores[identifier]?.have(only: chains) { told.append(have) }
     }
     guard !told.isEmpty else { return }
@@ -42,12 +44,20 @@ extension Replica {
 
   mutating func receive(_ have: Have, on id: SessionID) {
     guard exchanges(id), let device = sessions[id]?.device else { return }
+    guard hear(have.statements, on: id) else {
+      counters.rejected += 1
+      effects.append(.report(.rejected(peer: device, count: 1)))
+      effects.append(.close(id, .protocolViolation))
+      disconnect(id)
+      return
+    }
     let wasProvisional = sessions[id]?.isProvisional == true
     sessions[id]?.isProvisional = have.isProvisional
     if have.listsAll { sessions[id]?.listed = Set(have.stores.map(\.store)) }
     adopt(have.stores, from: id)
     for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
       note(theirs, isWhole: have.isWhole, on: id, device)
+      compareHearsay(theirs, on: id)
       guard have.number > 0, have.isWhole else { continue }
       answer(theirs, number: have.number, on: id, device)
     }
@@ -124,7 +134,10 @@ extension Replica {
       let chains = stores[identifier]?.log.chains
     else { return }
     let vector = session.vectors[identifier, default: [:]].filter { chains[$0.key] != nil }
-    if isWhole {
+    let process = session.peer.hello.process.tag
+    let isSame = hearsay.processes[device]?[identifier] == process
+    hearsay.processes[device, default: [:]][identifier] = process
+    if isWhole || !isSame {
       knowledge[device, default: [:]][identifier] = vector
     } else {
       knowledge[device, default: [:]][identifier, default: [:]]

@@ -32,6 +32,8 @@ public struct Replica: Sendable {
   var addresses: [DeviceID: [String]]
   /// What devices are known to cover, also those that are away.
   var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
+  /// What devices say that they cover, and others pass on.
+  var hearsay = Hearsay()
   var lastSeen: [DeviceID: UInt64] = [:]
   var counters = ReplicaStatus.Counters()
   /// Other processes of this very device that were met.
@@ -142,13 +144,17 @@ public struct Replica: Sendable {
         }
       }
     }
+    passOn()
+    lookForLeftBehind()
   }
 
   private mutating func requestWake() {
-    let next = sessions.values.map {
+    let nextOfSessions = sessions.values.map {
       min($0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds)
     }.min()
-    guard let next, next != wakeAt else { return }
+    guard let nextOfSessions else { return }
+    let next = min(nextOfSessions, hearsay.nextAt ?? .max)
+    guard next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))
   }

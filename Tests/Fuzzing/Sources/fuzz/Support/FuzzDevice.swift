@@ -70,7 +70,7 @@ struct FuzzDevice {
       case .report(let report):
         if reports.count < 64 { reports.append(report) }
       case .promote, .accepted, .refused, .refusedStore, .durable, .refusals, .firstSync,
-        .progress, .addresses, .wake:
+        .progress, .addresses, .leftBehind, .wake:
         break
       }
     }
