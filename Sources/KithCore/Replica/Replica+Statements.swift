@@ -123,7 +123,8 @@ extension Replica {
       && statement.clock <= latest
     {
       let name = StatementName(store: statement.store, device: statement.device)
-      if let held = hearsay.table[statement.store, statement.device], held.clock >= statement.clock {
+      if let held = hearsay.table[statement.store, statement.device], held.clock >= statement.clock
+      {
         // What the peer has is ours, or older and made good by it.
         if held.clock == statement.clock {
           sessions[id]?.unpassed.remove(name)

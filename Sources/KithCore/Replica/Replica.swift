@@ -54,14 +54,6 @@ public struct Replica: Sendable {
     account: AccountID, keys: DeviceKeys, snapshot: Snapshot, process: ProcessID,
     entropy: some Entropy
   ) throws(ReplicaError) {
-    self.account = account
-    self.keys = keys
-    self.process = process
-    self.entropy = entropy
-    clock = HybridClock(latest: snapshot.clock)
-    incarnation = snapshot.incarnation
-    isProvisional = snapshot.isProvisional
-    addresses = snapshot.addresses
     var roster = Roster(account: account)
     var records: [Record] = []
     for (_, bytes) in snapshot.records.sorted(by: { $0.key < $1.key }) {
@@ -70,12 +62,33 @@ public struct Replica: Sendable {
     }
     _ = roster.learn(all: records)
     guard roster.certificate(of: keys.id) != nil else { throw .notAMember }
-    self.roster = roster
-    keyring = Keyring()
-    keyring.refresh(from: roster, keys: keys)
+    self.init(
+      keys: keys, roster: roster, isProvisional: snapshot.isProvisional, process: process,
+      entropy: entropy)
+    clock = HybridClock(latest: snapshot.clock)
+    incarnation = snapshot.incarnation
+    addresses = snapshot.addresses
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       stores[identifier] = restored(identifier, stored)
     }
+  }
+
+  /// Makes a replica that holds no store, of a roster in which the device is certified: where many
+  /// devices hold the same records, they are read once.
+  package init(
+    keys: DeviceKeys, roster: Roster, isProvisional: Bool, process: ProcessID,
+    entropy: some Entropy
+  ) {
+    account = roster.account
+    self.keys = keys
+    self.process = process
+    self.entropy = entropy
+    clock = HybridClock(latest: .zero)
+    self.isProvisional = isProvisional
+    addresses = [:]
+    self.roster = roster
+    keyring = Keyring()
+    keyring.refresh(from: roster, keys: keys)
   }
 
   /// Takes in one input and says what is to be done about it, in order.

@@ -91,7 +91,8 @@ struct StoreReplica {
   /// Notes which chains' coverage peers are told of now.
   mutating func noteRisen() {
     let chains = untold.sorted()
-    risenLast = Array((chains + risenLast.filter { !untold.contains($0) }).prefix(Limits.statementEntries))
+    risenLast = Array(
+      (chains + risenLast.filter { !untold.contains($0) }).prefix(Limits.statementEntries))
     untold = []
   }
 
@@ -100,9 +101,10 @@ struct StoreReplica {
     let vector = log.vector
     let rest = vector.keys.filter { $0.device != device && !risenLast.contains($0) }.sorted()
     let named = (risenLast.filter { $0.device != device } + rest).prefix(Limits.statementEntries)
-    return Dictionary(uniqueKeysWithValues: named.compactMap { chain in
-      vector[chain].map { (chain, $0) }
-    })
+    return Dictionary(
+      uniqueKeysWithValues: named.compactMap { chain in
+        vector[chain].map { (chain, $0) }
+      })
   }
 
   // MARK: Local transactions
