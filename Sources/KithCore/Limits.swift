@@ -53,6 +53,22 @@ public enum Limits {
   static let authorFactor = 8
   /// What each change set and entry counts beside its bytes, so that empty ones are bounded too.
   static let overheadBytes = 256
+  /// Statements that are kept of devices about stores; the newest of each.
+  static let statements = 16_384
+  /// Statements in one message.
+  static let statementsPerMessage = 1_024
+  /// Bytes of a statement's body.
+  static let statementBytes = 1_024
+  /// Entries of its vector that a statement names.
+  static let statementEntries = 8
+  /// How long statements wait for others to go with them, in milliseconds, less up to a half of
+  /// jitter.
+  static let hearsayMilliseconds: UInt64 = 200
+  /// How often a device says what it covers of a store, in milliseconds for each member who hears it.
+  static let statementPaceMilliseconds: UInt64 = 20
+  /// How long a member may be behind what does not change before the network is told to dial it, in
+  /// milliseconds.
+  static let leftBehindMilliseconds: UInt64 = 60_000
   /// How far clocks may differ, in milliseconds (design, section 6).
   static let clockDifferenceMilliseconds: Int64 = 60_000
   /// How far data may be ahead of a time that is certain before it is taken back, in milliseconds: a

@@ -68,7 +68,7 @@ public enum NetworkLimits {
   /// The most addresses that are dialled for ever.
   public static let staticTargets = 256
   /// The most devices whose learned addresses are dialled.
-  public static let learnedDevices = 256
+  public static let learnedDevices = 1_024
   /// The most learned addresses of one device.
   public static let addressesPerDevice = 8
   /// The most connections being dialled at one time.

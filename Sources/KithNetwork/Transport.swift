@@ -80,7 +80,11 @@ public final class Transport: Sendable {
     for listener in listeners.withLock({ $0 }) {
       listener.closeFuture.whenComplete { _ in continuation.finish() }
     }
-    dialler.start { [weak self] dial in self?.connect(dial) }
+    dialler.start { [weak self] dial in
+      self?.connect(dial)
+    } close: { [weak self] session in
+      self?.close(session, reason: .surplus)
+    }
     logger.debug("transport serves", metadata: ["hosts": "\(configuration.hosts)"])
     for await _ in ended {}
     let isCancelled = Task.isCancelled
@@ -144,6 +148,12 @@ extension Transport {
   ) {
     guard device != keys.id else { return }
     dialler.update { $0.setLearned(addresses, of: device, key: transportKey) }
+  }
+
+  /// Sets which devices are not known to have what others have long had: some of them are dialled,
+  /// even where this node has sessions enough.
+  public func setLeftBehind(_ devices: [DeviceID]) {
+    dialler.update { $0.setLeftBehind(devices) }
   }
 
   private func connect(_ dial: Dial) {

@@ -38,11 +38,13 @@ struct SimCommand: AsyncParsableCommand {
         kith-sim replay 4711       one seed again
         kith-sim shrink 4711       a shorter schedule that fails alike
         kith-sim canaries          plants bugs, and counts seeds until each is caught
+        kith-sim spread            how a change spreads among many devices
 
       Exit status: 0 all promises held, 1 one was broken, 64 the command line
       cannot be understood.
       """,
     subcommands: [
       RunCommand.self, ReplayCommand.self, ShrinkCommand.self, CanariesCommand.self,
+      SpreadCommand.self,
     ])
 }

@@ -100,6 +100,7 @@ extension Engine {
       case .promote(let session): link?.promote(session)
       case .durable(let write): settled.append(write)
       case .addresses(let addresses): link?.setAddresses(addresses)
+      case .leftBehind(let devices): link?.setLeftBehind(devices)
       case .progress, .firstSync, .refusals: hasProgress = true
       case .persist, .accepted, .refused, .refusedStore, .refusedMembership, .view, .wake, .report:
         break

@@ -14,6 +14,8 @@ protocol SessionLink: AnyObject, Sendable {
   func pauseReading(_ isPaused: Bool)
   /// Where devices may be met.
   func setAddresses(_ addresses: [DeviceID: [String]])
+  /// Which devices are left behind, and are to be dialled.
+  func setLeftBehind(_ devices: [DeviceID])
   /// Lets a session that was made for membership use the whole protocol.
   func promote(_ session: SessionID)
 }

@@ -152,6 +152,8 @@ final class NodeSessions: TransportDelegate, SessionLink {
     }
   }
 
+  func setLeftBehind(_ devices: [DeviceID]) { transport?.setLeftBehind(devices) }
+
   func promote(_ session: SessionID) { transport?.promote(session) }
 }
 

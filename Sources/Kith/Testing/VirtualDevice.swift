@@ -95,5 +95,6 @@ private final class Adapter: SessionLink {
   func closeAll() { link.closeAll() }
   func pauseReading(_ isPaused: Bool) {}
   func setAddresses(_ addresses: [DeviceID: [String]]) {}
+  func setLeftBehind(_ devices: [DeviceID]) {}
   func promote(_ session: SessionID) {}
 }

@@ -38,3 +38,27 @@ extension InboundMessage {
     }
   }
 }
+
+/// What a message is for: whoever measures tells them apart.
+package enum Traffic: Hashable, Sendable {
+  /// Change sets.
+  case changes
+  /// What a device says of its own vector, of what changed.
+  case progress
+  /// Statements.
+  case statements
+  /// Full `Have`s, records, addresses.
+  case other
+}
+
+extension InboundMessage {
+  /// What the message is for.
+  package var traffic: Traffic {
+    switch body {
+    case .batch: .changes
+    case .have(let have) where !have.statements.isEmpty: .statements
+    case .have(let have) where !have.isWhole && !have.listsAll: .progress
+    case .have, .records, .addresses: .other
+    }
+  }
+}

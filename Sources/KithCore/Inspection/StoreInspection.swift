@@ -93,6 +93,16 @@ extension Replica {
     stores[identifier]?.digest()
   }
 
+  /// What is covered of a store, without the cost of a whole inspection.
+  package func covered(of identifier: StoreIdentifier) -> [ChainID: UInt64] {
+    stores[identifier]?.log.vector ?? [:]
+  }
+
+  /// What this device believes that another covers of a store.
+  package func believed(of device: DeviceID, in identifier: StoreIdentifier) -> [ChainID: UInt64] {
+    knowledge[device]?[identifier] ?? [:]
+  }
+
   /// The chain under which this device publishes now; nil before the start.
   package var ownChain: ChainID? {
     incarnation.map { ChainID(device: keys.id, incarnation: $0) }

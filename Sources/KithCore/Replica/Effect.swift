@@ -34,6 +34,9 @@ public enum Effect: Sendable {
   case progress
   /// Addresses at which devices may be met.
   case addresses([DeviceID: [String]])
+  /// Members who for long are not known to cover what does not change, by id, instead of any named
+  /// before: the network dials them, for the overlay may have come apart.
+  case leftBehind([DeviceID])
   /// Hand in `Input.tick` at this reading of the monotonic clock, instead of any asked for before.
   case wake(atMonotonicMilliseconds: UInt64)
   /// Something an operator may want to know.
@@ -61,6 +64,8 @@ public enum CloseReason: String, Hashable, Sendable {
   /// The clocks differed too much to exchange stores when the session began; dial again, for they
   /// may have been mended since.
   case clocksDiffered
+  /// More sessions than this device keeps; the peer has others, or dials others.
+  case surplus
   /// Nothing was heard for too long.
   case silent
 }

@@ -16,6 +16,7 @@ extension Replica {
       var have = stores[identifier]?.have()
       have?.isAwaited = !session.pulled.contains(identifier)
       if mayLack(identifier, from: session) { have?.isBeyond = true }
+      have?.statements = hearsay.table.digest(of: identifier)
       return have
     }
     let have = Have(
@@ -34,7 +35,8 @@ extension Replica {
     var told: [StoreHave] = []
     for identifier in stores.keys.sorted() {
       guard let chains = stores[identifier]?.untold, !chains.isEmpty else { continue }
-      stores[identifier]?.untold = []
+      stores[identifier]?.noteRisen()
+      vectorChanged(in: identifier)
       if let have = stores[identifier]?.have(only: chains) { told.append(have) }
     }
     guard !told.isEmpty else { return }
@@ -49,12 +51,20 @@ extension Replica {
   mutating func receive(_ have: Have, on id: SessionID) {
     guard exchanges(id), let device = sessions[id]?.device else { return }
     let have = withoutRevoked(have)
+    guard hear(have.statements, on: id) else {
+      counters.rejected += 1
+      effects.append(.report(.rejected(peer: device, count: 1)))
+      effects.append(.close(id, .protocolViolation))
+      disconnect(id)
+      return
+    }
     let wasProvisional = sessions[id]?.isProvisional == true
     sessions[id]?.isProvisional = have.isProvisional
     if have.listsAll { sessions[id]?.listed = Set(have.stores.map(\.store)) }
     adopt(have.stores, from: id)
     for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
       note(theirs, isWhole: have.isWhole, on: id, device)
+      compareHearsay(theirs, on: id)
       guard have.number > 0, have.isWhole else { continue }
       answer(theirs, number: have.number, on: id, device)
     }
@@ -131,7 +141,10 @@ extension Replica {
       let chains = stores[identifier]?.log.chains
     else { return }
     let vector = session.vectors[identifier, default: [:]].filter { chains[$0.key] != nil }
-    if isWhole {
+    let process = session.peer.hello.process.tag
+    let isSame = hearsay.processes[device]?[identifier] == process
+    hearsay.processes[device, default: [:]][identifier] = process
+    if isWhole || !isSame {
       knowledge[device, default: [:]][identifier] = vector
     } else {
       knowledge[device, default: [:]][identifier, default: [:]]

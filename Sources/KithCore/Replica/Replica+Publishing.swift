@@ -66,6 +66,9 @@ extension Replica {
 
   /// Forgets removed entries beyond the limit.
   mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
+    guard let count = stores[identifier]?.state.removals.count, count > Limits.removals else {
+      return []
+    }
     let others = roster.sortedMembers.map(\.device).filter { $0 != keys.id }
     let knowledge = others.map { self.knowledge[$0]?[identifier] ?? [:] }
     guard

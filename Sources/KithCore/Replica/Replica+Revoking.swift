@@ -29,6 +29,7 @@ extension Replica {
       if store.withheldEntries.isEmpty { mutations += store.log.dropWithheld(in: identifier) }
       stores[identifier] = store
     }
+    forgetHearsay(of: revoked)
     if !mutations.isEmpty { effects.append(.persist(mutations)) }
   }
 

@@ -77,5 +77,6 @@ extension Replica {
       let batch = Self.batch(of: store, above: session.vectors[identifier] ?? [:])
       if !batch.isEmpty { send(batch, on: id) }
     }
+    planHearsay()
   }
 }

@@ -112,6 +112,7 @@ extension Replica {
     sessions[id]?.isExchanging = true
     sendHave(on: id)
     sendAddresses(on: id)
+    beginHearsay()
     // Last: what is sent before need not wait for it to be durable.
     rememberAddress(of: id)
     effects.append(.progress)

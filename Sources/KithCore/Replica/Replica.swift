@@ -40,6 +40,8 @@ public struct Replica: Sendable {
   var addresses: [DeviceID: [String]]
   /// What devices are known to cover, also those that are away.
   var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
+  /// What devices say that they cover, and others pass on.
+  var hearsay = Hearsay()
   var lastSeen: [DeviceID: UInt64] = [:]
   /// What was heard of devices in handshakes since the start.
   var heard: [DeviceID: HeardOfDevice] = [:]
@@ -70,14 +72,6 @@ public struct Replica: Sendable {
     account: AccountID, keys: DeviceKeys, snapshot: Snapshot, process: ProcessID,
     entropy: some Entropy
   ) throws(ReplicaError) {
-    self.account = account
-    self.keys = keys
-    self.process = process
-    self.entropy = entropy
-    clock = HybridClock(latest: snapshot.clock)
-    incarnation = snapshot.incarnation
-    isProvisional = snapshot.isProvisional
-    addresses = snapshot.addresses
     var roster = Roster(account: account)
     var records: [Record] = []
     for (_, bytes) in snapshot.records.sorted(by: { $0.key < $1.key }) {
@@ -86,16 +80,37 @@ public struct Replica: Sendable {
     }
     _ = roster.learn(all: records)
     guard roster.certificate(of: keys.id) != nil else { throw .notAMember }
-    self.roster = roster
-    keyring = Keyring()
-    keyring.refresh(from: roster, keys: keys)
-    duties.revoked = roster.membership.revoked
+    self.init(
+      keys: keys, roster: roster, isProvisional: snapshot.isProvisional, process: process,
+      entropy: entropy)
+    clock = HybridClock(latest: snapshot.clock)
+    incarnation = snapshot.incarnation
+    addresses = snapshot.addresses
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       stores[identifier] = restored(identifier, stored)
     }
     if let chain = ownChain {
       replacement = stores.values.lazy.compactMap { $0.log.replacements[chain] }.first
     }
+  }
+
+  /// Makes a replica that holds no store, of a roster in which the device is certified: where many
+  /// devices hold the same records, they are read once.
+  package init(
+    keys: DeviceKeys, roster: Roster, isProvisional: Bool, process: ProcessID,
+    entropy: some Entropy
+  ) {
+    account = roster.account
+    self.keys = keys
+    self.process = process
+    self.entropy = entropy
+    clock = HybridClock(latest: .zero)
+    self.isProvisional = isProvisional
+    addresses = [:]
+    self.roster = roster
+    keyring = Keyring()
+    keyring.refresh(from: roster, keys: keys)
+    duties.revoked = roster.membership.revoked
   }
 
   /// Takes in one input and says what is to be done about it, in order.
@@ -172,6 +187,8 @@ public struct Replica: Sendable {
         }
       }
     }
+    passOn()
+    lookForLeftBehind()
   }
 
   private mutating func requestWake() {
@@ -183,7 +200,8 @@ public struct Replica: Sendable {
     let sessionsNext = sessions.values.map {
       min($0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds)
     }.min()
-    let next = [sessionsNext, duties.dueAt, mendAt].compactMap(\.self).min()
+    let statementAt = sessions.isEmpty ? nil : hearsay.nextAt
+    let next = [sessionsNext, statementAt, duties.dueAt, mendAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))

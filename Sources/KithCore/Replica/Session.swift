@@ -28,6 +28,8 @@ struct Session {
   var deferred: [StoreIdentifier: (have: StoreHave, number: UInt64)] = [:]
   /// What the peer says it covers, or was sent.
   var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
+  /// Statements that the peer was not sent and did not show that it has.
+  var unpassed: Set<StatementName> = []
   /// All stores that the peer said it has, once it has listed all.
   var listed: Set<StoreIdentifier>?
   /// Whether the peer's own first pull is still to come, once it has said so; so of its stores.

@@ -39,6 +39,8 @@ struct StoreReplica {
   var waiting: [WriteID] = []
   /// Chains whose coverage peers have not been told.
   var untold: Set<ChainID> = []
+  /// Chains of other devices whose coverage rose last, the latest first.
+  private var risenLast: [ChainID] = []
   /// Entries of other devices set aside for ever since the start.
   var quarantined = 0
 
@@ -87,6 +89,25 @@ struct StoreReplica {
     return StoreHave(
       store: identifier, vector: vector, digest: chains == nil ? digest() : nil, policy: policy,
       isProvisional: isProvisional, isBeyond: chains == nil && log.holdsUncovered)
+  }
+
+  /// Notes which chains' coverage peers are told of now.
+  mutating func noteRisen() {
+    let chains = untold.sorted()
+    risenLast = Array(
+      (chains + risenLast.filter { !untold.contains($0) }).prefix(Limits.statementEntries))
+    untold = []
+  }
+
+  /// What a device's statement names of the vector: what rose last, and others while there is room.
+  func risen(_ device: DeviceID) -> [ChainID: UInt64] {
+    let vector = log.vector
+    let rest = vector.keys.filter { $0.device != device && !risenLast.contains($0) }.sorted()
+    let named = (risenLast.filter { $0.device != device } + rest).prefix(Limits.statementEntries)
+    return Dictionary(
+      uniqueKeysWithValues: named.compactMap { chain in
+        vector[chain].map { (chain, $0) }
+      })
   }
 
   // MARK: Local transactions

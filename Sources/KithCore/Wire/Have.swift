@@ -12,11 +12,13 @@ package struct StoreHave: Hashable, Sendable {
   package var isBeyond: Bool
   /// Whether no answer of the session was applied yet, so that one is wanted even if it is empty.
   package var isAwaited: Bool
+  /// The digest of the statements held of the store; nil where nothing is said of them.
+  package var statements: Digest256?
 
   package init(
     store: StoreIdentifier, vector: [ChainID: UInt64], digest: Digest256?, policy: Policy,
     isProvisional: Bool, isBeyond: Bool = false,
-    isAwaited: Bool = false
+    isAwaited: Bool = false, statements: Digest256? = nil
   ) {
     self.store = store
     self.vector = vector
@@ -25,6 +27,7 @@ package struct StoreHave: Hashable, Sendable {
     self.isProvisional = isProvisional
     self.isBeyond = isBeyond
     self.isAwaited = isAwaited
+    self.statements = statements
   }
 }
 
@@ -39,26 +42,36 @@ package struct Have: Hashable, Sendable {
   /// Whether the device's first pull is still to come.
   package var isProvisional: Bool
   package var stores: [StoreHave]
+  /// What devices say that they cover, of the peer's own or passed on.
+  package var statements: [Statement]
 
   package init(
-    number: UInt64, isWhole: Bool, listsAll: Bool, isProvisional: Bool, stores: [StoreHave]
+    number: UInt64, isWhole: Bool, listsAll: Bool, isProvisional: Bool, stores: [StoreHave],
+    statements: [Statement] = []
   ) {
     self.number = number
     self.isWhole = isWhole
     self.listsAll = listsAll
     self.isProvisional = isProvisional
     self.stores = stores
+    self.statements = statements
   }
 
   /// Nil where the message is malformed.
   init?(_ wire: WireHave) {
-    guard wire.stores.count <= Limits.stores else { return nil }
+    guard wire.stores.count <= Limits.stores,
+      wire.statements.count <= Limits.statementsPerMessage
+    else { return nil }
     self.init(
       number: wire.number, isWhole: wire.whole, listsAll: wire.all,
       isProvisional: wire.provisional, stores: [])
     for store in wire.stores {
       guard let store = StoreHave(store) else { return nil }
       stores.append(store)
+    }
+    for statement in wire.statements {
+      guard let statement = Statement(statement) else { return nil }
+      statements.append(statement)
     }
     // Each is answered with a whole store, so none may be listed twice.
     guard Set(stores.map(\.store)).count == stores.count else { return nil }
@@ -93,6 +106,22 @@ package struct Have: Hashable, Sendable {
     return haves.map { $0.message() }
   }
 
+  /// Messages that pass statements on and say nothing else.
+  static func messages(passingOn statements: [Statement], isProvisional: Bool) -> [[UInt8]] {
+    var rest = statements[...]
+    var messages: [[UInt8]] = []
+    while !rest.isEmpty {
+      let part = rest.prefix(Limits.statementsPerMessage)
+      rest = rest.dropFirst(part.count)
+      messages.append(
+        Have(
+          number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: [],
+          statements: Array(part)
+        ).message())
+    }
+    return messages
+  }
+
   private func message() -> [UInt8] {
     var message = WireMessage()
     message.have.number = number
@@ -100,6 +129,7 @@ package struct Have: Hashable, Sendable {
     message.have.all = listsAll
     message.have.provisional = isProvisional
     message.have.stores = stores.map(\.wire)
+    message.have.statements = statements.map(\.wire)
     return message.encodedBytes()
   }
 }
@@ -118,40 +148,51 @@ extension StoreHave {
     guard let store = StoreIdentifier(wire.store), wire.vector.count <= Limits.chainsPerStore,
       let policy = Policy(wire.policy)
     else { return nil }
-    var digest: Digest256?
-    if !wire.digest.isEmpty {
-      guard let decoded = try? Digest256(wire.digest) else { return nil }
-      digest = decoded
+    var digests: [Digest256?] = []
+    for bytes in [wire.digest, wire.statements] {
+      guard !bytes.isEmpty else {
+        digests.append(nil)
+        continue
+      }
+      guard let decoded = try? Digest256(bytes) else { return nil }
+      digests.append(decoded)
     }
     self.init(
-      store: store, vector: [:], digest: digest, policy: policy, isProvisional: wire.provisional,
-      isBeyond: wire.beyond, isAwaited: wire.awaited)
+      store: store, vector: [:], digest: digests[0], policy: policy,
+      isProvisional: wire.provisional, isBeyond: wire.beyond, isAwaited: wire.awaited,
+      statements: digests[1])
     for entry in wire.vector {
-      guard let device = try? DeviceID(entry.device), entry.sequence <= Limits.sequence else {
-        return nil
-      }
-      let chain = ChainID(
-        device: device, incarnation: Incarnation(rawValue: entry.incarnation))
-      vector[chain] = entry.sequence
+      guard let (chain, sequence) = entry.checked else { return nil }
+      vector[chain] = sequence
     }
   }
 
   fileprivate var wire: WireStoreHave {
     var wire = WireStoreHave()
     wire.store = store.rawValue
-    wire.vector = vector.sorted { $0.key < $1.key }.map { chain, sequence in
-      var entry = WireVectorEntry()
-      entry.device = .init(chain.device.bytes)
-      entry.incarnation = chain.incarnation.rawValue
-      entry.sequence = sequence
-      return entry
-    }
+    wire.vector = vector.sorted { $0.key < $1.key }.map { WireVectorEntry($0.key, $0.value) }
     if let digest { wire.digest = .init(digest.bytes) }
+    if let statements { wire.statements = .init(statements.bytes) }
     wire.policy = WirePolicy(policy)
     wire.provisional = isProvisional
     wire.beyond = isBeyond
     wire.awaited = isAwaited
     return wire
+  }
+}
+
+extension WireVectorEntry {
+  init(_ chain: ChainID, _ sequence: UInt64) {
+    self.init()
+    device = .init(chain.device.bytes)
+    incarnation = chain.incarnation.rawValue
+    self.sequence = sequence
+  }
+
+  /// Nil where it is malformed.
+  var checked: (chain: ChainID, sequence: UInt64)? {
+    guard let device = try? DeviceID(device), sequence <= Limits.sequence else { return nil }
+    return (ChainID(device: device, incarnation: Incarnation(rawValue: incarnation)), sequence)
   }
 }
 

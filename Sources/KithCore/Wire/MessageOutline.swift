@@ -29,7 +29,8 @@ struct MessageOutline {
       fields: [
         Field(
           number: 5, limit: Limits.stores,
-          fields: [Field(number: 2, limit: Limits.elementsPerMessage, fewestBytes: 34)])
+          fields: [Field(number: 2, limit: Limits.elementsPerMessage, fewestBytes: 34)]),
+        Field(number: 50, limit: Limits.statementsPerMessage, fewestBytes: 128),
       ]),
     Field(
       number: 3,

@@ -45,9 +45,14 @@ struct DialSchedule {
   private let delays: Delays
   private var entries: [DialTarget: Entry] = [:]
   private var sessions: [SessionID: Session] = [:]
+  /// Which of the devices are dialled.
+  private var overlay: OverlayPlan
+  private var dialled: Set<DeviceID> = []
+  private var surplus: [SessionID] = []
 
-  init(delays: Delays = Delays()) {
+  init(delays: Delays = Delays(), overlay: OverlayPlan = OverlayPlan(seed: 0)) {
     self.delays = delays
+    self.overlay = overlay
   }
 
   // MARK: Targets
@@ -109,12 +114,13 @@ struct DialSchedule {
   ///
   /// - Complexity: O(*n* log *n*) in the targets.
   mutating func takeDue(at now: UInt64) -> [Dial] {
+    decide(at: now)
     var dials: [Dial] = []
     var underWay = Set(entries.values.filter { $0.phase == .dialling }.map(\.address))
     for target in entries.keys.sorted() {
       guard underWay.count < NetworkLimits.dials else { break }
       guard var entry = entries[target], case .waiting(let until) = entry.phase, until <= now,
-        let turn = turn(of: entry), !underWay.contains(entry.addresses[turn])
+        isWanted(target), let turn = turn(of: entry), !underWay.contains(entry.addresses[turn])
       else { continue }
       entry.nextAddress = turn
       entry.phase = .dialling
@@ -129,12 +135,13 @@ struct DialSchedule {
   func nextDue() -> UInt64? {
     let underWay = Set(entries.values.filter { $0.phase == .dialling }.map(\.address))
     guard underWay.count < NetworkLimits.dials else { return nil }
-    return entries.values.compactMap { entry in
-      guard case .waiting(let until) = entry.phase, let turn = turn(of: entry),
-        !underWay.contains(entry.addresses[turn])
+    let next = entries.compactMap { target, entry -> UInt64? in
+      guard case .waiting(let until) = entry.phase, isWanted(target),
+        let turn = turn(of: entry), !underWay.contains(entry.addresses[turn])
       else { return nil }
       return until
     }.min()
+    return [next, overlay.nextDue].compactMap { $0 }.min()
   }
 
   /// An attempt ended without a session.
@@ -150,6 +157,7 @@ struct DialSchedule {
       entry.nextAddress += 1
       entry.failures += 1
       entry.phase = .waiting(until: now + delay(entry.failures, dial.target, random))
+      if entry.failures >= entry.addresses.count { lost(dial.target, at: now) }
     }
     entries[dial.target] = entry
   }
@@ -188,6 +196,7 @@ struct DialSchedule {
         entry.quickRedials += 1
         entry.phase = .waiting(until: now + delay(1, target, random))
       default:
+        if !sessions.values.contains(where: { $0.key == session.key }) { lost(target, at: now) }
         if lasted { (entry.failures, entry.quickRedials) = (0, 0) }
         entry.failures += 1
         entry.phase = .waiting(until: now + delay(entry.failures, target, random))
@@ -223,5 +232,51 @@ struct DialSchedule {
     let most = if case .address = target { delays.most } else { delays.mostLearned }
     let doubled = delays.least << UInt64(min(max(failures - 1, 0), 20))
     return UInt64(Double(min(doubled, most)) * (0.4 + 0.6 * random))
+  }
+}
+
+// MARK: The overlay
+
+extension DialSchedule {
+  /// Sets which devices are left behind, and are to be dialled.
+  mutating func setLeftBehind(_ devices: [DeviceID]) { overlay.setLeftBehind(devices) }
+
+  /// Takes the sessions that are one too many.
+  mutating func takeSurplus() -> [SessionID] {
+    defer { surplus = [] }
+    return surplus
+  }
+
+  private func isWanted(_ target: DialTarget) -> Bool {
+    switch target {
+    case .address: true
+    case .device(let device): dialled.contains(device)
+    }
+  }
+
+  private mutating func lost(_ target: DialTarget, at now: UInt64) {
+    if case .device(let device) = target { overlay.lost(device, at: now) }
+  }
+
+  private mutating func decide(at now: UInt64) {
+    var candidates: [DeviceID] = []
+    var devices: [TransportPublicKey: DeviceID] = [:]
+    for case (.device(let device), let entry) in entries {
+      candidates.append(device)
+      if let key = entry.key { devices[key] = device }
+    }
+    let peers = sessions.mapValues { session in
+      let origin: OverlayPlan.Peer.Origin =
+        switch session.target {
+        case .device: .drawn
+        case .address: .configured
+        case nil: .accepted
+        }
+      return OverlayPlan.Peer(
+        device: devices[session.key], origin: origin, openedAt: session.openedAt)
+    }
+    let decision = overlay.decide(candidates: candidates.sorted(), peers: peers, at: now)
+    dialled = decision.dials
+    surplus += decision.closes
   }
 }

@@ -15,16 +15,23 @@ final class Dialler: Sendable {
   private let eventLoop: any EventLoop
   private let entropy: SharedEntropy
   private let connect: Mutex<(@Sendable (Dial) -> Void)?> = Mutex(nil)
+  private let close: Mutex<(@Sendable (SessionID) -> Void)?> = Mutex(nil)
 
   init(delays: DialSchedule.Delays, eventLoop: any EventLoop, entropy: SharedEntropy) {
-    state = Mutex(State(schedule: DialSchedule(delays: delays)))
+    let overlay = OverlayPlan(seed: entropy.seed())
+    state = Mutex(State(schedule: DialSchedule(delays: delays, overlay: overlay)))
     self.eventLoop = eventLoop
     self.entropy = entropy
   }
 
-  /// Begins to dial; `connect` makes one attempt and reports how it ended.
-  func start(_ connect: @escaping @Sendable (Dial) -> Void) {
+  /// Begins to dial; `connect` makes one attempt and reports how it ended, `close` ends a session
+  /// that is one too many.
+  func start(
+    _ connect: @escaping @Sendable (Dial) -> Void,
+    close: @escaping @Sendable (SessionID) -> Void
+  ) {
     self.connect.withLock { $0 = connect }
+    self.close.withLock { $0 = close }
     change { $0.isRunning = true }
   }
 
@@ -37,6 +44,7 @@ final class Dialler: Sendable {
     }
     timer?.cancel()
     connect.withLock { $0 = nil }
+    close.withLock { $0 = nil }
   }
 
   func update(_ body: (inout DialSchedule) -> Void) {
@@ -65,9 +73,9 @@ final class Dialler: Sendable {
 
   /// Changes the state under its lock, and makes outside it the attempts that are due then.
   private func change(_ body: (inout State) -> Void) {
-    let dials = state.withLock { state -> [Dial] in
+    let (dials, surplus) = state.withLock { state -> ([Dial], [SessionID]) in
       body(&state)
-      guard state.isRunning else { return [] }
+      guard state.isRunning else { return ([], []) }
       let now = Self.now
       let dials = state.schedule.takeDue(at: now)
       state.timer?.cancel()
@@ -76,7 +84,10 @@ final class Dialler: Sendable {
           self.change { _ in }
         }
       }
-      return dials
+      return (dials, state.schedule.takeSurplus())
+    }
+    if !surplus.isEmpty, let close = close.withLock({ $0 }) {
+      for session in surplus { close(session) }
     }
     guard !dials.isEmpty, let connect = connect.withLock({ $0 }) else { return }
     for dial in dials { connect(dial) }

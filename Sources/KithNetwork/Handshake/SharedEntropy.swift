@@ -15,8 +15,12 @@ final class SharedEntropy: Sendable {
   }
 
   /// A number from 0 up to 1.
-  func fraction() -> Double {
-    let bytes = source.withLock { $0.bytes(6) }
-    return Double(bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }) / Double(1 << 48)
+  func fraction() -> Double { Double(number(ofBytes: 6)) / Double(1 << 48) }
+
+  /// A seed for what decides by itself.
+  func seed() -> UInt64 { number(ofBytes: 8) }
+
+  private func number(ofBytes count: Int) -> UInt64 {
+    source.withLock { $0.bytes(count) }.reduce(0) { $0 << 8 | UInt64($1) }
   }
 }

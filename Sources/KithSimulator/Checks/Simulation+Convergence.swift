@@ -115,7 +115,6 @@ extension Simulation {
 
   /// Who is not known to have everything, though it has.
   private func knowledgeGap(_ all: [SimulatedDevice]) -> String? {
-    guard isMesh else { return nil }
     let present = Set(all.map(\.keys.id))
     for device in all {
       for store in stores where !flooded.contains(store) {

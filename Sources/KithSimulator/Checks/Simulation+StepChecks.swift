@@ -8,6 +8,7 @@ extension Simulation {
     _ device: SimulatedDevice, _ input: Input, _ effects: [Effect]
   ) throws(Violation) {
     guard let replica = device.replica else { return }
+    if case .received = input { try checkBelieved(replica, on: device) }
     for store in Self.touched(input, effects).sorted() {
       guard let seen = replica.inspect(store) else { continue }
       let place = "\(device.name), \(store)"
@@ -21,6 +22,27 @@ extension Simulation {
       }
       if seen.slots.count > seen.shown.count {
         tally.count("steps with something hidden or removed")
+      }
+    }
+  }
+
+  /// What `synchronize` and `status` say: who is believed to cover something does cover it. Not asked
+  /// of devices that lie, that are there twice, or that were restored and have not said so yet.
+  private func checkBelieved(
+    _ replica: Replica, on device: SimulatedDevice
+  ) throws(Violation) {
+    for other in devices where other.number != device.number && !other.isTraitor {
+      guard let theirs = other.replica, !other.wasRestored, other.original == nil,
+        !devices.contains(where: { $0.original == other.number })
+      else { continue }
+      for store in stores {
+        let believed = replica.believed(of: other.keys.id, in: store)
+        guard !believed.isEmpty else { continue }
+        let covered = theirs.covered(of: store)
+        guard believed.allSatisfy({ $0.value <= covered[$0.key] ?? 0 }) else {
+          throw Violation(
+            .convergence, "\(device.name) believes that \(other.name) covers more of \(store)")
+        }
       }
     }
   }

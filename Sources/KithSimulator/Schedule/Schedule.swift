@@ -11,7 +11,8 @@ package struct Schedule: Codable, Hashable, Sendable {
     /// Devices that are there from the beginning.
     package var devices: Int
     package var stores: Int
-    /// How many others each device dials; all of them where it is at least as many.
+    /// How many others each device dials; all of them where it is at least as many; 0: those that the
+    /// overlay's plan draws.
     package var degree: Int
     /// Limits of every store.
     package var totalBytes: Int

@@ -34,6 +34,8 @@ struct Connection {
   /// The first carries what the dialler sends.
   var pipes: [Pipe]
   var isOpen = true
+  /// When it was made, in microseconds, and whether by the overlay's plan.
+  var openedAt: UInt64 = 0
   /// Sides to whom the other has proved to be a member.
   var promoted = [false, false]
 

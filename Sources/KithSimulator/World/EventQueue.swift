@@ -52,6 +52,8 @@ enum Event {
   case resume(DeviceNumber, life: Int)
   /// A device dials another unless they are connected.
   case dial(DeviceNumber, to: DeviceNumber)
+  /// A device decides anew whom it dials.
+  case plan(DeviceNumber)
   /// A handshake is done.
   case established(DeviceNumber, to: DeviceNumber, lives: [Int])
   /// The next message of a pipe may arrive.

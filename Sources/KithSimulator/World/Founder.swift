@@ -11,6 +11,8 @@ package struct Founder {
 
   package let account: AccountID
   package private(set) var members: [Member] = []
+  /// What all members know.
+  let roster: Roster
 
   /// An account of so many devices; the first created it.
   package init(devices: Int, entropy: inout SeededEntropy) {
@@ -33,9 +35,12 @@ package struct Founder {
         _ = roster.learn(all: accepted)
         all.append(keys)
       }
+      self.roster = roster
+      // The records are encoded once, and shared.
+      var snapshot = Self.snapshot(roster, isProvisional: false)
       for (index, keys) in all.enumerated() {
-        members.append(
-          Member(keys: keys, snapshot: Self.snapshot(roster, isProvisional: index > 0)))
+        snapshot.isProvisional = index > 0
+        members.append(Member(keys: keys, snapshot: snapshot))
       }
     } catch {
       preconditionFailure("an account of our own making is refused: \(error)")

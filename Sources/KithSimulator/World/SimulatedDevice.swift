@@ -19,6 +19,11 @@ final class SimulatedDevice {
   var isTraitor = false
   /// Devices that it dials.
   var targets: [DeviceNumber] = []
+  /// Whom else it dials, where the overlay decides; and whom it had dialled when it last looked.
+  var overlay: OverlayPlan?
+  var drawnBefore: Set<DeviceID> = []
+  /// Whether it was started from an old copy, so that it covers less than it said.
+  var wasRestored = false
   var bytesPerSecond: Int?
 
   // What lasts as long as the process.

@@ -137,6 +137,7 @@ extension Simulation {
     kill(device)
     device.life += 1
     device.disk = copy.copy(isNoticed: isNoticed)
+    device.wasRestored = true
     if !isNoticed { device.wasRestoredUnnoticed = true }
     queue.add(.start(device.number, life: device.life), at: now + 100_000)
   }

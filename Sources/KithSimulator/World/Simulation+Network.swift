@@ -27,14 +27,14 @@ extension Simulation {
       at: now + handshake)
   }
 
-  private func isUp(_ number: DeviceNumber) -> Bool {
+  func isUp(_ number: DeviceNumber) -> Bool {
     let device = devices[number]
     return device.isRunning && !device.isPaused && !device.hasFailed
   }
 
   func canPass(_ from: DeviceNumber, _ to: DeviceNumber) -> Bool { !blocked.contains([from, to]) }
 
-  private func latency() -> UInt64 {
+  func latency() -> UInt64 {
     let usual = setup.latencyMicroseconds
     let time = UInt64.random(in: usual / 2 + 1...usual * 2 + 1, using: &networkChance)
     guard strikes(.delay) else { return time }
@@ -60,7 +60,7 @@ extension Simulation {
       Connection.Pipe(from: from, to: to, life: listener.life, session: sessions[1]),
       Connection.Pipe(from: to, to: from, life: dialler.life, session: sessions[0]),
     ]
-    connections[number] = Connection(pipes: pipes)
+    connections[number] = Connection(pipes: pipes, openedAt: now)
     self.sessions[from, default: [:]][sessions[0]] = (number, 0)
     self.sessions[to, default: [:]][sessions[1]] = (number, 1)
     tally.count("connections")

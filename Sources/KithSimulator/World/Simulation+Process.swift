@@ -19,6 +19,7 @@ extension Simulation {
       guard let copy = device.backups.last else { return giveUp(device) }
       tally.count("damaged disks restored")
       putAtRisk(device)
+      device.wasRestored = true
       device.disk = copy.copy(isNoticed: true)
       guard load(device) else { throw Violation(.nothingLost, "\(device.name)'s copy is damaged") }
     }
@@ -224,6 +225,7 @@ extension Simulation {
       case .awaitRoom(let session): awaitRoom(on: session, of: device)
       case .close(let session, let reason): close(session, of: device, because: reason)
       case .promote(let session): promote(session, of: device)
+      case .leftBehind(let behind): device.overlay?.setLeftBehind(behind)
       case .durable(let write):
         try checkDurable(write, on: device)
         history.makeDurable(write)

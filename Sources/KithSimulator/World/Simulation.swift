@@ -142,6 +142,7 @@ package final class Simulation {
     case .start(let device, _): try start(devices[device])
     case .resume(let device, _): resume(devices[device])
     case .dial(let device, let other): dial(from: device, to: other)
+    case .plan(let device): plan(device)
     case .established(let device, let other, let lives):
       try establish(from: device, to: other, lives)
     case .deliver(let connection, let end): try deliver(connection, end)
@@ -178,6 +179,7 @@ package final class Simulation {
   /// Whom a device dials: its neighbours in a ring, so that all are connected, and random others.
   func targets(of number: DeviceNumber) -> [DeviceNumber] {
     let count = devices.count
+    if isOverlay { return [] }
     guard !isMesh, setup.degree < count - 1 else { return (0..<count).filter { $0 != number } }
     var targets: Set<DeviceNumber> = [(number + 1) % count]
     while targets.count < min(setup.degree, count - 1) {
@@ -189,8 +191,15 @@ package final class Simulation {
 
   /// Whether every device dials every other.
   var isMesh: Bool { setup.degree >= setup.devices - 1 }
+  /// Whether devices dial whom the overlay's plan draws, as in production.
+  var isOverlay: Bool { setup.degree == 0 }
 
   func beginDialling(_ device: SimulatedDevice) {
+    if isOverlay {
+      device.overlay = OverlayPlan(seed: networkChance.next())
+      queue.add(
+        .plan(device.number), at: now + UInt64.random(in: 0...500_000, using: &networkChance))
+    }
     for target in device.targets {
       queue.add(
         .dial(device.number, to: target),

@@ -150,6 +150,7 @@ extension Faults {
       func closeAll() { link?.closeAll() }
       func pauseReading(_ isPaused: Bool) { link?.pauseReading(isPaused) }
       func setAddresses(_ addresses: [DeviceID: [String]]) { link?.setAddresses(addresses) }
+      func setLeftBehind(_ devices: [DeviceID]) { link?.setLeftBehind(devices) }
       func promote(_ session: SessionID) { link?.promote(session) }
     }
   }

@@ -22,6 +22,7 @@ final class TestWorld {
     var refusedMembership: [MembershipError] = []
     var durable: Set<WriteID> = []
     var closed: [CloseReason] = []
+    var leftBehind: [DeviceID] = []
     var process: ProcessID
     /// What this device has sent under its own sequences.
     var given: [StoreIdentifier: [ChainID: [UInt64: Digest256]]] = [:]
@@ -230,6 +231,7 @@ final class TestWorld {
       device.viewChanges.append(change)
       for (key, value) in change.changes { device.views[change.store, default: [:]][key] = value }
     case .report(let report): device.reports.append(report)
+    case .leftBehind(let devices): device.leftBehind = devices
     case .promote, .refusals, .firstSync, .progress, .addresses, .wake: break
     }
   }

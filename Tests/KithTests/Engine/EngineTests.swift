@@ -276,5 +276,6 @@ final class NoLink: SessionLink {
   func closeAll() {}
   func pauseReading(_ isPaused: Bool) {}
   func setAddresses(_ addresses: [DeviceID: [String]]) {}
+  func setLeftBehind(_ devices: [DeviceID]) {}
   func promote(_ session: SessionID) {}
 }

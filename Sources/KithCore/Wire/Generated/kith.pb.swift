@@ -785,6 +785,9 @@ nonisolated struct WireHave: Sendable {
 
   var stores: [WireStoreHave] = []
 
+  /// newest first-hand or passed on, one a device and store
+  var statements: [WireStatement] = []
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -820,11 +823,60 @@ nonisolated struct WireStoreHave: Sendable {
   /// no answer of this session was applied yet: one is sent even if empty
   var awaited: Bool = false
 
+  /// 32: the digest of the statements held of the store; empty: not said
+  var statements: Data = Data()
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
 
   fileprivate var _policy: WirePolicy? = nil
+}
+
+/// What a device covers of a store, so that others may pass it on. The signature is the device's,
+/// over "kith statement v1", a zero byte, the account id and the body.
+nonisolated struct WireStatement: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// an encoded StatementBody, as signed
+  var body: Data = Data()
+
+  /// 64
+  var signature: Data = Data()
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+nonisolated struct WireStatementBody: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// 32, who covers it
+  var device: Data = Data()
+
+  /// the identifier, 1 to 255 bytes
+  var store: String = String()
+
+  /// of two statements of a device about a store the later counts
+  var clock: UInt64 = 0
+
+  /// the first 8 bytes of its process id: a later process may cover less
+  var process: UInt64 = 0
+
+  /// 32, of the whole vector
+  var vectorDigest: Data = Data()
+
+  /// at most 8: what rose last
+  var risen: [WireVectorEntry] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
 }
 
 nonisolated struct WireVectorEntry: Sendable {
@@ -2382,7 +2434,7 @@ nonisolated extension WireRecords: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Have"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}whole\0\u{1}all\0\u{1}provisional\0\u{1}stores\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}whole\0\u{1}all\0\u{1}provisional\0\u{1}stores\0\u{2}-statements\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2395,6 +2447,7 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 3: try { try decoder.decodeSingularBoolField(value: &self.all) }()
       case 4: try { try decoder.decodeSingularBoolField(value: &self.provisional) }()
       case 5: try { try decoder.decodeRepeatedMessageField(value: &self.stores) }()
+      case 50: try { try decoder.decodeRepeatedMessageField(value: &self.statements) }()
       default: break
       }
     }
@@ -2416,6 +2469,9 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if !self.stores.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.stores, fieldNumber: 5)
     }
+    if !self.statements.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.statements, fieldNumber: 50)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2425,6 +2481,7 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs.all != rhs.all {return false}
     if lhs.provisional != rhs.provisional {return false}
     if lhs.stores != rhs.stores {return false}
+    if lhs.statements != rhs.statements {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2432,7 +2489,7 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoreHave"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{1}provisional\0\u{1}beyond\0\u{1}awaited\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{1}provisional\0\u{1}beyond\0\u{1}awaited\0\u{2}+statements\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2447,6 +2504,7 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case 5: try { try decoder.decodeSingularBoolField(value: &self.provisional) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.beyond) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.awaited) }()
+      case 50: try { try decoder.decodeSingularBytesField(value: &self.statements) }()
       default: break
       }
     }
@@ -2478,6 +2536,9 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if self.awaited != false {
       try visitor.visitSingularBoolField(value: self.awaited, fieldNumber: 7)
     }
+    if !self.statements.isEmpty {
+      try visitor.visitSingularBytesField(value: self.statements, fieldNumber: 50)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2489,6 +2550,97 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if lhs.provisional != rhs.provisional {return false}
     if lhs.beyond != rhs.beyond {return false}
     if lhs.awaited != rhs.awaited {return false}
+    if lhs.statements != rhs.statements {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireStatement: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Statement"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}body\0\u{1}signature\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.body) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.signature) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.body.isEmpty {
+      try visitor.visitSingularBytesField(value: self.body, fieldNumber: 1)
+    }
+    if !self.signature.isEmpty {
+      try visitor.visitSingularBytesField(value: self.signature, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireStatement, rhs: WireStatement) -> Bool {
+    if lhs.body != rhs.body {return false}
+    if lhs.signature != rhs.signature {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireStatementBody: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".StatementBody"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{1}store\0\u{1}clock\0\u{1}process\0\u{3}vector_digest\0\u{1}risen\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.device) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.store) }()
+      case 3: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
+      case 4: try { try decoder.decodeSingularFixed64Field(value: &self.process) }()
+      case 5: try { try decoder.decodeSingularBytesField(value: &self.vectorDigest) }()
+      case 6: try { try decoder.decodeRepeatedMessageField(value: &self.risen) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.device.isEmpty {
+      try visitor.visitSingularBytesField(value: self.device, fieldNumber: 1)
+    }
+    if !self.store.isEmpty {
+      try visitor.visitSingularStringField(value: self.store, fieldNumber: 2)
+    }
+    if self.clock != 0 {
+      try visitor.visitSingularFixed64Field(value: self.clock, fieldNumber: 3)
+    }
+    if self.process != 0 {
+      try visitor.visitSingularFixed64Field(value: self.process, fieldNumber: 4)
+    }
+    if !self.vectorDigest.isEmpty {
+      try visitor.visitSingularBytesField(value: self.vectorDigest, fieldNumber: 5)
+    }
+    if !self.risen.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.risen, fieldNumber: 6)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireStatementBody, rhs: WireStatementBody) -> Bool {
+    if lhs.device != rhs.device {return false}
+    if lhs.store != rhs.store {return false}
+    if lhs.clock != rhs.clock {return false}
+    if lhs.process != rhs.process {return false}
+    if lhs.vectorDigest != rhs.vectorDigest {return false}
+    if lhs.risen != rhs.risen {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,217 @@
+internal import KithCrypto
+
+/// Decides with whom a node has sessions (Docs/Decisions/overlay.md): with all, where the devices are
+/// few; else with some that it draws at random and with those that drew it, so that all are connected
+/// over a few hops and nobody has many sessions.
+///
+/// Time, in milliseconds of a monotonic clock, is an argument, and the seed decides every draw.
+package struct OverlayPlan: Sendable {
+  /// How many sessions, and how long they last.
+  package struct Bounds: Sendable {
+    /// With so many devices or fewer, this one counted, each dials every other.
+    package var mesh = 8
+    /// How many devices each draws and dials.
+    package var dials = 4
+    /// Sessions above which one that was accepted is closed, now and then.
+    package var sessions = 12
+    /// How many of those left behind are dialled at one time, beside the drawn.
+    package var rescues = 2
+    /// How often another device takes the place of a drawn one.
+    package var redraw: UInt64 = 600_000
+    /// How long an accepted session is kept before it is closed as one too many, and how long it is
+    /// until the next is.
+    package var courtesy: UInt64 = 30_000
+    /// How long a device that could not be reached is not drawn again.
+    package var avoidance: UInt64 = 120_000
+    /// The first and the longest wait before others are drawn where many could not be reached.
+    package var patience: ClosedRange<UInt64> = 250...30_000
+
+    package init() {}
+  }
+
+  /// A session.
+  package struct Peer: Sendable {
+    package enum Origin: Sendable {
+      /// This node drew and dialled the device.
+      case drawn
+      /// This node dials the address for ever.
+      case configured
+      /// The device dialled.
+      case accepted
+    }
+
+    /// Nil where it is not known which device it is.
+    package var device: DeviceID?
+    package var origin: Origin
+    package var openedAt: UInt64
+
+    package init(device: DeviceID?, origin: Origin, openedAt: UInt64) {
+      self.device = device
+      self.origin = origin
+      self.openedAt = openedAt
+    }
+  }
+
+  /// What is to be done.
+  package struct Decision: Equatable, Sendable {
+    /// Devices that are dialled unless they have a session.
+    package var dials: Set<DeviceID> = []
+    /// Sessions that are one too many.
+    package var closes: [SessionID] = []
+  }
+
+  package let bounds: Bounds
+  private var random: SeededEntropy
+  /// Devices that are to have a session, in the order in which they were drawn.
+  private var drawn: [DeviceID] = []
+  /// Devices left behind that are dialled, too.
+  private var rescues: [DeviceID] = []
+  private var leftBehind: [DeviceID] = []
+  private var avoided: [DeviceID: UInt64] = [:]
+  private var failuresInRow = 0
+  private var drawAt: UInt64 = 0
+  private var redrawAt: UInt64?
+  private var closeAt: UInt64 = 0
+  /// When there is something to decide again though nothing happens; nil: never.
+  package private(set) var nextDue: UInt64?
+
+  package init(bounds: Bounds = Bounds(), seed: UInt64) {
+    self.bounds = bounds
+    random = SeededEntropy(seed: seed)
+  }
+
+  /// Sets who is not known to have what others have long had: some of them are dialled, for the
+  /// overlay may have come apart.
+  package mutating func setLeftBehind(_ devices: [DeviceID]) { leftBehind = devices }
+
+  /// A device was not reached, or its session broke: another is drawn in its place.
+  package mutating func lost(_ device: DeviceID, at now: UInt64) {
+    let wasWanted = drawn.contains(device) || rescues.contains(device)
+    drawn.removeAll { $0 == device }
+    rescues.removeAll { $0 == device }
+    guard wasWanted else { return }
+    avoided[device] = now + bounds.avoidance
+    failuresInRow += 1
+    guard failuresInRow > bounds.dials else { return }
+    let doubled = bounds.patience.lowerBound << UInt64(min(failuresInRow - bounds.dials, 20))
+    drawAt = now + min(doubled, bounds.patience.upperBound)
+  }
+
+  /// Decides.
+  ///
+  /// - Parameters:
+  ///   - candidates: the other devices that can be dialled, in order.
+  ///   - peers: the sessions that live.
+  /// - Complexity: O(*n*) in the candidates.
+  package mutating func decide(
+    candidates: [DeviceID], peers: [SessionID: Peer], at now: UInt64
+  ) -> Decision {
+    nextDue = nil
+    guard candidates.count >= bounds.mesh else {
+      (drawn, rescues, redrawAt) = ([], [], nil)
+      return Decision(dials: Set(candidates))
+    }
+    let connected = Set(peers.values.compactMap(\.device))
+    avoided = avoided.filter { $0.value > now }
+    if !connected.isDisjoint(with: drawn) { failuresInRow = 0 }
+    keep(only: Set(candidates))
+    redraw(candidates, connected, at: now)
+    rescue(candidates, connected)
+    draw(candidates, connected, at: now)
+    var decision = Decision(dials: Set(drawn + rescues))
+    decision.closes = retired(peers, connected) + surplus(peers, at: now)
+    return decision
+  }
+
+  private mutating func plan(at time: UInt64) { nextDue = min(nextDue ?? .max, time) }
+
+  private mutating func keep(only candidates: Set<DeviceID>) {
+    drawn.removeAll { !candidates.contains($0) }
+    rescues.removeAll { !candidates.contains($0) }
+  }
+
+  /// Now and then another takes the place of one, so that what came apart unnoticed heals.
+  private mutating func redraw(
+    _ candidates: [DeviceID], _ connected: Set<DeviceID>, at now: UInt64
+  ) {
+    let interval = bounds.redraw * 3 / 4 + random.next() % max(1, bounds.redraw / 2)
+    if let due = redrawAt, due <= now {
+      redrawAt = now + interval
+      if drawn.count >= bounds.dials, candidates.contains(where: { !connected.contains($0) }) {
+        drawn.remove(at: Int(random.next() % UInt64(drawn.count)))
+      }
+    }
+    let due = redrawAt ?? now + interval
+    redrawAt = due
+    plan(at: due)
+  }
+
+  /// One that was left behind and is connected now stays: what it connects may hang on it.
+  private mutating func rescue(_ candidates: [DeviceID], _ connected: Set<DeviceID>) {
+    for device in rescues where connected.contains(device) {
+      rescues.removeAll { $0 == device }
+      if drawn.contains(device) { continue }
+      if drawn.count >= bounds.dials {
+        drawn.remove(at: Int(random.next() % UInt64(drawn.count)))
+      }
+      drawn.append(device)
+    }
+    let all = Set(candidates)
+    while rescues.count < bounds.rescues {
+      let rest = leftBehind.filter {
+        all.contains($0) && avoided[$0] == nil && !connected.contains($0) && !drawn.contains($0)
+          && !rescues.contains($0)
+      }
+      guard let device = rest.randomElement(using: &random) else { return }
+      rescues.append(device)
+    }
+  }
+
+  private mutating func draw(
+    _ candidates: [DeviceID], _ connected: Set<DeviceID>, at now: UInt64
+  ) {
+    let wanted = min(bounds.dials, candidates.count)
+    guard drawn.count < wanted else { return }
+    guard now >= drawAt else { return plan(at: drawAt) }
+    let free = candidates.filter { !drawn.contains($0) && !rescues.contains($0) }
+    var best = free.filter { !connected.contains($0) && avoided[$0] == nil }
+    var rest = free.filter { connected.contains($0) }
+    while drawn.count < wanted {
+      if best.isEmpty { (best, rest) = (rest, []) }
+      guard !best.isEmpty else { break }
+      drawn.append(best.remove(at: Int(random.next() % UInt64(best.count))))
+    }
+    // Everybody else was tried a while ago.
+    if drawn.count < wanted, let earliest = avoided.values.min() { plan(at: earliest) }
+  }
+
+  /// Sessions with devices that were drawn once, when those drawn now have theirs.
+  private func retired(
+    _ peers: [SessionID: Peer], _ connected: Set<DeviceID>
+  ) -> [SessionID] {
+    guard drawn.count >= bounds.dials, drawn.allSatisfy(connected.contains) else { return [] }
+    return peers.filter { _, peer in
+      guard peer.origin == .drawn, let device = peer.device else { return false }
+      return !drawn.contains(device) && !rescues.contains(device)
+    }.keys.sorted()
+  }
+
+  /// One session too many, of those that were accepted and have lasted a while: so a newcomer is let
+  /// in by devices that have enough, too.
+  private mutating func surplus(_ peers: [SessionID: Peer], at now: UInt64) -> [SessionID] {
+    guard peers.count > bounds.sessions else { return [] }
+    let accepted = peers.filter { _, peer in
+      peer.origin == .accepted && !drawn.contains { $0 == peer.device }
+    }.sorted { $0.key < $1.key }
+    let old = accepted.filter { $0.value.openedAt + bounds.courtesy <= now }
+    guard now >= closeAt, let one = old.randomElement(using: &random) else {
+      if let first = accepted.map(\.value.openedAt).min() {
+        plan(at: max(closeAt, first + bounds.courtesy))
+      }
+      return []
+    }
+    closeAt = now + bounds.courtesy
+    plan(at: closeAt)
+    return [one.key]
+  }
+}

@@ -1,0 +1,107 @@
+internal import KithCore
+
+/// A write that is followed on its way.
+struct FollowedChange {
+  let chain: ChainID?
+  let sequence: UInt64
+  let startedAt: UInt64
+  /// Of each device, over how many others it came; nil: not yet.
+  private(set) var hops: [Int?]
+  private(set) var duplicates = 0
+  private(set) var traffic: [Traffic: SpreadResult.Amount] = [:]
+  var everywhereAt: UInt64?
+  private var missing: Int
+
+  init(chain: ChainID?, sequence: UInt64, writer: Int, devices: Int, startedAt: UInt64) {
+    self.chain = chain
+    self.sequence = sequence
+    self.startedAt = startedAt
+    hops = Array(repeating: nil, count: devices)
+    hops[writer] = 0
+    missing = devices - 1
+  }
+
+  var isEverywhere: Bool { missing == 0 }
+
+  mutating func count(_ kind: Traffic, bytes: Int) {
+    traffic[kind, default: .init()].messages += 1
+    traffic[kind, default: .init()].bytes += bytes
+  }
+
+  mutating func note(
+    _ message: InboundMessage, from: Int, to: Int, at now: UInt64, store: StoreIdentifier
+  ) {
+    guard case .batch(store, let changeSets, _) = message.facts,
+      changeSets.contains(where: { $0.chain == chain && $0.reference.sequence == sequence })
+    else { return }
+    if hops[to] == nil {
+      hops[to] = (hops[from] ?? 0) + 1
+      missing -= 1
+    } else {
+      duplicates += 1
+    }
+  }
+}
+
+/// What a spread came to.
+package struct SpreadResult: Codable, Hashable, Sendable {
+  /// Messages and their bytes, before the session's encryption and padding.
+  package struct Amount: Codable, Hashable, Sendable {
+    package var messages = 0
+    package var bytes = 0
+  }
+
+  /// The least, the middle and the greatest.
+  package struct Range: Codable, Hashable, Sendable {
+    package var least: UInt64 = 0
+    package var median: UInt64 = 0
+    package var most: UInt64 = 0
+
+    package init(_ values: [UInt64] = []) {
+      let sorted = values.sorted()
+      guard let first = sorted.first, let last = sorted.last else { return }
+      (least, median, most) = (first, sorted[sorted.count / 2], last)
+    }
+  }
+
+  /// One write.
+  package struct Change: Codable, Hashable, Sendable {
+    /// Over how many devices it came to each.
+    package var hops: Range
+    /// Virtual time until all devices had it, in milliseconds; nil: some never did.
+    package var spreadMilliseconds: UInt64?
+    /// Virtual time until its writer knew that, in milliseconds; nil: it never did.
+    package var knownMilliseconds: UInt64?
+    /// How often it came to a device that had it.
+    package var duplicates: Int
+    /// Batches of change sets.
+    package var changes: Amount
+    /// What devices said of their own vectors to their peers.
+    package var progress: Amount
+    /// Statements, signed and passed on.
+    package var statements: Amount
+    /// Full `Have`s, of which one is due on every session in 30 s, and whatever else there was.
+    package var other: Amount
+
+    init(_ followed: FollowedChange?, knownAt: UInt64?) {
+      let start = followed?.startedAt ?? 0
+      hops = Range((followed?.hops ?? []).compactMap { $0.map(UInt64.init) }.filter { $0 > 0 })
+      spreadMilliseconds = followed?.everywhereAt.map { ($0 - start) / 1_000 }
+      knownMilliseconds = knownAt.map { ($0 - start) / 1_000 }
+      duplicates = followed?.duplicates ?? 0
+      changes = followed?.traffic[.changes] ?? Amount()
+      progress = followed?.traffic[.progress] ?? Amount()
+      statements = followed?.traffic[.statements] ?? Amount()
+      other = followed?.traffic[.other] ?? Amount()
+    }
+  }
+
+  package var setup: Spread.Setup
+  /// Sessions of a device.
+  package var connections = Range()
+  package var changes: [Change] = []
+
+  init(setup: Spread.Setup) {
+    self.setup = setup
+  }
+}

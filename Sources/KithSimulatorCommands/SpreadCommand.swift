@@ -1,0 +1,79 @@
+internal import ArgumentParser
+internal import KithSimulator
+internal import KithTerminal
+
+/// `kith-sim spread`: how a change spreads among many devices.
+struct SpreadCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "spread", abstract: "Measure how a change spreads among many devices.",
+    discussion: """
+      The production core and the production overlay, in virtual time and without
+      faults: latency of 5 to 30 ms one way, 2 ms a commit. For each number of
+      devices it says how many sessions each has, over how many devices a change
+      comes, when all have it and when its writer knows that, and what that sends.
+      The figures are of one seed, and the same each time.
+      """)
+
+  @Option(
+    help: ArgumentHelp("How many devices, with commas between numbers.", valueName: "numbers"))
+  var devices = "8,32,128,512"
+  @Option(help: ArgumentHelp("How many changes are followed.", valueName: "number")) var changes = 3
+  @Option(help: ArgumentHelp("Decides all that is random.", valueName: "seed")) var seed: UInt64 = 1
+  @Flag(help: "Print a JSON document instead of a table.") var json = false
+
+  func run() throws {
+    var sizes: [Int] = []
+    for text in devices.split(separator: ",") {
+      guard let size = Int(text), (2...1_024).contains(size) else {
+        throw CommandFailure(.usage, "--devices takes numbers from 2 to 1024, and not \"\(text)\"")
+      }
+      sizes.append(size)
+    }
+    guard !sizes.isEmpty, (1...100).contains(changes) else {
+      throw CommandFailure(.usage, "--devices takes numbers, and --changes 1 to 100")
+    }
+    let results = sizes.map {
+      Spread.run(Spread.Setup(devices: $0, seed: seed, changes: changes))
+    }
+    try Console().data(
+      json ? KithSimulatorCommands.json(results) : Self.table(results).text(Style.output))
+    if results.contains(where: { !$0.isWhole }) {
+      throw CommandFailure(.failure, "a change did not come to all devices")
+    }
+  }
+
+  private static func table(_ results: [SpreadResult]) -> Table {
+    var table = Table([
+      ("DEVICES", .right), ("SESSIONS", .right), ("HOPS", .right), ("SPREAD ms", .right),
+      ("KNOWN ms", .right), ("COPIES", .right), ("MESSAGES", .right), ("BYTES", .right),
+      ("A DEVICE", .right), ("STATEMENTS", .right), ("A DEVICE", .right),
+    ])
+    for result in results {
+      let count = result.setup.devices
+      func mean(_ value: (SpreadResult.Change) -> Int) -> Int {
+        result.changes.reduce(0) { $0 + value($1) } / max(1, result.changes.count)
+      }
+      let hops = result.changes.map(\.hops)
+      let bytes = mean { $0.changes.bytes + $0.progress.bytes }
+      let statements = mean(\.statements.bytes)
+      table.add(
+        [
+          "\(count)", "\(result.connections.median) (\(result.connections.most))",
+          "\(hops.map(\.median).max() ?? 0) (\(hops.map(\.most).max() ?? 0))",
+          "\(result.changes.compactMap(\.spreadMilliseconds).max() ?? 0)",
+          "\(result.changes.compactMap(\.knownMilliseconds).max() ?? 0)",
+          "\(Humane.decimals(Double(mean(\.duplicates)) / Double(max(1, count - 1)), 1))",
+          "\(mean { $0.changes.messages + $0.progress.messages })", "\(bytes)", "\(bytes / count)",
+          "\(statements)", "\(statements / count)",
+        ].map { Table.Cell($0) })
+    }
+    return table
+  }
+}
+
+extension SpreadResult {
+  /// Whether every change came to all devices, and its writer knew.
+  fileprivate var isWhole: Bool {
+    changes.allSatisfy { $0.spreadMilliseconds != nil && $0.knownMilliseconds != nil }
+  }
+}
