@@ -39,12 +39,10 @@ final class NodeSessions: TransportDelegate, SessionLink {
     let now = engine.clock()
     let epochs = engine.read { $0.handshakeEpochs(at: now) }
     return state.withLock { state in
-      epochs.map { epoch in
-        if let key = state.keys[epoch.id] { return key }
-        let key = SharedPresharedKey(epoch.psk.copy())
-        state.keys[epoch.id] = key
-        return key
-      }
+      let keys = epochs.map { state.keys[$0.id] ?? SharedPresharedKey($0.psk.copy()) }
+      // What is not asked for any more is not kept either.
+      state.keys = Dictionary(uniqueKeysWithValues: zip(epochs.map(\.id), keys))
+      return keys
     }
   }
 
