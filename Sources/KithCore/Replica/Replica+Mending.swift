@@ -42,7 +42,8 @@ extension Replica {
       uniqueKeysWithValues: replaced.map { incarnation in
         let chain = ChainID(device: keys.id, incarnation: incarnation)
         return (
-          incarnation, stores.keys.sorted().filter { stores[$0]?.log.isAhead(chain, of: limit) == true }
+          incarnation,
+          stores.keys.sorted().filter { stores[$0]?.log.isAhead(chain, of: limit) == true }
         )
       })
     var mutations: [Mutation] = []

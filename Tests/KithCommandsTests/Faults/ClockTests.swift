@@ -53,7 +53,8 @@ extension Faults {
     }
 
     /// Years ahead at its start: nothing is exchanged with it, both sides say by how much, and the
-    /// others go on. Its data survives; with its clock right it takes part again.
+    /// others go on. Its data survives; with its clock right it takes part again, and once that is certain what it
+    /// wrote ahead is everywhere.
     @Test func `a clock years ahead is told and poisons nobody`() async throws {
       let trio = try await Trio()
       try await trio.start()
@@ -62,9 +63,9 @@ extension Faults {
         try await trio.other.client.value(forKey: "before", in: Household.store) == "right"
       }
       try await trio.household.stop(trio.wrong)
-      try Clocks.set("+5y", in: trio.offset)
+      try Clocks.set("+10y", in: trio.offset)
       try await trio.household.start(trio.wrong)
-      let years = (5 * 364 * 86_400)...(5 * 367 * 86_400)
+      let years = (10 * 364 * 86_400)...(10 * 367 * 86_400)
       for member in trio.household.members {
         try await eventually("\(member.name) to say that clocks differ", seconds: 40) {
           try await trio.saysSo(member, years)
@@ -90,10 +91,27 @@ extension Faults {
       try await eventually("the mended clock to take part", seconds: 40) {
         try await trio.wrong.client.value(forKey: "between", in: Household.store) == 2
       }
-      await withKnownIssue("data ahead of a mended clock is not published again (issue 2)") {
-        try await eventually("what was written ahead to be everywhere", seconds: 10) {
-          try await trio.good.client.value(forKey: "ahead", in: Household.store) == "written"
+      // Nobody's clock is called synchronised, so what is ahead stays where it is, and says so.
+      #expect(
+        try await trio.household.run(trio.wrong, "status").output.contains("ahead of the time"))
+      #expect(try await trio.good.client.value(forKey: "ahead", in: Household.store) == nil)
+      // Once its kernel calls its clock synchronised it is taken back, and published again.
+      try await trio.household.stop(trio.wrong)
+      let library = try Clocks.synchronisedLibrary(in: trio.household.root)
+      trio.wrong.environment = try Clocks.environment(
+        offsetFile: trio.offset, isSynchronised: library)
+      try await trio.household.start(trio.wrong)
+      for member in [trio.good, trio.other] {
+        try await eventually("what was written ahead to be at \(member.name)", seconds: 40) {
+          try await member.client.value(forKey: "ahead", in: Household.store) == "written"
         }
+      }
+      #expect(
+        try await !trio.household.run(trio.wrong, "status").output.contains("ahead of the time"))
+      // The next write of the key is later than that of the years to come.
+      try await trio.good.client.write([("ahead", "later")], in: Household.store)
+      try await eventually("a later write to win at the mended clock", seconds: 20) {
+        try await trio.wrong.client.value(forKey: "ahead", in: Household.store) == "later"
       }
     }
 
