@@ -146,4 +146,74 @@ struct DialScheduleTests {
     schedule.setStatic([other])
     #expect(schedule.takeDue(at: 0).map(\.address) == [other])
   }
+
+  // MARK: Many devices
+
+  /// A schedule that has learned where so many devices are.
+  private func schedule(learning count: Int) throws -> (DialSchedule, [DeviceKeys]) {
+    var schedule = DialSchedule(overlay: OverlayPlan(seed: 3))
+    let devices = (0..<count).map { deviceKeys(UInt64(50 + $0)) }
+    for (index, keys) in devices.enumerated() {
+      schedule.setLearned(
+        [try PeerAddress("192.0.2.\(10 + index)")], of: keys.id, key: keys.transportPublicKey)
+    }
+    return (schedule, devices)
+  }
+
+  @Test func `few devices are all dialled, and of many some`() throws {
+    var (few, _) = try schedule(learning: 7)
+    #expect(few.takeDue(at: 0).count == 7)
+    var (many, devices) = try schedule(learning: 30)
+    let dials = many.takeDue(at: 0)
+    #expect(dials.count == 4)
+    // The sessions live: nobody else is dialled, but for another that is drawn, much later.
+    for (index, dial) in dials.enumerated() {
+      guard case .device(let id) = dial.target, let keys = devices.first(where: { $0.id == id })
+      else { continue }
+      many.opened(
+        SessionID(rawValue: UInt64(index + 1)), key: keys.transportPublicKey,
+        address: dial.address.description, by: dial, at: 0, random: 0)
+    }
+    #expect(many.takeDue(at: 1_000).isEmpty)
+    #expect(try #require(many.nextDue()) > 300_000)
+    // A session that breaks is replaced by one with another device.
+    many.closed(SessionID(rawValue: 1), reason: nil, at: 20_000, random: 0)
+    let next = many.takeDue(at: 20_000)
+    #expect(next.count == 1)
+    #expect(!dials.map(\.target).contains(try #require(next.first).target))
+    devices.removeAll()
+  }
+
+  @Test func `whoever is left behind is dialled beside the drawn`() throws {
+    var (many, devices) = try schedule(learning: 30)
+    let drawn = Set(many.takeDue(at: 0).map(\.target))
+    let behind = devices.map(\.id).sorted().filter { !drawn.contains(.device($0)) }
+    many.setLeftBehind(Array(behind.suffix(1)))
+    #expect(many.takeDue(at: 10).map(\.target) == behind.suffix(1).map { .device($0) })
+    devices.removeAll()
+  }
+
+  @Test func `one of too many accepted sessions is ended after a while, and configured ones never`()
+    throws
+  {
+    var (many, devices) = try schedule(learning: 30)
+    many.addStatic(address)
+    let dials = many.takeDue(at: 0)
+    let toAddress = try #require(dials.first { $0.target == .address(address) })
+    many.opened(
+      SessionID(rawValue: 100), key: key, address: address.description, by: toAddress, at: 0,
+      random: 0)
+    for index in 0..<12 {
+      many.opened(
+        SessionID(rawValue: UInt64(index + 1)), key: devices[index].transportPublicKey,
+        address: "192.0.2.\(10 + index):4114", by: nil, at: 0, random: 0)
+    }
+    _ = many.takeDue(at: 1_000)
+    #expect(many.takeSurplus().isEmpty)
+    _ = many.takeDue(at: 31_000)
+    let surplus = many.takeSurplus()
+    #expect(surplus.count == 1)
+    #expect(surplus != [SessionID(rawValue: 100)])
+    devices.removeAll()
+  }
 }

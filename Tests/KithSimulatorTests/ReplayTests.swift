@@ -24,6 +24,14 @@ import Testing
     #expect(result.violation == nil, "kith-sim replay \(seed) --devices 6")
   }
 
+  /// More devices than are all connected to all: the first two over the overlay's plan.
+  @Test(arguments: [3, 4, 11] as [UInt64]) func `every promise holds in an overlay`(seed: UInt64) {
+    var schedule = ScheduleMaker.schedule(seed: seed, within: .init(devices: 9...11))
+    schedule.setup.degree = seed == 11 ? 3 : 0
+    let result = Simulation.run(schedule)
+    #expect(result.violation == nil, "seed \(seed)")
+  }
+
   @Test func `the same schedule gives the same trace`() {
     let schedule = ScheduleMaker.schedule(seed: 77, within: .init(devices: 2...6))
     let (first, second) = (Simulation.run(schedule), Simulation.run(schedule))

@@ -63,6 +63,13 @@ final class Nodes: Sendable {
 func running<Result: Sendable>(
   _ nodes: Node..., body: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
+  try await running(all: nodes, body: body)
+}
+
+/// Runs many nodes while the body does its work.
+func running<Result: Sendable>(
+  all nodes: [Node], body: @escaping @Sendable () async throws -> Result
+) async throws -> Result {
   try await withThrowingTaskGroup(of: Result?.self) { group in
     for node in nodes {
       group.addTask {

@@ -102,6 +102,8 @@ package struct OverlayPlan: Sendable {
   /// - Parameters:
   ///   - candidates: the other devices that can be dialled, in order.
   ///   - peers: the sessions that live.
+  ///   - now: the time.
+  /// - Returns: Whom to dial, and which sessions to end.
   /// - Complexity: O(*n*) in the candidates.
   package mutating func decide(
     candidates: [DeviceID], peers: [SessionID: Peer], at now: UInt64
