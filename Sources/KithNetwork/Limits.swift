@@ -87,6 +87,10 @@ public enum NetworkLimits {
   static let datagramsPerRead: UInt = 16
   /// Bytes that may wait in the kernel on one link.
   static let linkReceiveBytes = 64 << 10
+  /// The most addresses of one device that were found on the link.
+  static let foundAddresses = 4
+  /// An address found is forgotten when nothing was heard from there for so long.
+  static let foundMilliseconds: UInt64 = 200_000
   /// How long a link that failed is left alone.
   static let linkRetryMilliseconds: UInt64 = 10_000
 

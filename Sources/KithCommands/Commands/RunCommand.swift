@@ -33,6 +33,12 @@ struct RunCommand: AsyncParsableCommand {
       valueName: "host:port"))
   var peer: [String] = []
 
+  @Flag(
+    help: ArgumentHelp(
+      "Neither look for the account's other devices on the LAN nor let them find this one.",
+      discussion: "Others still learn the address of a device that they meet."))
+  var noDiscovery = false
+
   @Option(help: "The least that is logged: debug, info, notice, warning or error.")
   var logLevel: LogLevel = .notice
 
@@ -57,6 +63,7 @@ struct RunCommand: AsyncParsableCommand {
     configuration.hosts = listen.hosts
     configuration.port = listen.port
     configuration.peers = peer
+    configuration.discoversPeers = !noDiscovery
     configuration.logger = Logger(label: "kith") { StreamLogHandler.standardError(label: $0) }
     configuration.logger.logLevel = logLevel.level
     let node = try await Node.open(configuration)

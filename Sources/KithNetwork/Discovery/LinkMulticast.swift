@@ -168,8 +168,9 @@ public final class LinkMulticast: Sendable {
   private func scan() {
     let interfaces = LinkInterface.current()
     let now = Dialler.now
-    let (closed, opening) = state.withLock { state -> ([any Channel], [Key]) in
-      guard state.onDatagram != nil else { return ([], []) }
+    let (closed, opening, hasMoved) = state.withLock { state -> ([any Channel], [Key], Bool) in
+      guard state.onDatagram != nil else { return ([], [], false) }
+      let before = state.interfaces
       state.interfaces = Dictionary(uniqueKeysWithValues: interfaces.map { ($0.index, $0) })
       var wanted: [Key: String] = [:]
       for interface in interfaces where interface.isLoopback || !configuration.isLoopbackOnly {
@@ -194,10 +195,11 @@ public final class LinkMulticast: Sendable {
       state.timer = eventLoop.scheduleTask(in: TimeAmount(configuration.scanInterval)) {
         self.scan()
       }
-      return (closed, opening)
+      // This host is found elsewhere now, though its sockets stay.
+      return (closed, opening, !before.isEmpty && before != state.interfaces)
     }
     for channel in closed { channel.close(promise: nil) }
-    if !closed.isEmpty { changed() }
+    if !closed.isEmpty || hasMoved { changed() }
     EventLoopFuture.andAllComplete(opening.sorted().map { open($0) }, on: eventLoop)
       .whenComplete { _ in self.complainIfNothingWorks() }
   }

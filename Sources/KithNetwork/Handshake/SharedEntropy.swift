@@ -19,4 +19,14 @@ final class SharedEntropy: Sendable {
     let bytes = source.withLock { $0.bytes(6) }
     return Double(bytes.reduce(UInt64(0)) { $0 << 8 | UInt64($1) }) / Double(1 << 48)
   }
+
+  /// A nonce for one box.
+  func nonce() -> BoxNonce {
+    source.withLock { $0.draw() }
+  }
+
+  /// A random number.
+  func number() -> UInt64 {
+    source.withLock { $0.bytes(8) }.reduce(0) { $0 << 8 | UInt64($1) }
+  }
 }
