@@ -33,10 +33,7 @@ struct RunCommand: AsyncParsableCommand {
       valueName: "host:port"))
   var peer: [String] = []
 
-  @Flag(
-    help: ArgumentHelp(
-      "Neither look for the account's other devices on the LAN nor let them find this one.",
-      discussion: "Others still learn the address of a device that they meet."))
+  @Flag(help: "Neither look for the account's other devices on the LAN nor let them find this one.")
   var noDiscovery = false
 
   @Option(help: "The least that is logged: debug, info, notice, warning or error.")

@@ -8,7 +8,6 @@ extension CommonOptions {
   func accounts() throws -> Accounts {
     var configuration = Accounts.Configuration(directory: directoryURL.path)
     configuration.hosts = []
-    configuration.discoversPeers = false
     configuration.logger.logLevel = .critical
     return try Accounts(configuration)
   }

@@ -52,6 +52,7 @@ public struct BeaconJudge: Sendable {
   ///   - epochs: The open epochs, the newest first; of the later ones only so many are tried.
   ///   - now: The time.
   ///   - isMember: Whether a device is a member now.
+  /// - Returns: What became of it.
   /// - Complexity: at most ``Limits/beaconEpochs`` trial openings and one verification, within the rate.
   public mutating func judge(
     _ datagram: [UInt8], from source: String, epochs: [EpochKeys], at now: UInt64,
