@@ -18,4 +18,7 @@ int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions
 int posix_spawn_file_actions_addchdir_np(
     posix_spawn_file_actions_t *actions, const char *directory);
 
+// Takes the calling thread into another namespace: setns(2).
+int setns(int descriptor, int kind);
+
 #endif

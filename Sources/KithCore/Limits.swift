@@ -106,6 +106,20 @@ public enum Limits {
   static let addressesPerDevice = 8
   /// So many of them, the first, are not displaced by hearsay.
   static let addressesBeforeHearsay = 4
+  /// Trial openings of beacons in a second.
+  static let beaconWorkPerSecond = 1_024
+  /// As many trial openings as a signature's verification counts.
+  static let beaconVerificationWork = 32
+  /// Epochs that a beacon is tried with, the newest first.
+  static let beaconEpochs = 8
+  /// Devices whose beacons' counters are remembered.
+  static let beaconDevices = 1_024
+  /// Boots of one device that are remembered, those heard last.
+  static let beaconBoots = 4
+  /// Sources from which one beacon counts: a device sends it on each of its links, by IPv4 and IPv6.
+  static let beaconSources = 4
+  /// Sources of one boot that are remembered, to tell new ones.
+  static let beaconKnownSources = 16
   /// The longest address, in bytes.
   static let addressBytes = 262
 }

@@ -156,6 +156,15 @@ extension Transport {
     dialler.update { $0.setLeftBehind(devices) }
   }
 
+  /// Sets where a device is heard on the link; no addresses: nowhere now. They are tried before others.
+  func setFoundAddresses(
+    _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey?, isNew: Bool
+  ) {
+    dialler.update {
+      $0.setFound(addresses, of: device, key: transportKey, isNew: isNew, at: Dialler.now)
+    }
+  }
+
   private func connect(_ dial: Dial) {
     let psks = delegate.presharedKeys().prefix(NetworkLimits.presharedKeys)
     guard !psks.isEmpty else { return dialler.failed(dial, .unreachable) }

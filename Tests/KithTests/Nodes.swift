@@ -18,13 +18,15 @@ final class Nodes: Sendable {
   }
 
   static func open(
-    _ path: String, port: UInt16? = nil, peers: [String] = [], servesControlSocket: Bool = false
+    _ path: String, port: UInt16? = nil, peers: [String] = [], servesControlSocket: Bool = false,
+    discoversPeers: Bool = false
   ) async throws -> Node {
     var configuration = Node.Configuration(directory: path)
     configuration.hosts = ["127.0.0.1"]
     configuration.port = try port ?? freePort()
     configuration.peers = peers
     configuration.servesControlSocket = servesControlSocket
+    configuration.discoversPeers = discoversPeers
     var logger = Logger(label: "test")
     logger.logLevel = .error
     configuration.logger = logger

@@ -18,6 +18,7 @@ extension IdentityTests {
       code.directory = directory
       code.hosts = ["127.0.0.1"]
       code.port = 0
+      code.discoversPeers = false
       code.logger.logLevel = .critical
       let backing = try AccountsBacking(
         Settings(resolving: SettingSources(code: code, executable: "/Editor", home: "/")))
@@ -89,6 +90,7 @@ extension IdentityTests {
       configuration.hosts = ["127.0.0.1"]
       configuration.port = 0
       configuration.servesControlSocket = false
+      configuration.discoversPeers = false
       configuration.logger.logLevel = .critical
       let node = try await Node.open(configuration)
       let there = try node.store("com.example.Editor")

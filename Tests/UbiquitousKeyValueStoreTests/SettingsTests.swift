@@ -43,7 +43,9 @@ import Testing
   @Test func `each setting is taken from where it is said first`() {
     let settings = settings(
       code: ("code", nil), environment: ["KITH_STORE_IDENTIFIER": "", "KITH_DIRECTORY": "/env"],
-      file: #"{"hosts": ["::1"], "port": 4115, "peers": ["192.0.2.1:4114"]}"#)
+      file:
+        #"{"hosts": ["::1"], "port": 4115, "peers": ["192.0.2.1:4114"], "discoversPeers": false}"#)
+    #expect(settings.configuration.discoversPeers == false)
     #expect(settings.storeIdentifier.rawValue == "code")
     #expect(settings.directory == "/env")
     #expect(settings.configuration.hosts == ["::1"])
@@ -109,6 +111,10 @@ import Testing
     (#"{"storeIdentifier": "a", "port": 65536}"#, #""port" is no number from 0 to 65535"#),
     (#"{"storeIdentifier": "a", "port": true}"#, #""port" is no number from 0 to 65535"#),
     (#"{"storeIdentifier": "a", "peers": "b"}"#, #""peers" is no list of texts"#),
+    (
+      #"{"storeIdentifier": "a", "discoversPeers": 1}"#,
+      #""discoversPeers" is neither true nor false"#
+    ),
     (#"{"storeIdentifier": "a", "hosts": [1]}"#, #""hosts" is no text, or empty"#),
     (#"{"storeIdentifier": "a", "dirctory": "/b"}"#, #""dirctory" means nothing"#),
     (#"{"storeIdentifier": null}"#, "it is no JSON object"),

@@ -29,6 +29,9 @@ public final class Accounts: Service, Sendable {
     public var port: UInt16 = 4114
     /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`.
     public var peers: [String] = []
+    /// Whether to find the account's other devices on the LAN, and be found by them; on this host only
+    /// where ``hosts`` are all of loopback.
+    public var discoversPeers = true
     /// Asks for the passphrase of a directory's secrets; nil where they have none.
     public var passphrase: (@Sendable () -> [UInt8])?
     /// Where to log: at most at info, never keys or values.

@@ -65,6 +65,7 @@ struct Seat {
     node.hosts = isLocal ? [] : configuration.hosts
     node.port = configuration.port
     node.peers = isLocal ? [] : configuration.peers
+    node.discoversPeers = !isLocal && configuration.discoversPeers
     node.passphrase = isLocal ? nil : configuration.passphrase
     node.logger = configuration.logger
     return node

@@ -95,6 +95,8 @@ public struct NodeReport: Codable, Sendable, Hashable {
   public var isRunning: Bool
   /// Where it listens.
   public var listening: [String]
+  /// What discovery does and found; nil while there is none.
+  public var discovery: NodeDiscovery?
   /// Whether its first pull is still to come.
   public var isProvisional: Bool
   /// Whether the kernel calls its clock synchronised.
@@ -117,6 +119,7 @@ extension NodeReport {
     directory = status.directory
     isRunning = status.isRunning
     listening = status.listening
+    discovery = status.discovery
     isProvisional = status.isProvisional
     isClockSynchronised = status.isClockSynchronised
     problems = status.problems.map(\.description)

@@ -54,8 +54,12 @@ extension Node {
       sessions.setAddresses([device.id: device.addresses])
     }
     configuration.logger.info("the node serves", metadata: ["device": "\(device)"])
+    let discovery = makeDiscovery(transport, sessions, bound)
+    self.discovery.withLock { $0 = discovery }
+    defer { self.discovery.withLock { $0 = nil } }
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await transport.run() }
+      if let discovery { group.addTask { await discovery.run() } }
       if configuration.servesControlSocket {
         let server = ControlServer(
           node: self, path: opened.controlSocketPath, logger: configuration.logger)
@@ -65,6 +69,22 @@ extension Node {
       defer { group.cancelAll() }
       _ = try await group.next()
     }
+  }
+
+  private func makeDiscovery(
+    _ transport: Transport, _ sessions: NodeSessions, _ bound: [PeerAddress]
+  ) -> Discovery? {
+    guard configuration.discoversPeers else { return nil }
+    var link = LinkMulticast.Configuration(
+      port: NetworkLimits.discoveryPort, datagramBytes: Beacon.byteCount)
+    // Who listens there alone cannot be met from elsewhere.
+    link.isLoopbackOnly = !bound.isEmpty && bound.allSatisfy { LocalAddresses.isLoopback($0.host) }
+    return Discovery(
+      transport: transport, account: account, port: bound.first?.port ?? 0,
+      link: LinkMulticast(
+        configuration: link, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+        logger: configuration.logger),
+      delegate: sessions)
   }
 
   private func bind(_ transport: Transport, _ port: UInt16) async throws(KithError) -> [PeerAddress]

@@ -5,7 +5,7 @@ internal import KithNetwork
 internal import Synchronization
 
 /// Stands between the engine and its transport while the node runs.
-final class NodeSessions: TransportDelegate, SessionLink {
+final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   /// Messages of more bytes than this have their signatures checked on all processors.
   private static let largeMessageBytes = 32 << 10
 
@@ -110,6 +110,16 @@ final class NodeSessions: TransportDelegate, SessionLink {
       state.allowances[id] = nil
     }
     engine.input(.disconnected(id))
+  }
+
+  // MARK: What discovery asks
+
+  func currentEpoch() -> EpochKeys? { engine.read { $0.keyring.current } }
+
+  func openEpochs() -> [EpochKeys] { engine.read { $0.keyring.newestFirst } }
+
+  func member(_ device: DeviceID) -> Certificate? {
+    engine.read { $0.roster.isMember(device) ? $0.roster.certificate(of: device) : nil }
   }
 
   // MARK: What the engine wants

@@ -12,6 +12,8 @@ public struct NodeStatus: Sendable {
   public var isRunning: Bool
   /// Where it listens.
   public var listening: [String]
+  /// What discovery does and found; nil while there is none.
+  public var discovery: NodeDiscovery?
   /// Sessions, by age.
   public var peers: [ReplicaStatus.Peer]
   /// Devices of the account, by id.
@@ -43,9 +45,10 @@ extension Node {
     }
     return NodeStatus(
       account: account, device: device, directory: configuration.directory, isRunning: isRunning,
-      listening: listeningAddresses, peers: replica.peers, devices: replica.devices,
-      stores: replica.stores, isRevoked: replica.isRevoked, isProvisional: replica.isProvisional,
-      clock: replica.clock, counters: replica.counters,
+      listening: listeningAddresses,
+      discovery: discovery.withLock { $0 }.map { NodeDiscovery($0.status) }, peers: replica.peers,
+      devices: replica.devices, stores: replica.stores, isRevoked: replica.isRevoked,
+      isProvisional: replica.isProvisional, clock: replica.clock, counters: replica.counters,
       problems: (problem.map { [$0] } ?? []) + problems(of: replica))
   }
 

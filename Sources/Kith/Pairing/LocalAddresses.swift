@@ -17,7 +17,8 @@ enum LocalAddresses {
     return Array((global.sorted { $0.count < $1.count } + loopback + fixed).prefix(limit))
   }
 
-  private static func isLoopback(_ address: String) -> Bool {
+  /// Whether an address is of this host's loopback interface.
+  static func isLoopback(_ address: String) -> Bool {
     address == "::1" || address.hasPrefix("127.")
   }
 }

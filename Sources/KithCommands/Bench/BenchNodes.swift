@@ -82,6 +82,7 @@ final class BenchNodes: Sendable {
     var configuration = Node.Configuration(directory: directory)
     configuration.hosts = ["127.0.0.1"]
     configuration.port = 0
+    configuration.discoversPeers = false
     configuration.servesControlSocket = false
     configuration.logger = Logger(label: "bench") { _ in SwiftLogNoOpLogHandler() }
     return configuration

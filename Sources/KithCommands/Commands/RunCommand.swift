@@ -33,6 +33,9 @@ struct RunCommand: AsyncParsableCommand {
       valueName: "host:port"))
   var peer: [String] = []
 
+  @Flag(help: "Neither look for the account's other devices on the LAN nor let them find this one.")
+  var noDiscovery = false
+
   @Option(help: "The least that is logged: debug, info, notice, warning or error.")
   var logLevel: LogLevel = .notice
 
@@ -57,6 +60,7 @@ struct RunCommand: AsyncParsableCommand {
     configuration.hosts = listen.hosts
     configuration.port = listen.port
     configuration.peers = peer
+    configuration.discoversPeers = !noDiscovery
     configuration.logger = Logger(label: "kith") { StreamLogHandler.standardError(label: $0) }
     configuration.logger.logLevel = logLevel.level
     let node = try await Node.open(configuration)

@@ -12,7 +12,7 @@ extension StatusReport {
       node.devices.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first })
     self.init(
       directory: node.directory, processID: processID, listening: node.listening,
-      account: node.account,
+      discovery: node.discovery, account: node.account,
       devices: node.devices.map { device in
         DeviceFacts(device, session: node.peers.last { $0.device == device.id })
       },

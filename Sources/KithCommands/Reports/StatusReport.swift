@@ -1,3 +1,4 @@
+import Kith
 import KithTerminal
 
 /// What `kith status` says.
@@ -8,6 +9,8 @@ struct StatusReport: Equatable, Sendable {
   var processID: Int32?
   /// Where the node listens.
   var listening: [String] = []
+  /// What discovery does and found; nil while there is none.
+  var discovery: NodeDiscovery?
   /// The account's id in hexadecimal; nil when signed out.
   var account: String?
   /// All devices, this one among them.
@@ -34,7 +37,10 @@ struct StatusReport: Equatable, Sendable {
     ])
     facts.add([Table.Cell("directory", .faint), Table.Cell(directory)])
     facts.add([Table.Cell("node", .faint), nodeCell])
-    if processID != nil { facts.add([Table.Cell("peers", .faint), peersCell]) }
+    if processID != nil {
+      facts.add([Table.Cell("peers", .faint), peersCell])
+      facts.add([Table.Cell("discovery", .faint), discoveryCell])
+    }
     facts.add([
       Table.Cell("clock", .faint),
       isClockSynchronised
@@ -61,6 +67,19 @@ struct StatusReport: Equatable, Sendable {
       "\(reached) of \(others.count) in touch", reached == 0 ? .warning : .good)
   }
 
+  private var discoveryCell: Table.Cell {
+    guard let discovery else { return Table.Cell("off") }
+    var interfaces: [String] = []
+    for link in discovery.links where link.problem == nil && !interfaces.contains(link.interface) {
+      interfaces.append(link.interface)
+    }
+    guard !interfaces.isEmpty else {
+      return Table.Cell("no network here takes multicast; name peers with --peer", .warning)
+    }
+    let heard = Humane.count(discovery.neighbours.count, "device")
+    return Table.Cell("\(heard) heard on \(interfaces.joined(separator: ", "))")
+  }
+
   private var storesTable: Table {
     var table = Table([
       ("STORE", .left), ("KEYS", .right), ("SIZE", .right), ("USED", .right), ("ON", .right),
@@ -79,6 +98,27 @@ struct StatusReport: Equatable, Sendable {
     return table
   }
 
+  private static func document(_ discovery: NodeDiscovery) -> Document {
+    .object([
+      "ignored": .int(Int(clamping: discovery.ignored)),
+      "links": .list(
+        discovery.links.map { link in
+          .object([
+            "family": .string(link.family), "interface": .string(link.interface),
+            "problem": .string(link.problem),
+          ])
+        }),
+      "neighbours": .list(
+        discovery.neighbours.map { neighbour in
+          .object([
+            "addresses": .strings(neighbour.addresses), "device": .string(neighbour.device),
+            "milliseconds": .int(Int(clamping: neighbour.milliseconds)),
+          ])
+        }),
+      "sent": .int(Int(clamping: discovery.sent)),
+    ])
+  }
+
   /// The report for programs.
   var document: Document {
     .versioned([
@@ -87,6 +127,7 @@ struct StatusReport: Equatable, Sendable {
       "device": devices.first(where: \.isSelf)?.document,
       "devices": .list(devices.map(\.document)),
       "directory": .string(directory),
+      "discovery": discovery.map(Self.document),
       "listening": .strings(listening),
       "problems": .strings(problems),
       "processID": processID.map { .int(Int($0)) },

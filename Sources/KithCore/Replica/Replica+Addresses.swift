@@ -61,9 +61,9 @@ extension Replica {
     var message = WireMessage()
     for (device, addresses) in addresses.sorted(by: { $0.key < $1.key })
     where device != session.device {
-      // Where this host reaches itself says nothing to another host.
+      // Where this host reaches itself says nothing to another host, nor does one of its interfaces.
       let useful = addresses.filter {
-        Self.isLoopback(session.peer.address) || !Self.isLoopback($0)
+        (Self.isLoopback(session.peer.address) || !Self.isLoopback($0)) && !$0.contains("%")
       }
       guard !useful.isEmpty else { continue }
       var wire = WireDeviceAddresses()

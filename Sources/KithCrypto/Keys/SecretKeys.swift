@@ -76,8 +76,8 @@ public struct StoreTagKey: SecretKey, ~Copyable {
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
-/// The key under which discovery beacons are hashed.
-public struct BeaconKey: SecretKey, ~Copyable {
+/// The key under which discovery's beacons are sealed.
+public struct BeaconKey: SecretBoxKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes whose number has been checked.
@@ -90,7 +90,7 @@ public struct BeaconKey: SecretKey, ~Copyable {
 }
 
 /// The key that seals what lies on this device's disk.
-public struct StorageKey: SecretKey, ~Copyable {
+public struct StorageKey: SecretBoxKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes whose number has been checked.

@@ -13,6 +13,8 @@ struct DialSchedule {
     var mostLearned: UInt64 = 300_000
     /// A session that lasted as long was a success.
     var stable: UInt64 = 10_000
+    /// A device that is heard on the link is not dialled more often for it.
+    var leastFound: UInt64 = 5_000
   }
 
   private enum Phase: Equatable {
@@ -23,7 +25,12 @@ struct DialSchedule {
   }
 
   private struct Entry {
+    /// What is dialled: of a device, ``found`` and then ``learned``.
     var addresses: [PeerAddress]
+    /// Where the device was heard on the link.
+    var found: [PeerAddress] = []
+    /// Where it was met, or others met it.
+    var learned: [PeerAddress] = []
     /// Whose static key was met there, or is known to be the device's.
     var key: TransportPublicKey?
     var phase = Phase.waiting(until: 0)
@@ -31,8 +38,14 @@ struct DialSchedule {
     var quickRedials = 0
     var pskIndex = 0
     var nextAddress = 0
+    var triedAt: UInt64?
 
     var address: PeerAddress { addresses[nextAddress % addresses.count] }
+
+    var ranked: [PeerAddress] {
+      Array(
+        (found + learned.filter { !found.contains($0) }).prefix(NetworkLimits.addressesPerDevice))
+    }
   }
 
   private struct Session {
@@ -83,14 +96,47 @@ struct DialSchedule {
   mutating func setLearned(
     _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?
   ) {
-    let target = DialTarget.device(device)
-    let addresses = Array(addresses.prefix(NetworkLimits.addressesPerDevice))
-    guard !addresses.isEmpty else {
-      entries[target] = nil
-      return
+    setAddresses(of: device, key: key) { entry in
+      entry.learned = Array(addresses.prefix(NetworkLimits.addressesPerDevice))
     }
+  }
+
+  /// Sets where a device is heard on the link; none: nowhere now. These addresses come before learned
+  /// ones.
+  ///
+  /// Hearing a device shortens the wait for it to that for a configured address, and where something is
+  /// new ends it; but no device is dialled for that more often than every
+  /// ``Delays/leastFound`` milliseconds, whatever is sent.
+  mutating func setFound(
+    _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?, isNew: Bool,
+    at now: UInt64
+  ) {
+    let target = DialTarget.device(device)
+    let before = entries[target]
+    setAddresses(of: device, key: key) { entry in
+      entry.found = Array(addresses.prefix(NetworkLimits.addressesPerDevice))
+    }
+    guard var entry = entries[target], let before, !addresses.isEmpty,
+      case .waiting(let until) = before.phase
+    else { return }
+    let wait = isNew ? delays.leastFound : delays.most
+    entry.failures = before.failures
+    entry.phase = .waiting(until: min(until, max(now, before.triedAt.map { $0 + wait } ?? now)))
+    entries[target] = entry
+  }
+
+  private mutating func setAddresses(
+    of device: DeviceID, key: TransportPublicKey?, _ change: (inout Entry) -> Void
+  ) {
+    let target = DialTarget.device(device)
     if var entry = entries[target] {
       entry.key = key ?? entry.key
+      change(&entry)
+      let addresses = entry.ranked
+      guard !addresses.isEmpty else {
+        entries[target] = nil
+        return
+      }
       if entry.addresses != addresses {
         entry.addresses = addresses
         entry.nextAddress = 0
@@ -103,9 +149,12 @@ struct DialSchedule {
       entries[target] = entry
       return
     }
+    var entry = Entry(addresses: [], key: key)
+    change(&entry)
+    entry.addresses = entry.ranked
     let count = entries.keys.count { if case .device = $0 { true } else { false } }
-    guard count < NetworkLimits.learnedDevices else { return }
-    entries[target] = Entry(addresses: addresses, key: key)
+    guard !entry.addresses.isEmpty, count < NetworkLimits.learnedDevices else { return }
+    entries[target] = entry
   }
 
   // MARK: Attempts
@@ -124,6 +173,7 @@ struct DialSchedule {
       else { continue }
       entry.nextAddress = turn
       entry.phase = .dialling
+      entry.triedAt = now
       underWay.insert(entry.address)
       dials.append(Dial(target: target, address: entry.address, pskIndex: entry.pskIndex))
       entries[target] = entry

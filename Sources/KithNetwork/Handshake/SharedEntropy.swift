@@ -23,4 +23,14 @@ final class SharedEntropy: Sendable {
   private func number(ofBytes count: Int) -> UInt64 {
     source.withLock { $0.bytes(count) }.reduce(0) { $0 << 8 | UInt64($1) }
   }
+
+  /// A nonce for one box.
+  func nonce() -> BoxNonce {
+    source.withLock { $0.draw() }
+  }
+
+  /// A random number.
+  func number() -> UInt64 {
+    source.withLock { $0.bytes(8) }.reduce(0) { $0 << 8 | UInt64($1) }
+  }
 }

@@ -10,6 +10,7 @@
   /// | `directory` | a path; a relative one begins at the file's directory, `~/` at the home | `$XDG_DATA_HOME/kith` |
   /// | `hosts`, `peers` | lists of text | every address, none |
   /// | `port` | 0 to 65535 | 4114 |
+  /// | `discoversPeers` | true or false | true |
   struct ConfigurationFile: Equatable, Sendable {
     static let fileName = "kith.json"
     /// More than this is no configuration, in bytes.
@@ -20,6 +21,7 @@
     var hosts: [String]?
     var port: UInt16?
     var peers: [String]?
+    var discoversPeers: Bool?
 
     /// A file that is there and cannot be used. It says what is wrong.
     struct Malformed: Error, Equatable, CustomStringConvertible {
@@ -52,6 +54,11 @@
             throw Malformed(description: "\"port\" is no number from 0 to 65535")
           }
           self.port = port
+        case "discoversPeers":
+          guard case .bool(let isOn) = value else {
+            throw Malformed(description: "\"discoversPeers\" is neither true nor false")
+          }
+          discoversPeers = isOn
         default: throw Malformed(description: "\"\(key)\" means nothing")
         }
       }

@@ -62,6 +62,7 @@
       result.hosts = result.hosts ?? file?.hosts
       result.port = result.port ?? file?.port
       result.peers = result.peers ?? file?.peers
+      result.discoversPeers = result.discoversPeers ?? file?.discoversPeers
 
       let dataHome = Self.dataHome(variable("XDG_DATA_HOME"), home: sources.home)
       if let identifier = result.storeIdentifier.flatMap({ StoreIdentifier($0) }) {

@@ -27,6 +27,8 @@
       public var port: UInt16?
       /// Addresses that are dialled for ever, such as `192.0.2.1:4114`.
       public var peers: [String]?
+      /// Whether to find the account's other devices on the LAN, and be found by them.
+      public var discoversPeers: Bool?
       /// Asks for the passphrase of the directory's secrets; nil where they have none.
       public var passphrase: (@Sendable () -> [UInt8])?
       /// The store's limits, which must be the same on all devices.

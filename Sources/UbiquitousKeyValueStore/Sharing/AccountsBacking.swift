@@ -17,6 +17,7 @@
       configuration.hosts = chosen.hosts ?? configuration.hosts
       configuration.port = chosen.port ?? configuration.port
       configuration.peers = chosen.peers ?? configuration.peers
+      configuration.discoversPeers = chosen.discoversPeers ?? configuration.discoversPeers
       configuration.passphrase = chosen.passphrase
       configuration.logger = chosen.logger
       accounts = try Accounts(configuration)

@@ -73,6 +73,7 @@ extension Faults {
         configuration.hosts = []
         configuration.peers = peers
         configuration.servesControlSocket = false
+        configuration.discoversPeers = false
         configuration.logger.logLevel = .error
         node = try await Node.open(configuration)
       }

@@ -92,7 +92,7 @@ extension Household {
     let process = try KithProcess(
       [
         "run", "--directory", member.directory.path, "--listen", member.host, "--port",
-        "\(member.port)",
+        "\(member.port)", "--no-discovery",
       ], in: root)
     try await Task.sleep(for: delay)
     process.send(SIGKILL)

@@ -12,6 +12,8 @@ final class Household {
     fileprivate(set) var process: KithProcess?
     /// Where it listens; other addresses than loopback's only in namespaces of its own.
     var host = "127.0.0.1"
+    /// Whether it looks for others on its links; where it does not, it meets only those it is told of.
+    var discovers = false
     /// What its node is started by, and with; see ``KithProcess``.
     var launcher: [String] = []
     var environment: [String: String] = [:]
@@ -96,7 +98,8 @@ final class Household {
       [
         "run", "--directory", member.directory.path, "--listen", member.host, "--port",
         "\(member.port)",
-      ] + dialled, in: root, environment: member.environment, launcher: member.launcher)
+      ] + (member.discovers ? [] : ["--no-discovery"]) + dialled, in: root,
+      environment: member.environment, launcher: member.launcher)
     member.process = process
     try await eventually("\(member.name) to be ready") {
       guard process.isRunning else {

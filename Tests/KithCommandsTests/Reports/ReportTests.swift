@@ -21,9 +21,19 @@ struct ReportTests {
   private var status: StatusReport {
     StatusReport(
       directory: "/home/me/kith", processID: 4_711, listening: ["[::]:4114"],
-      account: "00112233445566778899", devices: [Self.laptop, Self.desktop, Self.server],
+      discovery: Self.discovery, account: "00112233445566778899",
+      devices: [Self.laptop, Self.desktop, Self.server],
       stores: [Self.store], isClockSynchronised: true, problems: ["the disk is full"])
   }
+
+  private static let discovery = NodeDiscovery(
+    links: [
+      .init(interface: "lo", family: "IPv4"), .init(interface: "eth0", family: "IPv4"),
+      .init(interface: "eth0", family: "IPv6"),
+      .init(interface: "eth1", family: "IPv4", problem: "no such device"),
+    ],
+    neighbours: [.init(device: "0b", addresses: ["192.0.2.7:4114"], milliseconds: 900)], sent: 7,
+    ignored: 1)
 
   @Test func `status for people`() {
     #expect(
@@ -33,6 +43,7 @@ struct ReportTests {
         directory  /home/me/kith
         node       running as process 4711, listening on [::]:4114
         peers      1 of 2 in touch
+        discovery  1 device heard on lo, eth0
         clock      synchronised
 
         problem: the disk is full
@@ -46,6 +57,14 @@ struct ReportTests {
     let text = status.document.text(indented: false)
     #expect(text.hasPrefix(#"{"account":"00112233445566778899","clockSynchronised":true,"#))
     #expect(text.contains(#""processID":4711"#) && text.hasSuffix(#""version":1}"#))
+    #expect(
+      text.contains(
+        #""discovery":{"ignored":1,"links":[{"family":"IPv4","interface":"lo"},"#))
+    #expect(
+      text.contains(
+        #""neighbours":[{"addresses":["192.0.2.7:4114"],"device":"0b","milliseconds":900}],"sent":7}"#
+      )
+    )
     #expect(text.contains(#""limits":{"bytes":1048576,"keyBytes":64,"keys":1024,"#))
   }
 

@@ -83,6 +83,7 @@ import Testing
     (configuration.hosts, configuration.port) = (["127.0.0.1"], 0)
     configuration.peers = peers
     configuration.servesControlSocket = false
+    configuration.discoversPeers = false
     return try await Node.open(configuration)
   }
 

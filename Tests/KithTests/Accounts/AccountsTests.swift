@@ -227,6 +227,7 @@ struct AccountsTests {
     var configuration = Accounts.Configuration(directory: path)
     configuration.hosts = ["127.0.0.1"]
     configuration.port = 0
+    configuration.discoversPeers = false
     configuration.logger.logLevel = .error
     return try Accounts(configuration)
   }

@@ -131,6 +131,7 @@ struct Benchmark {
     configuration.hosts = ["127.0.0.1"]
     configuration.port = port
     configuration.servesControlSocket = false
+    configuration.discoversPeers = false
     configuration.logger.logLevel = .error
     return try await Node.open(configuration)
   }

@@ -1,11 +1,14 @@
 import CSodium
 
-extension StorageKey {
+/// A secret key that seals and opens alone (`crypto_secretbox`).
+public protocol SecretBoxKey: SecretKey, ~Copyable {}
+
+extension SecretBoxKey where Self: ~Copyable {
   /// How many bytes longer than its plaintext a sealed result is: nonce and authenticator.
-  public static let overhead = nonceByteCount + Int(crypto_secretbox_MACBYTES)
+  public static var overhead: Int { nonceByteCount + Int(crypto_secretbox_MACBYTES) }
 
   /// How many bytes the nonce has.
-  public static let nonceByteCount = Int(crypto_secretbox_NONCEBYTES)
+  public static var nonceByteCount: Int { Int(crypto_secretbox_NONCEBYTES) }
 
   /// Seals the plaintext (`crypto_secretbox_easy`); the result begins with the nonce, which is
   /// 24 random bytes, used once; another number throws `wrongLength`.

@@ -1,0 +1,107 @@
+public import KithCrypto
+
+/// What a device says of itself to the devices of the same link, so that they dial it: 160 bytes,
+/// which look like random ones to who has not the epoch's beacon key (design, section 7).
+///
+/// Signed as well, because everybody who ever had the key could otherwise speak for another device.
+public struct Beacon: Hashable, Sendable {
+  /// The bytes of every sealed beacon.
+  public static let byteCount = 160
+
+  private static let version: UInt8 = 1
+  private static let domain = Array("kith beacon v1\0".utf8)
+  /// Version, device, port, boot, counter, and zeroes up to here; then the signature.
+  private static let bodyBytes = 56
+
+  /// Who sends it.
+  public var device: DeviceID
+  /// The TCP port at which it listens, never 0.
+  public var port: UInt16
+  /// Random, drawn when its node began to run.
+  public var boot: UInt64
+  /// Rises with every beacon of one boot.
+  public var counter: UInt64
+
+  /// What a device says.
+  public init(device: DeviceID, port: UInt16, boot: UInt64, counter: UInt64) {
+    self.device = device
+    self.port = port
+    self.boot = boot
+    self.counter = counter
+  }
+
+  /// The beacon as it travels.
+  ///
+  /// - Parameters:
+  ///   - account: The account, which is signed too.
+  ///   - key: The device's own.
+  ///   - epoch: The epoch to seal it under.
+  ///   - nonce: Random, and used once.
+  /// - Returns: ``byteCount`` bytes.
+  public func sealed(
+    account: AccountID, key: borrowing SigningKey, epoch: EpochKeys, nonce: BoxNonce
+  ) -> [UInt8] {
+    let body = body
+    let signature = key.sign(Self.signedBytes(account, body))
+    return epoch.beaconKey.seal(body + signature.bytes, nonce: nonce)
+  }
+
+  private var body: [UInt8] {
+    var bytes = [Self.version]
+    bytes.reserveCapacity(Self.bodyBytes)
+    bytes += device.bytes
+    withUnsafeBytes(of: port.bigEndian) { bytes += $0 }
+    withUnsafeBytes(of: boot.bigEndian) { bytes += $0 }
+    withUnsafeBytes(of: counter.bigEndian) { bytes += $0 }
+    return bytes + [UInt8](repeating: 0, count: Self.bodyBytes - bytes.count)
+  }
+
+  fileprivate static func signedBytes(_ account: AccountID, _ body: [UInt8]) -> [UInt8] {
+    domain + account.bytes + body
+  }
+}
+
+/// A beacon that was opened, and whose signature is still to be checked.
+struct OpenedBeacon {
+  let beacon: Beacon
+  private let body: [UInt8]
+  private let signature: Signature
+
+  /// Opens a datagram with an epoch's key; nil where it was not sealed with it, or is of a version
+  /// that is not known.
+  ///
+  /// - Complexity: one Poly1305 over 136 bytes.
+  init?(_ sealed: [UInt8], epoch: EpochKeys) {
+    guard sealed.count == Beacon.byteCount, let plaintext = try? epoch.beaconKey.open(sealed),
+      let (beacon, signature) = Beacon.read(plaintext)
+    else { return nil }
+    self.beacon = beacon
+    self.signature = signature
+    body = Array(plaintext.prefix(plaintext.count - Signature.byteCount))
+  }
+
+  /// Whether the device that it names signed it.
+  ///
+  /// - Complexity: one Ed25519 verification.
+  func isSigned(in account: AccountID) -> Bool {
+    beacon.device.isValid(signature, for: Beacon.signedBytes(account, body))
+  }
+}
+
+extension Beacon {
+  /// Reads a plaintext. The zeroes may one day be something, and are not looked at.
+  fileprivate static func read(_ plaintext: [UInt8]) -> (Beacon, Signature)? {
+    func number(_ range: Range<Int>) -> UInt64 {
+      plaintext[range].reduce(0) { $0 << 8 | UInt64($1) }
+    }
+    guard plaintext.count == bodyBytes + Signature.byteCount, plaintext[0] == version,
+      let device = try? DeviceID(plaintext[1..<33]),
+      let signature = try? Signature(plaintext[bodyBytes...])
+    else { return nil }
+    let port = UInt16(truncatingIfNeeded: number(33..<35))
+    guard port != 0 else { return nil }
+    return (
+      Beacon(device: device, port: port, boot: number(35..<43), counter: number(43..<51)), signature
+    )
+  }
+}

@@ -1,0 +1,154 @@
+public import KithCore
+public import KithCrypto
+internal import NIOCore
+internal import Synchronization
+
+/// What a ``Discovery`` asks of its node. Called on an event loop; nothing here may block.
+public protocol DiscoveryDelegate: AnyObject, Sendable {
+  /// The epoch to send beacons under; nil: none is sent now.
+  func currentEpoch() -> EpochKeys?
+  /// The open epochs, the newest first.
+  func openEpochs() -> [EpochKeys]
+  /// The certificate of a member; nil: the device is none.
+  func member(_ device: DeviceID) -> Certificate?
+}
+
+/// Has the devices of an account find each other on their links, without any configuration: each sends
+/// beacons, which only members of the account can read, and dials the members that it hears.
+///
+/// Nothing answers a beacon but a dialled connection. All work is done within ``run()``.
+public final class Discovery: Sendable {
+  private struct State {
+    var judge: BeaconJudge
+    var neighbours = Neighbours()
+    var schedule = BeaconSchedule()
+    var timer: Scheduled<Void>?
+    var isRunning = false
+    var counter: UInt64 = 0
+    var sent: UInt64 = 0
+    var ignored: UInt64 = 0
+  }
+
+  private let account: AccountID
+  private let keys: DeviceKeys
+  private let port: UInt16
+  private let boot: UInt64
+  private let transport: Transport
+  private let delegate: any DiscoveryDelegate
+  private let link: LinkMulticast
+  private let eventLoop: any EventLoop
+  private let state: Mutex<State>
+
+  /// Makes one that does nothing yet.
+  ///
+  /// - Parameters:
+  ///   - transport: What dials, and whose keys sign.
+  ///   - account: The account.
+  ///   - port: Where the node listens; 0: it does not, and so sends no beacons.
+  ///   - link: Carries the beacons, and nothing else.
+  ///   - delegate: The node. Held strongly.
+  public init(
+    transport: Transport, account: AccountID, port: UInt16, link: LinkMulticast,
+    delegate: any DiscoveryDelegate
+  ) {
+    self.account = account
+    self.port = port
+    self.transport = transport
+    self.delegate = delegate
+    self.link = link
+    keys = transport.keys
+    boot = transport.entropy.number()
+    eventLoop = transport.group.next()
+    state = Mutex(State(judge: BeaconJudge(account: account, device: transport.keys.id)))
+  }
+
+  /// Sends beacons and listens for them until the task is cancelled.
+  public func run() async {
+    state.withLock { $0.isRunning = true }
+    link.start(
+      onDatagram: { self.received($0) },
+      onLinksChanged: { self.changed() })
+    for await _ in AsyncStream<Never>.makeStream().stream {}
+    let timer = state.withLock { state in
+      state.isRunning = false
+      return state.timer
+    }
+    timer?.cancel()
+    await link.stop()
+  }
+
+  /// What it does and found now.
+  public var status: DiscoveryStatus {
+    let links = link.links
+    return state.withLock { state in
+      DiscoveryStatus(
+        links: links, neighbours: state.neighbours.all(now: Dialler.now), sent: state.sent,
+        ignored: state.ignored)
+    }
+  }
+
+  // MARK: Sending
+
+  /// Something changed that others want to know soon: a link came, or an address.
+  private func changed() {
+    let random = transport.entropy.fraction()
+    state.withLock { state in
+      let wait = state.schedule.changed(random: random)
+      schedule(wait, &state)
+    }
+  }
+
+  private func schedule(_ milliseconds: UInt64, _ state: inout State) {
+    state.timer?.cancel()
+    guard state.isRunning else { return }
+    state.timer = eventLoop.scheduleTask(in: .milliseconds(Int64(milliseconds))) { self.beat() }
+  }
+
+  private func beat() {
+    let (random, nonce) = (transport.entropy.fraction(), transport.entropy.nonce())
+    let counter = state.withLock { state in
+      let wait = state.schedule.next(random: random)
+      schedule(wait, &state)
+      state.counter += 1
+      return state.counter
+    }
+    forgetTheSilent()
+    guard port != 0, let epoch = delegate.currentEpoch() else { return }
+    let beacon = Beacon(device: keys.id, port: port, boot: boot, counter: counter)
+    link.send(beacon.sealed(account: account, key: keys.signing, epoch: epoch, nonce: nonce))
+    state.withLock { $0.sent += 1 }
+  }
+
+  // MARK: Hearing
+
+  private func received(_ datagram: LinkMulticast.Datagram) {
+    let epochs = delegate.openEpochs()
+    let now = Dialler.now
+    let verdict = state.withLock { state in
+      state.judge.judge(datagram.bytes, from: datagram.source, epochs: epochs, at: now) {
+        delegate.member($0) != nil
+      }
+    }
+    switch verdict {
+    case .found(let beacon, let isNew):
+      guard let address = try? PeerAddress(host: datagram.source, port: beacon.port),
+        let certificate = delegate.member(beacon.device)
+      else { return }
+      let addresses = state.withLock {
+        $0.neighbours.heard(beacon.device, at: address, now: now)
+      }
+      transport.setFoundAddresses(
+        addresses, of: beacon.device, transportKey: certificate.transportKey, isNew: isNew)
+    case .ourselves: break
+    case .strange, .notAMember, .stale, .tooMany:
+      state.withLock { $0.ignored += 1 }
+    }
+  }
+
+  private func forgetTheSilent() {
+    let changed = state.withLock { $0.neighbours.expire(now: Dialler.now) }
+    for (device, addresses) in changed {
+      transport.setFoundAddresses(addresses, of: device, transportKey: nil, isNew: false)
+    }
+  }
+}

@@ -1,0 +1,162 @@
+import Foundation
+import Glibc
+import Kith
+import Testing
+
+@testable import KithCommands
+
+extension Faults {
+  @Suite struct DiscoveryTests {
+    private static let value = "OcelotValueMarker"
+    private static let key = "ZebraKeyMarker"
+
+    /// Hosts of one LAN that were told nothing but, at their pairing, whose devices they are: they find
+    /// each other, what one writes all show, and who listens in learns nothing of whose they are.
+    @Test func `three hosts of a LAN find each other without configuration`() async throws {
+      let household = try Household()
+      guard let bridge = Self.bridge(household) else { return }
+      defer { bridge.remove() }
+      let capture = try await Capture(namespace: bridge.hubPath)
+      defer { capture.end() }
+      try await begin(household, bridge)
+      try await household.awaitFirstSync()
+      try await meet(household)
+      try await write("first", household)
+
+      // One host's interface goes, and another comes, whose link-local address nobody was told.
+      let moved = household.members[1]
+      let before = try await Self.heard(of: moved, by: household.members[0])
+      try bridge.unplug(1)
+      try await eventually("the lost interface to be noticed") {
+        try await !Self.interfaces(moved).contains("lan")
+      }
+      try bridge.plug(1)
+      try await eventually("the new interface to be used") {
+        try await Self.interfaces(moved).contains("lan")
+      }
+      try await eventually("the new address to be found") {
+        try await !Self.heard(of: moved, by: household.members[0]).isSubset(of: before)
+      }
+      try await write("second", household)
+      try await judge(capture, household)
+      for member in household.members { try await household.stop(member, SIGKILL) }
+    }
+
+    /// Nothing but loopback, as in many containers: the node serves, and says that nobody is heard there.
+    @Test func `a host without a network goes on`() async throws {
+      let household = try Household()
+      let namespaces = try? Namespaces(household.root.lastPathComponent)
+      defer { namespaces?.remove() }
+      guard let namespaces else { return print("discovery: NO NETWORK NAMESPACES HERE") }
+      for cable in ["cable01", "cable02"] {
+        try Shell.run(namespaces.launcher(0) + ["ip", "link", "del", cable])
+      }
+      let alpha = try await household.create("alpha")
+      try Shell.run(namespaces.launcher(0) + ["ip", "link", "set", "lo", "down"])
+      (alpha.launcher, alpha.host, alpha.discovers) = (namespaces.launcher(0), "0.0.0.0", true)
+      try await household.start(alpha, peers: [])
+      #expect(try await alpha.client.report().discovery?.links == [])
+      try Shell.run(namespaces.launcher(0) + ["ip", "link", "set", "lo", "up"])
+      try await eventually("loopback to be used") {
+        try await Self.interfaces(alpha) == ["lo"]
+      }
+      try await household.stop(alpha)
+    }
+
+    // MARK: Support
+
+    private static func bridge(_ household: Household) -> Bridge? {
+      do {
+        return try Bridge(household.root.lastPathComponent, count: 3)
+      } catch {
+        print("discovery: NO NETWORK NAMESPACES WITH A BRIDGE HERE: \(error)")
+        return nil
+      }
+    }
+
+    private func begin(_ household: Household, _ bridge: Bridge) async throws {
+      for (index, name) in ["alpha host", "beta host", "gamma host"].enumerated() {
+        let member = try await (index == 0 ? household.create(name) : household.join(name))
+        (member.launcher, member.host, member.discovers) = (
+          bridge.launcher(index), "0.0.0.0", true
+        )
+      }
+      for member in household.members { try await household.start(member, peers: []) }
+    }
+
+    private func meet(_ household: Household) async throws {
+      for member in household.members {
+        try await eventually("\(member.name) to meet both others") {
+          let report = try await member.client.report()
+          return Set(report.peers.filter(\.isExchanging).compactMap(\.device)).count == 2
+        }
+      }
+    }
+
+    /// Each writes; all show what all wrote.
+    private func write(_ round: String, _ household: Household) async throws {
+      for member in household.members {
+        try await member.client.write(
+          [("\(Self.key) \(round) \(member.name)", .string("\(Self.value) \(round)"))],
+          in: Household.store)
+      }
+      try await household.settle()
+      let shown = try await household.members[0].client.values(in: Household.store)
+      #expect(shown.keys.count { $0.text.contains(round) } == household.members.count)
+    }
+
+    private static func interfaces(_ member: Household.Member) async throws -> Set<String> {
+      let links = try await member.client.report().discovery?.links ?? []
+      return Set(links.filter { $0.problem == nil }.map(\.interface))
+    }
+
+    /// Where a member was heard by another.
+    private static func heard(
+      of member: Household.Member, by other: Household.Member
+    ) async throws -> Set<String> {
+      let id = try await member.client.report().device
+      let neighbours = try await other.client.report().discovery?.neighbours ?? []
+      return Set(neighbours.first { $0.device == id }?.addresses ?? [])
+    }
+
+    /// What was on the wire, as whoever listened saw it.
+    private func judge(_ capture: Capture, _ household: Household) async throws {
+      let beacons = capture.datagrams(to: 4114)
+      print("discovery: \(capture.frames.count) frames, \(beacons.count) beacons among them")
+      #expect(beacons.contains { $0.isIPv6 } && beacons.contains { !$0.isIPv6 })
+      #expect(beacons.allSatisfy { $0.hopLimit == 1 && $0.payload.count == 160 })
+      // No two have anything in common: not a byte in all of them, nor eight in any two.
+      let different = Set(beacons.map(\.payload))
+      #expect(different.count >= 9)
+      for place in 0..<160 { #expect(Set(different.map { $0[place] }).count > 1) }
+      var windows: Set<ArraySlice<UInt8>> = []
+      for beacon in different {
+        for start in 0...(160 - 8) {
+          #expect(windows.insert(beacon[start..<(start + 8)]).inserted)
+        }
+      }
+      var secrets: [(name: String, bytes: [UInt8])] = [
+        ("the store", Array(Household.store.utf8)), ("a key", Array(Self.key.utf8)),
+        ("a value", Array(Self.value.utf8)),
+      ]
+      let report = try await household.members[0].client.report()
+      for (name, id) in [("the account", report.account)] + report.devices.map({ ($0.name, $0.id) })
+      {
+        secrets.append(("\(name)'s id", Self.bytes(id)))
+        secrets.append(("\(name)'s id in digits", Array(id.utf8)))
+        secrets.append(("\(name)'s name", Array(name.utf8)))
+      }
+      let all = Data(capture.frames.joined())
+      for (name, bytes) in secrets {
+        #expect(all.firstRange(of: bytes) == nil, "\(name) is on the wire")
+      }
+    }
+
+    private static func bytes(_ hex: String) -> [UInt8] {
+      let digits = hex.compactMap(\.hexDigitValue)
+      return stride(from: 0, to: digits.count, by: 2).map {
+        UInt8(digits[$0] << 4 | digits[$0 + 1])
+      }
+    }
+  }
+}

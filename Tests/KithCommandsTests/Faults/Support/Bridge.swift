@@ -1,0 +1,65 @@
+import Foundation
+
+/// Network namespaces with a cable each to one bridge, as hosts of one LAN, and nothing else: what is
+/// sent there leaves the machine by no way.
+final class Bridge {
+  private let hub: String
+  private let names: [String]
+  private var isRemoved = false
+
+  private static let cable = "lan"
+
+  /// Makes so many; throws where this user or host may not.
+  init(_ prefix: String, count: Int) throws {
+    hub = "\(prefix)-hub"
+    names = (0..<count).map { "\(prefix)-\($0)" }
+    do {
+      for name in [hub] + names {
+        try Shell.run("ip", "netns", "add", name)
+        try Shell.run("ip", "-n", name, "link", "set", "lo", "up")
+      }
+      try Shell.run("ip", "-n", hub, "link", "add", "bridge", "type", "bridge")
+      try Shell.run("ip", "-n", hub, "link", "set", "bridge", "up")
+      for index in names.indices { try plug(index) }
+    } catch {
+      remove()
+      throw error
+    }
+  }
+
+  deinit { remove() }
+
+  /// Removes them; with them their cables go.
+  func remove() {
+    guard !isRemoved else { return }
+    isRemoved = true
+    for name in names + [hub] { _ = try? Shell.run("ip", "netns", "del", name) }
+  }
+
+  /// The namespace of the bridge, where all that they send to all comes by.
+  var hubPath: String { "/run/netns/\(hub)" }
+
+  /// What a node's process is started by.
+  func launcher(_ node: Int) -> [String] { ["ip", "netns", "exec", names[node]] }
+
+  /// Gives a node an interface on the LAN, with an address.
+  func plug(_ node: Int) throws {
+    let port = "port\(node)"
+    try Shell.run(
+      "ip", "-n", names[node], "link", "add", Self.cable, "type", "veth", "peer", "name", port,
+      "netns", hub)
+    try Shell.run("ip", "-n", hub, "link", "set", port, "master", "bridge", "up")
+    // What the tests wait for would else begin seconds later, when an IPv6 address is known to be free.
+    try Shell.run(
+      "ip", "netns", "exec", names[node], "sysctl", "-qw",
+      "net.ipv6.conf.\(Self.cable).accept_dad=0")
+    try Shell.run(
+      "ip", "-n", names[node], "addr", "add", "10.78.0.\(node + 1)/24", "dev", Self.cable)
+    try Shell.run("ip", "-n", names[node], "link", "set", Self.cable, "up")
+  }
+
+  /// Takes a node's interface away.
+  func unplug(_ node: Int) throws {
+    try Shell.run("ip", "-n", names[node], "link", "del", Self.cable)
+  }
+}
