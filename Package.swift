@@ -96,7 +96,7 @@ let package = Package(
     .target(
       name: "KithCommands",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithStorage", "KithTerminal",
+        "CLinux", "Kith", "KithCore", "KithCrypto", "KithStorage", "KithTerminal",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -44,7 +44,7 @@ extension Accounts {
   ) async throws(KithError) -> (summary: AccountSummary, recoveryKey: String) {
     let place = try newDirectory()
     let made = try Node.createAccount(
-      directory: directory.directory(of: place), name: name, passphrase: configuration.passphrase?()
+      directory: directory.directory(of: place), name: name, passphrase: newPassphrase()
     )
     try await settle(place, made.summary)
     return made
@@ -70,7 +70,7 @@ extension Accounts {
     let place = try newDirectory()
     let summary = try await Node.join(
       directory: directory.directory(of: place), name: name, token: token, address: address,
-      passphrase: configuration.passphrase?(), onMeeting: onMeeting)
+      passphrase: newPassphrase(), onMeeting: onMeeting)
     try await settle(place, summary)
     return summary
   }
@@ -119,6 +119,14 @@ extension Accounts {
     return path
   }
 
+  /// Whether programs see the local stores of nobody in a directory.
+  ///
+  /// - Throws: ``KithError`` with `damaged` or another storage code.
+  package static func isSignedOut(in path: String) throws(KithError) -> Bool {
+    let accounts = AccountsDirectory(path: path)
+    return try accounts.place() == .signedOut && DeviceDirectory.holdsDevice(accounts.local)
+  }
+
   // MARK: Moving
 
   /// The registry; where none was written yet, what it would hold.
@@ -145,6 +153,12 @@ extension Accounts {
       throw KithError(error)
     }
     return .signedIn(directory: "accounts/" + name)
+  }
+
+  /// What a new device is put under; nil: nothing.
+  private func newPassphrase() throws(KithError) -> Passphrase? {
+    if let chosen = configuration.newDevicePassphrase { return chosen }
+    return try configuration.passphrase?()
   }
 
   /// Notes a new device, and signs in to its account.

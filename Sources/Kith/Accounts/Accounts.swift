@@ -29,10 +29,14 @@ public final class Accounts: Service, Sendable {
     public var port: UInt16 = 4114
     /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`.
     public var peers: [String] = []
-    /// Asks for the passphrase of a directory's secrets; nil where they have none.
-    public var passphrase: (@Sendable () -> [UInt8])?
+    /// Asks for the passphrase of a device's secrets; not asked where they have none. Devices that
+    /// are made here are put under it. The local stores of nobody never have one.
+    public var passphrase: PassphraseQuestion?
     /// Where to log: at most at info, never keys or values.
     public var logger = Logger(label: "kith")
+
+    /// What devices that are made here are put under instead; `.some(nil)`: nothing.
+    package var newDevicePassphrase: Passphrase??
 
     /// The defaults, for a directory.
     public init(directory: String) {

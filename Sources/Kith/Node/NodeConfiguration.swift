@@ -12,8 +12,8 @@ extension Node {
     public var port: UInt16 = 4114
     /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`.
     public var peers: [String] = []
-    /// Asks for the passphrase of the directory's secrets; nil where they have none.
-    public var passphrase: (@Sendable () -> [UInt8])?
+    /// Asks for the passphrase of the directory's secrets; not asked where they have none.
+    public var passphrase: PassphraseQuestion?
     /// Whether to serve the control socket, for the command line, while the node runs.
     public var servesControlSocket = true
     /// Where to log: at most at info, never keys or values.

@@ -33,6 +33,8 @@ struct KithCommand: AsyncParsableCommand {
           StatusCommand.self, PeersCommand.self, QuotaCommand.self, HiddenCommand.self,
           RefusalsCommand.self, SyncCommand.self,
         ]),
-      CommandGroup(name: "Tools", subcommands: [BenchCommand.self, CompletionsCommand.self]),
+      CommandGroup(
+        name: "Tools",
+        subcommands: [DoctorCommand.self, BenchCommand.self, CompletionsCommand.self]),
     ])
 }

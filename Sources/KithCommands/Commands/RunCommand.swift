@@ -50,25 +50,19 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     let identifier = try store.identifier
-    try options.requireAccount()
     let listen = try ListenPlan(listen, port: port)
-    var configuration = try Node.Configuration(
-      directory: Accounts.deviceDirectory(in: options.directoryURL.path))
+    var configuration = try Node.Configuration(directory: options.accountDirectory())
+    configuration.passphrase = options.passphraseQuestion
     configuration.hosts = listen.hosts
     configuration.port = listen.port
     configuration.peers = peer
     configuration.logger = Logger(label: "kith") { StreamLogHandler.standardError(label: $0) }
     configuration.logger.logLevel = logLevel.level
-    let node = try await Node.open(configuration)
-    do {
+    try await Node.open(configuration).use { node in
       // The store exists from here on, so that it is pulled even before a command asks for it.
       _ = try node.store(identifier.rawValue)
       try await serve(node, logger: configuration.logger)
-    } catch {
-      try? node.close()
-      throw error
     }
-    try node.close()
     options.console.talk("kith: stopped")
   }
 

@@ -58,7 +58,8 @@ extension CommandStatus {
       .invalidPolicy, .pairingCode, .declined, .recoveryKey, .invalidName, .notAMember,
       .tooManyStores, .tooManyDrafts, .refusalsNotTaken:
       self = .refused
-    case .missing, .alreadyExists, .inUse, .unsafePermissions, .passphrase: self = .directory
+    case .missing, .alreadyExists, .inUse, .unsafePermissions: self = .directory
+    case .passphrase: self = .passphrase
     case .unknownStore: self = .notFound
     case .timedOut, .network, .control, .notRunning: self = .unreachable
     default: self = .failure

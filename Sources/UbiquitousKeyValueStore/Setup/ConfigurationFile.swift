@@ -10,6 +10,7 @@
   /// | `directory` | a path; a relative one begins at the file's directory, `~/` at the home | `$XDG_DATA_HOME/kith` |
   /// | `hosts`, `peers` | lists of text | every address, none |
   /// | `port` | 0 to 65535 | 4114 |
+  /// | `passphraseFile` | a path, as `directory` | the environment or code says it; otherwise none |
   struct ConfigurationFile: Equatable, Sendable {
     static let fileName = "kith.json"
     /// More than this is no configuration, in bytes.
@@ -20,6 +21,7 @@
     var hosts: [String]?
     var port: UInt16?
     var peers: [String]?
+    var passphraseFile: String?
 
     /// A file that is there and cannot be used. It says what is wrong.
     struct Malformed: Error, Equatable, CustomStringConvertible {
@@ -45,6 +47,8 @@
         case "storeIdentifier": storeIdentifier = try Self.text(value, key)
         case "directory":
           directory = Self.path(try Self.text(value, key), base: base, home: home)
+        case "passphraseFile":
+          passphraseFile = Self.path(try Self.text(value, key), base: base, home: home)
         case "hosts": hosts = try Self.texts(value, key)
         case "peers": peers = try Self.texts(value, key)
         case "port":
