@@ -61,10 +61,21 @@ public enum Limits {
   static let sessionMilliseconds: UInt64 = 24 * 3_600_000
   /// Bytes of one message of records, which a stranger may be sent too (design, section 8).
   static let recordsMessageBytes = 12 << 10
+  /// The most bytes of a message of records: the largest record, and what is sent with it.
+  static let recordsMessageLimitBytes = 32 << 10
+  /// The most bytes of what a peer says of its version.
+  static let softwareBytes = 64
   /// Records in one message.
   static let recordsPerMessage = 1_024
   /// Bytes of records that a stranger is sent, and that are taken from one (design, section 8).
   static let strangerBytes = MembershipLimits.strangerBytes
+  /// The least wait, in milliseconds, before a member does what all members owe; up to four times as
+  /// much is added at random.
+  static let dutyWaitMilliseconds: UInt64 = 1_000
+  /// The least wait for the secret of an epoch that others have, before an epoch of one's own is made.
+  static let epochPatienceMilliseconds: UInt64 = 60_000
+  /// How long after its revocation a device may still shake hands to learn of it.
+  static let revocationNewsMilliseconds: UInt64 = 30 * 24 * 3_600_000
   /// Addresses kept of one device.
   static let addressesPerDevice = 8
   /// So many of them, the first, are not displaced by hearsay.

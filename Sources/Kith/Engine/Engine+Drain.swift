@@ -101,7 +101,8 @@ extension Engine {
       case .durable(let write): settled.append(write)
       case .addresses(let addresses): link?.setAddresses(addresses)
       case .progress, .firstSync, .refusals: hasProgress = true
-      case .persist, .accepted, .refused, .refusedStore, .view, .wake, .report: break
+      case .persist, .accepted, .refused, .refusedStore, .refusedMembership, .view, .wake, .report:
+        break
       }
     }
     settle(settled)

@@ -38,6 +38,9 @@ extension Engine {
     case .authorOverLimit(let store, let author):
       message = "a device's change sets take too much: they are not pulled"
       metadata = ["store": "\(store)", "author": "\(author)"]
+    case .revoked(let device, let revokers):
+      message = "a device was removed from the account"
+      metadata = ["device": "\(device)", "by": "\(revokers)"]
     case .damagedItem(let store):
       message = "a stored item cannot be opened any more"
       metadata = ["store": "\(store)"]

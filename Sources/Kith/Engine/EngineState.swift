@@ -72,7 +72,7 @@ struct EngineState {
       // A program's log handler may ask the node something.
       case .report(let text): later.append { report(text) }
       case .wake(let time): tickAtMilliseconds = time
-      case .accepted, .refused, .refusedStore: break
+      case .accepted, .refused, .refusedStore, .refusedMembership: break
       default:
         outboxBytes += effect.byteCount
         outbox.append(effect)

@@ -59,6 +59,10 @@ extension KithError.Code {
 
   /// A device is not a member of the account.
   public static let notAMember = Self(description: "notAMember")
+  /// This device was thrown out of the account: it keeps what it has read, and writes nothing.
+  public static let revoked = Self(description: "revoked")
+  /// No device of the account is meant, or one that cannot be changed so.
+  public static let invalidDevice = Self(description: "invalidDevice")
   /// The recovery key does not fit, or is mistyped.
   public static let recoveryKey = Self(description: "recoveryKey")
   /// The pairing code does not fit, is mistyped, used up or too old.

@@ -11,6 +11,7 @@ extension KithError {
   /// Says why a transaction was not accepted.
   init(_ error: WriteError) {
     switch error {
+    case .revoked: self = .revokedDevice
     case .unknownStore(let store):
       self.init(.unknownStore, "The store \(store) is not open. Open it with Node.store first.")
     case .invalidKey(let key, let bytes, let limit):
@@ -64,6 +65,11 @@ extension KithError {
   init(_ error: ValueError, key: String) {
     self.init(.unsupportedValue, "The value cannot be stored: \(error).", key: key, cause: error)
   }
+
+  static let revokedDevice = KithError(
+    .revoked,
+    "This device was removed from the account. It keeps what it has read; to write again, join in a "
+      + "new directory.")
 
   static let closedNode = KithError(.closed, "The node was closed. Open it again.")
 }

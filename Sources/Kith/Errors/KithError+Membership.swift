@@ -9,6 +9,24 @@ extension KithError {
       self.init(
         .invalidName, "A device's name has 1 to 64 bytes of UTF-8 and no control characters.",
         cause: error)
+    case .notAMember:
+      self.init(
+        .revoked,
+        "This device is no member of the account any more, and cannot change who is one.",
+        cause: error)
+    case .unknownDevice:
+      self.init(.invalidDevice, "The account has no such device.", cause: error)
+    case .alreadyRevoked:
+      self.init(.invalidDevice, "The device was removed from the account before.", cause: error)
+    case .ownDevice:
+      self.init(
+        .invalidDevice, "A device does not remove itself. Do it on another device of the account.",
+        cause: error)
+    case .tooManyRecords:
+      self.init(
+        .invalidDevice,
+        "The account's records take no more: it is full, or the device enrolled too many devices "
+          + "that stay.", cause: error)
     case .wrongRecoveryKey:
       self.init(
         .recoveryKey, "The recovery key is another account's. Use the one of this account.",

@@ -35,7 +35,8 @@ final class NodeSessions: TransportDelegate, SessionLink {
   // MARK: What the transport asks and tells
 
   func presharedKeys() -> [SharedPresharedKey] {
-    let epochs = engine.read { $0.keyring.newestFirst }
+    let now = engine.clock()
+    let epochs = engine.read { $0.handshakeEpochs(at: now) }
     return state.withLock { state in
       epochs.map { epoch in
         if let key = state.keys[epoch.id] { return key }

@@ -18,6 +18,8 @@ public struct NodeStatus: Sendable {
   public var devices: [ReplicaStatus.Device]
   /// Stores, by identifier.
   public var stores: [ReplicaStatus.Store]
+  /// Whether this device was removed from the account: it reads what it has, and writes nothing.
+  public var isRevoked: Bool
   /// Whether the device's first pull is still to come.
   public var isProvisional: Bool
   /// Whether the kernel calls the clock synchronised.
@@ -40,13 +42,18 @@ extension Node {
     return NodeStatus(
       account: account, device: device, directory: configuration.directory, isRunning: isRunning,
       listening: listeningAddresses, peers: replica.peers, devices: replica.devices,
-      stores: replica.stores, isProvisional: replica.isProvisional,
+      stores: replica.stores, isRevoked: replica.isRevoked, isProvisional: replica.isProvisional,
       isClockSynchronised: replica.isClockSynchronised, counters: replica.counters,
       problems: (problem.map { [$0] } ?? []) + problems(of: replica))
   }
 
   private func problems(of replica: ReplicaStatus) -> [KithError] {
     var problems: [KithError] = []
+    if replica.isRevoked {
+      var error = KithError.revokedDevice
+      error.device = device
+      problems.append(error)
+    }
     if replica.isBarren {
       problems.append(
         KithError(
@@ -78,9 +85,6 @@ extension Node {
     }
     return problems
   }
-
-  /// The devices of the account, by id.
-  public var devices: [ReplicaStatus.Device] { status.devices }
 
   /// The status now and whenever it changes. Only the latest is kept for who is slow. It ends when
   /// the node is closed or the task cancelled.

@@ -63,7 +63,7 @@ extension Node {
     let draft = try InvitationToken(
       secret: secret.copy(), port: 1, addresses: [])
     let device = self.device
-    let name = engine.read { $0.roster.certificate(of: device)?.name } ?? "device"
+    let name = engine.read { $0.roster.name(of: device) } ?? "device"
     var configuration = PairingConfiguration()
     configuration.hosts = options.hosts ?? self.configuration.hosts
     configuration.port = options.port
@@ -106,7 +106,7 @@ extension Node {
       try channel.send(JoinReply(isAccepted: false).encoded())
       throw KithError(.declined, "The device was not taken in.", device: certificate.device)
     }
-    let records = try learn(request.certificate)
+    let records = try learn(request.certificate, of: candidate.device)
     try channel.send(
       JoinReply(isAccepted: true, records: records, addresses: reachableAddresses).encoded())
     guard JoinDone(decoding: try await channel.receive()) != nil else {
@@ -116,7 +116,7 @@ extension Node {
   }
 
   /// Makes a confirmed device a member, durably, and returns the records that it needs.
-  private func learn(_ request: Record) throws -> [Record] {
+  private func learn(_ request: Record, of joiner: DeviceID) throws -> [Record] {
     let (roster, keyring) = engine.read { ($0.roster, $0.keyring) }
     var entropy = SystemRandom()
     let added = try JoinRequest.accept(
@@ -125,7 +125,7 @@ extension Node {
     try engine.flush()
     let device = self.device
     let (all, some) = engine.read {
-      ($0.roster.records, $0.roster.recordsForStranger(device: device))
+      ($0.roster.records, $0.roster.recordsForStranger(device: device, peer: joiner))
     }
     // The rest is exchanged in the first session.
     let size = all.reduce(0) { $0 + $1.encoded.count + 8 }

@@ -19,16 +19,22 @@ struct ChangeSetLog {
   private(set) var weights: [DeviceID: Int] = [:]
   /// Entries set aside for ever, oldest first.
   private(set) var quarantined: [EntryHome] = []
+  /// Devices that are revoked: what is kept of them waits to be carried over or dropped.
+  private(set) var withheld: Set<DeviceID> = []
 
   /// What is covered, by chain.
   var vector: [ChainID: UInt64] {
-    chains.compactMapValues { $0.covered > 0 ? $0.covered : nil }
+    let vector = chains.compactMapValues { $0.covered > 0 ? $0.covered : nil }
+    return withheld.isEmpty ? vector : vector.filter { !withheld.contains($0.key.device) }
   }
 
   /// Whether something was received that is not covered, so that the vector says too little.
   var holdsUncovered: Bool {
-    chains.values.contains { $0.received > $0.covered }
+    chains.values.contains { $0.received > $0.covered } || holdsWithheld
   }
+
+  /// Tells, sends and compares nothing of these devices from here on.
+  mutating func withhold(_ devices: Set<DeviceID>) { withheld.formUnion(devices) }
 
   func knows(_ reference: ChangeSetReference) -> Bool {
     changeSets[reference] != nil
@@ -62,7 +68,7 @@ struct ChangeSetLog {
   /// Covers a chain up to a sequence, as far as signed headers were received. Returns the sequence
   /// now covered if it rose.
   mutating func cover(_ id: ChainID, through sequence: UInt64) -> UInt64? {
-    guard var chain = chains[id] else { return nil }
+    guard var chain = chains[id], !withheld.contains(id.device) else { return nil }
     let believed = Canary.believeTooMuch.isPlanted ? sequence : min(sequence, chain.received)
     guard believed > chain.covered else { return nil }
     chain.covered = believed
@@ -107,6 +113,27 @@ struct ChangeSetLog {
     } + forgotten.map { Mutation.removeChangeSet(store, $0) }
   }
 
+  /// Drops chains with all that is kept of them. Returns what storage has to do.
+  ///
+  /// - Complexity: O(*n*) in the change sets kept.
+  mutating func drop(chains isDropped: (ChainID) -> Bool, in store: StoreIdentifier) -> [Mutation] {
+    var mutations: [Mutation] = []
+    for reference in changeSets.keys.sorted() {
+      guard let changeSet = changeSets[reference], isDropped(changeSet.header.chain) else {
+        continue
+      }
+      forget(reference)
+      mutations.append(.removeChangeSet(store, reference))
+    }
+    for chain in chains.keys.sorted() where isDropped(chain) {
+      chains[chain] = nil
+      mutations.append(.removeVector(store, chain.device, chain.incarnation))
+    }
+    quarantined.removeAll { changeSets[$0.changeSet] == nil }
+    weights = weights.filter { $0.value != 0 }
+    return mutations
+  }
+
   private func isSpent(_ reference: ChangeSetReference) -> Bool {
     guard let changeSet = changeSets[reference], changeSet.stored.entries.isEmpty else {
       return false
@@ -146,6 +173,7 @@ struct ChangeSetLog {
   func changeSets(above vector: [ChainID: UInt64]) -> [ChangeSet] {
     changeSets.values.filter { changeSet in
       changeSet.reference.sequence > vector[changeSet.header.chain] ?? 0
+        && !withheld.contains(changeSet.reference.device)
     }.sorted { left, right in
       if left.header.chain != right.header.chain { return left.header.chain < right.header.chain }
       if left.header.sequence != right.header.sequence {

@@ -33,7 +33,7 @@ extension InboundMessage {
     case .have(let have):
       .have(
         Dictionary(have.stores.map { ($0.store, $0.vector) }, uniquingKeysWith: { old, _ in old }))
-    case .records(let records): .records(records.map(\.id))
+    case .records(let records): .records(records.map(\.record.id))
     case .addresses: .addresses
     }
   }

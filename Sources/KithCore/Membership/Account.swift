@@ -14,6 +14,16 @@ public enum MembershipError: Error, Hashable, Sendable {
   case deviceAlreadyKnown
   /// None of the account's epochs opens.
   case noEpoch
+  /// This device is no member any more, and signs nothing that counts.
+  case notAMember
+  /// No device of the account has this id.
+  case unknownDevice
+  /// The device is revoked already.
+  case alreadyRevoked
+  /// A device does not revoke itself: another has to.
+  case ownDevice
+  /// The roster is full, or the device enrolled more devices that stay than a revocation lists.
+  case tooManyRecords
 }
 
 /// Begins accounts, and regains them (design, section 7).

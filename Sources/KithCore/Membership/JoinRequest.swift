@@ -53,13 +53,11 @@ public enum JoinRequest {
     guard !roster.isRevoked(certificate.device) else { throw .revoked }
     if let known = roster.certificate(of: certificate.device) {
       guard known.hasSameKeys(as: certificate) else { throw .keysInUse }
+    } else {
+      guard !roster.knows(transportKey: certificate.transportKey),
+        certificate.device != roster.genesis?.recoverySigningKey
+      else { throw .keysInUse }
     }
-    let owner =
-      roster.device(withTransportKey: certificate.transportKey)
-      ?? roster.revokedDevice(withTransportKey: certificate.transportKey)
-    guard owner == nil || owner == certificate.device,
-      certificate.device != roster.genesis?.recoverySigningKey
-    else { throw .keysInUse }
     return certificate
   }
 

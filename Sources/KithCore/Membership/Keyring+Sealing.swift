@@ -10,14 +10,34 @@ extension Keyring {
     lockboxes(for: device, account: account, signing: keys.signing, entropy: &entropy)
   }
 
-  /// Records that give the current epoch to the members that lack it, ascending by device.
-  public func lockboxesForMembersWithoutCurrent(
+  /// Records that give the open epochs to the members that lack them, so that they publish, and read
+  /// what was published, under each: newest epoch first, then by device, so many at once
+  /// (``MembershipLimits/lockboxesAtOnce``).
+  public func lockboxesForMembersWithoutEpochs(
     in roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record] {
-    guard let current, let state = roster.epochStates()[current.id] else { return [] }
-    return roster.sortedMembers.filter { !state.recipients.contains($0.device) }.compactMap {
-      Self.lockbox(
-        current, for: $0, account: roster.account, signing: keys.signing, entropy: &entropy)
+    var records: [Record] = []
+    for (epoch, device) in lacks(in: roster).prefix(MembershipLimits.lockboxesAtOnce) {
+      if let record = Self.lockbox(
+        epoch, for: device, account: roster.account, signing: keys.signing, entropy: &entropy)
+      {
+        records.append(record)
+      }
+    }
+    return records
+  }
+
+  /// Whether a member lacks an epoch that is open here.
+  func isLacked(in roster: Roster) -> Bool { !lacks(in: roster).isEmpty }
+
+  private func lacks(in roster: Roster) -> [(EpochKeys, Certificate)] {
+    let states = roster.epochStates()
+    let members = roster.sortedMembers
+    return newestFirst.flatMap { epoch in
+      members.filter { member in
+        states[epoch.id]?.recipients.contains(member.device) == false
+          && (try? SharedBox(epoch.box, with: member.boxKey)) != nil
+      }.map { (epoch, $0) }
     }
   }
 

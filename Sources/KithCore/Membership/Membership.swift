@@ -7,6 +7,12 @@ struct Membership: Sendable {
   private(set) var certificates: [DeviceID: Certificate] = [:]
   /// Devices that a counting revocation names.
   private(set) var revoked: Set<DeviceID> = []
+  /// The revocations that count of each revoked device.
+  private(set) var revocations: [DeviceID: [Revocation]] = [:]
+  /// What members call devices, where that is not what their certificates say.
+  private(set) var names: [DeviceID: String] = [:]
+  /// Whom each device, or the recovery key, has certified, whether that counts or not.
+  private(set) var enrolled: [SigningPublicKey: Set<DeviceID>] = [:]
   /// Of each revoked device, those it enrolled that stay: named by *all* its revocations, for
   /// revocations only add.
   private(set) var kept: [DeviceID: Set<DeviceID>] = [:]
@@ -19,6 +25,13 @@ struct Membership: Sendable {
   private(set) var recovered: Set<DeviceID> = []
   /// The records that count or are history, which are kept and passed on.
   private(set) var attached: Set<Digest256> = []
+
+  /// Who revoked a device, and when.
+  struct Revocation: Sendable {
+    var record: Digest256
+    var revokers: [DeviceID]
+    var issued: UInt64
+  }
 
   /// The last step of a device's path.
   struct Path: Sendable {
@@ -54,6 +67,7 @@ struct Membership: Sendable {
     certify(genesis, edges)
     revoke(records)
     walk(genesis, edges)
+    rename(records)
     for record in records where isAttached(record) { attached.insert(record.id) }
   }
 
@@ -98,6 +112,7 @@ struct Membership: Sendable {
       attached.insert(edge.record.id)
       let device = edge.certificate.device
       guard device != genesis.recoverySigningKey else { continue }
+      for signer in edge.signers { enrolled[signer, default: []].insert(device) }
       if certificates[device] == nil { certificates[device] = edge.certificate }
       let isCounting = certificates[device]?.hasSameKeys(as: edge.certificate) ?? false
       if isCounting, device != genesis.firstDevice.device,
@@ -110,10 +125,12 @@ struct Membership: Sendable {
 
   private mutating func revoke(_ records: [Record]) {
     for record in records {
-      guard case .revocation(let revocation) = record.kind,
-        record.signers.contains(where: { certificates[$0] != nil })
-      else { continue }
+      guard case .revocation(let revocation) = record.kind else { continue }
+      let revokers = record.signers.filter { certificates[$0] != nil }
+      guard !revokers.isEmpty else { continue }
       revoked.insert(revocation.device)
+      revocations[revocation.device, default: []].append(
+        Revocation(record: record.id, revokers: revokers, issued: revocation.issued))
       let keeps = Set(revocation.keeps)
       kept[revocation.device] = kept[revocation.device]?.intersection(keeps) ?? keeps
     }
@@ -145,11 +162,24 @@ struct Membership: Sendable {
     }
   }
 
+  /// Of each device the latest rename counts that a member, or the recovery key, has signed: by
+  /// time, then by record id.
+  private mutating func rename(_ records: [Record]) {
+    var latest: [DeviceID: UInt64] = [:]
+    for record in records {
+      guard case .rename(let rename) = record.kind, record.signers.contains(where: isTrusted),
+        rename.issued >= latest[rename.device] ?? 0
+      else { continue }
+      latest[rename.device] = rename.issued
+      names[rename.device] = rename.name
+    }
+  }
+
   private func isAttached(_ record: Record) -> Bool {
     switch record.kind {
     case .genesis, .certificate: attached.contains(record.id)
     case .revocation: record.signers.contains { certificates[$0] != nil }
-    case .epoch, .lockbox, .unknown: record.signers.contains(where: isKnown)
+    case .epoch, .lockbox, .rename, .unknown: record.signers.contains(where: isKnown)
     }
   }
 }

@@ -25,6 +25,8 @@ public enum MembershipLimits {
   public static let strangerBytes = 16 << 10
   /// The most epochs that a keyring holds open.
   public static let openEpochs = 1_024
+  /// The most lockboxes that one member makes at once.
+  public static let lockboxesAtOnce = 256
   /// The most shared keys that a keyring holds ready.
   public static let sharedBoxes = 512
   /// The most bytes of an encoded pairing reply.

@@ -43,6 +43,8 @@ public struct Record: Hashable, Sendable {
     case lockbox(LockboxRecord)
     /// A device is thrown out.
     case revocation(RevocationRecord)
+    /// A device is called something else.
+    case rename(RenameRecord)
     /// Something that a later version understands; kept and passed on.
     case unknown
   }

@@ -36,6 +36,14 @@ extension RecordBody {
     return encode(.revocation(wire))
   }
 
+  static func encode(_ rename: RenameRecord) -> [UInt8] {
+    var wire = WireRename()
+    wire.device = .init(rename.device.bytes)
+    wire.name = rename.name
+    wire.issued = rename.issued
+    return encode(.rename(wire))
+  }
+
   private static func encode(_ kind: WireRecordBody.OneOf_Kind) -> [UInt8] {
     var wire = WireRecordBody()
     wire.kind = kind

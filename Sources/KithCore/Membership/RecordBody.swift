@@ -56,6 +56,16 @@ public struct RevocationRecord: Hashable, Sendable {
   public let issued: UInt64
 }
 
+/// A device is called something else than its certificate says (design, section 7).
+public struct RenameRecord: Hashable, Sendable {
+  /// The device.
+  public let device: DeviceID
+  /// What people call it from here on: a name as in a ``Certificate``.
+  public let name: String
+  /// When it was made, in milliseconds since 1970. The latest of a device counts.
+  public let issued: UInt64
+}
+
 /// Reads and writes the bodies of records.
 enum RecordBody {
   static func decode(_ bytes: [UInt8]) throws(RecordError) -> Record.Kind {
@@ -66,6 +76,7 @@ enum RecordBody {
     case .epoch(let epoch): return .epoch(try decode(epoch))
     case .lockbox(let lockbox): return .lockbox(try decode(lockbox))
     case .revocation(let revocation): return .revocation(try decode(revocation))
+    case .rename(let rename): return .rename(try decode(rename))
     case nil: return .unknown
     }
   }
@@ -121,6 +132,11 @@ enum RecordBody {
     guard isStrictlyAscending(keeps) else { throw .malformed }
     return RevocationRecord(
       device: try fixed(wire.device), keeps: keeps, issued: wire.issued)
+  }
+
+  private static func decode(_ wire: WireRename) throws(RecordError) -> RenameRecord {
+    guard Certificate.isValidName(wire.name) else { throw .invalidName }
+    return RenameRecord(device: try fixed(wire.device), name: wire.name, issued: wire.issued)
   }
 
   private static func isStrictlyAscending(_ values: [some Comparable]) -> Bool {

@@ -60,7 +60,8 @@ extension Roster {
         return (lockbox.secret.device == peer ? 0 : 3, .max - (generations[lockbox.epoch] ?? 0))
       case .revocation: return (1, 0)
       case .genesis, .certificate: return (4, 0)
-      case .unknown: return (5, 0)
+      case .rename: return (5, 0)
+      case .unknown: return (6, 0)
       }
     }
     return records.map { (rank: rank($0), record: $0) }

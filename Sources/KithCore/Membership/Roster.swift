@@ -54,15 +54,20 @@ public struct Roster: Sendable {
   /// Takes a record in, whatever it holds.
   ///
   /// It may give others, learnt before, their place; ``learn(all:)`` tells of those too.
-  /// - Complexity: O(*r*) in the records held, and one verification for each new signature.
+  /// - Complexity: O(*r*) in the records held, and one verification for each signature.
   public mutating func learn(_ record: Record) -> Learned {
-    let before = self.record(record.id)
-    let wasHeld = held[record.id]
+    learn(CheckedRecord(record, account: account))
+  }
+
+  private mutating func learn(_ record: CheckedRecord) -> Learned {
+    let id = record.record.id
+    let before = self.record(id)
+    let wasHeld = held[id]
     if let rejection = take(record) { return .rejected(rejection) }
-    if let wasHeld, wasHeld == held[record.id] { return before == nil ? .notYet : .known }
+    if let wasHeld, wasHeld == held[id] { return before == nil ? .notYet : .known }
     evaluate()
-    guard let after = self.record(record.id) else {
-      return held[record.id] == nil ? .rejected(.full) : .notYet
+    guard let after = self.record(id) else {
+      return held[id] == nil ? .rejected(.full) : .notYet
     }
     guard let before else { return .new }
     return before == after ? .known : .improved
@@ -72,8 +77,15 @@ public struct Roster: Sendable {
   /// those learnt before that have their place only now: what is to be stored and passed on,
   /// ascending by id. What is rejected is left out.
   ///
-  /// - Complexity: O(*r* + *n*) for *n* records, and one verification for each new signature.
+  /// - Complexity: O(*r* + *n*) for *n* records, and one verification for each signature.
   public mutating func learn(all new: [Record]) -> [Record] {
+    learn(all: new.map { CheckedRecord($0, account: account) })
+  }
+
+  /// The same, of records whose signatures were checked before.
+  ///
+  /// - Complexity: O(*r* + *n*) for *n* records.
+  mutating func learn(all new: [CheckedRecord]) -> [Record] {
     let before = Dictionary(uniqueKeysWithValues: records.map { ($0.id, $0) })
     for record in new { _ = take(record) }
     evaluate()
@@ -85,11 +97,12 @@ public struct Roster: Sendable {
     membership.attached.contains(id) ? held[id].map(counting) : nil
   }
 
-  /// Checks a record's signatures and holds it, without looking at what follows.
-  private mutating func take(_ record: Record) -> RecordRejection? {
+  /// Holds a record with the signatures that hold, without looking at what follows.
+  private mutating func take(_ checked: CheckedRecord) -> RecordRejection? {
+    let record = checked.record
     if record.isGenesis, record.id != account.digest { return .wrongAccount }
     let known = held[record.id]?.signatures ?? []
-    let valid = record.validSignatures(account: account, known: known)
+    let valid = record.signatures
     if known.isEmpty {
       guard hasNecessarySigners(record, valid.map(\.signer)) else { return .missingSignature }
       guard hasRoom(for: record) else { return .full }
@@ -113,7 +126,7 @@ public struct Roster: Sendable {
       signers.contains(genesis.recoverySigningKey)
         && signers.contains(genesis.firstDevice.device)
     case .certificate(let certificate): signers.contains(certificate.device)
-    case .epoch, .lockbox, .revocation, .unknown: !signers.isEmpty
+    case .epoch, .lockbox, .revocation, .rename, .unknown: !signers.isEmpty
     }
   }
 
@@ -137,7 +150,7 @@ public struct Roster: Sendable {
   }
 
   /// A batch may attach more at once than the roster keeps. Then what came last by id goes, of
-  /// lockboxes, unknown records and epochs first, for without certificates nothing holds.
+  /// lockboxes, renames, unknown records and epochs first, for without certificates nothing holds.
   private mutating func trim() {
     let excess = records.count - MembershipLimits.records
     guard excess > 0 else { return }
@@ -177,7 +190,8 @@ extension Record.Kind {
     case .certificate: 2
     case .epoch: 3
     case .lockbox: 4
-    case .unknown: 5
+    case .rename: 5
+    case .unknown: 6
     }
   }
 }

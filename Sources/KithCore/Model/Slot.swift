@@ -86,6 +86,17 @@ struct Slot {
     return replaced < runnerUp.entry.stamp
   }
 
+  /// Gives a kept entry another sealed form; its former home, if it is kept at all.
+  mutating func rehome(_ digest: Digest256, to home: EntryHome) -> EntryHome? {
+    if newest.digest == digest {
+      defer { newest = KeptEntry(entry: newest.entry, digest: digest, home: home) }
+      return newest.home
+    }
+    guard let second = runnerUp, second.digest == digest else { return nil }
+    runnerUp = KeptEntry(entry: second.entry, digest: digest, home: home)
+    return second.home
+  }
+
   /// The entries kept, newest first.
   var kept: [KeptEntry] { runnerUp.map { [newest, $0] } ?? [newest] }
 }

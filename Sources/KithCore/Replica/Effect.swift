@@ -20,6 +20,8 @@ public enum Effect: Sendable {
   case refused(WriteID, WriteError)
   /// The store was not opened, or keeps the limits that it has; nothing changed.
   case refusedStore(StoreIdentifier, OpenError)
+  /// A change of membership was refused; nothing changed.
+  case refusedMembership(MembershipError)
   /// The transaction survives a crash from here on.
   case durable(WriteID)
   /// What a program sees has changed. All the changes that one input makes show at once.
@@ -46,6 +48,8 @@ public enum CloseReason: String, Hashable, Sendable {
   case ourselves
   /// The peer is not a member, and its records did not make it one.
   case notMember
+  /// One of both sides was revoked.
+  case revoked
   /// Both sides exchanged their records; dial again for the rest.
   case membershipOnly
   /// The peer broke the protocol.
@@ -148,6 +152,8 @@ public enum OpenError: Error, Hashable, Sendable {
 
 /// Why a local transaction was not accepted (design, section 11).
 public enum WriteError: Error, Hashable, Sendable {
+  /// This device was revoked: what it writes would reach nobody.
+  case revoked
   /// The store was not opened.
   case unknownStore(StoreIdentifier)
   /// The key is empty, or longer than the policy allows.
@@ -217,6 +223,8 @@ public enum Report: Hashable, Sendable {
   case publishedAhead(peer: DeviceID, milliseconds: Int64)
   /// An author's change sets in a store take more than a node keeps.
   case authorOverLimit(store: StoreIdentifier, author: DeviceID)
+  /// A device was revoked, this one or another.
+  case revoked(DeviceID, by: [DeviceID])
   /// A stored item cannot be opened any more.
   case damagedItem(store: StoreIdentifier)
 }

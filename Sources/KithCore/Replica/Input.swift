@@ -86,6 +86,11 @@ public enum Input: Sendable {
   case takeRefusals(StoreIdentifier, through: UInt64)
   /// New membership records of our own making (pairing).
   case learn([Record])
+  /// A person calls a device something else. Refused with `Effect.refusedMembership`.
+  case rename(DeviceID, String)
+  /// A person throws a device out of the account. Of the devices that are members only through it,
+  /// these stay (``Roster/dependents(of:)``). Refused with `Effect.refusedMembership`.
+  case revoke(DeviceID, keeping: Set<DeviceID>)
   /// A session was established.
   case connected(SessionID, SessionPeer)
   /// A message arrived on a session, decoded and with its signatures checked.

@@ -6,6 +6,10 @@ extension Replica {
   mutating func adopt(
     _ id: WriteID, _ identifier: StoreIdentifier, _ transactions: [[Operation]]
   ) {
+    guard !isRevoked else {
+      effects.append(.refused(id, .revoked))
+      return
+    }
     guard var store = stores.removeValue(forKey: identifier) else {
       effects.append(.refused(id, .unknownStore(identifier)))
       return

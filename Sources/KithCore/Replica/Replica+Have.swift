@@ -42,6 +42,7 @@ extension Replica {
 
   mutating func receive(_ have: Have, on id: SessionID) {
     guard exchanges(id), let device = sessions[id]?.device else { return }
+    let have = withoutRevoked(have)
     let wasProvisional = sessions[id]?.isProvisional == true
     sessions[id]?.isProvisional = have.isProvisional
     if have.listsAll { sessions[id]?.listed = Set(have.stores.map(\.store)) }

@@ -32,6 +32,7 @@ extension Replica {
     case .notYet:
       intake.taint.chains.insert(changeSet.header.chain)
       intake.taint.isUnjudged = true
+    case .void: break
     case .misdirected:
       intake.taint.chains.insert(changeSet.header.chain)
       counters.rejected += 1

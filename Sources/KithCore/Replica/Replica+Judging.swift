@@ -14,6 +14,8 @@ enum Judgement {
   case notYet
   /// Signed for another store than it was sent for.
   case misdirected
+  /// Signed by a device that is revoked: it changes nothing, and is not asked for again.
+  case void
   /// More of one author than a node keeps.
   case tooMuch
 }
@@ -23,6 +25,7 @@ extension Replica {
   /// entry at a time.
   mutating func judge(_ changeSet: ChangeSet, in store: StoreReplica) -> Judgement {
     let header = changeSet.header
+    guard !roster.isRevoked(header.chain.device) else { return .void }
     guard roster.isMember(header.chain.device),
       let author = roster.certificate(of: header.chain.device), let epoch = keyring[header.epoch],
       let box = keyring.sharedBox(epoch: header.epoch, author: author)

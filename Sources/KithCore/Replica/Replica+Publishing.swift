@@ -5,7 +5,7 @@ extension Replica {
   /// (design, section 3, "Publishing").
   func canPublish(_ identifier: StoreIdentifier) -> Bool {
     guard let store = stores[identifier], !store.isProvisional, incarnation != nil,
-      keyring.current != nil,
+      keyring.current != nil, roster.isMember(keys.id),
       sessions.values.contains(where: { $0.isExchanging && $0.pulled.contains(identifier) })
     else { return false }
     return !isBarren

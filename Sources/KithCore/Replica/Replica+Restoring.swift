@@ -7,6 +7,7 @@ extension Replica {
   ) -> StoreReplica {
     var store = StoreReplica(
       identifier: identifier, policy: stored.policy, isProvisional: stored.isProvisional)
+    store.log.withhold(roster.membership.revoked.subtracting([keys.id]))
     for reference in stored.changeSets.keys.sorted() {
       guard let kept = stored.changeSets[reference],
         let header = try? ChangeSetHeader(decoding: kept.header)

@@ -6,16 +6,18 @@ extension Replica {
     return Hello(
       version: 1, clock: HybridTime(milliseconds: adjusted(instant).wallMilliseconds),
       isSynchronised: isClockSynchronised, process: process, rosterDigest: roster.digest,
-      port: port)
+      port: port, software: Software.version, device: keys.id)
   }
 
   mutating func connect(_ id: SessionID, to peer: SessionPeer) {
+    guard !isRevoked else { return effects.append(.close(id, .revoked)) }
     guard peer.transportKey != keys.transportPublicKey else { return meetOurselves(id, peer) }
     let offset =
       Int64(clamping: peer.hello.clock.milliseconds) - Int64(clamping: now.wallMilliseconds)
     var session = Session(
       peer: peer, openedAt: now.monotonicMilliseconds, clockOffsetMilliseconds: offset)
-    session.device = roster.device(withTransportKey: peer.transportKey)
+    session.device = roster.device(
+      withTransportKey: peer.transportKey, named: peer.hello.device)
     if let device = session.device, !makeRoom(for: id, with: peer, of: device) { return }
     sessions[id] = session
     if peer.hello.rosterDigest != roster.digest { sendRecords(on: id) }
@@ -35,7 +37,7 @@ extension Replica {
   }
 
   /// Of two sessions with a device one is closed; false where that is the new one.
-  private mutating func makeRoom(
+  mutating func makeRoom(
     for id: SessionID, with peer: SessionPeer, of device: DeviceID
   ) -> Bool {
     guard let other = sessions.first(where: { $0.value.device == device })?.key else {
@@ -83,98 +85,6 @@ extension Replica {
   /// Whatever is not membership is for members whose clock agrees with ours.
   func exchanges(_ id: SessionID) -> Bool {
     sessions[id]?.isExchanging == true
-  }
-
-  // MARK: Membership
-
-  /// Sends the records that we hold: our own chain first, so that a peer that has never met us
-  /// learns who we are before anything else.
-  private mutating func sendRecords(on id: SessionID) {
-    let chain = roster.chain(of: keys.id)
-    let rest =
-      sessions[id]?.device == nil
-      ? roster.recordsForStranger(device: keys.id) : roster.records
-    sessions[id]?.isOwedRecords = rest.count < roster.records.count
-    // The chain's records have only its own signatures; whole ones follow.
-    send(chain + rest.filter { !chain.contains($0) }, on: id)
-  }
-
-  private mutating func send(_ records: [Record], on id: SessionID) {
-    let isStranger = sessions[id]?.device == nil
-    var message = WireMessage()
-    var bytes = 0
-    func flush(into effects: inout [Effect]) {
-      guard bytes > 0 else { return }
-      effects.append(.send(id, message.encodedBytes()))
-      message = WireMessage()
-      bytes = 0
-    }
-    for record in records {
-      let encoded = record.encoded
-      if bytes + encoded.count > Limits.recordsMessageBytes { flush(into: &effects) }
-      guard let wire = try? WireRecord(serializedBytes: encoded) else { continue }
-      if isStranger {
-        let size = Self.sizeInMessage(encoded)
-        guard let sent = sessions[id]?.strangerBytesSent, sent + size <= Limits.strangerBytes
-        else {
-          sessions[id]?.isOwedRecords = true
-          continue
-        }
-        sessions[id]?.strangerBytesSent = sent + size
-      }
-      message.records.records.append(wire)
-      bytes += encoded.count
-    }
-    flush(into: &effects)
-  }
-
-  /// What an encoded record takes inside a message: its bytes, its field's number and length.
-  private static func sizeInMessage(_ encoded: [UInt8]) -> Int { encoded.count + 4 }
-
-  /// A stranger's chain comes first, and is no larger than the limit; who is none by then is not
-  /// listened to any longer.
-  private mutating func receive(_ records: [Record], on id: SessionID) {
-    if let session = sessions[id], session.device == nil {
-      guard session.strangerBytesTaken < Limits.strangerBytes else {
-        effects.append(.close(id, .notMember))
-        disconnect(id)
-        return
-      }
-      sessions[id]?.strangerBytesTaken += records.reduce(0) {
-        $0 + Self.sizeInMessage($1.encoded)
-      }
-    }
-    learn(records, from: id)
-  }
-
-  /// Takes in membership records, and passes on what is new.
-  mutating func learn(_ records: [Record], from source: SessionID?) {
-    let fresh = roster.learn(all: records)
-    if !fresh.isEmpty {
-      keyring.refresh(from: roster, keys: keys)
-      effects.append(.persist(fresh.map { .putRecord($0.id, $0.encoded) }))
-      for id in sessions.keys.sorted() where id != source { send(fresh, on: id) }
-    }
-    recogniseStrangers()
-    guard !fresh.isEmpty else { return }
-    // What could not be judged before may be now.
-    for id in sessions.keys.sorted() where exchanges(id) && id != source { sendHave(on: id) }
-    effects.append(.progress)
-  }
-
-  private mutating func recogniseStrangers() {
-    for id in sessions.keys.sorted() where sessions[id]?.device == nil {
-      guard let key = sessions[id]?.peer.transportKey,
-        let device = roster.device(withTransportKey: key)
-      else { continue }
-      guard let peer = sessions[id]?.peer, makeRoom(for: id, with: peer, of: device) else {
-        continue
-      }
-      sessions[id]?.device = device
-      if !peer.isMembershipOnly { effects.append(.promote(id)) }
-      if sessions[id]?.isOwedRecords == true { sendRecords(on: id) }
-      beginExchange(on: id)
-    }
   }
 
   // MARK: Clocks
@@ -228,9 +138,13 @@ extension Replica {
 
   /// Not under an older epoch: whoever holds only that one's key is not shown stores. The network
   /// ends such a session soon, and the next is made under the epoch that both have by then.
-  private mutating func beginExchange(on id: SessionID) {
+  mutating func beginExchange(on id: SessionID) {
     guard let session = sessions[id], let device = session.device else { return }
     lastSeen[device] = now.wallMilliseconds
+    heard[device] = HeardOfDevice(
+      software: session.peer.hello.software,
+      clockOffsetMilliseconds: session.clockOffsetMilliseconds,
+      epoch: session.peer.isMembershipOnly ? nil : keyring.current?.id)
     guard !session.peer.isMembershipOnly else { return }
     switch judgeClock(of: session) {
     case .agrees: break

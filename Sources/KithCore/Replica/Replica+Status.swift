@@ -50,13 +50,43 @@ extension Replica {
     return holders
   }
 
+  /// Of every store that both know, how many change sets of those that this device covers another is
+  /// not known to cover; stores of which nothing was heard are left out.
+  ///
+  /// - Complexity: O(*c*) in the chains.
+  public func behind(_ device: DeviceID) -> [StoreIdentifier: UInt64] {
+    var behind: [StoreIdentifier: UInt64] = [:]
+    for (identifier, store) in stores {
+      guard let known = knowledge[device]?[identifier] else { continue }
+      behind[identifier] = store.log.vector.reduce(0) { sum, chain in
+        sum + chain.value - min(chain.value, known[chain.key] ?? 0)
+      }
+    }
+    return behind
+  }
+
+  /// What a device said of its version of Kith when it was met since the start; nil where it was not,
+  /// or did not say.
+  public func software(of device: DeviceID) -> String? {
+    heard[device].flatMap { $0.software.isEmpty ? nil : $0.software }
+  }
+
+  /// A device's clock less ours, in milliseconds, when it was met last since the start.
+  public func clockOffsetMilliseconds(of device: DeviceID) -> Int64? {
+    heard[device]?.clockOffsetMilliseconds
+  }
+
+  /// When a device was met last since the start, in milliseconds since 1970.
+  public func lastSeenMilliseconds(of device: DeviceID) -> UInt64? { lastSeen[device] }
+
   /// What this replica knows of itself and its peers.
   public mutating func status() -> ReplicaStatus {
     ReplicaStatus(
       peers: sessions.keys.sorted().compactMap(peerStatus),
       devices: roster.sortedMembers.map(deviceStatus),
       stores: stores.keys.sorted().compactMap { storeStatus($0) },
-      isProvisional: isProvisional, isClockSynchronised: isClockSynchronised, isBarren: isBarren,
+      isRevoked: isRevoked, isProvisional: isProvisional,
+      isClockSynchronised: isClockSynchronised, isBarren: isBarren,
       counters: counters)
   }
 
@@ -73,7 +103,8 @@ extension Replica {
   private func deviceStatus(_ certificate: Certificate) -> ReplicaStatus.Device {
     let id = certificate.device
     return ReplicaStatus.Device(
-      id: id, name: certificate.name, issued: certificate.issued, isSelf: id == keys.id,
+      id: id, name: roster.name(of: id) ?? certificate.name, issued: certificate.issued,
+      isSelf: id == keys.id,
       isConnected: sessions.values.contains { $0.device == id },
       lastSeenMilliseconds: lastSeen[id], addresses: addresses[id] ?? [])
   }

@@ -14,6 +14,7 @@ extension Replica {
   private mutating func accept(
     _ id: WriteID, _ identifier: StoreIdentifier, _ operations: [Operation]
   ) throws(WriteError) {
+    guard !isRevoked else { throw .revoked }
     guard let policy = stores[identifier]?.policy else { throw .unknownStore(identifier) }
     for operation in operations { try Self.check(operation, policy) }
     let taken = Canary.showLate.isPlanted ? Array(operations.prefix(1)) : operations

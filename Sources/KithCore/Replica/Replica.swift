@@ -33,6 +33,12 @@ public struct Replica: Sendable {
   /// What devices are known to cover, also those that are away.
   var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
   var lastSeen: [DeviceID: UInt64] = [:]
+  /// What was heard of devices in handshakes since the start.
+  var heard: [DeviceID: HeardOfDevice] = [:]
+  /// What is still to be done about the roster, and when.
+  var duties = MembershipDuties()
+  /// Only for tests: whether this device behaves as if nobody had revoked it.
+  var ignoresItsRevocation = false
   var counters = ReplicaStatus.Counters()
   /// Other processes of this very device that were met.
   var clones: Set<ProcessID> = []
@@ -71,6 +77,7 @@ public struct Replica: Sendable {
     self.roster = roster
     keyring = Keyring()
     keyring.refresh(from: roster, keys: keys)
+    duties.revoked = roster.membership.revoked
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       stores[identifier] = restored(identifier, stored)
     }
@@ -87,7 +94,9 @@ public struct Replica: Sendable {
     case .adopt(let id, let store, let transactions): adopt(id, store, transactions)
     case .flush: flush()
     case .takeRefusals(let store, let number): takeRefusals(of: store, through: number)
-    case .learn(let records): learn(records, from: nil)
+    case .learn(let records): learn(records)
+    case .rename(let device, let name): rename(device, to: name)
+    case .revoke(let device, let staying): revoke(device, keeping: staying)
     case .connected(let session, let peer): connect(session, to: peer)
     case .received(let session, let message): receive(message, on: session)
     case .writable(let session, let isWritable): setWritable(isWritable, session)
@@ -129,6 +138,7 @@ public struct Replica: Sendable {
   mutating func tick() -> HybridTime { clock.tick(at: now) }
 
   private mutating func passTime() {
+    fulfilDutiesIfDue()
     for id in sessions.keys.sorted() {
       guard let session = sessions[id] else { continue }
       if now.monotonicMilliseconds >= session.openedAt + Limits.sessionMilliseconds {
@@ -145,9 +155,10 @@ public struct Replica: Sendable {
   }
 
   private mutating func requestWake() {
-    let next = sessions.values.map {
+    let sessionsNext = sessions.values.map {
       min($0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds)
     }.min()
+    let next = [sessionsNext, duties.dueAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))
@@ -163,6 +174,7 @@ public struct Replica: Sendable {
       stores[identifier] = store
       tell(recheck, in: identifier)
     }
+    scheduleDuties()
   }
 
   /// Makes durable and known what became of drafts on a state that changed below them.

@@ -102,6 +102,8 @@ public struct ReplicaStatus: Sendable {
   public var devices: [Device]
   /// Stores, by identifier.
   public var stores: [Store]
+  /// Whether this device was revoked: it reads what it has, and that is all.
+  public var isRevoked: Bool
   /// Whether the first pull of the device is still to come.
   public var isProvisional: Bool
   /// Whether the kernel calls the clock synchronised.

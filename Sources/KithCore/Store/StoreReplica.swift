@@ -286,7 +286,16 @@ struct StoreReplica {
   mutating func merge(_ entry: KeptEntry) -> (isNew: Bool, dropped: [EntryHome]) {
     cachedDigest = nil
     switch state.merge(entry) {
-    case .known, .superseded: return (false, entry.home.map { [$0] } ?? [])
+    case .known:
+      // Somebody has carried over what a revoked device wrote: that is its home from here on.
+      if let home = entry.home,
+        let old = state.slots[entry.entry.key]?.kept.first(where: { $0.digest == entry.digest })?
+          .home, log.isWithheld(old.changeSet.device)
+      {
+        return (false, state.rehome(entry.entry.key, entry.digest, to: home).map { [$0] } ?? [])
+      }
+      return (false, entry.home.map { [$0] } ?? [])
+    case .superseded: return (false, entry.home.map { [$0] } ?? [])
     case .kept(let dropped): return (true, dropped.compactMap(\.home))
     }
   }

@@ -81,6 +81,12 @@ struct StoreState {
     return outcome
   }
 
+  /// Gives a kept entry another sealed form; its former home, if it is kept at all. Nothing that is
+  /// shown changes.
+  mutating func rehome(_ key: Key, _ digest: Digest256, to home: EntryHome) -> EntryHome? {
+    slots[key]?.rehome(digest, to: home)
+  }
+
   /// Forgets a removed key altogether.
   mutating func forgetRemoval(of key: Key) {
     guard removals.remove(key) != nil else { return }

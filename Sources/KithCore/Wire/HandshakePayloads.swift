@@ -46,11 +46,16 @@ public struct Hello: Hashable, Sendable {
   public var rosterDigest: Digest256
   /// The port that the side listens on; 0: none.
   public var port: UInt16
+  /// The side's version of Kith, for people; empty: not said.
+  public var software: String
+  /// Which device the side is: its certificate binds it to the handshake's static key, and this the
+  /// key to it. Nil: not said.
+  public var device: DeviceID?
 
   /// Makes a hello.
   public init(
     version: UInt32, clock: HybridTime, isSynchronised: Bool, process: ProcessID,
-    rosterDigest: Digest256, port: UInt16
+    rosterDigest: Digest256, port: UInt16, software: String = "", device: DeviceID? = nil
   ) {
     self.version = version
     self.clock = clock
@@ -58,6 +63,8 @@ public struct Hello: Hashable, Sendable {
     self.process = process
     self.rosterDigest = rosterDigest
     self.port = port
+    self.software = software
+    self.device = device
   }
 
   /// Reads a hello; nil where the bytes are malformed.
@@ -67,10 +74,18 @@ public struct Hello: Hashable, Sendable {
       let digest = try? Digest256(wire.rosterDigest),
       let port = UInt16(exactly: wire.port)
     else { return nil }
+    var device: DeviceID?
+    if !wire.device.isEmpty {
+      guard let id = try? DeviceID(wire.device) else { return nil }
+      device = id
+    }
+    let isPrintable =
+      wire.software.utf8.count <= Limits.softwareBytes
+      && wire.software.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
     self.init(
       version: wire.version, clock: HybridTime(rawValue: wire.clock),
       isSynchronised: wire.synchronised, process: ProcessID(process), rosterDigest: digest,
-      port: port)
+      port: port, software: isPrintable ? wire.software : "", device: device)
   }
 
   /// The hello's bytes.
@@ -82,6 +97,8 @@ public struct Hello: Hashable, Sendable {
     wire.processID = .init(process.digest.bytes)
     wire.rosterDigest = .init(rosterDigest.bytes)
     wire.port = UInt32(port)
+    wire.software = software
+    if let device { wire.device = .init(device.bytes) }
     return wire.encodedBytes()
   }
 }

@@ -5,7 +5,7 @@ internal import SwiftProtobuf
 /// digests are the costly part of replication, and may be checked outside any lock, many at once.
 public struct InboundMessage: Sendable {
   enum Body {
-    case records([Record])
+    case records([CheckedRecord])
     case have(Have)
     case batch(BatchPart)
     case addresses([DeviceID: [String]])
@@ -35,13 +35,15 @@ public struct InboundMessage: Sendable {
     repeater = concurrently
     switch wire.body {
     case .records(let records):
-      guard records.records.count <= Limits.recordsPerMessage else { return nil }
+      guard bytes.count <= Limits.recordsMessageLimitBytes,
+        records.records.count <= Limits.recordsPerMessage
+      else { return nil }
       var decoded: [Record] = []
       for record in records.records {
         guard let record = try? Record(decoding: record.encodedBytes()) else { return nil }
         decoded.append(record)
       }
-      body = .records(decoded)
+      body = .records(decoded.map { CheckedRecord($0, account: account) })
     case .have(let have):
       guard let have = Have(have) else { return nil }
       body = .have(have)

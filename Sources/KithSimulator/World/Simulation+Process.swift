@@ -110,7 +110,7 @@ extension Simulation {
       case .view(let change): if showing { try show(change, on: device, after: input) }
       case .report(let report): tally.count(report.name)
       case .wake(let reading): wake(device, reading)
-      case .accepted, .refused, .refusedStore: break
+      case .accepted, .refused, .refusedStore, .refusedMembership: break
       default: device.outbox.append(effect)
       }
     }
@@ -290,6 +290,8 @@ extension Input {
     case .flush: "in.flush"
     case .takeRefusals: "in.takeRefusals"
     case .learn: "in.learn"
+    case .rename: "in.rename"
+    case .revoke: "in.revoke"
     case .connected: "in.connected"
     case .received: "in.received"
     case .writable: "in.writable"
@@ -315,6 +317,7 @@ extension Report {
     case .clocksDiffer: "clocks that differed"
     case .publishedAhead: "change sets from the future"
     case .authorOverLimit: "authors over their limit"
+    case .revoked: "revocations learnt"
     case .damagedItem: "damaged items"
     }
   }

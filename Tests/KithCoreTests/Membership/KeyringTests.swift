@@ -30,7 +30,7 @@ struct KeyringTests {
     stolen.refresh(from: roster, recovery: recoveryKey(5))
     #expect(stolen.newestFirst.isEmpty)
 
-    let boxes = mine.lockboxesForMembersWithoutCurrent(
+    let boxes = mine.lockboxesForMembersWithoutEpochs(
       in: roster, keys: fixture.creator, entropy: &fixture.entropy)
     #expect(boxes.count == 1)
     _ = roster.learn(all: boxes)
@@ -38,7 +38,7 @@ struct KeyringTests {
     #expect(theirs.current?.id == epoch.id)
     let store = try #require(StoreIdentifier("com.example.Bookmarks"))
     #expect(theirs.current?.storeTag(of: store) == epoch.storeTag(of: store))
-    let none = mine.lockboxesForMembersWithoutCurrent(
+    let none = mine.lockboxesForMembersWithoutEpochs(
       in: roster, keys: fixture.creator, entropy: &fixture.entropy)
     #expect(none.isEmpty)
   }
@@ -67,7 +67,7 @@ struct KeyringTests {
     var roster = fixture.roster(
       fixture.records + [try fixture.certificate(of: second, by: fixture.creator)])
     var mine = keyring(roster, fixture.creator)
-    let boxes = mine.lockboxesForMembersWithoutCurrent(
+    let boxes = mine.lockboxesForMembersWithoutEpochs(
       in: roster, keys: fixture.creator, entropy: &fixture.entropy)
     _ = roster.learn(
       all: boxes + [try fixture.revocation(of: second.id, by: fixture.creator)])

@@ -14,7 +14,7 @@ import Testing
         case .records(let records)? = InboundMessage(decoding: message, account: world.account)?
           .body
       else { return [] }
-      return records
+      return records.map(\.record)
     }
   }
 

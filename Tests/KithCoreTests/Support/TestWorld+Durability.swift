@@ -23,7 +23,7 @@ extension TestWorld {
       }
     case .records(let records):
       #expect(
-        records.allSatisfy { device.disk.records[$0.id] != nil },
+        records.allSatisfy { device.disk.records[$0.record.id] != nil },
         "\(device.name) sent records before they were committed")
     case .addresses, nil: break
     }

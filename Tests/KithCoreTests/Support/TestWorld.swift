@@ -19,6 +19,7 @@ final class TestWorld {
     var accepted: [WriteID] = []
     var refused: [WriteID: WriteError] = [:]
     var refusedStores: [StoreIdentifier: OpenError] = [:]
+    var refusedMembership: [MembershipError] = []
     var durable: Set<WriteID> = []
     var closed: [CloseReason] = []
     var process: ProcessID
@@ -218,6 +219,7 @@ final class TestWorld {
     case .accepted(let id): device.accepted.append(id)
     case .refused(let id, let error): device.refused[id] = error
     case .refusedStore(let store, let error): device.refusedStores[store] = error
+    case .refusedMembership(let error): device.refusedMembership.append(error)
     case .durable(let id): device.durable.insert(id)
     case .view(let change):
       device.viewChanges.append(change)

@@ -469,6 +469,14 @@ nonisolated struct WireRecordBody: Sendable {
     set {kind = .revocation(newValue)}
   }
 
+  var rename: WireRename {
+    get {
+      if case .rename(let v)? = kind {return v}
+      return WireRename()
+    }
+    set {kind = .rename(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_Kind: Equatable, Sendable {
@@ -477,6 +485,7 @@ nonisolated struct WireRecordBody: Sendable {
     case epoch(WireEpoch)
     case lockbox(WireLockbox)
     case revocation(WireRevocation)
+    case rename(WireRename)
 
   }
 
@@ -625,6 +634,26 @@ nonisolated struct WireRevocation: Sendable {
   init() {}
 }
 
+/// A device is called something else. Signed by a member.
+nonisolated struct WireRename: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// 32
+  var device: Data = Data()
+
+  /// 1 to 64 bytes
+  var name: String = String()
+
+  /// milliseconds since 1970; the latest counts, then the larger record id
+  var issued: UInt64 = 0
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
 /// Payload of handshake message 1.
 nonisolated struct WireOffer: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -660,6 +689,12 @@ nonisolated struct WireHello: Sendable {
 
   /// where this node listens; 0: nowhere
   var port: UInt32 = 0
+
+  /// the side's version of Kith, at most 64 bytes; empty: not said
+  var software: String = String()
+
+  /// 32: the side's device id, which its certificate binds to its static key
+  var device: Data = Data()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1688,7 +1723,7 @@ nonisolated extension WireRecordSignature: SwiftProtobuf.Message, SwiftProtobuf.
 
 nonisolated extension WireRecordBody: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".RecordBody"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}genesis\0\u{1}certificate\0\u{1}epoch\0\u{1}lockbox\0\u{1}revocation\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}genesis\0\u{1}certificate\0\u{1}epoch\0\u{1}lockbox\0\u{1}revocation\0\u{2}\u{f}rename\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1761,6 +1796,19 @@ nonisolated extension WireRecordBody: SwiftProtobuf.Message, SwiftProtobuf._Mess
           self.kind = .revocation(v)
         }
       }()
+      case 20: try {
+        var v: WireRename?
+        var hadOneofValue = false
+        if let current = self.kind {
+          hadOneofValue = true
+          if case .rename(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.kind = .rename(v)
+        }
+      }()
       default: break
       }
     }
@@ -1791,6 +1839,10 @@ nonisolated extension WireRecordBody: SwiftProtobuf.Message, SwiftProtobuf._Mess
     case .revocation?: try {
       guard case .revocation(let v)? = self.kind else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
+    }()
+    case .rename?: try {
+      guard case .rename(let v)? = self.kind else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 20)
     }()
     case nil: break
     }
@@ -2062,6 +2114,46 @@ nonisolated extension WireRevocation: SwiftProtobuf.Message, SwiftProtobuf._Mess
   }
 }
 
+nonisolated extension WireRename: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Rename"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{1}name\0\u{1}issued\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.device) }()
+      case 2: try { try decoder.decodeSingularStringField(value: &self.name) }()
+      case 3: try { try decoder.decodeSingularUInt64Field(value: &self.issued) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.device.isEmpty {
+      try visitor.visitSingularBytesField(value: self.device, fieldNumber: 1)
+    }
+    if !self.name.isEmpty {
+      try visitor.visitSingularStringField(value: self.name, fieldNumber: 2)
+    }
+    if self.issued != 0 {
+      try visitor.visitSingularUInt64Field(value: self.issued, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireRename, rhs: WireRename) -> Bool {
+    if lhs.device != rhs.device {return false}
+    if lhs.name != rhs.name {return false}
+    if lhs.issued != rhs.issued {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
 nonisolated extension WireOffer: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Offer"
   static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}versions\0")
@@ -2094,7 +2186,7 @@ nonisolated extension WireOffer: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireHello: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Hello"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}clock\0\u{1}synchronised\0\u{3}process_id\0\u{3}roster_digest\0\u{1}port\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}version\0\u{1}clock\0\u{1}synchronised\0\u{3}process_id\0\u{3}roster_digest\0\u{1}port\0\u{2}\u{e}software\0\u{1}device\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2108,6 +2200,8 @@ nonisolated extension WireHello: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       case 4: try { try decoder.decodeSingularBytesField(value: &self.processID) }()
       case 5: try { try decoder.decodeSingularBytesField(value: &self.rosterDigest) }()
       case 6: try { try decoder.decodeSingularUInt32Field(value: &self.port) }()
+      case 20: try { try decoder.decodeSingularStringField(value: &self.software) }()
+      case 21: try { try decoder.decodeSingularBytesField(value: &self.device) }()
       default: break
       }
     }
@@ -2132,6 +2226,12 @@ nonisolated extension WireHello: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if self.port != 0 {
       try visitor.visitSingularUInt32Field(value: self.port, fieldNumber: 6)
     }
+    if !self.software.isEmpty {
+      try visitor.visitSingularStringField(value: self.software, fieldNumber: 20)
+    }
+    if !self.device.isEmpty {
+      try visitor.visitSingularBytesField(value: self.device, fieldNumber: 21)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2142,6 +2242,8 @@ nonisolated extension WireHello: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if lhs.processID != rhs.processID {return false}
     if lhs.rosterDigest != rhs.rosterDigest {return false}
     if lhs.port != rhs.port {return false}
+    if lhs.software != rhs.software {return false}
+    if lhs.device != rhs.device {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -69,7 +69,8 @@ struct FuzzDevice {
         for (key, value) in change.changes { views[change.store, default: [:]][key] = value }
       case .report(let report):
         if reports.count < 64 { reports.append(report) }
-      case .promote, .accepted, .refused, .refusedStore, .durable, .refusals, .firstSync,
+      case .promote, .accepted, .refused, .refusedStore, .refusedMembership, .durable, .refusals,
+        .firstSync,
         .progress, .addresses, .wake:
         break
       }

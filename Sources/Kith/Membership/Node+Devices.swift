@@ -1,0 +1,87 @@
+internal import KithCore
+public import KithCrypto
+
+extension Node {
+  /// The devices of the account, also those that were revoked, by id.
+  ///
+  /// - Complexity: O(*n* · *s*) in devices and stores.
+  public func devices() -> [AccountDevice] {
+    engine.read { replica in
+      let sessions = Set(replica.status().peers.compactMap(\.device))
+      let roster = replica.roster
+      let known = roster.sortedMembers.map(\.device) + roster.sortedRevoked
+      return known.sorted().compactMap { id -> AccountDevice? in
+        guard let certificate = roster.certificate(of: id), let name = roster.name(of: id) else {
+          return nil
+        }
+        let isSelf = id == device
+        return AccountDevice(
+          id: id, name: name, fingerprint: Fingerprint(of: id).description, isThisDevice: isSelf,
+          enrolledMilliseconds: certificate.issued, enroller: roster.accountEnroller(of: id),
+          revocation: roster.revocation(of: id).map {
+            .init(revokers: $0.by, milliseconds: $0.issued)
+          },
+          lastSeenMilliseconds: replica.lastSeenMilliseconds(of: id),
+          isConnected: sessions.contains(id), behind: isSelf ? [:] : replica.behind(id),
+          software: isSelf ? Software.version : replica.software(of: id),
+          clockOffsetMilliseconds: isSelf ? nil : replica.clockOffsetMilliseconds(of: id))
+      }
+    }
+  }
+
+  /// The devices that are members only through another: they are revoked with it, unless
+  /// ``revoke(_:keeping:)`` is told to keep them. Ascending.
+  public func dependents(of device: DeviceID) -> [DeviceID] {
+    engine.read { $0.roster.dependents(of: device) }
+  }
+
+  /// Calls a device something else, on all devices of the account. Durable when it returns; told to
+  /// the others as they are met.
+  ///
+  /// - Parameters:
+  ///   - device: This device or another of the account's.
+  ///   - name: 1 to 64 bytes of UTF-8 without control characters.
+  /// - Throws: ``KithError`` with `invalidName`, `invalidDevice`, `revoked`, `closed` or a storage
+  ///   code.
+  public func rename(_ device: DeviceID, to name: String) async throws(KithError) {
+    try await engine.changeMembership(.rename(device, name))
+  }
+
+  /// Throws a device out of the account, for ever: nothing that it signed counts any more, it reads
+  /// nothing that is written from now on, and what it wrote lives on under this device's name.
+  /// Durable when it returns; the others learn of it as they are met.
+  ///
+  /// - Parameters:
+  ///   - device: The device, which is not this one.
+  ///   - staying: Of ``dependents(of:)`` those that stay; the others are revoked as well. This device
+  ///     always stays.
+  /// - Throws: ``KithError`` with `invalidDevice`, `revoked`, `closed` or a storage code.
+  public func revoke(
+    _ device: DeviceID, keeping staying: Set<DeviceID>
+  ) async throws(KithError) {
+    try await engine.changeMembership(.revoke(device, keeping: staying))
+  }
+}
+
+extension Roster {
+  fileprivate func accountEnroller(of device: DeviceID) -> AccountDevice.Enroller? {
+    if isCreator(device) { return .creation }
+    return enroller(of: device).map { isRecoveryKey($0) ? .recoveryKey : .device($0) }
+  }
+}
+
+extension Engine {
+  /// Hands in a change of membership, and returns once it is durable.
+  func changeMembership(_ input: Input) async throws(KithError) {
+    let refusal = perform(drainsHere: false) { state -> (KithError?, [Effect]) in
+      if state.isClosed { return (.closedNode, []) }
+      if let problem = state.health.problem { return (problem, []) }
+      let effects = state.replica.handle(input, at: clock())
+      for case .refusedMembership(let error) in effects { return (KithError(error), effects) }
+      return (nil, effects)
+    }
+    if let refusal { throw refusal }
+    // It blocks for as long as the disk takes, which Swift's shared threads must not.
+    try await BlockingThread.run { () throws(KithError) in try self.flush() }
+  }
+}

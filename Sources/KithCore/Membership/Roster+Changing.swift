@@ -1,0 +1,98 @@
+public import KithCrypto
+
+extension Roster {
+  /// The record that gives a device another name, signed by `keys`.
+  ///
+  /// - Parameter time: Now, in milliseconds since 1970. The record is never older than what it
+  ///   replaces.
+  /// - Throws: ``MembershipError`` with `notAMember`, `unknownDevice`, `invalidName` or
+  ///   `tooManyRecords`.
+  func renaming(
+    _ device: DeviceID, to name: String, at time: UInt64, keys: DeviceKeys
+  ) throws(MembershipError) -> Record {
+    guard isMember(keys.id) else { throw .notAMember }
+    guard certificate(of: device) != nil else { throw .unknownDevice }
+    guard Certificate.isValidName(name) else { throw .invalidName }
+    let known = records.compactMap { record -> UInt64? in
+      guard case .rename(let rename) = record.kind, rename.device == device else { return nil }
+      return rename.issued
+    }
+    let last = known.max() ?? 0
+    return try signed(
+      RecordBody.encode(
+        RenameRecord(device: device, name: name, issued: max(time, last &+ (last < .max ? 1 : 0)))),
+      by: keys)
+  }
+
+  /// Devices that are members only through another: they leave with it unless its revocation lists
+  /// them. Ascending.
+  ///
+  /// - Complexity: O(*r* · *d*) as for ``Membership``.
+  public func dependents(of device: DeviceID) -> [DeviceID] {
+    guard let genesis else { return [] }
+    let body = RecordBody.encode(RevocationRecord(device: device, keeps: [], issued: 0))
+    // Whether it is signed does not matter for what would follow.
+    let signature = RecordSignature(
+      signer: genesis.firstDevice.device, signature: Signature(storage: .init()))
+    guard let trial = try? Record(body: body, signatures: [signature]) else { return [] }
+    let then = Membership(of: (records + [trial]).sorted { $0.id < $1.id })
+    return sortedMembers.map(\.device).filter { $0 != device && !then.isMember($0) }
+  }
+
+  /// The records that throw a device out, signed by `keys`: of those that are members only through
+  /// it the ones in `staying` stay, and the others are revoked as well. This device always stays.
+  ///
+  /// - Throws: ``MembershipError`` with `notAMember`, `ownDevice`, `unknownDevice`,
+  ///   `alreadyRevoked` or `tooManyRecords`.
+  func revoking(
+    _ device: DeviceID, keeping staying: Set<DeviceID>, at time: UInt64, keys: DeviceKeys
+  ) throws(MembershipError) -> [Record] {
+    guard isMember(keys.id) else { throw .notAMember }
+    guard device != keys.id else { throw .ownDevice }
+    guard certificate(of: device) != nil else { throw .unknownDevice }
+    guard !isRevoked(device) else { throw .alreadyRevoked }
+    let leaving = Set(dependents(of: device)).subtracting(staying).subtracting([keys.id])
+      .union([device])
+    var records: [Record] = []
+    for gone in leaving.sorted() {
+      // Who leaves too is listed where somebody who stays is a member through it.
+      let keeps = membership.enrolled[gone, default: []].sorted().filter {
+        leads($0, leaving: leaving)
+      }
+      guard keeps.count <= MembershipLimits.keeps else { throw .tooManyRecords }
+      records.append(
+        try signed(
+          RecordBody.encode(RevocationRecord(device: gone, keeps: keeps, issued: time)), by: keys))
+    }
+    return records
+  }
+
+  /// The records that revoke those who are members no longer because whoever enrolled them was
+  /// revoked: so all that is theirs is treated alike, for ever, whatever comes to light later.
+  func revokingOrphans(at time: UInt64, keys: DeviceKeys) -> [Record] {
+    guard isMember(keys.id) else { return [] }
+    return orphans.compactMap { orphan in
+      let body = RecordBody.encode(RevocationRecord(device: orphan, keeps: [], issued: time))
+      return try? signed(body, by: keys)
+    }
+  }
+
+  /// Whether a device stays, or somebody does who is a member through it.
+  private func leads(_ device: DeviceID, leaving: Set<DeviceID>) -> Bool {
+    var seen: Set<DeviceID> = []
+    var waiting = [device]
+    while let next = waiting.popLast() {
+      guard seen.insert(next).inserted, isMember(next) else { continue }
+      if !leaving.contains(next) { return true }
+      waiting += membership.enrolled[next, default: []]
+    }
+    return false
+  }
+
+  private func signed(_ body: [UInt8], by keys: DeviceKeys) throws(MembershipError) -> Record {
+    guard records.count < MembershipLimits.records,
+      let record = try? Record(body: body, signatures: [])
+    else { throw .tooManyRecords }
+    return record.signed(by: keys.signing, account: account)
+  }
+}

@@ -1,0 +1,195 @@
+internal import KithCrypto
+
+/// Records: learning them, and what members owe each other because of them (design, section 7).
+extension Replica {
+  /// Whether this device was thrown out.
+  var isRevoked: Bool { !ignoresItsRevocation && roster.isRevoked(keys.id) }
+
+  // MARK: What a person asks for
+
+  mutating func rename(_ device: DeviceID, to name: String) {
+    do throws(MembershipError) {
+      learn([try roster.renaming(device, to: name, at: now.wallMilliseconds, keys: keys)])
+    } catch {
+      effects.append(.refusedMembership(error))
+    }
+  }
+
+  /// Everything at once, so that nothing is left to do once it is durable: the revocations, a new
+  /// epoch, and the device's entries under this one's name.
+  mutating func revoke(_ device: DeviceID, keeping staying: Set<DeviceID>) {
+    do throws(MembershipError) {
+      learn(
+        try roster.revoking(device, keeping: staying, at: now.wallMilliseconds, keys: keys))
+      makeEpochIfNone()
+      inheritFromRevoked()
+    } catch {
+      effects.append(.refusedMembership(error))
+    }
+  }
+
+  // MARK: Learning
+
+  /// Takes in records of our own making.
+  mutating func learn(_ records: [Record]) {
+    learn(records.map { CheckedRecord($0, account: account) }, from: nil)
+  }
+
+  /// Takes in membership records, and passes on what is new.
+  mutating func learn(_ records: [CheckedRecord], from source: SessionID?) {
+    let fresh = roster.learn(all: records.filter { !isIgnored($0) })
+    if !fresh.isEmpty {
+      keyring.refresh(from: roster, keys: keys)
+      effects.append(.persist(fresh.map { .putRecord($0.id, $0.encoded) }))
+      partFromFormerMembers()
+      for id in sessions.keys.sorted() where id != source { send(fresh, on: id) }
+      if isRevoked { closeAll() }
+    }
+    recogniseStrangers()
+    guard !fresh.isEmpty else { return }
+    scheduleDuties()
+    // What could not be judged before may be now.
+    for id in sessions.keys.sorted() where exchanges(id) && id != source { sendHave(on: id) }
+    effects.append(.progress)
+  }
+
+  private func isIgnored(_ checked: CheckedRecord) -> Bool {
+    guard ignoresItsRevocation, case .revocation(let revocation) = checked.record.kind else {
+      return false
+    }
+    return revocation.device == keys.id
+  }
+
+  /// Ends the sessions of devices that are no members any more, and forgets what only members have. A
+  /// revoked one is sent its revocation before, and nothing else.
+  private mutating func partFromFormerMembers() {
+    for id in sessions.keys.sorted() {
+      guard let device = sessions[id]?.device, !roster.isMember(device) else { continue }
+      if roster.isRevoked(device) { sendRevocation(of: device, on: id) }
+      effects.append(.close(id, .revoked))
+      disconnect(id)
+    }
+    let revoked = roster.membership.revoked.subtracting(duties.revoked)
+    guard !revoked.isEmpty else { return }
+    duties.revoked.formUnion(revoked)
+    for device in revoked.sorted() {
+      effects.append(.report(.revoked(device, by: roster.revocation(of: device)?.by ?? [])))
+    }
+    guard !isRevoked else { return }
+    forget(revoked.subtracting([keys.id]))
+  }
+
+  private mutating func closeAll() {
+    for id in sessions.keys.sorted() {
+      effects.append(.close(id, .revoked))
+      disconnect(id)
+    }
+  }
+
+  // MARK: Sending
+
+  /// Sends the records that we hold: our own chain first, so that a peer that has never met us
+  /// learns who we are before anything else. A revoked device is sent its revocation alone.
+  mutating func sendRecords(on id: SessionID) {
+    guard let session = sessions[id] else { return }
+    if let revoked = revokedPeer(of: session) {
+      sendRevocation(of: revoked, on: id)
+      return
+    }
+    let chain = roster.chain(of: keys.id)
+    let rest =
+      session.device == nil ? roster.recordsForStranger(device: keys.id) : roster.records
+    sessions[id]?.isOwedRecords = rest.count < roster.records.count
+    // The chain's records have only its own signatures; whole ones follow.
+    send(chain + rest.filter { !chain.contains($0) }, on: id)
+  }
+
+  /// The revoked device at the other end of a session, if that is one.
+  func revokedPeer(of session: Session) -> DeviceID? {
+    session.device == nil
+      ? roster.revokedDevice(
+        withTransportKey: session.peer.transportKey, named: session.peer.hello.device) : nil
+  }
+
+  private mutating func sendRevocation(of device: DeviceID, on id: SessionID) {
+    duties.told.insert(device)
+    put(roster.revocationRecords(of: device), on: id)
+  }
+
+  /// Sends records; to a revoked device none, for it has its own.
+  private mutating func send(_ records: [Record], on id: SessionID) {
+    guard let session = sessions[id], revokedPeer(of: session) == nil else { return }
+    put(records, on: id)
+  }
+
+  private mutating func put(_ records: [Record], on id: SessionID) {
+    let isStranger = sessions[id]?.device == nil
+    var message = WireMessage()
+    var bytes = 0
+    func flush(into effects: inout [Effect]) {
+      guard bytes > 0 else { return }
+      effects.append(.send(id, message.encodedBytes()))
+      message = WireMessage()
+      bytes = 0
+    }
+    for record in records {
+      let encoded = record.encoded
+      if bytes + encoded.count > Limits.recordsMessageBytes { flush(into: &effects) }
+      guard let wire = try? WireRecord(serializedBytes: encoded) else { continue }
+      if isStranger {
+        let size = Self.sizeInMessage(encoded)
+        guard let sent = sessions[id]?.strangerBytesSent, sent + size <= Limits.strangerBytes
+        else {
+          sessions[id]?.isOwedRecords = true
+          continue
+        }
+        sessions[id]?.strangerBytesSent = sent + size
+      }
+      message.records.records.append(wire)
+      bytes += encoded.count
+    }
+    flush(into: &effects)
+  }
+
+  /// What an encoded record takes inside a message: its bytes, its field's number and length.
+  private static func sizeInMessage(_ encoded: [UInt8]) -> Int { encoded.count + 4 }
+
+  // MARK: Receiving
+
+  /// A stranger's chain comes first, and is no larger than the limit; who is none by then is not
+  /// listened to any longer. Of a revoked device nothing counts but revocations.
+  mutating func receive(_ records: [CheckedRecord], on id: SessionID) {
+    guard let session = sessions[id] else { return }
+    if session.device == nil {
+      guard session.strangerBytesTaken < Limits.strangerBytes else {
+        effects.append(.close(id, .notMember))
+        disconnect(id)
+        return
+      }
+      sessions[id]?.strangerBytesTaken += records.reduce(0) {
+        $0 + Self.sizeInMessage($1.record.encoded)
+      }
+    }
+    let isRevoked = revokedPeer(of: session) != nil
+    learn(records.filter { !isRevoked || $0.isRevocation }, from: id)
+  }
+
+  private mutating func recogniseStrangers() {
+    for id in sessions.keys.sorted() where sessions[id]?.device == nil {
+      guard let peer = sessions[id]?.peer,
+        let device = roster.device(withTransportKey: peer.transportKey, named: peer.hello.device),
+        makeRoom(for: id, with: peer, of: device)
+      else { continue }
+      sessions[id]?.device = device
+      if !peer.isMembershipOnly { effects.append(.promote(id)) }
+      if sessions[id]?.isOwedRecords == true { sendRecords(on: id) }
+      beginExchange(on: id)
+    }
+  }
+}
+
+extension CheckedRecord {
+  fileprivate var isRevocation: Bool {
+    if case .revocation = record.kind { true } else { false }
+  }
+}

@@ -1,0 +1,153 @@
+internal import KithCrypto
+
+/// What becomes of the entries of revoked devices (design, section 7). From the moment at which a
+/// device is known to be revoked, its chains are withheld: not told of, not sent, not compared. The
+/// revoker publishes their entries again at once, other members those that nobody has carried over
+/// after a while; with that the chains are dropped.
+extension Replica {
+  /// Withholds the chains of devices that are revoked now, drops those that hold nothing, and forgets
+  /// where the devices were met and what they cover.
+  mutating func forget(_ revoked: Set<DeviceID>) {
+    var mutations: [Mutation] = []
+    for device in revoked.sorted() {
+      knowledge[device] = nil
+      heard[device] = nil
+      if addresses.removeValue(forKey: device) != nil {
+        mutations.append(.setAddresses(device, []))
+        effects.append(.addresses([device: []]))
+      }
+    }
+    func others(_ vectors: [StoreIdentifier: [ChainID: UInt64]])
+      -> [StoreIdentifier: [ChainID: UInt64]]
+    { vectors.mapValues { $0.filter { !revoked.contains($0.key.device) } } }
+    knowledge = knowledge.mapValues(others)
+    for (id, session) in sessions { sessions[id]?.vectors = others(session.vectors) }
+    for identifier in stores.keys.sorted() {
+      guard var store = stores.removeValue(forKey: identifier) else { continue }
+      store.log.withhold(revoked)
+      store.untold = store.untold.filter { !revoked.contains($0.device) }
+      if store.withheldEntries.isEmpty { mutations += store.log.dropWithheld(in: identifier) }
+      stores[identifier] = store
+    }
+    if !mutations.isEmpty { effects.append(.persist(mutations)) }
+  }
+
+  /// What a peer says of its stores, without revoked devices: nothing of theirs is compared. Where
+  /// there was something, the digest is of another state than ours can be.
+  func withoutRevoked(_ have: Have) -> Have {
+    var have = have
+    have.stores = have.stores.map { theirs in
+      var theirs = theirs
+      let count = theirs.vector.count
+      theirs.vector = theirs.vector.filter { !roster.isRevoked($0.key.device) }
+      if theirs.vector.count < count { theirs.digest = nil }
+      return theirs
+    }
+    return have
+  }
+
+  /// Publishes again, under this device's name, what revoked devices wrote and nobody has carried
+  /// over, and drops their change sets in the same commit.
+  mutating func inheritFromRevoked() {
+    for identifier in stores.keys.sorted() {
+      guard stores[identifier]?.log.holdsWithheld == true,
+        let inherited = inherit(identifier)
+      else { continue }
+      effects.append(.persist(inherited.mutations + [.setClock(clock.latest)]))
+      if let batch = inherited.batch { push(batch, except: nil) }
+      effects.append(.progress)
+    }
+  }
+
+  private mutating func inherit(
+    _ identifier: StoreIdentifier
+  ) -> (mutations: [Mutation], batch: Batch?)? {
+    guard let store = stores[identifier] else { return nil }
+    let entries = store.withheldEntries.compactMap { kept in
+      plaintext(of: kept, in: store).map { (kept.entry, $0) }
+    }
+    guard !entries.isEmpty else {
+      return (stores[identifier]?.log.dropWithheld(in: identifier) ?? [], nil)
+    }
+    guard let sealer = sealer(for: identifier), !isBarren,
+      // Taken out, so that changing it copies nothing.
+      var store = stores.removeValue(forKey: identifier)
+    else { return nil }
+    let chain = sealer.chain
+    let before = store.log.chains[chain]?.covered ?? 0
+    var mutations: [Mutation] = []
+    var batch = Batch(store: identifier)
+    for part in Sealer.parts(of: entries) {
+      let changeSet = sealer.seal(
+        part.map(\.plaintext), sequence: (store.log.chains[chain]?.received ?? 0) + 1,
+        clock: tick(), noncePrefix: entropy.draw())
+      mutations += store.inherit(changeSet, part)
+      batch.changeSets.append(changeSet)
+    }
+    mutations += store.log.dropWithheld(in: identifier)
+    if let last = batch.changeSets.last,
+      let covered = store.log.cover(chain, through: last.header.sequence)
+    {
+      mutations.append(.setVector(identifier, chain.device, chain.incarnation, covered))
+      batch.covers = [Cover(chain: chain, from: before, through: covered)]
+    }
+    store.untold.insert(chain)
+    stores[identifier] = store
+    return (mutations, batch)
+  }
+
+  /// What this device publishes with now; nil where it cannot.
+  func sealer(for identifier: StoreIdentifier) -> Sealer? {
+    guard roster.isMember(keys.id), let epoch = keyring.current, let incarnation,
+      let box = try? SharedBox(keys.box, with: epoch.box.publicKey)
+    else { return nil }
+    return Sealer(
+      box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id,
+      chain: ChainID(device: keys.id, incarnation: incarnation), account: account, keys: keys)
+  }
+
+  /// An entry's plaintext as its author sealed it, byte for byte.
+  private mutating func plaintext(of kept: KeptEntry, in store: StoreReplica) -> [UInt8]? {
+    guard let home = kept.home, let changeSet = store.log.changeSets[home.changeSet],
+      let sealed = changeSet.stored.entries[home.index],
+      let author = roster.certificate(of: changeSet.header.chain.device),
+      let box = keyring.sharedBox(epoch: changeSet.header.epoch, author: author)
+    else { return nil }
+    let nonce = BoxNonce(prefix: changeSet.header.noncePrefix, index: home.index)
+    return try? box.open(sealed, nonce: nonce)
+  }
+}
+
+extension StoreReplica {
+  /// Entries of the state whose sealed form is withheld, by key, newest first.
+  ///
+  /// - Complexity: O(*n* log *n*) in the keys where anything is withheld.
+  var withheldEntries: [KeptEntry] {
+    guard log.holdsWithheld else { return [] }
+    return state.slots.sorted { $0.key < $1.key }.flatMap { _, slot in
+      slot.kept.filter { $0.home.map { log.isWithheld($0.changeSet.device) } ?? false }
+    }
+  }
+
+  /// Keeps a change set of our own as the home of entries that had another. Nothing that is shown
+  /// changes.
+  fileprivate mutating func inherit(
+    _ changeSet: ChangeSet, _ part: [(entry: Entry, plaintext: [UInt8])]
+  ) -> [Mutation] {
+    var mutations: [Mutation] = [
+      .putHeader(
+        identifier, changeSet.reference, header: changeSet.stored.header,
+        signature: changeSet.stored.signature)
+    ]
+    let previous = log.insert(changeSet)
+    for (index, (entry, plaintext)) in part.enumerated() {
+      let index = UInt32(index)
+      let home = EntryHome(changeSet: changeSet.reference, index: index)
+      _ = state.rehome(entry.key, Blake2b.digest256(plaintext), to: home)
+      if let box = changeSet.stored.entries[index] {
+        mutations.append(.putEntry(identifier, changeSet.reference, index: index, box: box))
+      }
+    }
+    return mutations + log.drop([], alsoConsidering: previous, in: identifier)
+  }
+}
