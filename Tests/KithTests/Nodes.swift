@@ -52,7 +52,7 @@ final class Nodes: Sendable {
     // Both sides show both fingerprints.
     let met = meeting.withLock { $0 }
     precondition(met?.inviter.device == inviter.device)
-    precondition(met?.inviter.name == inviter.devices.first(where: \.isSelf)?.name)
+    precondition(met?.inviter.name == inviter.devices().first(where: \.isThisDevice)?.name)
     precondition(met?.fingerprint == candidate.fingerprint)
     let peers = inviter.listeningAddresses
     return try await Self.open(path, peers: peers)

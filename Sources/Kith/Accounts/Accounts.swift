@@ -57,6 +57,8 @@ public final class Accounts: Service, Sendable {
     var isClosed = false
     /// Whether local stores may hold what the account has not taken yet.
     var owesAdoption = false
+    /// When taking it is tried again.
+    var adoptsAgainAt = ContinuousClock.now
   }
 
   /// How they were opened.

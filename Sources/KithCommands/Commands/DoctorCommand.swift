@@ -30,7 +30,7 @@ struct DoctorCommand: AsyncParsableCommand {
     let patient = await Patient(
       directory: directory, port: port ?? ListenPlan.defaultPort,
       passphrase: options.passphraseQuestion, nowMilliseconds: Moment.now)
-    let report = DoctorReport.examine(patient)
+    let report = await DoctorReport.examine(patient)
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {
       throw CommandFailure(

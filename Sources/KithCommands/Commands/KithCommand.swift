@@ -20,7 +20,10 @@ struct KithCommand: AsyncParsableCommand {
     groupedSubcommands: [
       CommandGroup(
         name: "Devices",
-        subcommands: [AccountCommand.self, InviteCommand.self, JoinCommand.self, RunCommand.self]),
+        subcommands: [
+          AccountCommand.self, InviteCommand.self, JoinCommand.self, DevicesCommand.self,
+          RunCommand.self,
+        ]),
       CommandGroup(
         name: "Values",
         subcommands: [

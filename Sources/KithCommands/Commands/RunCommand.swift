@@ -12,7 +12,8 @@ struct RunCommand: AsyncParsableCommand {
     abstract: "Run the node in the foreground until SIGTERM or SIGINT.",
     discussion: """
       Serves the account's other devices and the commands of this one. Logs go to standard \
-      error; keys and values are never logged. A first signal stops cleanly, a second at once.
+      error; keys and values are never logged. A first signal stops cleanly, a second at once. A \
+      service manager is told when it is ready (sd_notify; Type=notify).
       """)
 
   @OptionGroup var options: CommonOptions
@@ -95,10 +96,11 @@ enum PeerOption {
   }
 }
 
-/// Tells a person, once, that the node serves and where.
+/// Tells a person and the manager of services, once, that the node serves and where.
 private struct ReadyLine: Service {
   let node: Node
   let console: Console
+  let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
 
   func run() async throws {
     try await cancelWhenGracefulShutdown {
@@ -107,11 +109,13 @@ private struct ReadyLine: Service {
         console.talk(
           place.isEmpty
             ? "kith: ready" : "kith: ready, listening on \(place) (process \(getpid()))")
+        manager?.tellReady(place.isEmpty ? "ready" : "listening on \(place)")
         break
       }
       // A service that ends early would end the group.
       try await gracefulShutdown()
     }
+    manager?.tellStopping()
   }
 
   private func isServing(_ status: NodeStatus) -> Bool {

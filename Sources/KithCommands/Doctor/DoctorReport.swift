@@ -13,13 +13,17 @@ struct DoctorReport: Equatable, Sendable {
 
   /// All checks, in the order in which they are told.
   private static let checks: [any Check] = [
-    DirectoryCheck(), DiskCheck(), ClockCheck(), PortCheck(), FirewallCheck(), RosterCheck(),
+    DirectoryCheck(), DiskCheck(), ClockCheck(), PortCheck(), MulticastCheck(), FirewallCheck(),
+    RosterCheck(),
     VersionsCheck(),
   ]
 
-  /// Examines a directory and its host. It blocks for as long as the checks look.
-  static func examine(_ patient: Patient) -> Self {
-    Self(findings: checks.flatMap { $0.examine(patient) })
+  /// Examines a directory and its host, one thing after another: how long writing takes would suffer
+  /// from the others.
+  static func examine(_ patient: Patient) async -> Self {
+    var findings: [Finding] = []
+    for check in checks { findings += await check.examine(patient) }
+    return Self(findings: findings)
   }
 
   /// The report for people: a line a finding, and one below it where there is something to do.

@@ -53,8 +53,8 @@ protocol Check: Sendable {
   /// What is looked at, in a word.
   static var name: String { get }
 
-  /// Looks; it blocks for as long as that takes.
-  func look(at patient: Patient) -> Sight
+  /// Looks; it may block for as long as that takes.
+  func look(at patient: Patient) async -> Sight
 
   /// What follows from what was seen; in the order in which it is told.
   func findings(_ sight: Sight, of patient: Patient) -> [Finding]
@@ -62,7 +62,9 @@ protocol Check: Sendable {
 
 extension Check {
   /// Looks, and judges.
-  func examine(_ patient: Patient) -> [Finding] { findings(look(at: patient), of: patient) }
+  func examine(_ patient: Patient) async -> [Finding] {
+    findings(await look(at: patient), of: patient)
+  }
 
   /// A finding of this check.
   func finding(
