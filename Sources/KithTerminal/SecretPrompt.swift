@@ -22,6 +22,7 @@ package enum SecretPrompt {
   /// - Parameters:
   ///   - prompt: What is shown before the answer.
   ///   - limit: The most bytes; more are not taken.
+  /// - Returns: What became of it.
   package static func ask(_ prompt: String, limit: Int) -> Answer {
     let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
     guard terminal >= 0 else { return .nobody }

@@ -41,6 +41,7 @@ public enum PassphraseSource: Sendable, Hashable {
   /// - Parameters:
   ///   - file: A file that was named otherwise, as on a command line.
   ///   - environment: The environment's variables; empty ones count as missing.
+  /// - Returns: The first that is there.
   public static func first(
     file: String? = nil, environment: [String: String]
   ) -> PassphraseSource? {
@@ -75,7 +76,7 @@ public enum PassphraseSource: Sendable, Hashable {
     return try passphrase(&bytes, name)
   }
 
-  /// - Parameter mode: The bits that the file's mode may have.
+  /// Reads a file, of which only so many bits of the mode may be set.
   private static func read(_ path: String, allowing mode: mode_t) throws(KithError) -> Passphrase {
     func failure(_ code: KithError.Code, _ message: String) -> KithError {
       KithError(code, message, path: path)

@@ -1,3 +1,4 @@
+import Glibc
 import Kith
 import KithCrypto
 import KithNetwork
@@ -16,7 +17,8 @@ struct MulticastCheck: Check {
   private static let datagramBytes = 32
   /// The longest wait for all links.
   private static let longestWait = Duration.milliseconds(1_500)
-  private static let interval = Duration.milliseconds(50)
+  /// How long to wait between two looks.
+  private static let intervalMicroseconds: UInt32 = 50_000
 
   /// A link, and whether what was sent on it was heard there.
   struct Link: Equatable, Sendable {
@@ -30,7 +32,7 @@ struct MulticastCheck: Check {
   func look(at patient: Patient) async -> [Link] {
     var configuration = LinkMulticast.Configuration(
       port: Self.port, datagramBytes: Self.datagramBytes)
-    configuration.scanInterval = Self.interval
+    configuration.scanInterval = .milliseconds(500)
     var logger = Logger(label: "kith")
     logger.logLevel = .critical
     let multicast = LinkMulticast(
@@ -47,7 +49,8 @@ struct MulticastCheck: Check {
     let end = ContinuousClock.now + Self.longestWait
     var links: [Link] = []
     repeat {
-      try? await Task.sleep(for: Self.interval)
+      // Blocks, as the other checks do: Swift's own sleep may not end where the clock is faked.
+      usleep(Self.intervalMicroseconds)
       multicast.send(token)
       let known = heard.links.withLock { $0 }
       links = multicast.links.map { link in

@@ -23,6 +23,8 @@ struct Patient: Sendable {
   var nowMilliseconds: UInt64
   /// The device.
   var device: Device
+  /// The versions of Kith of the devices that were met, by name.
+  var versions: [String: String] = [:]
 
   /// What the device says of itself, if it says anything.
   var report: NodeReport? {
@@ -58,6 +60,11 @@ extension Patient {
     self.init(
       directory: directory, port: port, nowMilliseconds: nowMilliseconds,
       device: await Self.device(of: directory, passphrase))
+    guard isRunning else { return }
+    let devices = try? await ControlClient(directory: directory).deviceReports()
+    for device in devices ?? [] where device.isMember && !device.isThisDevice {
+      versions[device.name] = device.software
+    }
   }
 
   private static func device(

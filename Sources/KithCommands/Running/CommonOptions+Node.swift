@@ -4,9 +4,8 @@ import KithStorage
 import KithTerminal
 
 extension CommonOptions {
-  /// The accounts of the directory, of which one or none is signed in; they listen nowhere.
-  ///
-  /// - Parameter new: What a device that is made here is put under; nil: nothing.
+  /// The accounts of the directory, of which one or none is signed in; they listen nowhere. A device
+  /// that is made here is put under a new passphrase, if one is given.
   func accounts(new: Passphrase? = nil) throws -> Accounts {
     var configuration = Accounts.Configuration(directory: directoryURL.path)
     configuration.hosts = []
@@ -30,9 +29,8 @@ extension CommonOptions {
   }
 
   /// The accounts where somebody has signed out of the one whose device is in the directory itself:
-  /// a further one gets a place of its own. Nil otherwise.
-  ///
-  /// - Parameter new: What a device that is made here is put under; nil: nothing.
+  /// a further one gets a place of its own, and is put under a new passphrase, if one is given. Nil
+  /// otherwise.
   func signedOutAccounts(new: Passphrase? = nil) throws -> Accounts? {
     let path = directoryURL.path
     guard DeviceDirectory.holdsDevice(path), try Accounts.isSignedOut(in: path) else { return nil }

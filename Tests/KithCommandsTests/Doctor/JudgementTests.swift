@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Kith
+import KithCore
 import KithTerminal
 import Testing
 
@@ -192,6 +193,30 @@ struct JudgementTests {
     #expect(idle.map(\.verdict) == [.unknown])
     let blind = check.findings((), of: patient(.failed(KithError(.damaged, ""))))
     #expect(blind.map(\.verdict) == [.unknown])
+  }
+
+  @Test func `other versions are worth a note`() {
+    var patient = patient(.none)
+    let check = VersionsCheck()
+    #expect(check.findings((), of: patient).map(\.verdict) == [.good])
+    patient.versions = ["laptop": Software.version]
+    #expect(check.findings((), of: patient).map(\.verdict) == [.good])
+    patient.versions["phone"] = "9.9\u{1B}[2J"
+    let findings = check.findings((), of: patient)
+    #expect(findings.map(\.verdict) == [.note])
+    #expect(findings[0].tried.contains("phone") && !findings[0].seen.contains("\u{1B}"))
+  }
+
+  @Test func `links hear themselves or not`() {
+    let links = [
+      MulticastCheck.Link(interface: "lo", family: "IPv4", isHeard: true),
+      MulticastCheck.Link(interface: "eth0", family: "IPv6", isHeard: false, problem: "denied"),
+      MulticastCheck.Link(interface: "eth1", family: "IPv4", isHeard: false),
+    ]
+    let findings = MulticastCheck().findings(links, of: patient(.none))
+    #expect(findings.map(\.verdict) == [.good, .note, .note])
+    #expect(findings[1].seen == "denied" && findings[2].seen == "nothing came back")
+    #expect(MulticastCheck().findings([], of: patient(.none)).map(\.verdict) == [.note])
   }
 
   // MARK: Firewall
