@@ -63,6 +63,10 @@ public enum Limits {
   static let recordsMessageBytes = 12 << 10
   /// The most bytes of a message of records: the largest record, and what is sent with it.
   static let recordsMessageLimitBytes = 32 << 10
+  /// Bytes of records that a session may bring at once: more than a full roster has as a rule.
+  static let recordBurstBytes = 4 << 20
+  /// What it may bring of them later on, in bytes for each millisecond.
+  static let recordBytesPerMillisecond = 16
   /// The most bytes of what a peer says of its version.
   static let softwareBytes = 64
   /// Records in one message.

@@ -12,6 +12,7 @@ final class NodeSessions: TransportDelegate, SessionLink {
   private struct State {
     var transport: Transport?
     var sessions: Set<SessionID> = []
+    var allowances: [SessionID: RecordAllowance] = [:]
     var port: UInt16 = 0
     var keys: [EpochID: SharedPresharedKey] = [:]
     var isPaused = false
@@ -38,12 +39,10 @@ final class NodeSessions: TransportDelegate, SessionLink {
     let now = engine.clock()
     let epochs = engine.read { $0.handshakeEpochs(at: now) }
     return state.withLock { state in
-      epochs.map { epoch in
-        if let key = state.keys[epoch.id] { return key }
-        let key = SharedPresharedKey(epoch.psk.copy())
-        state.keys[epoch.id] = key
-        return key
-      }
+      let keys = epochs.map { state.keys[$0.id] ?? SharedPresharedKey($0.psk.copy()) }
+      // What is not asked for any more is not kept either.
+      state.keys = Dictionary(uniqueKeysWithValues: zip(epochs.map(\.id), keys))
+      return keys
     }
   }
 
@@ -86,6 +85,14 @@ final class NodeSessions: TransportDelegate, SessionLink {
       transport?.close(id, reason: .protocolViolation)
       return
     }
+    let now = engine.clock().monotonicMilliseconds
+    let isAllowed = state.withLock { state in
+      state.allowances[id, default: RecordAllowance(at: now)].take(inbound, at: now)
+    }
+    guard isAllowed else {
+      transport?.close(id, reason: .protocolViolation)
+      return
+    }
     engine.input(.received(id, inbound))
   }
 
@@ -98,7 +105,10 @@ final class NodeSessions: TransportDelegate, SessionLink {
   }
 
   func sessionClosed(_ id: SessionID) {
-    state.withLock { _ = $0.sessions.remove(id) }
+    state.withLock { state in
+      state.sessions.remove(id)
+      state.allowances[id] = nil
+    }
     engine.input(.disconnected(id))
   }
 

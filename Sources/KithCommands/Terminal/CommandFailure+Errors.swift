@@ -56,7 +56,7 @@ extension CommandStatus {
     switch code {
     case .invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue, .invalidStoreIdentifier,
       .invalidPolicy, .pairingCode, .declined, .recoveryKey, .invalidName, .notAMember,
-      .tooManyStores, .tooManyDrafts, .refusalsNotTaken:
+      .tooManyStores, .tooManyDrafts, .refusalsNotTaken, .revoked, .invalidDevice:
       self = .refused
     case .missing, .alreadyExists, .inUse, .unsafePermissions: self = .directory
     case .passphrase: self = .passphrase

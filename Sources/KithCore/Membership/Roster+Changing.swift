@@ -1,10 +1,9 @@
 public import KithCrypto
 
 extension Roster {
-  /// The record that gives a device another name, signed by `keys`.
+  /// The record that gives a device another name, signed by `keys`. It is dated `time`, in
+  /// milliseconds since 1970, and never before what it replaces.
   ///
-  /// - Parameter time: Now, in milliseconds since 1970. The record is never older than what it
-  ///   replaces.
   /// - Throws: ``MembershipError`` with `notAMember`, `unknownDevice`, `invalidName` or
   ///   `tooManyRecords`.
   func renaming(
@@ -82,8 +81,8 @@ extension Roster {
     var seen: Set<DeviceID> = []
     var waiting = [device]
     while let next = waiting.popLast() {
-      guard seen.insert(next).inserted, isMember(next) else { continue }
-      if !leaving.contains(next) { return true }
+      guard seen.insert(next).inserted else { continue }
+      if isMember(next), !leaving.contains(next) { return true }
       waiting += membership.enrolled[next, default: []]
     }
     return false

@@ -98,7 +98,9 @@ extension Replica {
     }
     let chain = roster.chain(of: keys.id)
     let rest =
-      session.device == nil ? roster.recordsForStranger(device: keys.id) : roster.records
+      session.device == nil
+      ? roster.recordsForStranger(device: keys.id, peer: session.peer.hello.device)
+      : roster.records
     sessions[id]?.isOwedRecords = rest.count < roster.records.count
     // The chain's records have only its own signatures; whole ones follow.
     send(chain + rest.filter { !chain.contains($0) }, on: id)

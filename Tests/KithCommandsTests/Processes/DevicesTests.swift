@@ -100,6 +100,12 @@ struct DevicesTests {
     #expect(try await household.run(one, "devices", "list", "--all").output.contains("taken out"))
     let again = try await household.run(one, "devices", "revoke", "two", "--yes")
     #expect(again.status == CommandStatus.notFound.rawValue)
+    try await eventually("the other to say so") {
+      try await household.run(two, "status").output.contains("removed from the account")
+    }
+    #expect(try await list(household, one)["two"]?.connected == false)
+    let written = try await household.run(two, "set", "theme", "dark")
+    #expect(written.status == CommandStatus.refused.rawValue, "\(written)")
     try await household.stop(two)
   }
 

@@ -215,6 +215,11 @@ final class TestWorld {
       guard let (key, end) = find(session, from: index), let link = links[key] else { return }
       links[key] = nil
       perform(.disconnected(session), on: index)
+      // What was sent before arrives first.
+      for message in reason == .revoked ? link.ends[end].messages : [] {
+        guard let inbound = InboundMessage(decoding: message, account: account) else { continue }
+        perform(.received(link.ends[1 - end].session, inbound), on: link.ends[end].to)
+      }
       perform(.disconnected(link.ends[1 - end].session), on: link.ends[end].to)
     case .accepted(let id): device.accepted.append(id)
     case .refused(let id, let error): device.refused[id] = error
@@ -268,15 +273,20 @@ final class TestWorld {
 
   // MARK: Links
 
-  /// `underOlderEpoch`: so the listener says, that is b, as a had no other.
-  func connect(_ a: Int, _ b: Int, underOlderEpoch: Bool = false) {
+  /// `underOlderEpoch`: so the listener says, that is b, as a had no other; `dialledUnderOlder`: so
+  /// says the dialler, as b had no other.
+  func connect(
+    _ a: Int, _ b: Int, underOlderEpoch: Bool = false, dialledUnderOlder: Bool = false
+  ) {
     let key = [min(a, b), max(a, b)]
     guard links[key] == nil else { return }
     let session = SessionID(rawValue: nextSession)
     nextSession += 1
     // End 0 carries what a sends to b, end 1 what b sends to a; both know it by one number.
     links[key] = Link(ends: [Pipe(to: b, session: session), Pipe(to: a, session: session)])
-    perform(.connected(session, peer(b, isDialled: true)), on: a)
+    var listener = peer(b, isDialled: true)
+    listener.isMembershipOnly = dialledUnderOlder
+    perform(.connected(session, listener), on: a)
     var dialler = peer(a, isDialled: false)
     dialler.isMembershipOnly = underOlderEpoch
     perform(.connected(session, dialler), on: b)

@@ -1,0 +1,28 @@
+/// How many records a session may bring: each signature takes processor time, and what was brought
+/// before can be brought again. Refilled as time passes.
+public struct RecordAllowance: Sendable {
+  private var bytes = Limits.recordBurstBytes
+  private var refilledAt: UInt64
+
+  /// The whole allowance, at a reading of the monotonic clock in milliseconds.
+  public init(at milliseconds: UInt64) {
+    refilledAt = milliseconds
+  }
+
+  /// Counts a message. False where it carries records and they are too many, for which the session
+  /// is to be closed.
+  ///
+  /// - Complexity: O(1).
+  public mutating func take(_ message: InboundMessage, at milliseconds: UInt64) -> Bool {
+    guard case .records = message.body else { return true }
+    let passed = milliseconds - min(refilledAt, milliseconds)
+    refilledAt = milliseconds
+    let refill = Int(clamping: passed).multipliedReportingOverflow(
+      by: Limits.recordBytesPerMillisecond)
+    bytes = min(
+      Limits.recordBurstBytes,
+      bytes + min(refill.overflow ? .max : refill.partialValue, Limits.recordBurstBytes))
+    bytes -= message.size
+    return bytes >= 0
+  }
+}

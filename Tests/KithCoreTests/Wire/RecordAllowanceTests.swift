@@ -1,0 +1,47 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// What records may cost a node that takes them in.
+struct RecordAllowanceTests {
+  private func message(of count: Int, _ fixture: Fixture) throws -> [UInt8] {
+    var message = WireMessage()
+    for _ in 0..<count {
+      message.records.records.append(
+        try WireRecord(serializedBytes: fixture.records[0].encoded))
+    }
+    return message.encodedBytes()
+  }
+
+  @Test func `a message of very many signatures is malformed before one is checked`() throws {
+    let fixture = try Fixture()
+    let size = fixture.records[0].encoded.count + 4
+    let most = Limits.recordsMessageLimitBytes / size - 1
+    #expect(
+      InboundMessage(decoding: try message(of: most, fixture), account: fixture.account) != nil)
+    #expect(
+      InboundMessage(decoding: try message(of: most + 2, fixture), account: fixture.account) == nil)
+  }
+
+  @Test func `a session brings so many records, and more as time passes`() throws {
+    let fixture = try Fixture()
+    let inbound = try #require(
+      InboundMessage(decoding: try message(of: 40, fixture), account: fixture.account))
+    var allowance = RecordAllowance(at: 5)
+    var taken = 0
+    while allowance.take(inbound, at: 5) { taken += 1 }
+    #expect(taken == Limits.recordBurstBytes / inbound.size)
+    let later = [6, 5_000, .max].map { allowance.take(inbound, at: $0) }
+    #expect(later == [false, true, true])
+  }
+
+  @Test func `forged signatures do not survive the check`() throws {
+    let fixture = try Fixture()
+    let forged = fixture.records[0].with(
+      signatures: fixture.records[0].signatures.map {
+        RecordSignature(signer: $0.signer, signature: Signature(storage: .init()))
+      })
+    #expect(CheckedRecord(forged, account: fixture.account).record.signatures.isEmpty)
+  }
+}

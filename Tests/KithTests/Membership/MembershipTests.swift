@@ -1,0 +1,75 @@
+import Foundation
+import Kith
+import Testing
+
+/// Devices are listed, renamed and revoked by people, over real connections.
+@Suite(.timeLimit(.minutes(5)))
+struct MembershipTests {
+  @Test func aRevokedDeviceLearnsItAndTheOthersGoOn() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let second = try await running(first) { try await nodes.join("second", by: first) }
+    let third = try await running(first) { try await nodes.join("third", by: first) }
+    try await running(first, second, third) {
+      let one = try first.store("com.example.test")
+      let two = try second.store("com.example.test")
+      let three = try third.store("com.example.test")
+      try await second.waitForFirstSync(timeout: .seconds(30))
+      try await third.waitForFirstSync(timeout: .seconds(30))
+      try await three.commit { $0.set("theirs", forKey: "kept") }
+      try await until { one.value(forKey: "kept") == "theirs" && two.value(forKey: "kept") != nil }
+      try await first.rename(third.device, to: "lost phone")
+      try await until {
+        second.devices().first { $0.id == third.device }?.name == "lost phone"
+      }
+      try await first.revoke(third.device, keeping: [])
+      try await until { third.status.isRevoked }
+      try await until { second.devices().first { $0.id == third.device }?.isMember == false }
+      // Its sessions end, it reads on, and writes nothing.
+      try await until { third.status.peers.isEmpty }
+      #expect(three.value(forKey: "kept") == "theirs")
+      #expect(third.status.problems.contains { $0.code == .revoked })
+      let refused = await #expect(throws: KithError.self) {
+        try await three.commit { $0.set("after", forKey: "kept") }
+      }
+      #expect(refused?.code == .revoked)
+      // The others go on under the new epoch.
+      try await two.commit { $0.set("secret", forKey: "new") }
+      try await until { one.value(forKey: "new") == "secret" }
+      #expect(two.value(forKey: "kept") == "theirs")
+      #expect(three.value(forKey: "new") == nil)
+      let listed = try #require(first.devices().first { $0.id == third.device })
+      #expect(listed.revocation?.revokers == [first.device])
+      let peer = try #require(first.devices().first { $0.id == second.device })
+      #expect(peer.isConnected && peer.isMember && peer.software == Software.version)
+      #expect(peer.enroller == .device(first.device))
+    }
+    for node in [first, second, third] { try node.close() }
+  }
+
+  @Test func whatPeopleAskForIsDurableWithoutRunning() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let second = try await running(first) { try await nodes.join("second", by: first) }
+    try await first.rename(first.device, to: "desk")
+    try await first.revoke(second.device, keeping: [])
+    for (device, code) in [
+      (first.device, KithError.Code.invalidDevice), (second.device, .invalidDevice),
+    ] {
+      let refused = await #expect(throws: KithError.self) {
+        try await first.revoke(device, keeping: [])
+      }
+      #expect(refused?.code == code)
+    }
+    let refused = await #expect(throws: KithError.self) {
+      try await first.rename(first.device, to: "a\nb")
+    }
+    #expect(refused?.code == .invalidName)
+    try first.close()
+    let again = try await Nodes.open(nodes.directory.child("0"))
+    #expect(again.devices().first(where: \.isThisDevice)?.name == "desk")
+    #expect(again.devices().first { $0.id == second.device }?.revocation != nil)
+    try again.close()
+    try second.close()
+  }
+}
