@@ -96,9 +96,10 @@ let package = Package(
     .target(
       name: "KithCommands",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithStorage", "KithTerminal",
+        "CLinux", "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithStorage", "KithTerminal",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
       swiftSettings: strict),

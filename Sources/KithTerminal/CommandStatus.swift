@@ -12,6 +12,10 @@ package enum CommandStatus: Int32, CaseIterable, Sendable {
   case directory = 4
   /// A node or peer could not be reached, or not in time.
   case unreachable = 5
+  /// A passphrase is needed, wrong, or cannot be read.
+  case passphrase = 6
+  /// `kith doctor` found something to mend.
+  case unhealthy = 7
   /// The command line cannot be understood, as ArgumentParser has it.
   case usage = 64
 
@@ -24,6 +28,8 @@ package enum CommandStatus: Int32, CaseIterable, Sendable {
     case .refused: "refused: quota, key, value, token, or a person said no"
     case .directory: "the directory is not set up, is set up already, or is in use"
     case .unreachable: "a node or peer cannot be reached, or not in time"
+    case .passphrase: "a passphrase is needed, wrong, or cannot be read"
+    case .unhealthy: "doctor found something to mend"
     case .usage: "the command line cannot be understood"
     }
   }

@@ -5,9 +5,11 @@ import Testing
 struct PassphraseTests {
   @Test("Argon2id, made with PyNaCl 1.6.2")
   func knownAnswer() throws {
-    let stretched = try Passphrase.derive(
-      [UInt8]("correct horse".utf8), salt: PassphraseSalt(Array(0..<16)),
+    var text = [UInt8]("correct horse".utf8)
+    let stretched = try Passphrase(zeroing: &text).derive(
+      salt: PassphraseSalt(Array(0..<16)),
       parameters: Argon2Parameters(operations: 2, memoryBytes: 65_536))
+    #expect(text.allSatisfy { $0 == 0 })
     let isSame = stretched.isSame(
       as: key(hex("9c87c06898bc18516669b54a8b95d36e622946494d7a55c26f391a0406068c19")))
     #expect(isSame)
@@ -35,9 +37,22 @@ struct PassphraseTests {
   func empty() throws {
     let parameters = try Argon2Parameters(operations: 1, memoryBytes: 8_192)
     let salt = PassphraseSalt(storage: Bytes16())
-    let empty = try Passphrase.derive([], salt: salt, parameters: parameters)
-    let other = try Passphrase.derive([0], salt: salt, parameters: parameters)
+    var (none, zero) = ([UInt8](), [UInt8](arrayLiteral: 0))
+    let empty = try Passphrase(zeroing: &none).derive(salt: salt, parameters: parameters)
+    let other = try Passphrase(zeroing: &zero).derive(salt: salt, parameters: parameters)
     let isSame = empty.isSame(as: other)
     #expect(!isSame)
+  }
+
+  @Test("Two are the same where all their bytes are")
+  func comparing() {
+    func made(_ text: String) -> Passphrase {
+      var bytes = Array(text.utf8)
+      return Passphrase(zeroing: &bytes)
+    }
+    #expect(made("horse").isSame(as: made("horse")))
+    for other in ["Horse", "hors", "horsey", ""] {
+      #expect(!made("horse").isSame(as: made(other)))
+    }
   }
 }

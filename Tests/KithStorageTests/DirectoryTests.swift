@@ -119,21 +119,21 @@ import Testing
     let directory = try TemporaryDirectory()
     let path = directory.device
     let made = try DeviceDirectory.create(
-      at: path, secrets: newSecrets(), initial: [], passphrase: [1], stretching: cheap)
+      at: path, secrets: newSecrets(), initial: [], passphrase: "one", stretching: cheap)
     let id = made.keys.id
     try made.close()
-    for wrong in [nil, [2]] as [[UInt8]?] {
+    for wrong in [nil, "two"] as [Passphrase?] {
       let refused = code { () throws(StorageError) in
         _ = try DeviceDirectory.open(at: path, passphrase: wrong)
       }
       #expect(refused == .passphrase)
     }
-    try DeviceDirectory.changePassphrase(at: path, from: [1], to: [3], stretching: cheap)
+    try DeviceDirectory.changePassphrase(at: path, from: "one", to: "three", stretching: cheap)
     let refused = code { () throws(StorageError) in
-      _ = try DeviceDirectory.open(at: path, passphrase: [1])
+      _ = try DeviceDirectory.open(at: path, passphrase: "one")
     }
     #expect(refused == .passphrase)
-    try DeviceDirectory.changePassphrase(at: path, from: [3], to: nil)
+    try DeviceDirectory.changePassphrase(at: path, from: "three", to: nil)
     #expect(try DeviceDirectory.open(at: path).keys.id == id)
     #expect(try mode(path + "/secrets") == 0o600)
   }
@@ -142,7 +142,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let path = directory.device + "/secrets"
     try DeviceDirectory.create(
-      at: directory.device, secrets: newSecrets(), initial: [], passphrase: [1], stretching: cheap
+      at: directory.device, secrets: newSecrets(), initial: [], passphrase: "one", stretching: cheap
     ).close()
     let whole = try Data(contentsOf: URL(fileURLWithPath: path))
     for offset in [0, 8, 9, 12, 20, 60, whole.count - 1] {
@@ -150,7 +150,7 @@ import Testing
       altered[offset] ^= 1
       try altered.write(to: URL(fileURLWithPath: path))
       let refused = #expect(throws: StorageError.self) {
-        _ = try DeviceDirectory.open(at: directory.device, passphrase: [1])
+        _ = try DeviceDirectory.open(at: directory.device, passphrase: "one")
       }
       #expect(refused?.code == .damaged, "byte \(offset)")
       #expect(refused?.path == path)
@@ -158,7 +158,7 @@ import Testing
     for count in [0, 5, 42, whole.count - 1] {
       try whole.prefix(count).write(to: URL(fileURLWithPath: path))
       let refused = code { () throws(StorageError) in
-        _ = try DeviceDirectory.open(at: directory.device, passphrase: [1])
+        _ = try DeviceDirectory.open(at: directory.device, passphrase: "one")
       }
       #expect(refused == .damaged, "\(count) bytes")
     }

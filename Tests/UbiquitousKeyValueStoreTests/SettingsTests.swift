@@ -53,6 +53,27 @@ import Testing
     #expect(settings.configuration.peers == ["192.0.2.1:4114"])
   }
 
+  @Test func `the passphrase is where the environment says, or else the file`() throws {
+    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(at: folder) }
+    func file(_ name: String) throws -> (path: String, passphrase: Passphrase) {
+      let path = folder.appending(path: name).path
+      var bytes = Array(name.utf8)
+      #expect(
+        FileManager.default.createFile(
+          atPath: path, contents: Data(bytes), attributes: [.posixPermissions: 0o400]))
+      return (path, Passphrase(zeroing: &bytes))
+    }
+    let (environment, beside) = (try file("environment"), try file("beside"))
+    #expect(settings(file: "{}").configuration.passphrase == nil)
+    let json = #"{"passphraseFile": "\#(beside.path)"}"#
+    let both = settings(environment: ["KITH_PASSPHRASE_FILE": environment.path], file: json)
+    #expect(try both.configuration.passphrase?().isSame(as: environment.passphrase) == true)
+    let one = settings(file: json)
+    #expect(try one.configuration.passphrase?().isSame(as: beside.passphrase) == true)
+  }
+
   @Test func `without a directory it is the one that all programs of the user share`() {
     let environment = ["KITH_STORE_IDENTIFIER": "env"]
     #expect(settings(environment: environment).directory == "/home/ada/.local/share/kith")

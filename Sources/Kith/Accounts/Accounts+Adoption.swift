@@ -4,13 +4,22 @@ internal import Logging
 internal import Synchronization
 
 extension Accounts {
+  /// What keeps local stores from being taken for a while only.
+  private static let passingTroubles: Set<KithError.Code> = [
+    .inUse, .diskFull, .readOnly, .inputOutput,
+  ]
+  /// How long a disk is left alone after it took no writes.
+  private static let adoptionPause = Duration.seconds(5)
+
   /// Hands what was written while nobody was signed in to the account that is, if this process has
   /// its device open. What the account took, or refused (``KeyValueStore/refusals``), is the local
-  /// stores' no more. Where another process has those open, it is owed until that one follows.
+  /// stores' no more. Where another process has those open, or the disk takes no writes, it is owed and
+  /// tried again.
   ///
   /// - Returns: The keys whose writes lost, by store.
   @discardableResult
   func adopt(_ state: inout State) -> [StoreIdentifier: Set<Key>] {
+    let wasOwed = state.owesAdoption
     state.owesAdoption = false
     guard case .own(let node) = state.seat.kind, state.seat.place != .signedOut,
       DeviceDirectory.holdsDevice(directory.local)
@@ -18,8 +27,11 @@ extension Accounts {
     do throws(KithError) {
       return try adopt(node)
     } catch {
-      state.owesAdoption = error.code == .inUse
-      if error.code != .inUse {
+      state.owesAdoption = Self.passingTroubles.contains(error.code)
+      let isInUse = error.code == .inUse
+      state.adoptsAgainAt = .now + (isInUse ? .zero : Self.adoptionPause)
+      // Once, however often it is tried again.
+      if !isInUse && !(wasOwed && state.owesAdoption) {
         configuration.logger.error(
           "what was written without an account is not the account's yet",
           metadata: ["code": "\(error.code)"])

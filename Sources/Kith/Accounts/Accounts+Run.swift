@@ -75,7 +75,7 @@ extension Accounts {
   /// Whether the seat is to be left. Hands over what local stores still owe.
   private func look(_ seat: Seat) throws(KithError) -> Bool {
     let stores = state.withLock { state in
-      if state.owesAdoption { adopt(&state) }
+      if state.owesAdoption, state.adoptsAgainAt <= .now { adopt(&state) }
       return state.stores.values.map(\.store)
     }
     return try mustLeave(seat, stores)

@@ -36,17 +36,32 @@ extension Accounts {
   ///
   /// - Parameter name: What people call this device, 1 to 64 bytes.
   /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be written
-  ///   down.
-  /// - Throws: ``KithError`` with `invalidName`, `timedOut` or a storage code.
+  ///   down. Also where the node does not follow in time, or cannot: the account is there then, and
+  ///   ``signedIn`` says whether the stores are its own.
+  /// - Throws: ``KithError`` with `invalidName`, `passphrase` or a storage code; no account was begun
+  ///   then.
   @discardableResult
   public func createAccount(
     name: String
   ) async throws(KithError) -> (summary: AccountSummary, recoveryKey: String) {
     let place = try newDirectory()
     let made = try Node.createAccount(
-      directory: directory.directory(of: place), name: name, passphrase: configuration.passphrase?()
+      directory: directory.directory(of: place), name: name, passphrase: newPassphrase()
     )
-    try await settle(place, made.summary)
+    do throws(KithError) {
+      try note(place, made.summary)
+    } catch {
+      directory.discard(place)
+      throw error
+    }
+    do throws(KithError) {
+      try await arrive(at: place)
+    } catch {
+      // Thrown, it would take the recovery key with it, which is nowhere else.
+      configuration.logger.error(
+        "the account is begun, and its stores are not shown yet",
+        metadata: ["code": "\(error.code)"])
+    }
     return made
   }
 
@@ -70,8 +85,9 @@ extension Accounts {
     let place = try newDirectory()
     let summary = try await Node.join(
       directory: directory.directory(of: place), name: name, token: token, address: address,
-      passphrase: configuration.passphrase?(), onMeeting: onMeeting)
-    try await settle(place, summary)
+      passphrase: newPassphrase(), onMeeting: onMeeting)
+    try note(place, summary)
+    try await arrive(at: place)
     return summary
   }
 
@@ -119,6 +135,14 @@ extension Accounts {
     return path
   }
 
+  /// Whether programs see the local stores of nobody in a directory.
+  ///
+  /// - Throws: ``KithError`` with `damaged` or another storage code.
+  package static func isSignedOut(in path: String) throws(KithError) -> Bool {
+    let accounts = AccountsDirectory(path: path)
+    return try accounts.place() == .signedOut && DeviceDirectory.holdsDevice(accounts.local)
+  }
+
   // MARK: Moving
 
   /// The registry; where none was written yet, what it would hold.
@@ -147,26 +171,47 @@ extension Accounts {
     return .signedIn(directory: "accounts/" + name)
   }
 
-  /// Notes a new device, and signs in to its account.
-  private func settle(
+  /// What a new device is put under; nil: nothing.
+  private func newPassphrase() throws(KithError) -> Passphrase? {
+    if let chosen = configuration.newDevicePassphrase { return chosen }
+    return try configuration.passphrase?()
+  }
+
+  /// Notes a new device, and that its account is the one that is signed in. Nothing needs to be noted
+  /// of the one in the directory itself, where nobody has signed in or out yet.
+  private func note(
     _ place: AccountsDirectory.Place, _ summary: AccountSummary
-  ) async throws(KithError) {
+  ) throws(KithError) {
     guard case .signedIn(let path) = place else { return }
+    let isFirst = try directory.read() == nil
+    if path == "." && isFirst { return }
     var registry = try registry()
     registry.devices.removeAll { $0.directory == path }
     registry.devices.append(.init(account: summary.account.digest.hex, directory: path))
-    try await move(to: place, registry)
+    try note(place, registry)
   }
 
-  private func move(
-    to place: AccountsDirectory.Place, _ registry: AccountsDirectory.Registry
-  ) async throws(KithError) {
+  /// Notes who is signed in.
+  private func note(
+    _ place: AccountsDirectory.Place, _ registry: AccountsDirectory.Registry
+  ) throws(KithError) {
     try directory.update { stored in
       for device in registry.devices where !stored.devices.contains(device) {
         stored.devices.append(device)
       }
       stored.signedIn = if case .signedIn(let path) = place { path } else { nil }
     }
+  }
+
+  private func move(
+    to place: AccountsDirectory.Place, _ registry: AccountsDirectory.Registry
+  ) async throws(KithError) {
+    try note(place, registry)
+    try await arrive(at: place)
+  }
+
+  /// Waits until the stores are those of the place that was noted.
+  private func arrive(at place: AccountsDirectory.Place) async throws(KithError) {
     moved.raise()
     let isTaken = try await BlockingThread.run { () throws(KithError) in
       try self.follow(isServing: false)

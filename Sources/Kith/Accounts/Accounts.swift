@@ -32,10 +32,14 @@ public final class Accounts: Service, Sendable {
     /// Whether to find the account's other devices on the LAN, and be found by them; on this host only
     /// where ``hosts`` are all of loopback.
     public var discoversPeers = true
-    /// Asks for the passphrase of a directory's secrets; nil where they have none.
-    public var passphrase: (@Sendable () -> [UInt8])?
+    /// Asks for the passphrase of a device's secrets; not asked where they have none. Devices that
+    /// are made here are put under it. The local stores of nobody never have one.
+    public var passphrase: PassphraseQuestion?
     /// Where to log: at most at info, never keys or values.
     public var logger = Logger(label: "kith")
+
+    /// What devices that are made here are put under instead; `.some(nil)`: nothing.
+    package var newDevicePassphrase: Passphrase??
 
     /// The defaults, for a directory.
     public init(directory: String) {
@@ -56,6 +60,8 @@ public final class Accounts: Service, Sendable {
     var isClosed = false
     /// Whether local stores may hold what the account has not taken yet.
     var owesAdoption = false
+    /// When taking it is tried again.
+    var adoptsAgainAt = ContinuousClock.now
   }
 
   /// How they were opened.

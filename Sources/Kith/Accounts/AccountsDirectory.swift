@@ -96,12 +96,22 @@ struct AccountsDirectory: Sendable {
         body(&registry)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        guard let bytes = try? encoder.encode(registry) else { return }
+        guard let bytes = try? encoder.encode(registry) else {
+          throw StorageError(
+            code: .inputOutput, path: self.registry,
+            message: "the list of accounts cannot be written as JSON; nothing has changed")
+        }
         try SmallFile.replace(self.registry, with: Array(bytes))
       }
     } catch {
       throw KithError(error)
     }
+  }
+
+  /// Takes away a device that was just made for a further account, and that nothing knows of.
+  func discard(_ place: Place) {
+    guard case .signedIn(let directory) = place, directory != "." else { return }
+    try? FileManager.default.removeItem(atPath: path + "/" + directory)
   }
 
   private func readStored() throws(StorageError) -> Registry? {

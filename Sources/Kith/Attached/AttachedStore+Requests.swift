@@ -18,8 +18,8 @@ extension AttachedStore {
 
   /// Forgets refusals up to a number; they stay where the node does not answer within
   /// ``AttachedLimits/request``.
-  func takeRefusals(of store: StoreIdentifier, through number: UInt64) {
-    _ = try? ask(.refusals, store) { $0.takesThrough = number }
+  func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool {
+    (try? ask(.refusals, store) { $0.takesThrough = number }) != nil
   }
 
   /// Which devices have what this one wrote. Where the node does not answer within

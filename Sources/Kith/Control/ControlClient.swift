@@ -123,7 +123,7 @@ public final class ControlClient: StoreAccess {
     return request
   }
 
-  private func ask(
+  func ask(
     _ operation: ControlRequest.Operation, _ store: String? = nil,
     _ change: (inout ControlRequest) -> Void = { _ in }
   ) async throws(KithError) -> ControlResponse {

@@ -20,6 +20,9 @@
 /// | `refusals` | `store`, `takesThrough` | `refusals`; those up to the number are forgotten |
 /// | `synchronize` | `store`, `seconds` | `synchronization` |
 /// | `watch` | `store` | `entries`, then a `change` each, until the connection closes |
+/// | `devices` | | `devices` |
+/// | `rename` | `device`, `name` | |
+/// | `revoke` | `device`, `keeping` (devices) | |
 /// | `invite` | `addresses` | `token`, then `candidate`; the next line answers with `isAccepted` |
 /// | `attach` | `store`, `policy` | `entries`, then a `change` each; see below |
 ///
@@ -36,7 +39,7 @@
 struct ControlRequest: Codable, Sendable {
   enum Operation: String, Codable, Sendable {
     case version, get, list, commit, status, usage, hidden, refusals, synchronize, watch, invite,
-      attach
+      attach, devices, rename, revoke
 
     /// Whether it lasts until something happens, or for ever.
     var isLasting: Bool {
@@ -56,6 +59,10 @@ struct ControlRequest: Codable, Sendable {
   var isAccepted: Bool?
   var addresses: [String]?
   var policy: ControlPolicy?
+  /// The id of a device, and ids of several, in hexadecimal.
+  var device: String?
+  var keeping: [String]?
+  var name: String?
 }
 
 /// An answer, or one of several; see ``ControlRequest``.
@@ -69,6 +76,7 @@ struct ControlResponse: Codable, Sendable {
   var value: String?
   var entries: [ControlEntry]?
   var status: NodeReport?
+  var devices: [DeviceReport]?
   var usage: UsageReport?
   var hidden: [ControlHidden]?
   var refusals: [ControlRefusal]?

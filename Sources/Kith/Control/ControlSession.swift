@@ -76,6 +76,13 @@ struct ControlSession: Sendable {
       let seconds = min(max(0, request.seconds ?? 5), ControlLimits.longestWaitSeconds)
       response.synchronization = ControlSynchronization(
         try await node.synchronize(store, timeout: .seconds(seconds)))
+    case .devices: response.devices = try await node.deviceReports()
+    case .rename:
+      try await node.rename(DeviceID(control: request.device ?? ""), to: request.name ?? "")
+    case .revoke:
+      var staying: Set<DeviceID> = []
+      for id in request.keeping ?? [] { staying.insert(try DeviceID(control: id)) }
+      try await node.revoke(DeviceID(control: request.device ?? ""), keeping: staying)
     case .watch, .invite, .attach: throw .malformedControl
     }
   }

@@ -42,6 +42,15 @@ public protocol StoreAccess: Sendable {
     onChange: @escaping @Sendable (Change) async -> Void
   ) async throws(KithError)
 
+  /// The devices of the account, also those that were revoked, by id.
+  func deviceReports() async throws(KithError) -> [DeviceReport]
+
+  /// Calls a device something else; see `Node.rename`.
+  func rename(_ device: DeviceID, to name: String) async throws(KithError)
+
+  /// Throws a device out of the account; see `Node.revoke`.
+  func revoke(_ device: DeviceID, keeping staying: Set<DeviceID>) async throws(KithError)
+
   /// Invites one device; see `Node.invite`. The addresses are the hosts that the code names; none:
   /// the node's own.
   func invite(

@@ -66,11 +66,12 @@ final class Engine: Sendable {
 
   /// Hands an input to the core. Inputs that come while storage fails, or after closing, are
   /// dropped: sessions are made anew afterwards.
-  func input(_ input: Input) {
+  @discardableResult
+  func input(_ input: Input) -> Bool {
     perform(drainsHere: false) { state in
-      guard !state.isClosed, state.health.problem == nil else { return ((), []) }
+      guard !state.isClosed, state.health.problem == nil else { return (false, []) }
       let effects = state.replica.handle(input, at: clock())
-      return ((), effects)
+      return (true, effects)
     }
   }
 

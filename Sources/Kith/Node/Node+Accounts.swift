@@ -23,7 +23,7 @@ extension Node {
   ///   written down.
   /// - Throws: ``KithError`` with `invalidName`, `alreadyExists` or a storage code.
   public static func createAccount(
-    directory: String, name: String, passphrase: [UInt8]? = nil
+    directory: String, name: String, passphrase: Passphrase? = nil
   ) throws(KithError) -> (summary: AccountSummary, recoveryKey: String) {
     var entropy = SystemRandom()
     let secrets = DeviceSecrets(random: &entropy)
@@ -56,12 +56,13 @@ extension Node {
   ///   - recoveryKey: The account's recovery key, as written down.
   ///   - name: What people call the new device.
   ///   - passphrase: What to put the new device's secrets under; nil: nothing.
-  ///   - sourcePassphrase: The passphrase of the dead device's directory.
+  ///   - sourcePassphrase: Asks for the passphrase of the dead device's directory, where it has one.
   /// - Returns: The account and the new device.
-  /// - Throws: ``KithError`` with `recoveryKey`, `invalidName`, `alreadyExists` or a storage code.
+  /// - Throws: ``KithError`` with `recoveryKey`, `passphrase`, `invalidName`, `alreadyExists` or a storage
+  ///   code.
   public static func recoverAccount(
     directory: String, from source: String, recoveryKey: String, name: String,
-    passphrase: [UInt8]? = nil, sourcePassphrase: [UInt8]? = nil
+    passphrase: Passphrase? = nil, sourcePassphrase: PassphraseQuestion? = nil
   ) throws(KithError) -> AccountSummary {
     let recovery: RecoveryKey
     do throws(RecoveryKeyError) {

@@ -61,7 +61,7 @@ public final class Node: Service, Sendable {
         throw KithError(.network, "\(error).", path: text, cause: error)
       }
     }
-    let opened = try Storage.open(configuration.directory, configuration.passphrase?())
+    let opened = try Storage.open(configuration.directory, configuration.passphrase)
     do throws(KithError) {
       let engine = try Self.engine(of: opened, logger: configuration.logger)
       self.init(configuration: configuration, engine: engine, opened: opened, staticPeers: peers)

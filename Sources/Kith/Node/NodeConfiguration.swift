@@ -15,8 +15,8 @@ extension Node {
     /// Whether to find the account's other devices on the LAN, and be found by them; on this host only
     /// where ``hosts`` are all of loopback.
     public var discoversPeers = true
-    /// Asks for the passphrase of the directory's secrets; nil where they have none.
-    public var passphrase: (@Sendable () -> [UInt8])?
+    /// Asks for the passphrase of the directory's secrets; not asked where they have none.
+    public var passphrase: PassphraseQuestion?
     /// Whether to serve the control socket, for the command line, while the node runs.
     public var servesControlSocket = true
     /// Where to log: at most at info, never keys or values.

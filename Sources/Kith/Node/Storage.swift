@@ -1,12 +1,24 @@
 internal import KithCore
+internal import KithCrypto
 internal import KithStorage
 
 /// Opens directories, and says their errors as the program's.
 enum Storage {
-  /// Opens and locks a device's directory.
-  static func open(_ directory: String, _ passphrase: [UInt8]?) throws(KithError) -> OpenDevice {
+  /// Opens and locks a device's directory. The passphrase is asked for only where there is one.
+  static func open(_ directory: String, _ ask: PassphraseQuestion?) throws(KithError) -> OpenDevice
+  {
+    let passphrase = try isUnderPassphrase(directory) ? try ask?() : nil
     do throws(StorageError) {
       return try DeviceDirectory.open(at: directory, passphrase: passphrase)
+    } catch {
+      throw KithError(error)
+    }
+  }
+
+  /// Whether the secrets of a directory are under a passphrase.
+  static func isUnderPassphrase(_ directory: String) throws(KithError) -> Bool {
+    do throws(StorageError) {
+      return try DeviceDirectory.isUnderPassphrase(directory)
     } catch {
       throw KithError(error)
     }
@@ -24,7 +36,7 @@ enum Storage {
   /// Makes a device in a reserved directory, and leaves it closed.
   static func create(
     _ directory: ReservedDirectory, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
-    _ passphrase: [UInt8]?
+    _ passphrase: Passphrase?
   ) throws(KithError) {
     do throws(StorageError) {
       let device = try DeviceDirectory.create(

@@ -35,7 +35,7 @@ extension Node {
   ///   `alreadyExists`, `cancelled` or a storage code; no device is made then.
   public static func join(
     directory: String, name: String, token: String, address: String? = nil,
-    passphrase: [UInt8]? = nil,
+    passphrase: Passphrase? = nil,
     onMeeting: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) -> Void = {
       _, _ in
     }
@@ -77,7 +77,7 @@ extension Node {
 
   private static func join(
     _ directory: ReservedDirectory, _ name: String, _ invitation: InvitationToken,
-    _ addresses: [PeerAddress], _ passphrase: [UInt8]?,
+    _ addresses: [PeerAddress], _ passphrase: Passphrase?,
     _ onMeeting: @escaping @Sendable (InvitingDevice, String) -> Void
   ) async throws -> AccountSummary {
     var entropy = SystemRandom()

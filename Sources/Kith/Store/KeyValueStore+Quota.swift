@@ -76,7 +76,8 @@ extension KeyValueStore {
   public func takeRefusals(through number: UInt64? = nil) -> [RefusedTransaction] {
     let backing = backing
     let taken = backing.refusals(of: identifier).filter { $0.number <= number ?? .max }
-    if let last = taken.last { backing.takeRefusals(of: identifier, through: last.number) }
-    return taken
+    guard let last = taken.last else { return [] }
+    // What is not forgotten would be told again.
+    return backing.takeRefusals(of: identifier, through: last.number) ? taken : []
   }
 }

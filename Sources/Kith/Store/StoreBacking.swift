@@ -24,8 +24,8 @@ protocol StoreBacking: AnyObject, Sendable {
   /// Refused transactions, oldest first.
   func refusals(of store: StoreIdentifier) -> [RefusedTransaction]
 
-  /// Forgets refusals up to a number.
-  func takeRefusals(of store: StoreIdentifier, through number: UInt64)
+  /// Forgets refusals up to a number; false where that cannot be done now.
+  func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool
 
   /// Which devices have what this one wrote, as far as is known now.
   func syncReport(of store: StoreIdentifier) -> SyncReport
@@ -52,7 +52,7 @@ extension Engine: StoreBacking {
     read { $0.refusals(of: store) }.map(RefusedTransaction.init)
   }
 
-  func takeRefusals(of store: StoreIdentifier, through number: UInt64) {
+  func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool {
     input(.takeRefusals(store, through: number))
   }
 

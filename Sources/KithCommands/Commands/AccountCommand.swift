@@ -1,12 +1,13 @@
 import ArgumentParser
 
-/// `kith account`: begins, shows and regains accounts, signs in and out.
+/// `kith account`: begins, shows and regains accounts, signs in and out, sets passphrases.
 struct AccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "account",
-    abstract: "Begin, show or regain accounts, sign in and out.",
+    abstract: "Begin, show, regain or lock accounts, sign in and out.",
     subcommands: [
       AccountCreateCommand.self, AccountShowCommand.self, AccountRecoverCommand.self,
       AccountListCommand.self, AccountSignInCommand.self, AccountSignOutCommand.self,
+      AccountLockCommand.self, AccountUnlockCommand.self,
     ])
 }

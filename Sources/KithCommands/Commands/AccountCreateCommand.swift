@@ -18,15 +18,19 @@ struct AccountCreateCommand: AsyncParsableCommand {
   @Option(help: "What people call this device. Otherwise the host's name.")
   var name: String?
 
+  @OptionGroup var device: NewDeviceOptions
+
   func run() async throws {
     let path = options.directoryURL.path
     let name = name ?? DeviceName.ofHost
     let summary: AccountSummary
     let recoveryKey: String
-    if let accounts = try options.signedOutAccounts() {
+    let passphrase = try device.passphrase()
+    if let accounts = try options.signedOutAccounts(new: passphrase) {
       (summary, recoveryKey) = try await accounts.use { try await $0.createAccount(name: name) }
     } else {
-      (summary, recoveryKey) = try Node.createAccount(directory: path, name: name)
+      (summary, recoveryKey) = try Node.createAccount(
+        directory: path, name: name, passphrase: passphrase)
     }
     let directory = try Accounts.deviceDirectory(in: path)
     let report = AccountReport(

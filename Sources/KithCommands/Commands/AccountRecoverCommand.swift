@@ -10,7 +10,8 @@ struct AccountRecoverCommand: AsyncParsableCommand {
     abstract: "Regain the account with its recovery key when no device is left.",
     discussion: """
       Makes a new device in the directory from what a dead device's directory holds, or a \
-      backup of it. What the dead device had not published yet comes along.
+      backup of it. What the dead device had not published yet comes along. Where that directory \
+      is under a passphrase, --passphrase-file and the environment name that one.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -28,6 +29,8 @@ struct AccountRecoverCommand: AsyncParsableCommand {
   @Option(help: "What people call this device. Otherwise the host's name.")
   var name: String?
 
+  @OptionGroup var device: NewDeviceOptions
+
   func validate() throws {
     guard !from.isEmpty else { throw ValidationError("--from names no directory.") }
   }
@@ -38,9 +41,11 @@ struct AccountRecoverCommand: AsyncParsableCommand {
     }
     let text = try InputText.line(of: recoveryKeyFile)
     let directory = options.directoryURL.path
+    let passphrase = try device.passphrase()
     let summary = try Node.recoverAccount(
       directory: directory, from: CommonOptions.exactly(from).path, recoveryKey: text,
-      name: name ?? DeviceName.ofHost)
+      name: name ?? DeviceName.ofHost, passphrase: passphrase,
+      sourcePassphrase: options.passphraseQuestion)
     let report = AccountReport(summary, directory: directory)
     try options.print(report.document, text: report.text)
     options.console.talk("The account is regained. Start its node with: kith run")

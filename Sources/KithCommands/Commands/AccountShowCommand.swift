@@ -10,7 +10,7 @@ struct AccountShowCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    try options.requireAccount()
+    _ = try options.accountDirectory()
     let status = try await options.withNode { try await $0.statusReport() }
     guard let account = status.account, let device = status.devices.first(where: \.isSelf) else {
       throw CommandFailure(.directory, "this device is in no account")

@@ -16,6 +16,14 @@ struct CommonOptions: ParsableArguments {
     completion: .directory)
   var directory: String?
 
+  @Option(
+    help: ArgumentHelp(
+      "A file with the passphrase of the device's secrets, where they are under one.",
+      discussion: "Otherwise it is looked for as `kith account lock --help` says.",
+      valueName: "file"),
+    completion: .file())
+  var passphraseFile: String?
+
   @Flag(name: .long, help: "Print JSON for programs.")
   var json = false
 

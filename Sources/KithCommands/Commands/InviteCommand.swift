@@ -26,7 +26,7 @@ struct InviteCommand: AsyncParsableCommand {
   var address: [String] = []
 
   func run() async throws {
-    try options.requireAccount()
+    _ = try options.accountDirectory()
     guard yes || Terminal.hasInput else {
       throw CommandFailure(
         .refused,

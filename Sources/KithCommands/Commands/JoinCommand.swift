@@ -27,6 +27,8 @@ struct JoinCommand: AsyncParsableCommand {
   @Option(help: "What people call this device. Otherwise the host's name.")
   var name: String?
 
+  @OptionGroup var device: NewDeviceOptions
+
   func validate() throws {
     if let peer { try PeerOption.check([peer]) }
   }
@@ -45,26 +47,32 @@ struct JoinCommand: AsyncParsableCommand {
       console.talk("Compare both with what the other device shows, and say yes there.")
     }
     let summary: AccountSummary
-    if let accounts = try options.signedOutAccounts() {
+    let passphrase = try device.passphrase()
+    if let accounts = try options.signedOutAccounts(new: passphrase) {
       summary = try await accounts.use {
         try await $0.signIn(token: text, name: name, address: peer, onMeeting: onMeeting)
       }
     } else {
       summary = try await Node.join(
-        directory: path, name: name, token: text, address: peer, onMeeting: onMeeting)
+        directory: path, name: name, token: text, address: peer, passphrase: passphrase,
+        onMeeting: onMeeting)
     }
     let directory = try Accounts.deviceDirectory(in: path)
     var report = AccountReport(summary, directory: directory)
-    report.others = try await Self.others(in: directory)
+    report.others = try await Self.others(in: directory, passphrase)
     let result = report
     try options.print(result.document, text: result.text)
     console.talk("Joined. Start the node with: kith run")
   }
 
   /// The devices that this one has joined.
-  private static func others(in directory: String) async throws -> [DeviceFacts] {
-    let node = try await Node.open(.init(directory: directory))
-    defer { try? node.close() }
-    return StatusReport(NodeReport(node.status), processID: nil).devices.filter { !$0.isSelf }
+  private static func others(
+    in directory: String, _ passphrase: Passphrase?
+  ) async throws -> [DeviceFacts] {
+    var configuration = Node.Configuration(directory: directory)
+    configuration.passphrase = passphrase?.answer
+    return try await Node.open(configuration).use { node in
+      StatusReport(NodeReport(node.status), processID: nil).devices.filter { !$0.isSelf }
+    }
   }
 }

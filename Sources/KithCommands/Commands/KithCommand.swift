@@ -20,7 +20,10 @@ struct KithCommand: AsyncParsableCommand {
     groupedSubcommands: [
       CommandGroup(
         name: "Devices",
-        subcommands: [AccountCommand.self, InviteCommand.self, JoinCommand.self, RunCommand.self]),
+        subcommands: [
+          AccountCommand.self, InviteCommand.self, JoinCommand.self, DevicesCommand.self,
+          RunCommand.self,
+        ]),
       CommandGroup(
         name: "Values",
         subcommands: [
@@ -33,6 +36,8 @@ struct KithCommand: AsyncParsableCommand {
           StatusCommand.self, PeersCommand.self, QuotaCommand.self, HiddenCommand.self,
           RefusalsCommand.self, SyncCommand.self,
         ]),
-      CommandGroup(name: "Tools", subcommands: [BenchCommand.self, CompletionsCommand.self]),
+      CommandGroup(
+        name: "Tools",
+        subcommands: [DoctorCommand.self, BenchCommand.self, CompletionsCommand.self]),
     ])
 }

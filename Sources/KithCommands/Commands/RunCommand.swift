@@ -12,7 +12,8 @@ struct RunCommand: AsyncParsableCommand {
     abstract: "Run the node in the foreground until SIGTERM or SIGINT.",
     discussion: """
       Serves the account's other devices and the commands of this one. Logs go to standard \
-      error; keys and values are never logged. A first signal stops cleanly, a second at once.
+      error; keys and values are never logged. A first signal stops cleanly, a second at once. A \
+      service manager is told when it is ready (sd_notify; Type=notify).
       """)
 
   @OptionGroup var options: CommonOptions
@@ -53,26 +54,20 @@ struct RunCommand: AsyncParsableCommand {
 
   func run() async throws {
     let identifier = try store.identifier
-    try options.requireAccount()
     let listen = try ListenPlan(listen, port: port)
-    var configuration = try Node.Configuration(
-      directory: Accounts.deviceDirectory(in: options.directoryURL.path))
+    var configuration = try Node.Configuration(directory: options.accountDirectory())
+    configuration.passphrase = options.passphraseQuestion
     configuration.hosts = listen.hosts
     configuration.port = listen.port
     configuration.peers = peer
     configuration.discoversPeers = !noDiscovery
     configuration.logger = Logger(label: "kith") { StreamLogHandler.standardError(label: $0) }
     configuration.logger.logLevel = logLevel.level
-    let node = try await Node.open(configuration)
-    do {
+    try await Node.open(configuration).use { node in
       // The store exists from here on, so that it is pulled even before a command asks for it.
       _ = try node.store(identifier.rawValue)
       try await serve(node, logger: configuration.logger)
-    } catch {
-      try? node.close()
-      throw error
     }
-    try node.close()
     options.console.talk("kith: stopped")
   }
 
@@ -105,10 +100,11 @@ enum PeerOption {
   }
 }
 
-/// Tells a person, once, that the node serves and where.
+/// Tells a person and the manager of services, once, that the node serves and where.
 private struct ReadyLine: Service {
   let node: Node
   let console: Console
+  let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
 
   func run() async throws {
     try await cancelWhenGracefulShutdown {
@@ -117,11 +113,13 @@ private struct ReadyLine: Service {
         console.talk(
           place.isEmpty
             ? "kith: ready" : "kith: ready, listening on \(place) (process \(getpid()))")
+        manager?.tellReady(place.isEmpty ? "ready" : "listening on \(place)")
         break
       }
       // A service that ends early would end the group.
       try await gracefulShutdown()
     }
+    manager?.tellStopping()
   }
 
   private func isServing(_ status: NodeStatus) -> Bool {

@@ -20,7 +20,7 @@ struct PeersReport: Equatable, Sendable {
         Table.Cell(device.fingerprint), Table.Cell(state.text, state.tone),
         Table.Cell(device.addresses.first.map { Columns.printable($0) } ?? ""),
         Table.Cell(device.isSelf ? "" : heard(device)),
-        Table.Cell(device.clockOffsetMilliseconds.map(offset) ?? ""),
+        Table.Cell(device.clockOffsetMilliseconds.map(Self.offset) ?? ""),
       ])
     }
     return table.text(style)
@@ -30,7 +30,8 @@ struct PeersReport: Equatable, Sendable {
     device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) } ?? "not yet"
   }
 
-  private func offset(_ milliseconds: Int64) -> String {
+  /// A difference of clocks.
+  static func offset(_ milliseconds: Int64) -> String {
     let sign = milliseconds > 0 ? "+" : ""
     guard milliseconds.magnitude >= 10_000 else { return "\(sign)\(milliseconds) ms" }
     return sign + Humane.decimals(Double(milliseconds) / 1_000, 1) + " s"

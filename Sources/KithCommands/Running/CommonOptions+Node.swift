@@ -4,33 +4,37 @@ import KithStorage
 import KithTerminal
 
 extension CommonOptions {
-  /// The accounts of the directory, of which one or none is signed in; they listen nowhere.
-  func accounts() throws -> Accounts {
+  /// The accounts of the directory, of which one or none is signed in; they listen nowhere. A device
+  /// that is made here is put under a new passphrase, if one is given.
+  func accounts(new: Passphrase? = nil) throws -> Accounts {
     var configuration = Accounts.Configuration(directory: directoryURL.path)
     configuration.hosts = []
     configuration.logger.logLevel = .critical
+    configuration.passphrase = passphraseQuestion
+    configuration.newDevicePassphrase = .some(new)
     return try Accounts(configuration)
   }
 
-  /// Refuses what makes no sense for the local stores of nobody.
-  func requireAccount() throws {
-    guard try Accounts.deviceDirectory(in: directoryURL.path) == directoryURL.path + "/local" else {
-      return
+  /// Where the device of the account is that is signed in.
+  ///
+  /// - Throws: ``CommandFailure`` where nobody is: the command makes no sense for the local stores.
+  func accountDirectory() throws -> String {
+    let path = directoryURL.path
+    guard try !Accounts.isSignedOut(in: path) else {
+      throw CommandFailure(
+        .directory,
+        "\(path): nobody is signed in here; kith account sign-in, account create or join")
     }
-    throw CommandFailure(
-      .directory,
-      "\(directoryURL.path): nobody is signed in here; kith account sign-in, account create or join"
-    )
+    return try Accounts.deviceDirectory(in: path)
   }
 
   /// The accounts where somebody has signed out of the one whose device is in the directory itself:
-  /// a further one gets a place of its own. Nil otherwise.
-  func signedOutAccounts() throws -> Accounts? {
+  /// a further one gets a place of its own, and is put under a new passphrase, if one is given. Nil
+  /// otherwise.
+  func signedOutAccounts(new: Passphrase? = nil) throws -> Accounts? {
     let path = directoryURL.path
-    guard DeviceDirectory.holdsDevice(path),
-      try Accounts.deviceDirectory(in: path) == path + "/local"
-    else { return nil }
-    return try accounts()
+    guard DeviceDirectory.holdsDevice(path), try Accounts.isSignedOut(in: path) else { return nil }
+    return try accounts(new: new)
   }
 
   /// How long a node that has the directory may take to answer: it may be about to start or stop.
@@ -51,6 +55,8 @@ extension CommonOptions {
     let directory = try Accounts.deviceDirectory(in: directoryURL.path)
     let client = ControlClient(directory: directory)
     let end = ContinuousClock.now + Self.patience
+    var configuration = Node.Configuration(directory: directory)
+    configuration.passphrase = passphraseQuestionAskedOnce
     while true {
       do {
         _ = try await client.version()
@@ -59,27 +65,12 @@ extension CommonOptions {
         guard !needsNode else { throw Self.noNode(in: directory) }
       }
       do {
-        let node = try await Node.open(.init(directory: directory))
-        return try await Self.use(node, body)
+        return try await Node.open(configuration).use(body)
       } catch let error as KithError where error.code == .inUse && ContinuousClock.now < end {
         // Another command has it open, or its node is just starting or stopping.
         try await Task.sleep(for: .milliseconds(25))
       }
     }
-  }
-
-  private static func use<Result: Sendable>(
-    _ node: Node, _ body: (any StoreAccess) async throws -> Result
-  ) async throws -> Result {
-    let result: Result
-    do {
-      result = try await body(node)
-    } catch {
-      try? node.close()
-      throw error
-    }
-    try node.close()
-    return result
   }
 
   private static func noNode(in directory: String) -> CommandFailure {
@@ -88,22 +79,18 @@ extension CommonOptions {
   }
 }
 
-extension Accounts {
-  /// Does something with accounts, and closes them.
-  func use<Result>(_ body: (Accounts) throws -> Result) throws -> Result {
-    let result: Result
-    do {
-      result = try body(self)
-    } catch {
-      try? close()
-      throw error
-    }
-    try close()
-    return result
-  }
+/// What a command opens, and must close however it ends.
+protocol Closable {
+  /// Makes durable what was written, and gives everything back.
+  func close() throws(KithError)
+}
 
-  /// Does something with accounts, and closes them.
-  func use<Result>(_ body: (Accounts) async throws -> Result) async throws -> Result {
+extension Node: Closable {}
+extension Accounts: Closable {}
+
+extension Closable {
+  /// Does something with it, and closes it.
+  func use<Result>(_ body: (Self) async throws -> Result) async throws -> Result {
     let result: Result
     do {
       result = try await body(self)

@@ -56,9 +56,10 @@ extension CommandStatus {
     switch code {
     case .invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue, .invalidStoreIdentifier,
       .invalidPolicy, .pairingCode, .declined, .recoveryKey, .invalidName, .notAMember,
-      .tooManyStores, .tooManyDrafts, .refusalsNotTaken:
+      .tooManyStores, .tooManyDrafts, .refusalsNotTaken, .revoked, .invalidDevice:
       self = .refused
-    case .missing, .alreadyExists, .inUse, .unsafePermissions, .passphrase: self = .directory
+    case .missing, .alreadyExists, .inUse, .unsafePermissions: self = .directory
+    case .passphrase: self = .passphrase
     case .unknownStore: self = .notFound
     case .timedOut, .network, .control, .notRunning: self = .unreachable
     default: self = .failure

@@ -43,21 +43,46 @@ public struct Argon2Parameters: Hashable, Sendable {
   }
 }
 
-/// Keys from passphrases, by Argon2id version 1.3 (`crypto_pwhash`).
-public enum Passphrase {
-  /// Stretches the UTF-8 bytes of a passphrase to the key that it stands for.
-  ///
-  /// Throws `outOfMemory` if the system cannot give the memory that the parameters ask for.
-  /// It blocks for as long as the parameters make it: do not call it on an event loop.
-  public static func derive(
-    _ passphrase: [UInt8], salt: PassphraseSalt, parameters: Argon2Parameters
-  ) throws(CryptoError) -> StorageKey {
-    guard passphrase.count <= Int(crypto_pwhash_argon2id_PASSWD_MAX) else {
-      throw .messageTooLong
+/// What a person remembers or a file holds: in guarded memory, zeroed when the last reference goes.
+///
+/// Several who need it share one, so that its bytes are in one place only.
+public final class Passphrase: Sendable {
+  /// The most bytes of one: what is longer is no passphrase, but a wrong file.
+  public static let maximumBytes = 1_024
+
+  private let bytes: SecretBytes
+
+  /// Takes over the bytes, and zeroes the source, as far as `SecretBytes` can.
+  public init(zeroing bytes: inout [UInt8]) {
+    self.bytes = SecretBytes(zeroing: &bytes)
+  }
+
+  /// Takes over the bytes.
+  public init(_ bytes: consuming SecretBytes) {
+    self.bytes = bytes
+  }
+
+  /// Whether both have the same bytes. The time taken tells nothing but their numbers.
+  public func isSame(as other: Passphrase) -> Bool {
+    bytes.withUnsafeBytes { one in
+      other.bytes.withUnsafeBytes { other in
+        one.count == other.count
+          && sodium_memcmp(one.bytePointer, other.bytePointer, one.count) == 0
+      }
     }
+  }
+
+  /// Stretches it to the key that it stands for, by Argon2id version 1.3 (`crypto_pwhash`).
+  ///
+  /// It blocks for as long as the parameters make it: do not call it on an event loop.
+  ///
+  /// - Throws: `outOfMemory` if the system cannot give the memory that the parameters ask for.
+  public func derive(
+    salt: PassphraseSalt, parameters: Argon2Parameters
+  ) throws(CryptoError) -> StorageKey {
     var isDone = false
     let key = SecretBytes(count: secretKeyByteCount) { key in
-      passphrase.withUnsafeBytes { passphrase in
+      bytes.withUnsafeBytes { passphrase in
         passphrase.bytePointer.withMemoryRebound(to: CChar.self, capacity: passphrase.count) {
           text in
           salt.withUnsafeBytes { salt in

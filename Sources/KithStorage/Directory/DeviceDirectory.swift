@@ -6,9 +6,12 @@ public import KithCrypto
 /// | file | what |
 /// | --- | --- |
 /// | `lock` | held by the process that has the directory open; names it |
-/// | `secrets` | the device's secrets, mode 0600 (``DeviceSecrets``) |
+/// | `secrets` | the device's secrets (``DeviceSecrets``) |
 /// | `kith.sqlite`, `-wal` | the database |
 /// | `control` | the control socket, while a node runs |
+///
+/// The directory must be of mode 0700 and its files of mode 0600, all this user's and no links:
+/// others are refused when it is opened, with the command that mends it.
 ///
 /// A device is made by preparing database and secrets under the names `*.new` and then renaming
 /// the secrets, which is the moment from which the device exists, and the database. A crash before
@@ -29,7 +32,7 @@ public enum DeviceDirectory {
   ///   `unsafePermissions`, or what the file system reports.
   public static func create(
     at path: String, secrets: consuming DeviceSecrets, initial: [Mutation],
-    passphrase: [UInt8]? = nil, stretching: Argon2Parameters = .moderate
+    passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
   ) throws(StorageError) -> OpenDevice {
     try create(
       in: reserve(path), secrets: secrets, initial: initial, passphrase: passphrase,
@@ -60,7 +63,7 @@ public enum DeviceDirectory {
   /// ``create(at:secrets:initial:passphrase:stretching:)``.
   public static func create(
     in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
-    passphrase: [UInt8]? = nil, stretching: Argon2Parameters = .moderate
+    passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
   ) throws(StorageError) -> OpenDevice {
     let (layout, lock, path) = (reserved.layout, reserved.lock, reserved.layout.directory)
     let database = try SQLiteStorage(
@@ -82,7 +85,7 @@ public enum DeviceDirectory {
   /// Throws `missing` where there is none, `inUse` where another process has it open, and
   /// `passphrase` where one is needed or the one given is wrong.
   public static func open(
-    at path: String, passphrase: [UInt8]? = nil
+    at path: String, passphrase: Passphrase? = nil
   ) throws(StorageError) -> OpenDevice {
     let layout = Layout(path)
     let lock = try lock(layout)
@@ -92,20 +95,41 @@ public enum DeviceDirectory {
 
   /// Puts the secrets under another passphrase, or, with nil, under none. No node may run.
   ///
-  /// The old file is replaced in one step; a disk may keep its blocks for a while.
+  /// The old file is replaced in one step, and its bytes are overwritten afterwards where the file
+  /// system writes in place; what copies, snapshots and the disk itself keep of it cannot be reached
+  /// (`Docs/Decisions/passphrase.md`).
+  ///
+  /// - Throws: `passphrase` where the old one is wrong, `missing`, `inUse`, or a storage code:
+  ///   nothing has changed then.
   public static func changePassphrase(
-    at path: String, from old: [UInt8]?, to new: [UInt8]?,
+    at path: String, from old: Passphrase?, to new: Passphrase?,
     stretching: Argon2Parameters = .moderate
   ) throws(StorageError) {
     let layout = Layout(path)
     let lock = try lock(layout)
     defer { lock.release() }
-    let secrets = try SecretsFile(path: layout.secrets).read(passphrase: old)
-    try Files.remove(layout.newSecrets)
-    try SecretsFile(path: layout.secrets).write(
-      secrets, passphrase: new, stretching: stretching, temporary: layout.newSecrets)
+    let file = SecretsFile(path: layout.secrets)
+    let secrets = try file.read(passphrase: old)
+    do throws(StorageError) {
+      try file.write(
+        secrets, passphrase: new, stretching: stretching, temporary: layout.newSecrets)
+    } catch {
+      removeUnfinishedSecrets(layout)
+      throw error
+    }
+    let remains = FileRemains(layout.secrets)
     try Files.rename(layout.newSecrets, to: layout.secrets)
     try Files.synchronize(path)
+    remains.overwrite()
+  }
+
+  /// Whether the secrets of a directory are under a passphrase.
+  ///
+  /// - Throws: `missing` where there is no device, or what keeps the file from being read.
+  public static func isUnderPassphrase(_ path: String) throws(StorageError) -> Bool {
+    let layout = Layout(path)
+    try check(layout)
+    return try SecretsFile(path: layout.secrets).isUnderPassphrase()
   }
 
   /// Whether the directory holds a device, without opening it.
@@ -118,15 +142,32 @@ public enum DeviceDirectory {
 
   /// Takes the lock of a directory that holds a device.
   private static func lock(_ layout: Layout) throws(StorageError) -> DirectoryLock {
+    try check(layout)
+    let lock = try DirectoryLock(directory: layout.directory)
+    try finishCreation(layout)
+    removeUnfinishedSecrets(layout)
+    return lock
+  }
+
+  /// Checks that the directory holds a device, and that all its files are this user's alone.
+  private static func check(_ layout: Layout) throws(StorageError) {
     guard Files.exists(layout.directory) else { throw missing(layout) }
     try Files.checkPrivate(layout.directory, directory: true)
     guard Files.exists(layout.secrets) else {
       guard Files.exists(layout.database) else { throw missing(layout) }
       throw .damaged(layout.secrets, "the file is missing, though the database is there")
     }
-    let lock = try DirectoryLock(directory: layout.directory)
-    try finishCreation(layout)
-    return lock
+    for file in layout.files { try Files.checkPrivateIfThere(file) }
+  }
+
+  /// Takes away what a change of the passphrase left that did not come to its end: it may hold the
+  /// secrets in the open. Where that cannot be done now, as on a file system that is read-only, the
+  /// next opening does it.
+  private static func removeUnfinishedSecrets(_ layout: Layout) {
+    guard Files.exists(layout.newSecrets) else { return }
+    let remains = FileRemains(layout.newSecrets)
+    guard (try? Files.remove(layout.newSecrets)) != nil else { return }
+    remains.overwrite()
   }
 
   private static func missing(_ layout: Layout) -> StorageError {
@@ -174,4 +215,8 @@ struct Layout {
   var newDatabase: String { directory + "/kith.sqlite.new" }
   var newDatabaseFiles: [String] { ["", "-wal", "-shm", "-journal"].map { newDatabase + $0 } }
   var control: String { directory + "/control" }
+  /// What may hold secrets or data, and decides who owns them.
+  var files: [String] {
+    [secrets, newSecrets, directory + "/lock", database, database + "-wal"] + newDatabaseFiles
+  }
 }

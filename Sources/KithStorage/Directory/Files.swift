@@ -25,15 +25,21 @@ enum Files {
         .partialValue)
   }
 
-  /// Checks that this user owns the file or directory, and that nobody else may touch it.
+  /// Checks that this user owns the file or directory and may use it, and that nobody else may touch
+  /// it. A link is followed nowhere: it is refused.
+  ///
+  /// - Throws: `unsafePermissions` with the command that mends it; `damaged` where it is something
+  ///   else; what `lstat` reports.
   static func checkPrivate(_ path: String, directory: Bool) throws(StorageError) {
     var status = stat()
     guard lstat(path, &status) == 0 else { throw .system("read its status", path, errno: errno) }
     let kind = directory ? S_IFDIR : S_IFREG
     guard status.st_mode & S_IFMT == kind else {
+      let isLink = status.st_mode & S_IFMT == S_IFLNK
       throw StorageError(
         code: .damaged, path: path,
-        message: "is not a \(directory ? "directory" : "plain file"); give another --directory")
+        message: "is \(isLink ? "a link, " : "")not a \(directory ? "directory" : "plain file"); "
+          + (directory ? "give another --directory" : "put the file itself in its place"))
     }
     guard status.st_uid == geteuid() else {
       throw StorageError(
@@ -41,12 +47,26 @@ enum Files {
         message: "belongs to user \(status.st_uid); run: chown \(geteuid()) '\(path)'")
     }
     let mode: mode_t = directory ? 0o700 : 0o600
+    let shown = String(status.st_mode & 0o7777, radix: 8)
+    let mend = "run: chmod \(String(mode, radix: 8)) '\(path)'"
     guard status.st_mode & 0o7777 & ~mode == 0 else {
       throw StorageError(
-        code: .unsafePermissions, path: path,
-        message: "others may use it (mode \(String(status.st_mode & 0o7777, radix: 8))); run: "
-          + "chmod \(String(mode, radix: 8)) '\(path)'")
+        code: .unsafePermissions, path: path, message: "others may use it (mode \(shown)); \(mend)")
     }
+    // Otherwise a directory whose files cannot be seen would be called empty.
+    let least: mode_t = directory ? 0o500 : 0o400
+    guard status.st_mode & least == least else {
+      throw StorageError(
+        code: .unsafePermissions, path: path,
+        message: "its owner may not use it (mode \(shown)); \(mend)")
+    }
+  }
+
+  /// Checks a file that need not be there; see ``checkPrivate(_:directory:)``.
+  static func checkPrivateIfThere(_ path: String) throws(StorageError) {
+    var status = stat()
+    guard lstat(path, &status) == 0 || errno != ENOENT else { return }
+    try checkPrivate(path, directory: false)
   }
 
   /// Makes a directory of mode 0700, and those above it that are missing.
@@ -97,7 +117,18 @@ enum Files {
     return content
   }
 
-  /// Renames a file within its directory; nothing may be at the new path.
+  /// The first bytes of a file; fewer where it has fewer.
+  static func head(_ path: String, count: Int) throws(StorageError) -> [UInt8] {
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
+    guard file >= 0 else { throw .system("open it", path, errno: errno) }
+    defer { close(file) }
+    var bytes = [UInt8](repeating: 0, count: count)
+    let read = Glibc.read(file, &bytes, count)
+    guard read >= 0 else { throw .system("read it", path, errno: errno) }
+    return Array(bytes.prefix(read))
+  }
+
+  /// Renames a file within its directory; what is at the new path is replaced.
   static func rename(_ old: String, to new: String) throws(StorageError) {
     guard Glibc.rename(old, new) == 0 else { throw .system("rename it", old, errno: errno) }
   }

@@ -27,7 +27,7 @@ struct SecretsFile {
   /// Writes the secrets so that the file is whole or not there: to `temporary`, which is made
   /// durable; the caller renames it.
   func write(
-    _ secrets: borrowing DeviceSecrets, passphrase: [UInt8]?, stretching: Argon2Parameters,
+    _ secrets: borrowing DeviceSecrets, passphrase: Passphrase?, stretching: Argon2Parameters,
     temporary: String
   ) throws(StorageError) {
     var head = Self.magic + [Self.format, passphrase == nil ? 0 : 1]
@@ -59,8 +59,15 @@ struct SecretsFile {
     }
   }
 
+  /// Whether the secrets are under a passphrase; its parameters and the rest are not looked at.
+  func isUnderPassphrase() throws(StorageError) -> Bool {
+    try Files.checkPrivate(path, directory: false)
+    let head = try Files.head(path, count: Self.magic.count + 2)
+    return head.starts(with: Self.magic) && head.last == 1
+  }
+
   /// Reads the secrets; a passphrase is needed exactly where the file has one.
-  func read(passphrase: [UInt8]?) throws(StorageError) -> DeviceSecrets {
+  func read(passphrase: Passphrase?) throws(StorageError) -> DeviceSecrets {
     try Files.checkPrivate(path, directory: false)
     let content = try Files.read(path, atMost: 4_096)
     let headCount = Self.magic.count + 2
@@ -93,7 +100,7 @@ struct SecretsFile {
   }
 
   private func readSealed(
-    _ content: borrowing SecretBytes, from start: Int, _ passphrase: [UInt8]?
+    _ content: borrowing SecretBytes, from start: Int, _ passphrase: Passphrase?
   ) throws(StorageError) -> DeviceSecrets {
     let sealedCount = DeviceSecrets.byteCount + StorageKey.overhead
     let sealedStart = start + Self.parameterByteCount
@@ -102,7 +109,8 @@ struct SecretsFile {
     }
     guard let passphrase else {
       throw StorageError(
-        code: .passphrase, path: path, message: "is under a passphrase; give it")
+        code: .passphrase, path: path, message: "is under a passphrase, and none was given; give it"
+      )
     }
     let (parameters, sealed) = content.withUnsafeBytes { bytes in
       (Array(bytes[start..<sealedStart]), Array(bytes[sealedStart..<(sealedStart + sealedCount)]))
@@ -123,10 +131,10 @@ struct SecretsFile {
   }
 
   private func derive(
-    _ passphrase: [UInt8], _ salt: PassphraseSalt, _ stretching: Argon2Parameters
+    _ passphrase: Passphrase, _ salt: PassphraseSalt, _ stretching: Argon2Parameters
   ) throws(StorageError) -> StorageKey {
     do {
-      return try Passphrase.derive(passphrase, salt: salt, parameters: stretching)
+      return try passphrase.derive(salt: salt, parameters: stretching)
     } catch .outOfMemory {
       throw StorageError(
         code: .inputOutput, path: path,

@@ -11,6 +11,7 @@
   /// | `hosts`, `peers` | lists of text | every address, none |
   /// | `port` | 0 to 65535 | 4114 |
   /// | `discoversPeers` | true or false | true |
+  /// | `passphraseFile` | a path, as `directory` | the environment or code says it; otherwise none |
   struct ConfigurationFile: Equatable, Sendable {
     static let fileName = "kith.json"
     /// More than this is no configuration, in bytes.
@@ -22,6 +23,7 @@
     var port: UInt16?
     var peers: [String]?
     var discoversPeers: Bool?
+    var passphraseFile: String?
 
     /// A file that is there and cannot be used. It says what is wrong.
     struct Malformed: Error, Equatable, CustomStringConvertible {
@@ -47,6 +49,8 @@
         case "storeIdentifier": storeIdentifier = try Self.text(value, key)
         case "directory":
           directory = Self.path(try Self.text(value, key), base: base, home: home)
+        case "passphraseFile":
+          passphraseFile = Self.path(try Self.text(value, key), base: base, home: home)
         case "hosts": hosts = try Self.texts(value, key)
         case "peers": peers = try Self.texts(value, key)
         case "port":

@@ -63,6 +63,10 @@
       result.port = result.port ?? file?.port
       result.peers = result.peers ?? file?.peers
       result.discoversPeers = result.discoversPeers ?? file?.discoversPeers
+      let passphrase =
+        PassphraseSource.first(environment: sources.environment)
+        ?? file?.passphraseFile.map(PassphraseSource.file)
+      result.passphrase = result.passphrase ?? passphrase?.read
 
       let dataHome = Self.dataHome(variable("XDG_DATA_HOME"), home: sources.home)
       if let identifier = result.storeIdentifier.flatMap({ StoreIdentifier($0) }) {

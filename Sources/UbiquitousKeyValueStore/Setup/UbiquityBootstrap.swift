@@ -29,8 +29,10 @@
       public var peers: [String]?
       /// Whether to find the account's other devices on the LAN, and be found by them.
       public var discoversPeers: Bool?
-      /// Asks for the passphrase of the directory's secrets; nil where they have none.
-      public var passphrase: (@Sendable () -> [UInt8])?
+      /// Asks for the passphrase of the directory's secrets; not asked where they have none. Nil:
+      /// `KITH_PASSPHRASE_FILE`, the systemd credential `kith-passphrase`, `KITH_PASSPHRASE` and
+      /// `passphraseFile` in `kith.json`, in this order.
+      public var passphrase: PassphraseQuestion?
       /// The store's limits, which must be the same on all devices.
       public var policy = Policy.standard
       /// Whether a key beyond its limit ends the program, as on Apple's systems. Otherwise it is

@@ -71,21 +71,23 @@ final class Household {
     return member
   }
 
-  /// Takes in another member, invited by the first.
-  func join(_ name: String, in directory: URL? = nil) async throws -> Member {
+  /// Takes in another member, invited by the first or the one given.
+  func join(
+    _ name: String, in directory: URL? = nil, invitedBy inviter: Member? = nil
+  ) async throws -> Member {
     let member = Member(name: name, directory: directory ?? root.appending(path: name))
     let invitation = try KithProcess(
       [
-        "invite", "--yes", "--address", "127.0.0.1", "--directory", members[0].directory.path,
+        "invite", "--yes", "--address", "127.0.0.1", "--directory",
+        (inviter ?? members[0]).directory.path,
       ], in: root)
     try await eventually("a token") { invitation.printedSoFar.hasSuffix("\n") }
     let token = invitation.printedSoFar.trimmingCharacters(in: .whitespacesAndNewlines)
     let joined = try await run(
       member, "join", "-", "--name", name, input: Data((token + "\n").utf8))
     guard joined.status == 0 else { throw NotInTime(description: joined.talk) }
-    guard try await invitation.wait().status == 0 else {
-      throw NotInTime(description: invitation.saidSoFar)
-    }
+    let invited = try await invitation.wait()
+    guard invited.status == 0 else { throw NotInTime(description: "\(invited)") }
     members.append(member)
     return member
   }

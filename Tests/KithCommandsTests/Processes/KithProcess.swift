@@ -32,9 +32,10 @@ final class KithProcess {
       environment: environment)
   }
 
-  /// Starts any command, by its path.
+  /// Starts any command, by its path. It reads the input, or what a file gives.
   init(
-    command: [String], in directory: URL, input: Data? = nil, environment: [String: String] = [:]
+    command: [String], in directory: URL, input: Data? = nil, inputFile: String = "/dev/null",
+    environment: [String: String] = [:]
   ) throws {
     let file = directory.appending(path: UUID().uuidString)
     name = command.joined(separator: " ")
@@ -46,7 +47,7 @@ final class KithProcess {
       command,
       environment: ["PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": directory.path]
         .merging(environment) { _, new in new },
-      in: directory, input: input == nil ? "/dev/null" : source.path, output: output, talk: talk)
+      in: directory, input: input == nil ? inputFile : source.path, output: output, talk: talk)
   }
 
   deinit {

@@ -25,7 +25,7 @@ private final class UnflushedBacking: StoreBacking {
   func usage(of store: StoreIdentifier) -> Usage { Usage(bytes: 0, keys: 0, policy: .standard) }
   func hiddenEntries(of store: StoreIdentifier) -> [HiddenValue] { [] }
   func refusals(of store: StoreIdentifier) -> [RefusedTransaction] { [] }
-  func takeRefusals(of store: StoreIdentifier, through number: UInt64) {}
+  func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool { true }
   func syncReport(of store: StoreIdentifier) -> SyncReport {
     SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: true)
   }

@@ -1,0 +1,135 @@
+internal import Glibc
+internal import KithCore
+public import KithCrypto
+
+/// Asks for the passphrase of a directory's secrets.
+public typealias PassphraseQuestion = @Sendable () throws(KithError) -> Passphrase
+
+extension Passphrase {
+  /// Answers the question with this passphrase.
+  public var answer: PassphraseQuestion {
+    { @Sendable () throws(KithError) -> Passphrase in self }
+  }
+}
+
+/// Where a passphrase lies that nobody types (`Docs/Decisions/passphrase.md`).
+///
+/// A passphrase in a file is its bytes, but for one line end at their end.
+///
+/// ```swift
+/// configuration.passphrase = PassphraseSource.file("/run/keys/kith").read
+/// ```
+public enum PassphraseSource: Sendable, Hashable {
+  /// A file of mode 0600 or 0400 that belongs to this user or to root.
+  case file(String)
+  /// A file that systemd made of a credential: its mode and owner are systemd's to choose.
+  case credential(String)
+  /// A variable of the environment. Weaker than a file: whoever may read the process's memory or its
+  /// `/proc` entry reads it, and the programs that it starts inherit it.
+  case variable(String)
+
+  /// The name of the systemd credential.
+  public static let credentialName = "kith-passphrase"
+  /// The variable that names a file.
+  public static let fileVariable = "KITH_PASSPHRASE_FILE"
+  /// The variable that holds the passphrase itself.
+  public static let variable = "KITH_PASSPHRASE"
+
+  /// The first of these that is there: the file given, the one that `KITH_PASSPHRASE_FILE` names, the
+  /// systemd credential `kith-passphrase`, `KITH_PASSPHRASE`. Nil where none is.
+  ///
+  /// - Parameters:
+  ///   - file: A file that was named otherwise, as on a command line.
+  ///   - environment: The environment's variables; empty ones count as missing.
+  /// - Returns: The first that is there.
+  public static func first(
+    file: String? = nil, environment: [String: String]
+  ) -> PassphraseSource? {
+    func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+    if let file = file ?? named(fileVariable) { return .file(file) }
+    if let directory = named("CREDENTIALS_DIRECTORY") {
+      let path = directory + "/" + credentialName
+      // A unit may have other credentials, and none of this name.
+      if access(path, F_OK) == 0 { return .credential(path) }
+    }
+    return named(variable) == nil ? nil : .variable(variable)
+  }
+
+  /// Reads it.
+  ///
+  /// - Throws: ``KithError`` with `passphrase` where there is none, or `unsafePermissions` where
+  ///   others may read the file.
+  @Sendable public func read() throws(KithError) -> Passphrase {
+    switch self {
+    case .file(let path): try Self.read(path, allowing: 0o600)
+    case .credential(let path): try Self.read(path, allowing: 0o770)
+    case .variable(let name):
+      try Self.read(variable: name)
+    }
+  }
+
+  private static func read(variable name: String) throws(KithError) -> Passphrase {
+    guard let text = getenv(name) else {
+      throw KithError(.passphrase, "The environment has no \(name) any more.")
+    }
+    var bytes = [UInt8](UnsafeRawBufferPointer(start: text, count: strlen(text)))
+    return try passphrase(&bytes, name)
+  }
+
+  /// Reads a file, of which only so many bits of the mode may be set.
+  private static func read(_ path: String, allowing mode: mode_t) throws(KithError) -> Passphrase {
+    func failure(_ code: KithError.Code, _ message: String) -> KithError {
+      KithError(code, message, path: path)
+    }
+    let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
+    guard file >= 0 else {
+      throw failure(
+        .passphrase,
+        "The file of the passphrase cannot be opened: \(String(cString: strerror(errno))).")
+    }
+    defer { close(file) }
+    var status = stat()
+    guard fstat(file, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
+      throw failure(.passphrase, "The passphrase must be in a plain file.")
+    }
+    guard status.st_uid == geteuid() || status.st_uid == 0 else {
+      throw failure(
+        .unsafePermissions,
+        "The file of the passphrase belongs to user \(status.st_uid); run: chown \(geteuid()) "
+          + "'\(path)'")
+    }
+    guard status.st_mode & 0o777 & ~mode == 0 else {
+      throw failure(
+        .unsafePermissions,
+        "Others may read the passphrase (mode \(String(status.st_mode & 0o777, radix: 8))); run: "
+          + "chmod 600 '\(path)'")
+    }
+    // One more than is allowed, and a line end.
+    var bytes = [UInt8](repeating: 0, count: Passphrase.maximumBytes + 2)
+    let count = Glibc.read(file, &bytes, bytes.count)
+    guard count >= 0 else {
+      throw failure(
+        .passphrase,
+        "The file of the passphrase cannot be read: \(String(cString: strerror(errno))).")
+    }
+    bytes.removeLast(bytes.count - count)
+    if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+    return try passphrase(&bytes, path)
+  }
+
+  private static func passphrase(
+    _ bytes: inout [UInt8], _ path: String
+  ) throws(KithError) -> Passphrase {
+    let count = bytes.count
+    let passphrase = Passphrase(zeroing: &bytes)
+    guard (1...Passphrase.maximumBytes).contains(count) else {
+      throw KithError(
+        .passphrase,
+        count == 0
+          ? "The passphrase is empty."
+          : "A passphrase has at most \(Passphrase.maximumBytes) bytes; this is something else.",
+        path: path, limit: Passphrase.maximumBytes)
+    }
+    return passphrase
+  }
+}

@@ -1,0 +1,39 @@
+import ArgumentParser
+import Kith
+
+/// Options of commands that put a device under a new passphrase.
+struct NewPassphraseOptions: ParsableArguments {
+  @Option(
+    help: ArgumentHelp(
+      "A file with the new passphrase.", discussion: "Otherwise it is asked for, twice.",
+      valueName: "file"),
+    completion: .file())
+  var newPassphraseFile: String?
+
+  /// The new passphrase.
+  ///
+  /// - Throws: `KithError` with `passphrase` or `unsafePermissions`.
+  func passphrase() throws(KithError) -> Passphrase {
+    if let newPassphraseFile { return try PassphraseSource.file(newPassphraseFile).read() }
+    return try PassphrasePrompt.new()
+  }
+}
+
+/// Options of commands that make a device.
+struct NewDeviceOptions: ParsableArguments {
+  @Flag(help: "Put the new device's secrets under a passphrase at once.")
+  var lock = false
+
+  @OptionGroup var new: NewPassphraseOptions
+
+  func validate() throws {
+    guard lock || new.newPassphraseFile == nil else {
+      throw ValidationError("--new-passphrase-file goes with --lock.")
+    }
+  }
+
+  /// What to put the device under; nil: nothing.
+  func passphrase() throws(KithError) -> Passphrase? {
+    lock ? try new.passphrase() : nil
+  }
+}

@@ -1,0 +1,83 @@
+import CLinux
+import Foundation
+import Glibc
+import Kith
+import KithTerminal
+
+/// The clock: whether the system keeps it, and how it differs from the others'.
+struct ClockCheck: Check {
+  static let name = "clock"
+
+  /// How far clocks may be apart, in milliseconds (design, section 6).
+  static let tolerance: UInt64 = 60_000
+
+  struct Sight: Equatable, Sendable {
+    /// Whether the kernel calls it synchronised.
+    var isSynchronised: Bool
+    /// How far the device's own files lie in the future, in milliseconds.
+    var filesAheadMilliseconds: Int64 = 0
+  }
+
+  func look(at patient: Patient) -> Sight {
+    var ahead: Int64 = 0
+    for name in ["secrets", "kith.sqlite", "kith.sqlite-wal"] {
+      var status = stat()
+      guard lstat("\(patient.directory)/\(name)", &status) == 0 else { continue }
+      let written = Int64(status.st_mtim.tv_sec) * 1_000
+      ahead = max(ahead, written - Int64(clamping: patient.nowMilliseconds))
+    }
+    return Sight(
+      isSynchronised: kith_clock_is_synchronised() != 0, filesAheadMilliseconds: ahead)
+  }
+
+  func findings(_ sight: Sight, of patient: Patient) -> [Finding] {
+    var findings = [
+      sight.isSynchronised
+        ? finding(.good, tried: "asked the kernel", seen: "the clock is synchronised")
+        : finding(
+          .note, tried: "asked the kernel", seen: "the clock is not synchronised",
+          advice: "let the system keep it: timedatectl set-ntp true (or chrony, ntpd); in a "
+            + "container, on its host")
+    ]
+    if sight.filesAheadMilliseconds > Int64(Self.tolerance) {
+      findings.append(
+        finding(
+          .problem, tried: "compared it with the device's files",
+          seen: "they were written \(Self.span(sight.filesAheadMilliseconds)) in the future",
+          advice: "the clock is behind, or was ahead when they were written: set it right, see "
+            + "timedatectl"))
+    }
+    let offsets = (patient.report?.peers ?? []).map {
+      (name: $0.device.map(patient.name) ?? $0.address, offset: $0.clockOffsetMilliseconds)
+    }
+    let wrong = offsets.filter { $0.offset.magnitude > Self.tolerance }
+    for (name, offset) in wrong {
+      findings.append(
+        finding(
+          .problem, tried: "compared it with the clock of \(Columns.printable(name, limit: 64))",
+          seen: "that one is \(Self.span(offset)) \(offset > 0 ? "ahead" : "behind")",
+          advice: "set the wrong one of the two right: see timedatectl on both; until then they "
+            + "exchange nothing, unless one is synchronised"))
+    }
+    if wrong.isEmpty, let most = offsets.map(\.offset.magnitude).max() {
+      findings.append(
+        finding(
+          .good,
+          tried: "compared it with \(Humane.count(offsets.count, "connected device"))",
+          seen: "they differ by \(Self.span(Int64(clamping: most))) at most"))
+    }
+    return findings
+  }
+
+  /// A difference as people say it.
+  private static func span(_ milliseconds: Int64) -> String {
+    let seconds = milliseconds.magnitude / 1_000
+    return switch seconds {
+    case ..<10: "\(milliseconds.magnitude) ms"
+    case ..<120: "\(seconds) s"
+    case ..<7_200: "\(seconds / 60) min"
+    case ..<172_800: "\(seconds / 3_600) h"
+    default: "\(seconds / 86_400) days"
+    }
+  }
+}

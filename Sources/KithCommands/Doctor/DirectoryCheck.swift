@@ -1,0 +1,65 @@
+import Kith
+
+/// The directory: whether it holds a device, can be opened, and is its user's alone.
+struct DirectoryCheck: Check {
+  static let name = "directory"
+
+  /// Whether the secrets are under a passphrase; nil where that cannot be seen.
+  typealias Sight = Bool?
+
+  func look(at patient: Patient) -> Bool? {
+    try? Node.isUnderPassphrase(directory: patient.directory)
+  }
+
+  func findings(_ isUnderPassphrase: Bool?, of patient: Patient) -> [Finding] {
+    let lock =
+      switch isUnderPassphrase {
+      case true?: "secrets under a passphrase"
+      case false?: "secrets under no passphrase"
+      case nil: "secrets not looked at"
+      }
+    switch patient.device {
+    case .running(let report, let process):
+      let owner = process.map { " (process \($0))" } ?? ""
+      return [
+        finding(
+          .good, tried: "asked the node of \(patient.directory)",
+          seen: "it runs\(owner), and found modes, owners and structure sound at its start; \(lock)"
+        )
+      ] + problems(report)
+    case .opened(let report):
+      return [
+        finding(
+          .good, tried: "opened \(patient.directory)",
+          seen: "modes, owners and structure are sound; \(lock)"),
+        finding(
+          .note, tried: "asked for a node in the directory", seen: "none runs",
+          advice: "start it: kith run"),
+      ] + problems(report)
+    case .none:
+      return [
+        finding(
+          .note, tried: "opened \(patient.directory)", seen: "it holds no device",
+          advice: "kith account create, or kith join")
+      ]
+    case .failed(let error) where error.code == .passphrase && isUnderPassphrase == true:
+      return [
+        finding(
+          .unknown, tried: "opened \(patient.directory)", seen: error.description,
+          advice: "to look into it: kith doctor --passphrase-file FILE")
+      ]
+    case .failed(let error):
+      return [
+        finding(
+          .problem, tried: "opened \(patient.directory)",
+          seen: "it cannot be opened (\(error.code))", advice: error.description)
+      ]
+    }
+  }
+
+  private func problems(_ report: NodeReport) -> [Finding] {
+    report.problems.map {
+      finding(.problem, tried: "asked what is wrong", seen: "the device says so", advice: $0)
+    }
+  }
+}

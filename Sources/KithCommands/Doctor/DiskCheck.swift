@@ -1,0 +1,179 @@
+import Foundation
+import Glibc
+import Kith
+import KithTerminal
+
+/// The disk: its room, its kind, and how long a durable write takes.
+struct DiskCheck: Check {
+  static let name = "disk"
+
+  /// With less room than this a node soon fails to write: a full store, its log, and as much again.
+  static let leastRoom = 16 << 20
+  /// A durable write that takes longer is felt in every `set`, in seconds.
+  static let slowWrite = 0.1
+  /// How many writes are timed.
+  private static let rounds = 5
+  /// How many bytes each writes.
+  private static let writeBytes = 4_096
+
+  struct Sight: Equatable, Sendable {
+    /// The bytes that this user may still write; nil where the system does not tell.
+    var room: Int?
+    /// What kind of file system it is, as the kernel calls it; nil where that cannot be seen.
+    var kind: String?
+    /// Whether it is mounted to be read only.
+    var isReadOnly = false
+    /// The median of some durable writes, in seconds.
+    var writeSeconds: Double?
+    /// Why nothing could be written: `errno`.
+    var writeFailure: Int32?
+  }
+
+  func look(at patient: Patient) -> Sight {
+    // A directory that is still to be made will lie where its parent is.
+    var place = patient.directory
+    while access(place, F_OK) != 0, place.count > 1 {
+      place = (place as NSString).deletingLastPathComponent
+    }
+    var sight = Sight()
+    var status = statvfs()
+    if statvfs(place, &status) == 0 {
+      sight.room = Int(
+        clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+          .partialValue)
+      sight.isReadOnly = status.f_flag & UInt(ST_RDONLY) != 0
+    }
+    if let resolved = realpath(place, nil) {
+      let mounts = try? String(contentsOfFile: "/proc/self/mountinfo", encoding: .utf8)
+      sight.kind = mounts.flatMap { MountTable.kind(of: String(cString: resolved), in: $0) }
+      free(resolved)
+    }
+    switch Self.timeWrites(in: place) {
+    case .success(let seconds): sight.writeSeconds = seconds
+    case .failure(let failure): sight.writeFailure = failure.number
+    }
+    return sight
+  }
+
+  func findings(_ sight: Sight, of patient: Patient) -> [Finding] {
+    [room(sight), write(sight), kind(sight)].compactMap(\.self)
+  }
+
+  private func room(_ sight: Sight) -> Finding? {
+    guard let room = sight.room else { return nil }
+    let tried = "asked for the room that is left"
+    guard room >= Self.leastRoom else {
+      return finding(
+        .problem, tried: tried, seen: Humane.bytes(room),
+        advice:
+          "make room: a node wants \(Humane.bytes(Self.leastRoom)); without any, writes fail, "
+          + "and go on by themselves once there is some")
+    }
+    return finding(.good, tried: tried, seen: Humane.bytes(room))
+  }
+
+  private func write(_ sight: Sight) -> Finding {
+    let tried = "wrote \(Self.writeBytes) bytes durably, \(Self.rounds) times, and left nothing"
+    if sight.isReadOnly {
+      return finding(
+        .problem, tried: "tried to write", seen: "the file system is mounted read-only",
+        advice: "see dmesg for a damaged disk; mount it writable, or give another --directory")
+    }
+    if let code = sight.writeFailure {
+      let advice =
+        switch code {
+        case ENOSPC, EDQUOT: "make room; what is there can be read meanwhile"
+        case EACCES, EPERM: "see to the modes: ls -ld on the directory and those above it"
+        default: "see dmesg for a damaged disk"
+        }
+      return finding(
+        .problem, tried: "tried to write", seen: String(cString: strerror(code)), advice: advice)
+    }
+    let seconds = sight.writeSeconds ?? 0
+    let seen = "\(Humane.duration(seconds: seconds)) each, the median"
+    guard seconds <= Self.slowWrite else {
+      return finding(
+        .note, tried: tried, seen: seen,
+        advice: "slow: every durable write waits so long; use a faster disk where that is felt")
+    }
+    return finding(.good, tried: tried, seen: seen)
+  }
+
+  private func kind(_ sight: Sight) -> Finding? {
+    guard let kind = sight.kind else { return nil }
+    let tried = "asked for the kind of file system"
+    let advice: String? =
+      switch kind {
+      case "tmpfs", "ramfs":
+        "it is in memory, and gone at the next start of the host: give another --directory"
+      case "overlay":
+        "if this is a container's own layer, it goes when the container goes: mount a volume there"
+      case "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "virtiofs":
+        "it is on another host, which must keep locks and durable writes; a local disk is better"
+      case let kind where kind.hasPrefix("fuse"):
+        "whether it keeps locks and durable writes is its program's to say; a local disk is better"
+      default: nil
+      }
+    return finding(advice == nil ? .good : .note, tried: tried, seen: kind, advice: advice)
+  }
+
+  /// Why a write failed.
+  private struct Failure: Error { var number: Int32 }
+
+  /// The median of some durable writes to a file that has no name and is gone with its descriptor.
+  private static func timeWrites(in directory: String) -> Result<Double, Failure> {
+    // open(2): __O_TMPFILE, which Swift's Glibc does not name.
+    let unnamed = 0o20000000 | O_DIRECTORY
+    var file = open(directory, unnamed | O_WRONLY | O_CLOEXEC, 0o600)
+    if file < 0, errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL {
+      // A file system without such files: a named one, whose name goes at once.
+      let path = "\(directory)/.kith-doctor-\(getpid())"
+      file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+      if file >= 0 { unlink(path) }
+    }
+    guard file >= 0 else { return .failure(Failure(number: errno)) }
+    defer { close(file) }
+    let bytes = [UInt8](repeating: 0x6B, count: writeBytes)
+    var seconds: [Double] = []
+    for round in 0..<rounds {
+      let begun = ContinuousClock.now
+      guard pwrite(file, bytes, bytes.count, round * bytes.count) == bytes.count,
+        fdatasync(file) == 0
+      else { return .failure(Failure(number: errno == 0 ? ENOSPC : errno)) }
+      let taken = (ContinuousClock.now - begun).components
+      seconds.append(Double(taken.seconds) + Double(taken.attoseconds) / 1e18)
+    }
+    return .success(seconds.sorted()[rounds / 2])
+  }
+}
+
+/// What is mounted where: proc(5), `/proc/self/mountinfo`.
+enum MountTable {
+  /// The kind of the file system that a path lies in, given without links; nil where the table does
+  /// not say.
+  static func kind(of path: String, in table: String) -> String? {
+    var best: (point: String, kind: String)?
+    for line in table.split(separator: "\n") {
+      let fields = line.split(separator: " ")
+      guard let separator = fields.firstIndex(of: "-"), separator + 1 < fields.count,
+        fields.count > 4
+      else { continue }
+      let point = unescaped(fields[4])
+      let isAbove = point == "/" || path == point || path.hasPrefix(point + "/")
+      // A later mount at the same point covers the earlier one.
+      if isAbove, point.utf8.count >= best?.point.utf8.count ?? 0 {
+        best = (point, String(fields[separator + 1]))
+      }
+    }
+    return best?.kind
+  }
+
+  /// Spaces and the like stand as octal numbers there.
+  private static func unescaped(_ text: Substring) -> String {
+    var result = String(text)
+    for (escape, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
+      result = result.replacingOccurrences(of: escape, with: character)
+    }
+    return result
+  }
+}

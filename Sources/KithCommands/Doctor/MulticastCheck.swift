@@ -1,0 +1,91 @@
+import Glibc
+import Kith
+import KithCrypto
+import KithNetwork
+import KithTerminal
+import Logging
+import NIOPosix
+import Synchronization
+
+/// Multicast on every link: whether this host may join, send and hear.
+struct MulticastCheck: Check {
+  static let name = "multicast"
+
+  /// A port of its own, so that no node takes what is sent for a beacon.
+  private static let port: UInt16 = 41_140
+  /// The bytes of a datagram: drawn, so that only this process's own are counted.
+  private static let datagramBytes = 32
+  /// The longest wait for all links.
+  private static let longestWait = Duration.milliseconds(1_500)
+  /// How long to wait between two looks.
+  private static let intervalMicroseconds: UInt32 = 50_000
+
+  /// A link, and whether what was sent on it was heard there.
+  struct Link: Equatable, Sendable {
+    var interface: String
+    var family: String
+    var isHeard: Bool
+    /// What the system said where it could not be used.
+    var problem: String?
+  }
+
+  func look(at patient: Patient) async -> [Link] {
+    var configuration = LinkMulticast.Configuration(
+      port: Self.port, datagramBytes: Self.datagramBytes)
+    configuration.scanInterval = .milliseconds(500)
+    var logger = Logger(label: "kith")
+    logger.logLevel = .critical
+    let multicast = LinkMulticast(
+      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+      logger: logger)
+    var random = SystemRandom()
+    let token = random.draw(Digest256.self).bytes
+    let heard = Heard()
+    multicast.start { datagram in
+      guard datagram.bytes == token else { return }
+      let family: LinkFamily = datagram.source.contains(":") ? .ipv6 : .ipv4
+      heard.links.withLock { _ = $0.insert("\(datagram.interface) \(family.rawValue)") }
+    }
+    let end = ContinuousClock.now + Self.longestWait
+    var links: [Link] = []
+    repeat {
+      // Blocks, as the other checks do: Swift's own sleep may not end where the clock is faked.
+      usleep(Self.intervalMicroseconds)
+      multicast.send(token)
+      let known = heard.links.withLock { $0 }
+      links = multicast.links.map { link in
+        Link(
+          interface: link.interface, family: link.family.rawValue,
+          isHeard: known.contains("\(link.interface) \(link.family.rawValue)"),
+          problem: link.problem)
+      }
+    } while ContinuousClock.now < end
+      && (links.isEmpty || links.contains { !$0.isHeard && $0.problem == nil })
+    await multicast.stop()
+    return links
+  }
+
+  /// The links on which the token came back.
+  private final class Heard: Sendable {
+    let links = Mutex<Set<String>>([])
+  }
+
+  func findings(_ links: [Link], of patient: Patient) -> [Finding] {
+    guard !links.isEmpty else {
+      return [
+        finding(
+          .note, tried: "looked for links that take multicast", seen: "there are none",
+          advice: "devices do not find each other here: kith run --peer HOST:PORT")
+      ]
+    }
+    return links.map { link in
+      let name = "\(Columns.printable(link.interface)) (\(link.family))"
+      let tried = "joined, sent and listened on \(name)"
+      if link.isHeard { return finding(.good, tried: tried, seen: "heard itself") }
+      return finding(
+        .note, tried: tried, seen: link.problem ?? "nothing came back",
+        advice: "devices may not find each other there: let UDP to the multicast groups through, "
+          + "or name addresses with kith run --peer HOST:PORT")
+    }
+  }
+}

@@ -1,0 +1,153 @@
+import Foundation
+import Glibc
+import Kith
+
+/// The port: whether a node listens, or could.
+struct PortCheck: Check {
+  static let name = "port"
+
+  /// Who has a port.
+  struct Owner: Equatable, Sendable {
+    var process: Int32
+    var program: String
+  }
+
+  enum Sight: Equatable, Sendable {
+    /// The directory's node listens there.
+    case listening([String])
+    /// It runs, and listens nowhere.
+    case silent
+    /// The port can be listened on.
+    case free
+    /// Somebody else listens on it; who, where the system shows it.
+    case taken(Owner?)
+    /// The system does not let this user listen: `errno`.
+    case refused(Int32)
+  }
+
+  func look(at patient: Patient) -> Sight {
+    if patient.isRunning, let report = patient.report {
+      return report.listening.isEmpty ? .silent : .listening(report.listening)
+    }
+    switch Self.listen(on: patient.port) {
+    case 0: return .free
+    case EADDRINUSE: return .taken(ListeningSockets.owner(ofPort: patient.port))
+    case let code: return .refused(code)
+    }
+  }
+
+  func findings(_ sight: Sight, of patient: Patient) -> [Finding] {
+    let tried = "tried to listen on TCP port \(patient.port)"
+    switch sight {
+    case .listening(let addresses):
+      return [
+        finding(
+          .good, tried: "asked the node where it listens",
+          seen: addresses.joined(separator: ", "))
+      ]
+    case .silent:
+      return [
+        finding(
+          .note, tried: "asked the node where it listens",
+          seen: "nowhere: no other device can connect to it",
+          advice: "let the others listen, or start it with --listen or without")
+      ]
+    case .free: return [finding(.good, tried: tried, seen: "it is free")]
+    case .taken(let owner):
+      let who = owner.map { "process \($0.process) (\($0.program)) has it" } ?? "somebody has it"
+      return [
+        finding(
+          .problem, tried: tried, seen: who,
+          advice: (owner == nil ? "see who: sudo ss -ltnp 'sport = :\(patient.port)'; " : "")
+            + "stop that one, or run the node on another: kith run --port 0")
+      ]
+    case .refused(let code):
+      return [
+        finding(
+          .problem, tried: tried, seen: String(cString: strerror(code)),
+          advice: code == EACCES
+            ? "ports below 1024 are root's: kith run --port 4114" : "kith run --listen ADDRESS")
+      ]
+    }
+  }
+
+  /// Listens as a node does, for a moment; 0 or `errno`.
+  private static func listen(on port: UInt16) -> Int32 {
+    var descriptor = socket(AF_INET6, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    let isIPv6 = descriptor >= 0
+    if !isIPv6 {
+      descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    }
+    guard descriptor >= 0 else { return errno }
+    defer { close(descriptor) }
+    var (yes, no): (Int32, Int32) = (1, 0)
+    let size = socklen_t(MemoryLayout<Int32>.size)
+    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, size)
+    var result: Int32
+    if isIPv6 {
+      setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &no, size)
+      var address = sockaddr_in6()
+      address.sin6_family = sa_family_t(AF_INET6)
+      address.sin6_port = port.bigEndian
+      result = bindAny(descriptor, &address)
+    } else {
+      var address = sockaddr_in()
+      address.sin_family = sa_family_t(AF_INET)
+      address.sin_port = port.bigEndian
+      result = bindAny(descriptor, &address)
+    }
+    if result == 0 { result = Glibc.listen(descriptor, 1) }
+    return result == 0 ? 0 : errno
+  }
+
+  private static func bindAny<Address>(_ descriptor: Int32, _ address: inout Address) -> Int32 {
+    withUnsafeBytes(of: &address) { bytes in
+      bytes.withMemoryRebound(to: sockaddr.self) { address in
+        guard let base = address.baseAddress else { return -1 }
+        return bind(descriptor, base, socklen_t(bytes.count))
+      }
+    }
+  }
+}
+
+/// Who listens on this host: proc(5), `/proc/net/tcp`.
+enum ListeningSockets {
+  /// The kernel's number for a socket that listens.
+  private static let listenState = "0A"
+
+  /// The inodes of the sockets that listen on a port, from the text of `/proc/net/tcp` or `tcp6`.
+  static func inodes(ofPort port: UInt16, in text: String) -> [UInt64] {
+    text.split(separator: "\n").dropFirst().compactMap { line in
+      let fields = line.split(separator: " ")
+      guard fields.count > 9, fields[3] == listenState,
+        let local = fields[1].split(separator: ":").last, UInt16(local, radix: 16) == port
+      else { return nil }
+      return UInt64(fields[9])
+    }
+  }
+
+  /// The process that listens on a port; nil where there is none, or where this user may not see it.
+  static func owner(ofPort port: UInt16) -> PortCheck.Owner? {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].compactMap {
+      try? String(contentsOfFile: $0, encoding: .utf8)
+    }
+    let wanted = Set(
+      tables.flatMap { inodes(ofPort: port, in: $0) }.map { "socket:[\($0)]" })
+    guard !wanted.isEmpty else { return nil }
+    let manager = FileManager.default
+    for entry in (try? manager.contentsOfDirectory(atPath: "/proc")) ?? [] {
+      guard let process = Int32(entry) else { continue }
+      let descriptors = "/proc/\(process)/fd"
+      for descriptor in (try? manager.contentsOfDirectory(atPath: descriptors)) ?? [] {
+        let target = try? manager.destinationOfSymbolicLink(atPath: "\(descriptors)/\(descriptor)")
+        if let target, wanted.contains(target) {
+          let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
+          return PortCheck.Owner(
+            process: process,
+            program: name?.trimmingCharacters(in: .whitespacesAndNewlines) ?? "unknown")
+        }
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,71 @@
+import Kith
+import KithTerminal
+
+/// The account's devices: who they are, and who has not been heard for long.
+struct RosterCheck: Check {
+  static let name = "roster"
+
+  /// After so long a device may be lost, in milliseconds.
+  static let longSilence: UInt64 = 30 * 86_400_000
+
+  func look(at patient: Patient) {}
+
+  func findings(_ sight: Void, of patient: Patient) -> [Finding] {
+    guard let report = patient.report else {
+      return [
+        finding(
+          .unknown, tried: "asked for the account's devices",
+          seen: "the directory could not be looked into")
+      ]
+    }
+    let tried = "asked for the account's devices"
+    let others = report.devices.filter { !$0.isSelf }
+    guard !others.isEmpty else {
+      return [
+        finding(
+          .note, tried: tried, seen: "this is the only one",
+          advice: "add another: kith invite here, kith join there")
+      ]
+    }
+    guard patient.isRunning else {
+      return [
+        finding(
+          .unknown, tried: tried,
+          seen: "\(Humane.count(others.count, "other")); without a node nobody is met")
+      ]
+    }
+    let away = others.filter { !$0.isConnected }
+    var findings = [
+      finding(
+        away.count == others.count ? .note : .good, tried: tried,
+        seen: "\(others.count - away.count) of \(Humane.count(others.count, "other")) in touch",
+        advice: away.count == others.count
+          ? "see that a node runs there, that the networks reach each other, and the firewall on "
+            + "both; kith run --peer HOST:PORT names an address" : nil)
+    ]
+    for device in away { findings.append(absence(device, patient)) }
+    let names = report.stores.flatMap(\.policyMismatches)
+    for id in Set(names).sorted() {
+      findings.append(
+        finding(
+          .problem, tried: "compared the limits of stores with \(shown(patient.name(id)))",
+          seen: "they differ, and those stores are not exchanged",
+          advice: "have the programs on both give the same limits"))
+    }
+    return findings
+  }
+
+  private func absence(_ device: NodeReport.Device, _ patient: Patient) -> Finding {
+    let (name, now) = (shown(device.name), patient.nowMilliseconds)
+    let heard = device.lastSeenMilliseconds
+    let known = heard ?? device.issuedMilliseconds
+    let isLong = now > known && now - known > Self.longSilence
+    return finding(
+      isLong ? .note : .good, tried: "waited for \(name)",
+      seen: heard.map { "heard \(Humane.ago($0, now: now))" }
+        ?? "not heard since the node started",
+      advice: isLong ? "if it is lost, take it out of the account: kith devices revoke" : nil)
+  }
+
+  private func shown(_ name: String) -> String { Columns.printable(name, limit: 64) }
+}

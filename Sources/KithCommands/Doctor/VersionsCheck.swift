@@ -1,0 +1,29 @@
+import Kith
+import KithCore
+import KithTerminal
+
+/// The versions of Kith, here and on the other devices.
+struct VersionsCheck: Check {
+  static let name = "versions"
+
+  func look(at patient: Patient) {}
+
+  func findings(_ sight: Void, of patient: Patient) -> [Finding] {
+    let own = Software.version
+    let others = patient.versions.sorted { $0.key < $1.key }
+    let different = others.filter { $0.value != own }
+    guard different.isEmpty else {
+      return different.map { name, version in
+        finding(
+          .note, tried: "asked \(Columns.printable(name, limit: 64)) for its version",
+          seen: "kith \(Columns.printable(version, limit: 32)); this is kith \(own)",
+          advice: "use the newer one on both, when it suits")
+      }
+    }
+    return [
+      finding(
+        .good, tried: "asked this program and \(Humane.count(others.count, "other device"))",
+        seen: "kith \(own)")
+    ]
+  }
+}

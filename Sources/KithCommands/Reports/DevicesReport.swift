@@ -1,0 +1,93 @@
+import Kith
+import KithTerminal
+
+/// What `kith devices` says.
+struct DevicesReport: Equatable, Sendable {
+  /// All devices, also those that were revoked.
+  var devices: [DeviceReport]
+  /// Whether people see those that were revoked.
+  var showsRevoked = false
+  /// Now, in milliseconds since 1970.
+  var nowMilliseconds: UInt64
+
+  /// The report for people.
+  func text(_ style: Style) -> String {
+    var table = Table([
+      ("DEVICE", .left), ("FINGERPRINT", .left), ("STATE", .left), ("ENROLLED", .right),
+      ("BY", .left), ("HEARD", .right), ("HAS", .left), ("VERSION", .left), ("CLOCK", .right),
+    ])
+    for device in devices where showsRevoked || device.isMember {
+      let (state, tone) = state(device)
+      let isOther = !device.isThisDevice && device.isMember
+      table.add([
+        Table.Cell(Columns.printable(device.name, limit: 24), .strong),
+        Table.Cell(device.fingerprint), Table.Cell(state, tone),
+        Table.Cell(Humane.ago(device.enrolledMilliseconds, now: nowMilliseconds)),
+        Table.Cell(enroller(device)), Table.Cell(isOther ? heard(device) : ""),
+        Table.Cell(isOther ? has(device) : ""),
+        Table.Cell(device.software.map { Columns.printable($0, limit: 16) } ?? ""),
+        Table.Cell(isOther ? device.clockOffsetMilliseconds.map(PeersReport.offset) ?? "" : ""),
+      ])
+    }
+    return table.text(style)
+  }
+
+  private func state(_ device: DeviceReport) -> (String, Style.Tone) {
+    if let revoked = device.revokedMilliseconds {
+      let who = device.revokers.map(name).joined(separator: ", ")
+      return ("taken out \(Humane.ago(revoked, now: nowMilliseconds)) by \(who)", .bad)
+    }
+    if device.enroller == nil { return ("out: nobody vouches for it", .bad) }
+    if device.isThisDevice { return ("this device", .plain) }
+    return device.isConnected ? ("connected", .good) : ("away", .faint)
+  }
+
+  private func enroller(_ device: DeviceReport) -> String {
+    switch device.enroller {
+    case DeviceReport.creation?: "creation"
+    case DeviceReport.recoveryKey?: "recovery key"
+    case let id?: name(id)
+    case nil: ""
+    }
+  }
+
+  private func heard(_ device: DeviceReport) -> String {
+    device.isConnected
+      ? "now"
+      : device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) } ?? ""
+  }
+
+  private func has(_ device: DeviceReport) -> String {
+    guard !device.behind.isEmpty else { return "" }
+    let missing = device.behind.values.reduce(UInt64(0)) { $0 &+ $1 }
+    return missing == 0 ? "everything" : "lacks \(Humane.count(Int(clamping: missing)))"
+  }
+
+  private func name(_ id: String) -> String {
+    let name = devices.first { $0.id == id }?.name ?? String(id.prefix(16))
+    return Columns.printable(name, limit: 24)
+  }
+
+  /// The report for programs.
+  var document: Document {
+    .versioned([
+      "devices": .list(
+        devices.map { device in
+          .object([
+            "behind": .members(device.behind.map { ($0, .value(.integer(Int64(clamping: $1)))) }),
+            "clockOffsetMilliseconds": device.clockOffsetMilliseconds.map { .value(.integer($0)) },
+            "connected": .bool(device.isConnected),
+            "dependents": .strings(device.dependents),
+            "enrolledMilliseconds": .int(device.enrolledMilliseconds),
+            "enroller": .string(device.enroller),
+            "fingerprint": .string(device.fingerprint), "id": .string(device.id),
+            "lastSeenMilliseconds": .int(device.lastSeenMilliseconds),
+            "member": .bool(device.isMember), "name": .string(device.name),
+            "revokedMilliseconds": .int(device.revokedMilliseconds),
+            "revokers": .strings(device.revokers), "self": .bool(device.isThisDevice),
+            "software": .string(device.software),
+          ])
+        })
+    ])
+  }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import Kith
+import KithTerminal
+import Synchronization
+
+extension CommonOptions {
+  /// Where the passphrase lies, if it does anywhere; see `Docs/CommandLine.md`.
+  var passphraseSource: PassphraseSource? {
+    PassphraseSource.first(
+      file: passphraseFile, environment: ProcessInfo.processInfo.environment)
+  }
+
+  /// Asks for the passphrase of a directory that is under one: where it lies, or the person.
+  var passphraseQuestion: PassphraseQuestion {
+    let source = passphraseSource
+    return { () throws(KithError) in
+      if let source { return try source.read() }
+      return try PassphrasePrompt.known("Passphrase: ")
+    }
+  }
+
+  /// The same, asked once however often it is wanted; for one directory, opened until it can be.
+  var passphraseQuestionAskedOnce: PassphraseQuestion {
+    let ask = passphraseQuestion
+    let answer = Answer()
+    return { () throws(KithError) in
+      try answer.passphrase.withLock { known throws(KithError) in
+        if let known { return known }
+        let passphrase = try ask()
+        known = passphrase
+        return passphrase
+      }
+    }
+  }
+
+  /// What was answered.
+  private final class Answer: Sendable {
+    let passphrase = Mutex<Passphrase?>(nil)
+  }
+}
+
+/// Asks a person for passphrases.
+enum PassphrasePrompt {
+  /// One that exists.
+  static func known(_ prompt: String) throws(KithError) -> Passphrase {
+    guard let passphrase = try ask(prompt) else {
+      throw KithError(
+        .passphrase,
+        "The device's secrets are under a passphrase, and there is no terminal to ask for it on. "
+          + "Give --passphrase-file, or set \(PassphraseSource.fileVariable).")
+    }
+    return passphrase
+  }
+
+  /// A new one, asked twice.
+  static func new() throws(KithError) -> Passphrase {
+    guard let passphrase = try ask("New passphrase: "), let again = try ask("Again: ") else {
+      throw KithError(
+        .passphrase,
+        "There is no terminal to ask for the new passphrase on. Give --new-passphrase-file.")
+    }
+    guard passphrase.isSame(as: again) else {
+      throw KithError(.passphrase, "The two differ; nothing has changed. Try again.")
+    }
+    return passphrase
+  }
+
+  /// What was typed; nil where nobody can be asked.
+  private static func ask(_ prompt: String) throws(KithError) -> Passphrase? {
+    switch SecretPrompt.ask(prompt, limit: Passphrase.maximumBytes) {
+    case .nobody: return nil
+    case .givenUp: throw KithError(.passphrase, "No passphrase was given.")
+    case .typed(var bytes):
+      guard !bytes.isEmpty else { throw KithError(.passphrase, "The passphrase is empty.") }
+      return Passphrase(zeroing: &bytes)
+    }
+  }
+}

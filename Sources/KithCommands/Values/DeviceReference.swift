@@ -1,0 +1,54 @@
+import Kith
+import KithCore
+import KithTerminal
+
+/// A device as people name it: by its name, its fingerprint, or the first digits of its id.
+struct DeviceReference {
+  /// The fewest digits of an id that mean one.
+  private static let fewestDigits = 4
+
+  private let text: String
+
+  init(_ text: String) { self.text = text }
+
+  /// The one member that is meant.
+  ///
+  /// - Throws: ``CommandFailure`` where there is none, or more than one.
+  func find(in devices: [DeviceReport]) throws(CommandFailure) -> DeviceReport {
+    let members = devices.filter(\.isMember)
+    let shown = Columns.printable(text, limit: 64)
+    // A name may look like digits of an id: it counts first.
+    let named = members.filter { $0.name.utf8.elementsEqual(text.utf8) }
+    let found = named.isEmpty ? members.filter(isMeant) : named
+    guard let one = found.first else {
+      throw CommandFailure(.notFound, "no device \(shown) is in the account; see: kith devices")
+    }
+    guard found.count == 1 else {
+      let fingerprints = found.map(\.fingerprint).joined(separator: ", ")
+      throw CommandFailure(
+        .refused, "several devices are \(shown); give the fingerprint of one: \(fingerprints)")
+    }
+    return one
+  }
+
+  private func isMeant(_ device: DeviceReport) -> Bool {
+    func plain(_ text: String) -> String { text.filter { $0 != "-" && $0 != " " }.uppercased() }
+    if plain(device.fingerprint) == plain(text) { return true }
+    let digits = text.lowercased()
+    return digits.utf8.count >= Self.fewestDigits && device.id.hasPrefix(digits)
+  }
+}
+
+extension DeviceReport {
+  /// The id in Kith's terms.
+  ///
+  /// - Throws: ``CommandFailure`` where a node says something else than an id.
+  var deviceID: DeviceID {
+    get throws(CommandFailure) {
+      guard let device = DeviceID(hex: id) else {
+        throw CommandFailure(.unreachable, "the node names a device that is none; restart it")
+      }
+      return device
+    }
+  }
+}

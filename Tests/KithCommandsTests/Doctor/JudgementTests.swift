@@ -1,0 +1,278 @@
+import Foundation
+import Glibc
+import Kith
+import KithCore
+import KithTerminal
+import Testing
+
+@testable import KithCommands
+
+/// What `kith doctor` makes of what it sees, check by check.
+@Suite("Judgements of the doctor")
+struct JudgementTests {
+  private static let day: UInt64 = 86_400_000
+  private static let now: UInt64 = 1_795_000_000_000
+
+  private func report(
+    devices: [NodeReport.Device] = [], peers: [NodeReport.Peer] = [],
+    listening: [String] = ["127.0.0.1:4114"], problems: [String] = []
+  ) throws -> NodeReport {
+    // A report has no public initialiser: it comes from a node, or as JSON.
+    func json(_ values: [some Encodable]) throws -> String {
+      String(decoding: try JSONEncoder().encode(values), as: UTF8.self)
+    }
+    let text = """
+      {"account": "aa", "device": "self", "directory": "/d", "isRunning": true,
+       "listening": \(try json(listening)), "isProvisional": false,
+       "isClockSynchronised": true, "problems": \(try json(problems)),
+       "devices": \(try json(devices)), "peers": \(try json(peers)), "stores": []}
+      """
+    return try JSONDecoder().decode(NodeReport.self, from: Data(text.utf8))
+  }
+
+  private func device(
+    _ name: String, isSelf: Bool = false, isConnected: Bool = false, seen: UInt64? = nil,
+    issued: UInt64 = now
+  ) throws -> NodeReport.Device {
+    let seen = seen.map { ", \"lastSeenMilliseconds\": \($0)" } ?? ""
+    return try JSONDecoder().decode(
+      NodeReport.Device.self,
+      from: Data(
+        """
+        {"id": "id-\(name)", "name": "\(name)", "issuedMilliseconds": \(issued),
+         "isSelf": \(isSelf), "isConnected": \(isConnected), "addresses": []\(seen)}
+        """.utf8))
+  }
+
+  private func peer(_ name: String, offset: Int64) throws -> NodeReport.Peer {
+    try JSONDecoder().decode(
+      NodeReport.Peer.self,
+      from: Data(
+        """
+        {"device": "id-\(name)", "address": "192.0.2.1:4114", "isDialled": true,
+         "clockOffsetMilliseconds": \(offset), "isExchanging": true}
+        """.utf8))
+  }
+
+  private func patient(_ device: Patient.Device) -> Patient {
+    Patient(directory: "/d", port: 4114, nowMilliseconds: Self.now, device: device)
+  }
+
+  private func running(_ report: NodeReport) -> Patient {
+    patient(.running(report, processID: 7))
+  }
+
+  // MARK: Directory
+
+  @Test func `a directory that can be opened is good, and what is wrong with it is told`() throws {
+    let check = DirectoryCheck()
+    let running = check.findings(true, of: running(try report(problems: ["The disk is bad."])))
+    #expect(running.map(\.verdict) == [.good, .problem])
+    #expect(running[0].seen.contains("process 7") && running[0].seen.contains("under a passphrase"))
+    #expect(running[1].advice == "The disk is bad.")
+    let opened = check.findings(false, of: patient(.opened(try report())))
+    #expect(opened.map(\.verdict) == [.good, .note])
+    #expect(check.findings(nil, of: patient(.none)).map(\.verdict) == [.note])
+    let damaged = KithError(.damaged, "It is torn.", path: "/d/kith.sqlite")
+    let broken = check.findings(false, of: patient(.failed(damaged)))
+    #expect(broken.map(\.verdict) == [.problem])
+    #expect(broken[0].advice == "/d/kith.sqlite: It is torn.")
+    let locked = check.findings(true, of: patient(.failed(KithError(.passphrase, "Give it."))))
+    #expect(locked.map(\.verdict) == [.unknown])
+  }
+
+  // MARK: Port
+
+  @Test func `a port is free, listened on, taken or refused`() throws {
+    let check = PortCheck()
+    let patient = patient(.none)
+    let owner = PortCheck.Owner(process: 12, program: "nginx")
+    let expected: [(PortCheck.Sight, Finding.Verdict, String)] = [
+      (.free, .good, "free"), (.listening(["[::]:4114"]), .good, "[::]:4114"),
+      (.silent, .note, "nowhere"), (.taken(owner), .problem, "process 12 (nginx)"),
+      (.taken(nil), .problem, "somebody"), (.refused(EACCES), .problem, "Permission denied"),
+    ]
+    for (sight, verdict, words) in expected {
+      let findings = check.findings(sight, of: patient)
+      #expect(findings.map(\.verdict) == [verdict])
+      #expect(findings[0].seen.contains(words), "\(findings)")
+      #expect((findings[0].advice == nil) == (verdict == .good))
+    }
+  }
+
+  @Test func `who listens is found in the kernel's table`() {
+    let table = """
+        sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+         0: 0100007F:1012 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1
+         1: 0100007F:1012 0100007F:9999 01 00000000:00000000 00:00000000 00000000     0        0 4712 1
+         2: 0100007F:1013 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4713 1
+      garbage
+      """
+    #expect(ListeningSockets.inodes(ofPort: 0x1012, in: table) == [4711])
+    #expect(ListeningSockets.inodes(ofPort: 1, in: table) == [])
+    #expect(ListeningSockets.inodes(ofPort: 1, in: "") == [])
+  }
+
+  // MARK: Clock
+
+  @Test func `clocks that differ by more than a minute are a problem`() throws {
+    let check = ClockCheck()
+    let devices = [try device("laptop"), try device("phone")]
+    let near = try report(devices: devices, peers: [try peer("laptop", offset: -59_000)])
+    let good = check.findings(.init(isSynchronised: true), of: running(near))
+    #expect(good.map(\.verdict) == [.good, .good])
+    let far = try report(
+      devices: devices,
+      peers: [try peer("laptop", offset: 61_000), try peer("phone", offset: -5 * 365 * 86_400_000)])
+    let wrong = check.findings(.init(isSynchronised: false), of: running(far))
+    #expect(wrong.map(\.verdict) == [.note, .problem, .problem])
+    #expect(wrong[1].tried.contains("laptop") && wrong[1].seen.contains("61 s ahead"))
+    #expect(wrong[2].seen.contains("1825 days behind"))
+  }
+
+  @Test func `a clock that is behind its own files is a problem`() {
+    for (ahead, count) in [(60_000, 1), (60_001, 2)] as [(Int64, Int)] {
+      let findings = ClockCheck().findings(
+        .init(isSynchronised: true, filesAheadMilliseconds: ahead), of: patient(.none))
+      #expect(findings.count == count)
+      #expect(findings.count { $0.verdict == .problem } == count - 1)
+    }
+  }
+
+  // MARK: Disk
+
+  @Test func `a disk has room, takes writes, and keeps them`() {
+    func verdicts(_ sight: DiskCheck.Sight) -> [Finding.Verdict] {
+      DiskCheck().findings(sight, of: patient(.none)).map(\.verdict)
+    }
+    let least = DiskCheck.leastRoom
+    #expect(
+      verdicts(.init(room: least, kind: "ext4", writeSeconds: 0.001)) == [.good, .good, .good])
+    #expect(
+      verdicts(.init(room: least - 1, kind: "xfs", writeSeconds: 0.2)) == [.problem, .note, .good])
+    #expect(verdicts(.init(room: 0, writeFailure: ENOSPC)) == [.problem, .problem])
+    #expect(verdicts(.init(isReadOnly: true, writeFailure: EROFS)) == [.problem])
+    for kind in ["tmpfs", "overlay", "nfs4", "fuse.sshfs"] {
+      #expect(verdicts(.init(kind: kind, writeSeconds: 0)) == [.good, .note], "\(kind)")
+    }
+  }
+
+  @Test func `the file system is the one that is mounted nearest and last`() {
+    let table = """
+      22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
+      23 22 0:5 / /home rw - btrfs /dev/sdb rw
+      24 22 0:6 / /home/a\\040b rw shared:1 - tmpfs none rw
+      25 22 0:7 / /home rw - xfs /dev/sdc rw
+      nonsense
+      """
+    #expect(MountTable.kind(of: "/home/a b/kith", in: table) == "tmpfs")
+    #expect(MountTable.kind(of: "/home/ab", in: table) == "xfs")
+    #expect(MountTable.kind(of: "/homely", in: table) == "ext4")
+    #expect(MountTable.kind(of: "/home", in: "") == nil)
+  }
+
+  // MARK: Roster
+
+  @Test func `who is away for a month may be lost`() throws {
+    let check = RosterCheck()
+    func findings(_ devices: [NodeReport.Device]) throws -> [Finding] {
+      check.findings((), of: running(try report(devices: devices)))
+    }
+    let own = try device("own", isSelf: true)
+    #expect(try findings([own]).map(\.verdict) == [.note])
+    let near = try device("near", isConnected: true)
+    #expect(try findings([own, near]).map(\.verdict) == [.good])
+    let away = try device("away", seen: Self.now - 29 * Self.day)
+    let lost = try device("lost", issued: Self.now - 31 * Self.day)
+    let three = try findings([own, near, away, lost])
+    #expect(three.map(\.verdict) == [.good, .good, .note])
+    #expect(three[1].seen == "heard 29 days ago")
+    #expect(three[2].advice?.contains("kith devices revoke") == true)
+    #expect(try findings([own, away]).map(\.verdict) == [.note, .good])
+    let idle = check.findings((), of: patient(.opened(try report(devices: [own, near]))))
+    #expect(idle.map(\.verdict) == [.unknown])
+    let blind = check.findings((), of: patient(.failed(KithError(.damaged, ""))))
+    #expect(blind.map(\.verdict) == [.unknown])
+  }
+
+  @Test func `other versions are worth a note`() {
+    var patient = patient(.none)
+    let check = VersionsCheck()
+    #expect(check.findings((), of: patient).map(\.verdict) == [.good])
+    patient.versions = ["laptop": Software.version]
+    #expect(check.findings((), of: patient).map(\.verdict) == [.good])
+    patient.versions["phone"] = "9.9\u{1B}[2J"
+    let findings = check.findings((), of: patient)
+    #expect(findings.map(\.verdict) == [.note])
+    #expect(findings[0].tried.contains("phone") && !findings[0].seen.contains("\u{1B}"))
+  }
+
+  @Test func `links hear themselves or not`() {
+    let links = [
+      MulticastCheck.Link(interface: "lo", family: "IPv4", isHeard: true),
+      MulticastCheck.Link(interface: "eth0", family: "IPv6", isHeard: false, problem: "denied"),
+      MulticastCheck.Link(interface: "eth1", family: "IPv4", isHeard: false),
+    ]
+    let findings = MulticastCheck().findings(links, of: patient(.none))
+    #expect(findings.map(\.verdict) == [.good, .note, .note])
+    #expect(findings[1].seen == "denied" && findings[2].seen == "nothing came back")
+    #expect(MulticastCheck().findings([], of: patient(.none)).map(\.verdict) == [.note])
+  }
+
+  // MARK: Firewall
+
+  @Test func `a firewall lets the port in, keeps it out, or cannot be seen`() {
+    func verdicts(_ sight: FirewallCheck.Sight) -> [Finding.Verdict] {
+      FirewallCheck().findings(sight, of: patient(.none)).map(\.verdict)
+    }
+    #expect(verdicts(.init()) == [.good])
+    #expect(verdicts(.init(ufw: false)) == [.good])
+    #expect(verdicts(.init(hasKernelRules: true)) == [.note])
+    for (allows, verdict) in [(true, .good), (false, .note), (nil, .note)]
+      as [(Bool?, Finding.Verdict)]
+    {
+      #expect(verdicts(.init(ufw: true, ufwAllows: allows, hasKernelRules: true)) == [verdict])
+      #expect(verdicts(.init(isFirewalldRunning: true, firewalldAllows: allows)) == [verdict])
+    }
+  }
+
+  @Test func `rules of firewalls are understood`() {
+    #expect(FirewallCheck.isSwitchedOn("# ENABLED=yes\nENABLED=no\n") == false)
+    #expect(FirewallCheck.isSwitchedOn("LOGLEVEL=low\nENABLED = Yes\n"))
+    let rules = """
+      ### tuple ### allow tcp 22 0.0.0.0/0 any 0.0.0.0/0 in
+      -A ufw-user-input -p tcp --dport 22 -j ACCEPT
+      -A ufw-user-input -p tcp -m multiport --dport 4100:4200 -j ACCEPT
+      -A ufw-user-input -p udp --dport 5000 -j ACCEPT
+      -A ufw-user-input -p tcp --dport 6000 -j DROP
+      """
+    for (port, isAllowed) in [(22, true), (4114, true), (5000, false), (6000, false), (80, false)]
+      as [(UInt16, Bool)]
+    {
+      #expect(FirewallCheck.ufwAllows(port, rules: rules) == isAllowed, "\(port)")
+    }
+    let zone = #"<zone><port protocol="tcp" port="4114"/><port port="53" protocol="udp"/></zone>"#
+    #expect(FirewallCheck.firewalldAllows(4114, zone: zone))
+    #expect(!FirewallCheck.firewalldAllows(53, zone: zone))
+    #expect(FirewallCheck.hasRules("nf_tables 303104 12 nft_ct, Live 0x0\n"))
+    #expect(!FirewallCheck.hasRules("nf_tables 303104 0 - Live 0x0\nxt_tables 1 5 - Live 0x0\n"))
+  }
+
+  // MARK: Report
+
+  @Test func `a report says what to do below what was seen`() {
+    let report = DoctorReport(findings: [
+      Finding(check: "port", verdict: .problem, tried: "tried", seen: "taken", advice: "stop it"),
+      Finding(check: "disk", verdict: .good, tried: "wrote", seen: "1 ms", advice: nil),
+    ])
+    #expect(!report.isHealthy && report.problems == 1)
+    #expect(
+      report.text(.plain) == """
+        problem  port  tried: taken
+                       → stop it
+        ok       disk  wrote: 1 ms
+        """)
+    let json = report.document.text(indented: false)
+    #expect(json.contains(#""healthy":false"#) && json.contains(#""verdict":"problem""#))
+  }
+}

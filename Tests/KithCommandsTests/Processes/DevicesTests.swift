@@ -1,0 +1,137 @@
+import Foundation
+import KithTerminal
+import Testing
+
+@testable import KithCommands
+
+@Suite("Devices of an account", .timeLimit(.minutes(5)))
+struct DevicesTests {
+  private struct Listing: Decodable {
+    struct Device: Decodable {
+      var id: String
+      var name: String
+      var fingerprint: String
+      var connected: Bool
+      var member: Bool
+      var software: String?
+      var enroller: String?
+      var dependents: [String]
+      var behind: [String: Int]
+    }
+    var devices: [Device]
+
+    subscript(name: String) -> Device? { devices.first { $0.name == name } }
+  }
+
+  private func list(
+    _ household: Household, _ member: Household.Member
+  ) async throws -> Listing {
+    let result = try await household.run(member, "devices", "--json")
+    #expect(result.status == 0, "\(result)")
+    return try JSONDecoder().decode(Listing.self, from: Data(result.output.utf8))
+  }
+
+  @Test func `each is listed with what is known of it, with and without a node`() async throws {
+    let household = try Household()
+    let (one, two) = (try await household.create("one"), try await household.join("two"))
+    let idle = try await list(household, one)
+    #expect(idle["one"]?.enroller == "creation")
+    #expect(idle["two"]?.enroller == idle["one"]?.id && idle["two"]?.connected == false)
+    #expect(try idle["one"]?.dependents == [#require(idle["two"]).id])
+    for member in household.members { try await household.start(member) }
+    try await household.awaitFirstSync()
+    #expect(try await household.run(one, "set", "theme", "dark").status == 0)
+    try await eventually("the other to have everything") {
+      let known = try await list(household, one)["two"]
+      return known?.connected == true && known?.behind.values.allSatisfy { $0 == 0 } == true
+        && known?.behind.isEmpty == false && known?.software != nil
+    }
+    let text = try await household.run(one, "devices").output
+    #expect(text.contains("connected") && text.contains("everything"), "\(text)")
+    try await household.stop(two)
+  }
+
+  @Test func `a new name shows everywhere, and odd references are refused`() async throws {
+    let household = try Household()
+    let (one, two) = (try await household.create("one"), try await household.join("two"))
+    for member in household.members { try await household.start(member) }
+    try await household.awaitFirstSync()
+    let renamed = try await household.run(one, "devices", "rename", "two", "laptop")
+    #expect(renamed.status == 0, "\(renamed)")
+    for member in household.members {
+      try await eventually("\(member.name) to show the new name") {
+        try await list(household, member)["laptop"] != nil
+      }
+    }
+    // Without a node, and by other references.
+    let known = try #require(try await list(household, one)["laptop"])
+    for member in household.members { try await household.stop(member) }
+    for (reference, name) in [
+      (known.fingerprint.lowercased(), "a"), (String(known.id.prefix(8)), "b"), ("b", "one"),
+    ] {
+      let result = try await household.run(two, "devices", "rename", reference, name)
+      #expect(result.status == 0, "\(result)")
+      #expect(try await list(household, two)[name] != nil)
+    }
+    for (reference, status) in [
+      ("one", CommandStatus.refused), ("nobody", .notFound), ("", .notFound),
+      (String(known.id.prefix(3)), .notFound),
+    ] {
+      let result = try await household.run(two, "devices", "rename", reference, "x")
+      #expect(result.status == status.rawValue, "\(reference): \(result)")
+    }
+  }
+
+  @Test func `a device that is taken out is no member from then on`() async throws {
+    let household = try Household()
+    let (one, two) = (try await household.create("one"), try await household.join("two"))
+    for member in household.members { try await household.start(member) }
+    try await household.awaitFirstSync()
+    let unsure = try await household.run(one, "devices", "revoke", "two")
+    #expect(unsure.status == CommandStatus.refused.rawValue && unsure.talk.contains("--yes"))
+    let own = try await household.run(one, "devices", "revoke", "one", "--yes")
+    #expect(own.status == CommandStatus.refused.rawValue)
+    let revoked = try await household.run(one, "devices", "revoke", "two", "--yes", "--json")
+    #expect(revoked.status == 0, "\(revoked)")
+    #expect(revoked.output.contains(#""name": "two""#))
+    let known = try await list(household, one)
+    #expect(known["two"]?.member == false)
+    #expect(!(try await household.run(one, "devices").output.contains("two")))
+    #expect(try await household.run(one, "devices", "list", "--all").output.contains("taken out"))
+    let again = try await household.run(one, "devices", "revoke", "two", "--yes")
+    #expect(again.status == CommandStatus.notFound.rawValue)
+    try await eventually("the other to say so") {
+      try await household.run(two, "status").output.contains("removed from the account")
+    }
+    #expect(try await list(household, one)["two"]?.connected == false)
+    let written = try await household.run(two, "set", "theme", "dark")
+    #expect(written.status == CommandStatus.refused.rawValue, "\(written)")
+    try await household.stop(two)
+  }
+
+  @Test func `who was enrolled by a device that goes stays, unless it is said`() async throws {
+    for (options, staysMember) in [
+      ([], true), (["--keep-none"], false), (["--keep", "three"], true),
+    ] {
+      let household = try Household()
+      let one = try await household.create("one")
+      let two = try await household.join("two")
+      let three = try await household.join("three", invitedBy: two)
+      // Only nodes that meet learn of each other.
+      for member in [one, two] { try await household.start(member) }
+      try await eventually("the first to know all") {
+        try await list(household, one)["three"] != nil
+      }
+      for member in [one, two] { try await household.stop(member) }
+      let result = try await KithProcess.run(
+        ["devices", "revoke", "two", "--yes", "--directory", one.directory.path] + options,
+        in: household.root)
+      #expect(result.status == 0, "\(result)")
+      #expect(result.talk.contains(staysMember ? "these stay: three" : "With it go"), "\(result)")
+      let known = try await list(household, one)
+      #expect(known["two"]?.member == false)
+      #expect(known["three"]?.member == staysMember, "\(options)")
+      _ = three
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import Foundation
+import Glibc
+import KithCore
+import KithCrypto
+import Testing
+
+@testable import KithStorage
+
+/// What a directory looks like when it is opened: whose its files are, who may use them, and that they
+/// are no links.
+@Suite struct FileModeTests {
+  private static let files = ["secrets", "lock", "kith.sqlite", "kith.sqlite-wal"]
+
+  private func made() throws -> TemporaryDirectory {
+    let directory = try TemporaryDirectory()
+    try DeviceDirectory.create(at: directory.device, secrets: newSecrets(), initial: []).close()
+    return directory
+  }
+
+  private func refusal(_ path: String) throws -> StorageError {
+    try #require(
+      #expect(throws: StorageError.self) { try DeviceDirectory.open(at: path).close() })
+  }
+
+  /// As after a crash, when the log is still there.
+  private func withLog(_ directory: borrowing TemporaryDirectory) throws {
+    let log = directory.device + "/kith.sqlite-wal"
+    if !Files.exists(log) { try Files.makePrivateFile(log) }
+  }
+
+  @Test func `a file that others may use is refused with the command that mends it`() throws {
+    let directory = try made()
+    try withLog(directory)
+    for name in Self.files {
+      let path = "\(directory.device)/\(name)"
+      for mode in [0o640, 0o604, 0o700] as [mode_t] {
+        chmod(path, mode)
+        let error = try refusal(directory.device)
+        #expect(error.code == .unsafePermissions, "\(name): \(error)")
+        #expect(error.path == path)
+        #expect(error.message.contains("chmod 600 '\(path)'"))
+      }
+      chmod(path, 0o600)
+    }
+    try DeviceDirectory.open(at: directory.device).close()
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
+  func `what belongs to another user is refused with the command that mends it`() throws {
+    let directory = try made()
+    try withLog(directory)
+    for path in [directory.device] + Self.files.map({ "\(directory.device)/\($0)" }) {
+      chown(path, 12_345, 0)
+      let error = try refusal(directory.device)
+      #expect(error.code == .unsafePermissions, "\(path): \(error)")
+      #expect(error.message.contains("belongs to user 12345; run: chown 0 '\(path)'"))
+      chown(path, 0, 0)
+    }
+    try DeviceDirectory.open(at: directory.device).close()
+  }
+
+  @Test func `a link is followed to no file, and not to another directory`() throws {
+    let directory = try made()
+    try withLog(directory)
+    for name in Self.files {
+      let (path, elsewhere) = ("\(directory.device)/\(name)", "\(directory.device)/elsewhere")
+      rename(path, elsewhere)
+      symlink(elsewhere, path)
+      let error = try refusal(directory.device)
+      #expect(error.code == .damaged && error.path == path, "\(name): \(error)")
+      #expect(error.message.contains("is a link"))
+      unlink(path)
+      rename(elsewhere, path)
+    }
+    let link = directory.device + "-link"
+    symlink(directory.device, link)
+    defer { unlink(link) }
+    #expect(try refusal(link).message.contains("is a link"))
+    try DeviceDirectory.open(at: directory.device).close()
+  }
+
+  /// It was called empty where its files could not be seen.
+  @Test func `a directory that its owner may not use is not called empty`() throws {
+    let directory = try made()
+    for mode in [0o000, 0o400, 0o100] as [mode_t] {
+      chmod(directory.device, mode)
+      let error = try refusal(directory.device)
+      #expect(error.code == .unsafePermissions, "\(error)")
+      #expect(error.message.contains("chmod 700 '\(directory.device)'"))
+    }
+    chmod(directory.device, 0o700)
+    try DeviceDirectory.open(at: directory.device).close()
+  }
+}
