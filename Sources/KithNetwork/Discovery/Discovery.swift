@@ -68,7 +68,9 @@ public final class Discovery: Sendable {
     link.start(
       onDatagram: { self.received($0) },
       onLinksChanged: { self.changed() })
-    for await _ in AsyncStream<Never>.makeStream().stream {}
+    let (ended, continuation) = AsyncStream<Never>.makeStream()
+    for await _ in ended {}
+    continuation.finish()
     let timer = state.withLock { state in
       state.isRunning = false
       return state.timer

@@ -39,6 +39,11 @@ final class Bridge {
   /// The namespace of the bridge, where all that they send to all comes by.
   var hubPath: String { "/run/netns/\(hub)" }
 
+  /// Gives the bridge's own namespace an address there, as a further host has one.
+  func join(as address: String) throws {
+    try Shell.run("ip", "-n", hub, "addr", "add", "\(address)/24", "dev", "bridge")
+  }
+
   /// What a node's process is started by.
   func launcher(_ node: Int) -> [String] { ["ip", "netns", "exec", names[node]] }
 

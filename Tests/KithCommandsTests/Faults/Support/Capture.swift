@@ -55,13 +55,7 @@ final class Capture: Sendable {
 
   /// A socket belongs to the namespace that its thread was in when it was opened; the thread ends then.
   private static func open(_ path: String) throws -> Int32 {
-    let namespace = Glibc.open(path, O_RDONLY)
-    guard namespace >= 0 else { throw NotInTime(description: "no namespace at \(path)") }
-    defer { close(namespace) }
-    let networkKind: Int32 = 0x4000_0000
-    guard setns(namespace, networkKind) == 0 else {
-      throw NotInTime(description: "setns: \(errno)")
-    }
+    try enter(path)
     let allProtocols = Int32(UInt16(0x0003).bigEndian)
     let descriptor = socket(AF_PACKET, Int32(SOCK_RAW.rawValue), allProtocols)
     guard descriptor >= 0 else { throw NotInTime(description: "packet socket: \(errno)") }
@@ -71,6 +65,52 @@ final class Capture: Sendable {
     var room: Int32 = 8 << 20
     setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &room, socklen_t(MemoryLayout<Int32>.size))
     return descriptor
+  }
+
+  private static func enter(_ path: String) throws {
+    let namespace = Glibc.open(path, O_RDONLY)
+    guard namespace >= 0 else { throw NotInTime(description: "no namespace at \(path)") }
+    defer { close(namespace) }
+    let networkKind: Int32 = 0x4000_0000
+    guard setns(namespace, networkKind) == 0 else {
+      throw NotInTime(description: "setns: \(errno)")
+    }
+  }
+
+  /// Sends a datagram to a group and port, from a namespace and one of its addresses.
+  static func send(
+    _ payload: [UInt8], to group: String, port: UInt16, from source: String, namespace path: String
+  ) async throws {
+    let sent = try await onThread {
+      try enter(path)
+      let descriptor = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
+      defer { close(descriptor) }
+      var interface = in_addr(s_addr: inet_addr(source))
+      setsockopt(
+        descriptor, Int32(IPPROTO_IP), IP_MULTICAST_IF, &interface,
+        socklen_t(MemoryLayout<in_addr>.size))
+      func address(_ host: String, _ port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = inet_addr(host)
+        return address
+      }
+      func withAddress(_ address: sockaddr_in, _ body: (UnsafePointer<sockaddr>) -> Int) -> Int {
+        withUnsafePointer(to: address) { pointer in
+          pointer.withMemoryRebound(to: sockaddr.self, capacity: 1, body)
+        }
+      }
+      let size = socklen_t(MemoryLayout<sockaddr_in>.size)
+      guard withAddress(address(source, 0), { Int(bind(descriptor, $0, size)) }) == 0 else {
+        return -1
+      }
+      return Int32(
+        withAddress(address(group, port)) {
+          sendto(descriptor, payload, payload.count, 0, $0, size)
+        })
+    }
+    guard sent == payload.count else { throw NotInTime(description: "not sent from \(source)") }
   }
 
   private func listen() {
