@@ -67,7 +67,7 @@ struct NodeTests {
     #expect(!regained.status.isProvisional)
     #expect(
       try regained.store("com.example.test").dictionary == ["draft": "also kept", "key": "kept"])
-    #expect(regained.devices.map(\.name).sorted() == ["first", "new", "second"])
+    #expect(regained.devices().map(\.name).sorted() == ["first", "new", "second"])
     try regained.close()
   }
 
