@@ -16,6 +16,7 @@ extension Simulation {
       )
     }
     for device in devices { try heal(device) }
+    retireRevoked()
     hurry()
     for device in devices where device.isRunning {
       for store in stores { try open(store, under: policy(), on: device) }
@@ -66,6 +67,7 @@ extension Simulation {
           .convergence, "\((now - start) / 1_000_000) s after the last fault: \(found)")
       }
       try pass(until: now + 1_000_000)
+      retireRevoked()
       gap = convergenceGap()
     }
     clockExcess = 0

@@ -56,6 +56,8 @@ package struct Action: Codable, Hashable, Sendable {
     case flipBit(device: Int)
     /// A member sends a peer what it should not.
     case forge(device: Int, to: Int, store: Int, Forgery)
+    /// A person throws a device out on another.
+    case revoke(device: Int, by: Int)
     /// The program opens a store under limits of its own.
     case changePolicy(device: Int, store: Int, isOther: Bool)
   }

@@ -43,4 +43,6 @@ package enum Fault: String, Codable, CaseIterable, Sendable {
   case join
   /// Devices have different limits for a store.
   case policies
+  /// A device is revoked, lost or not, wherever the others are; two may revoke each other.
+  case revocation
 }

@@ -28,7 +28,36 @@ package struct ScheduleMaker {
     var maker = ScheduleMaker(seed: seed)
     let setup = maker.setup(bounds)
     let phases = (0..<[1, 1, 1, 2, 2, 3][maker.number(0...5)]).map { _ in maker.phase(setup) }
-    return Schedule(seed: seed, setup: setup, phases: phases)
+    var schedule = Schedule(seed: seed, setup: setup, phases: phases)
+    addRevocations(to: &schedule, bounds)
+    return schedule
+  }
+
+  /// In a third of the runs with three devices or more somebody is revoked. Of chances of its own, so
+  /// that all else in a seed's schedule is what it is without.
+  private static func addRevocations(to schedule: inout Schedule, _ bounds: Bounds) {
+    var maker = ScheduleMaker(seed: schedule.seed ^ 0x0FF0_0FF0_0FF0_0FF0)
+    guard bounds.faults?.contains(.revocation) ?? true, schedule.setup.devices > 2,
+      maker.chance(1, in: 3)
+    else { return }
+    schedule.setup.faults.append(.revocation)
+    let phase = maker.number(0...schedule.phases.count - 1)
+    let (first, second) = (maker.device(schedule.setup), maker.device(schedule.setup))
+    let at = maker.moment(schedule.phases[phase].microseconds)
+    var actions = [Action(at: at, .revoke(device: first, by: second))]
+    if maker.chance(1, in: 3) {
+      // At once: each other, or both a third.
+      let isMutual = maker.chance(1, in: 2)
+      actions.append(
+        Action(
+          at: at,
+          .revoke(
+            device: isMutual ? second : first,
+            by: isMutual ? first : maker.device(schedule.setup))))
+    }
+    let all = schedule.phases[phase].actions
+    let later = all.firstIndex { $0.at > at } ?? all.endIndex
+    schedule.phases[phase].actions.insert(contentsOf: actions, at: later)
   }
 
   // MARK: Setup
@@ -59,7 +88,7 @@ package struct ScheduleMaker {
   /// Each is on in half of the runs; in one of sixteen none is.
   private mutating func faults(_ all: [Fault]) -> [Fault] {
     if chance(1, in: 16) { return [] }
-    return all.filter { _ in chance(1, in: 2) }
+    return all.filter { $0 != .revocation && chance(1, in: 2) }
   }
 
   // MARK: Phases
@@ -102,7 +131,7 @@ package struct ScheduleMaker {
     func add(_ at: UInt64, _ kind: Action.Kind) { actions.append(Action(at: at, kind)) }
     let device = self.device(setup)
     switch fault {
-    case .loss, .silentLoss, .duplication, .reordering, .delay: break
+    case .loss, .silentLoss, .duplication, .reordering, .delay, .revocation: break
     case .partition, .oneWayPartition:
       for _ in 0..<number(1...3) {
         let start = moment(length)

@@ -50,6 +50,10 @@ extension Simulation {
       if let device = acting(device) {
         try forge(forgery, by: device, to: devices[peer % devices.count], in: name(store))
       }
+    case .revoke(let device, let revoker):
+      if let revoker = acting(revoker) {
+        try revoke(devices[device % devices.count], by: revoker)
+      }
     case .changePolicy(let device, let store, let isOther):
       guard let device = acting(device) else { return }
       try open(name(store), under: policy(isOther: isOther), on: device)

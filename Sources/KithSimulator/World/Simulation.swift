@@ -41,6 +41,8 @@ package final class Simulation {
   var forger = Forger()
   /// Stores of which some author published more than others take: those need not agree on it.
   var flooded: Set<StoreIdentifier> = []
+  /// Devices that somebody has revoked.
+  var revoked: Set<DeviceID> = []
   /// How far the clock of what is published may be ahead of the time, in microseconds.
   var clockExcess: UInt64 = 0
 

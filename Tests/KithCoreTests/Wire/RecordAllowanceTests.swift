@@ -21,7 +21,7 @@ struct RecordAllowanceTests {
     #expect(
       InboundMessage(decoding: try message(of: most, fixture), account: fixture.account) != nil)
     #expect(
-      InboundMessage(decoding: try message(of: most + 2, fixture), account: fixture.account) == nil)
+      InboundMessage(decoding: try message(of: most + 8, fixture), account: fixture.account) == nil)
   }
 
   @Test func `a session brings so many records, and more as time passes`() throws {

@@ -41,7 +41,7 @@ struct MembershipTests {
       let listed = try #require(first.devices().first { $0.id == third.device })
       #expect(listed.revocation?.revokers == [first.device])
       let peer = try #require(first.devices().first { $0.id == second.device })
-      #expect(peer.isConnected && peer.isMember && peer.software == Software.version)
+      #expect(peer.isConnected && peer.isMember && peer.software?.isEmpty == false)
       #expect(peer.enroller == .device(first.device))
     }
     for node in [first, second, third] { try node.close() }

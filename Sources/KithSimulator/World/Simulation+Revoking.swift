@@ -1,0 +1,37 @@
+internal import KithCore
+internal import KithCrypto
+
+/// Devices that are thrown out, and what becomes of them.
+extension Simulation {
+  /// A person revokes a device on another, and keeps those whom it enrolled.
+  func revoke(_ device: SimulatedDevice, by revoker: SimulatedDevice) throws(Violation) {
+    guard let roster = revoker.replica?.roster, device.keys.id != revoker.keys.id,
+      roster.isMember(revoker.keys.id), roster.isMember(device.keys.id), hasEnough(without: device)
+    else { return }
+    tally.count("devices revoked")
+    revoked.insert(device.keys.id)
+    let staying = Set(roster.dependents(of: device.keys.id))
+    try hand(.revoke(device.keys.id, keeping: staying), to: revoker)
+  }
+
+  /// Whether somebody is left who is not revoked.
+  private func hasEnough(without device: SimulatedDevice) -> Bool {
+    devices.contains {
+      !$0.isGone && $0.original == nil && $0.keys.id != device.keys.id
+        && !revoked.contains($0.keys.id)
+    }
+  }
+
+  /// The person puts away devices that are known to be revoked: nothing is demanded of them, and what
+  /// only they had is lost, as it must be.
+  func retireRevoked() {
+    for device in devices where !device.isGone {
+      let isRevoked = devices.contains { other in
+        !other.isGone && other.replica?.roster.isRevoked(device.keys.id) == true
+      }
+      guard isRevoked else { continue }
+      tally.count("revoked devices put away")
+      giveUp(device)
+    }
+  }
+}
