@@ -148,7 +148,14 @@ extension Replica {
         disconnect(id)
       }
     }
-    mendIfAhead()
+    guard !mendIfAhead(), isNews, isSynchronised,
+      dataAheadMilliseconds > Limits.mendingMilliseconds
+    else { return }
+    // A second clock is needed, and only a handshake tells what a peer's says now.
+    for id in sessions.keys.sorted() {
+      effects.append(.close(id, .clockMended))
+      disconnect(id)
+    }
   }
 
   /// What this device's status says of the time.
