@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithCore
 import Testing
 
 /// Devices are listed, renamed and revoked by people, over real connections.

@@ -1,0 +1,47 @@
+import Foundation
+import Kith
+import Testing
+
+/// What beginning an account leaves behind, and does not.
+@Suite(.timeLimit(.minutes(2)))
+struct BeginningTests {
+  private func open(_ directory: TestDirectory) throws -> Accounts {
+    var configuration = Accounts.Configuration(directory: directory.path)
+    configuration.hosts = []
+    return try Accounts(configuration)
+  }
+
+  /// The device in the directory itself is signed in where nothing is written: a list that cannot be
+  /// written must not cost its recovery key.
+  @Test func `the first account needs no list`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try open(directory)
+    let list = directory.path + "/accounts.json"
+    try FileManager.default.createDirectory(
+      atPath: list + ".new/full", withIntermediateDirectories: true)
+    let made = try await accounts.createAccount(name: "first")
+    #expect(!made.recoveryKey.isEmpty)
+    #expect(accounts.signedIn == made.summary.account)
+    #expect(!FileManager.default.fileExists(atPath: list))
+    #expect(try accounts.known.map(\.isSignedIn) == [true])
+    try accounts.close()
+  }
+
+  @Test func `a further account that cannot be noted leaves nothing`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try open(directory)
+    try await accounts.createAccount(name: "first")
+    try await accounts.signOut()
+    let obstacle = directory.path + "/accounts.json.new"
+    try FileManager.default.createDirectory(
+      atPath: obstacle + "/full", withIntermediateDirectories: true)
+    await #expect(throws: KithError.self) { try await accounts.createAccount(name: "second") }
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: directory.path + "/accounts").isEmpty)
+    #expect(accounts.signedIn == nil)
+    try FileManager.default.removeItem(atPath: obstacle)
+    let made = try await accounts.createAccount(name: "second")
+    #expect(accounts.signedIn == made.summary.account)
+    try accounts.close()
+  }
+}
