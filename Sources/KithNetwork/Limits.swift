@@ -79,6 +79,10 @@ public enum NetworkLimits {
 
   /// Wrong tokens that end an invitation.
   public static let pairingTries = 3
+  /// The port at which an invitation with a code listens if it is free.
+  public static let defaultPairingPort: UInt16 = 4115
+  /// Exchanges in which one typed code is proved, over all inviters.
+  public static let pairingExchanges = 3
   /// The most half-open connections of an invitation.
   static let pairingHalfOpen = 16
 }
