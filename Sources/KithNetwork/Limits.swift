@@ -77,6 +77,19 @@ public enum NetworkLimits {
   /// wait like failures.
   static let quickRedials = 5
 
+  /// The UDP port of discovery.
+  public static let discoveryPort: UInt16 = 4114
+  /// The most interfaces, counted once for IPv4 and once for IPv6, that datagrams are sent on.
+  static let links = 32
+  /// The most datagrams of one link that are handed up in a second.
+  public static let datagramsPerSecond = 256
+  /// Datagrams read at a time before other connections have their turn.
+  static let datagramsPerRead: UInt = 16
+  /// Bytes that may wait in the kernel on one link.
+  static let linkReceiveBytes = 64 << 10
+  /// How long a link that failed is left alone.
+  static let linkRetryMilliseconds: UInt64 = 10_000
+
   /// Wrong tokens that end an invitation.
   public static let pairingTries = 3
   /// The port at which an invitation with a code listens if it is free.

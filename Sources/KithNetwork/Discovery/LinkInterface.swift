@@ -1,0 +1,120 @@
+internal import NIOCore
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+/// A network interface that is up, with its addresses.
+struct LinkInterface: Hashable, Sendable {
+  /// One of its addresses, with the bits that its subnet has in common; network byte order.
+  struct Subnet: Hashable, Sendable {
+    var address: [UInt8]
+    var mask: [UInt8]
+
+    func contains(_ other: [UInt8]) -> Bool {
+      other.count == address.count
+        && zip(zip(address, other), mask).allSatisfy { ($0.0 & $1) == ($0.1 & $1) }
+    }
+  }
+
+  var index: UInt32
+  var name: String
+  var isLoopback: Bool
+  /// Whether it says of itself that it takes multicast, and is no tunnel. Linux's loopback does not
+  /// say so, and does.
+  var takesMulticast: Bool
+  var subnets: [Subnet] = []
+
+  /// The interfaces that are up, by index; none where the system does not say.
+  static func current() -> [LinkInterface] {
+    var first: UnsafeMutablePointer<ifaddrs>?
+    guard getifaddrs(&first) == 0 else { return [] }
+    defer { freeifaddrs(first) }
+    var interfaces: [UInt32: LinkInterface] = [:]
+    var next = first
+    while let entry = next?.pointee {
+      next = entry.ifa_next
+      guard let name = entry.ifa_name, entry.ifa_flags & UInt32(IFF_UP) != 0,
+        let address = bytes(of: entry.ifa_addr), let mask = bytes(of: entry.ifa_netmask),
+        address.count == mask.count
+      else { continue }
+      let index = if_nametoindex(name)
+      guard index != 0 else { continue }
+      interfaces[
+        index,
+        default: LinkInterface(
+          index: index, name: String(cString: name),
+          isLoopback: entry.ifa_flags & UInt32(IFF_LOOPBACK) != 0,
+          takesMulticast: entry.ifa_flags & UInt32(IFF_MULTICAST) != 0
+            && entry.ifa_flags & UInt32(IFF_POINTOPOINT) == 0)
+      ].subnets.append(Subnet(address: address, mask: mask))
+    }
+    return interfaces.values.sorted { $0.index < $1.index }
+  }
+
+  /// The families in which datagrams to all hosts of the link can be sent here. Linux sends none over
+  /// IPv6 on its loopback.
+  var families: [LinkFamily] {
+    LinkFamily.allCases.filter { family in
+      switch family {
+      case .ipv4: (takesMulticast || isLoopback) && subnets.contains { $0.address.count == 4 }
+      case .ipv6:
+        takesMulticast
+          && subnets.contains { Self.isLinkLocal($0.address) && $0.address.count == 16 }
+      }
+    }
+  }
+
+  /// Whether a host with this address is on the interface's link: it is in one of its subnets, or its
+  /// address counts on one link only.
+  func isOnLink(_ source: [UInt8]) -> Bool {
+    Self.isLinkLocal(source) || subnets.contains { $0.contains(source) }
+  }
+
+  /// `169.254.0.0/16` and `fe80::/10`.
+  private static func isLinkLocal(_ address: [UInt8]) -> Bool {
+    switch address.count {
+    case 4: address.starts(with: [169, 254])
+    case 16: address[0] == 0xFE && address[1] & 0xC0 == 0x80
+    default: false
+    }
+  }
+
+  private static func bytes(of address: UnsafeMutablePointer<sockaddr>?) -> [UInt8]? {
+    guard let address else { return nil }
+    let raw = UnsafeRawPointer(address)
+    switch Int32(address.pointee.sa_family) {
+    case AF_INET:
+      return withUnsafeBytes(of: raw.loadUnaligned(as: sockaddr_in.self).sin_addr) { Array($0) }
+    case AF_INET6:
+      return withUnsafeBytes(of: raw.loadUnaligned(as: sockaddr_in6.self).sin6_addr) { Array($0) }
+    default: return nil
+    }
+  }
+}
+
+/// The two kinds of addresses.
+public enum LinkFamily: String, CaseIterable, Comparable, Sendable {
+  /// IPv4.
+  case ipv4 = "IPv4"
+  /// IPv6.
+  case ipv6 = "IPv6"
+
+  /// IPv4 first.
+  public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+}
+
+extension SocketAddress {
+  /// The IP address in network byte order; empty where there is none.
+  var ipBytes: [UInt8] {
+    switch self {
+    case .v4(let v4): withUnsafeBytes(of: v4.address.sin_addr) { Array($0) }
+    case .v6(let v6): withUnsafeBytes(of: v6.address.sin6_addr) { Array($0) }
+    case .unixDomainSocket: []
+    }
+  }
+}

@@ -1,0 +1,316 @@
+internal import KithCore
+public import Logging
+public import NIOCore
+internal import NIOPosix
+internal import Synchronization
+
+/// Datagrams of one size to and from the hosts of the same links, by IPv4 and IPv6 multicast.
+///
+/// It uses every interface that is up and takes multicast, tunnels apart, and loopback, so that several
+/// nodes of one host hear each other; it looks every few seconds whether interfaces came or went.
+/// Datagrams are sent with a hop limit of 1, and those are handed up only that have the right size and
+/// whose source is on the link: so nothing leaves the LAN, and nothing from elsewhere comes in. Whoever
+/// sends hears itself too. Where there is no multicast it says so once, and goes on looking.
+public final class LinkMulticast: Sendable {
+  /// Which groups, and what is taken.
+  public struct Configuration: Sendable {
+    /// The IPv4 group, of the local scope (RFC 2365).
+    public var groupIPv4 = "239.255.75.104"
+    /// The IPv6 group, of the link-local scope, not permanent (RFC 4291, RFC 3307).
+    public var groupIPv6 = "ff12::cb69:7468"
+    /// The UDP port, which any number of processes share.
+    public var port: UInt16
+    /// The size of a datagram; others are dropped.
+    public var datagramBytes: Int
+    /// Whether to use the loopback interface alone.
+    public var isLoopbackOnly = false
+    /// How often to look for interfaces that came or went.
+    public var scanInterval: Duration = .seconds(5)
+
+    /// The defaults, with a port and a size.
+    public init(port: UInt16, datagramBytes: Int) {
+      self.port = port
+      self.datagramBytes = datagramBytes
+    }
+  }
+
+  /// What came.
+  public struct Datagram: Sendable, Hashable {
+    /// Its bytes, of the configured number.
+    public var bytes: [UInt8]
+    /// The host it came from, with its zone where it is link-local; as ``PeerAddress`` takes it.
+    public var source: String
+    /// The interface it came in by.
+    public var interface: String
+  }
+
+  /// One interface in one family.
+  public struct Link: Sendable, Hashable {
+    /// The interface's name.
+    public var interface: String
+    /// The family.
+    public var family: LinkFamily
+    /// What the system said when it was last tried in vain; nil where it works.
+    public var problem: String?
+  }
+
+  struct Key: Hashable, Comparable {
+    var index: UInt32
+    var family: LinkFamily
+
+    static func < (left: Self, right: Self) -> Bool {
+      (left.index, left.family) < (right.index, right.family)
+    }
+  }
+
+  private struct Entry {
+    var name: String
+    var channel: (any Channel)?
+    var problem: String?
+    /// Not opened again before; in milliseconds.
+    var retryAt: UInt64 = 0
+    var isOpening = false
+  }
+
+  private struct State {
+    var onDatagram: (@Sendable (Datagram) -> Void)?
+    var onLinksChanged: (@Sendable () -> Void)?
+    var entries: [Key: Entry] = [:]
+    var interfaces: [UInt32: LinkInterface] = [:]
+    var timer: Scheduled<Void>?
+    var hasComplained = false
+  }
+
+  let configuration: Configuration
+  private let eventLoop: any EventLoop
+  private let logger: Logger
+  private let state = Mutex(State())
+
+  /// Makes one that does nothing yet.
+  ///
+  /// - Parameters:
+  ///   - configuration: Which groups, and what is taken.
+  ///   - eventLoopGroup: The threads, of which one is used.
+  ///   - logger: Where to log.
+  public init(
+    configuration: Configuration, eventLoopGroup: any EventLoopGroup, logger: Logger
+  ) {
+    self.configuration = configuration
+    self.logger = logger
+    eventLoop = eventLoopGroup.next()
+  }
+
+  // MARK: Use
+
+  /// Begins to listen, and goes on until ``stop()``. May be called again after that.
+  ///
+  /// - Parameters:
+  ///   - onDatagram: Takes what comes, at most ``NetworkLimits/datagramsPerSecond`` of a link; called
+  ///     on an event loop, and must not block.
+  ///   - onLinksChanged: Told, on an event loop, when a link can be used from now on, or cannot any
+  ///     more.
+  public func start(
+    onDatagram: @escaping @Sendable (Datagram) -> Void,
+    onLinksChanged: @escaping @Sendable () -> Void = {}
+  ) {
+    state.withLock { state in
+      state.onDatagram = onDatagram
+      state.onLinksChanged = onLinksChanged
+    }
+    eventLoop.execute { self.scan() }
+  }
+
+  /// Sends a datagram on every link that works. What the system does not take is lost, and the link is
+  /// tried again later.
+  public func send(_ bytes: [UInt8]) {
+    let channels = state.withLock { state in
+      state.entries.compactMap { key, entry in entry.channel.map { (key, $0) } }
+    }
+    for (key, channel) in channels {
+      guard let group = group(key) else { continue }
+      channel.writeAndFlush(
+        AddressedEnvelope(remoteAddress: group, data: ByteBuffer(bytes: bytes))
+      ).whenComplete { result in
+        switch result {
+        case .success: self.worked(key)
+        case .failure(let error): self.failed(key, error)
+        }
+      }
+    }
+  }
+
+  /// Ends listening; nothing is handed up once this has returned.
+  public func stop() async {
+    let (timer, channels) = state.withLock { state in
+      defer {
+        state.timer = nil
+        state.onDatagram = nil
+        state.onLinksChanged = nil
+        state.entries = [:]
+      }
+      return (state.timer, state.entries.values.compactMap(\.channel))
+    }
+    timer?.cancel()
+    for channel in channels { try? await channel.close() }
+  }
+
+  /// The links, by interface; one without a problem works.
+  public var links: [Link] {
+    state.withLock { state in
+      state.entries.sorted { $0.key < $1.key }
+        .filter { $0.value.channel != nil || $0.value.problem != nil }
+        .map { Link(interface: $1.name, family: $0.family, problem: $1.problem) }
+    }
+  }
+
+  // MARK: Links that come and go
+
+  private func scan() {
+    let interfaces = LinkInterface.current()
+    let now = Dialler.now
+    let (closed, opening) = state.withLock { state -> ([any Channel], [Key]) in
+      guard state.onDatagram != nil else { return ([], []) }
+      state.interfaces = Dictionary(uniqueKeysWithValues: interfaces.map { ($0.index, $0) })
+      var wanted: [Key: String] = [:]
+      for interface in interfaces where interface.isLoopback || !configuration.isLoopbackOnly {
+        for family in interface.families where wanted.count < NetworkLimits.links {
+          wanted[Key(index: interface.index, family: family)] = interface.name
+        }
+      }
+      var closed: [any Channel] = []
+      for (key, entry) in state.entries where wanted[key] != entry.name {
+        if let channel = entry.channel { closed.append(channel) }
+        state.entries[key] = nil
+      }
+      var opening: [Key] = []
+      for (key, name) in wanted {
+        var entry = state.entries[key] ?? Entry(name: name)
+        if entry.channel == nil, !entry.isOpening, entry.retryAt <= now {
+          entry.isOpening = true
+          opening.append(key)
+        }
+        state.entries[key] = entry
+      }
+      state.timer = eventLoop.scheduleTask(in: TimeAmount(configuration.scanInterval)) {
+        self.scan()
+      }
+      return (closed, opening)
+    }
+    for channel in closed { channel.close(promise: nil) }
+    if !closed.isEmpty { changed() }
+    EventLoopFuture.andAllComplete(opening.sorted().map { open($0) }, on: eventLoop)
+      .whenComplete { _ in self.complainIfNothingWorks() }
+  }
+
+  private func open(_ key: Key) -> EventLoopFuture<Void> {
+    guard let group = group(key) else {
+      return eventLoop.makeFailedFuture(ChannelError.unknownLocalAddress)
+    }
+    return LinkSocket.open(
+      eventLoop, group: group, key: key, isLoopback: isLoopback(key),
+      datagramBytes: configuration.datagramBytes
+    ) { self.received($0, from: $1, on: key) }
+    .map { channel in
+      let isWanted = self.state.withLock { state in
+        guard state.onDatagram != nil, state.entries[key]?.isOpening == true else { return false }
+        state.entries[key]?.isOpening = false
+        state.entries[key]?.channel = channel
+        state.entries[key]?.problem = nil
+        return true
+      }
+      guard isWanted else { return channel.close(promise: nil) }
+      channel.closeFuture.whenComplete { _ in self.closed(key, channel) }
+      self.changed()
+    }
+    .flatMapErrorThrowing { self.failed(key, $0) }
+  }
+
+  /// The system closed the socket, as it does after an error.
+  private func closed(_ key: Key, _ channel: any Channel) {
+    let wasOurs = state.withLock { state in
+      guard state.entries[key]?.channel === channel else { return false }
+      state.entries[key]?.channel = nil
+      state.entries[key]?.retryAt = Dialler.now + NetworkLimits.linkRetryMilliseconds
+      return true
+    }
+    if wasOurs { changed() }
+  }
+
+  private func worked(_ key: Key) {
+    state.withLock { state in
+      state.entries[key]?.problem = nil
+      state.hasComplained = false
+    }
+  }
+
+  private func failed(_ key: Key, _ error: any Error) {
+    let name = state.withLock { state -> String? in
+      guard var entry = state.entries[key] else { return nil }
+      entry.isOpening = false
+      entry.problem = "\(error)"
+      entry.retryAt = Dialler.now + NetworkLimits.linkRetryMilliseconds
+      state.entries[key] = entry
+      return entry.name
+    }
+    guard let name else { return }
+    logger.debug(
+      "no multicast on a link",
+      metadata: ["interface": "\(name)", "family": "\(key.family)", "error": "\(error)"])
+  }
+
+  private func complainIfNothingWorks() {
+    let complains = state.withLock { state in
+      guard state.onDatagram != nil, !state.hasComplained,
+        !state.entries.values.contains(where: { $0.channel != nil || $0.isOpening })
+      else { return false }
+      state.hasComplained = true
+      return true
+    }
+    if complains {
+      logger.info("no interface takes multicast; other devices are met at known addresses only")
+    }
+  }
+
+  private func changed() { state.withLock { $0.onLinksChanged }?() }
+
+  // MARK: What comes
+
+  private func received(_ bytes: [UInt8], from source: SocketAddress, on key: Key) {
+    let (handler, name) = state.withLock { state in
+      let address = source.ipBytes
+      guard let interface = state.interfaces[key.index],
+        interface.isOnLink(address)
+          || state.interfaces.values.contains(where: { other in
+            other.subnets.contains { $0.address == address }
+          })
+      else { return (nil as (@Sendable (Datagram) -> Void)?, "") }
+      return (state.onDatagram, interface.name)
+    }
+    guard let handler, let host = IPAddressText.host(of: source) else { return }
+    handler(Datagram(bytes: bytes, source: host, interface: name))
+  }
+
+  private func isLoopback(_ key: Key) -> Bool {
+    state.withLock { $0.interfaces[key.index]?.isLoopback ?? false }
+  }
+
+  private func group(_ key: Key) -> SocketAddress? {
+    switch key.family {
+    case .ipv4:
+      try? SocketAddress(ipAddress: configuration.groupIPv4, port: Int(configuration.port))
+    case .ipv6:
+      (try? SocketAddress(ipAddress: configuration.groupIPv6, port: Int(configuration.port)))?
+        .onLink(key.index)
+    }
+  }
+}
+
+extension SocketAddress {
+  /// The address as it counts on one interface.
+  fileprivate func onLink(_ index: UInt32) -> SocketAddress {
+    guard case .v6(let v6) = self else { return self }
+    var address = v6.address
+    address.sin6_scope_id = index
+    return SocketAddress(address, host: "")
+  }
+}

@@ -1,0 +1,117 @@
+internal import KithCore
+internal import NIOCore
+internal import NIOPosix
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+/// How a ``LinkMulticast`` makes its sockets: one for each interface and family, bound to the group, so
+/// that it gets nothing that was sent to this host alone.
+enum LinkSocket {
+  /// `IP_MULTICAST_ALL` and `IPV6_MULTICAST_ALL` of Linux, which Glibc's module lacks: without them a
+  /// socket hears what others joined, on every interface.
+  private static let multicastAll: (ipv4: CInt, ipv6: CInt) = (49, 29)
+
+  /// Opens a socket; `received` runs on the event loop, for datagrams of the right size only.
+  static func open(
+    _ eventLoop: any EventLoop, group: SocketAddress, key: LinkMulticast.Key, isLoopback: Bool,
+    datagramBytes: Int, received: @escaping @Sendable ([UInt8], SocketAddress) -> Void
+  ) -> EventLoopFuture<any Channel> {
+    DatagramBootstrap(group: eventLoop)
+      .channelOption(.socketOption(.so_reuseaddr), value: 1)
+      .channelOption(.socketOption(.so_rcvbuf), value: .init(NetworkLimits.linkReceiveBytes))
+      .channelOption(.maxMessagesPerRead, value: NetworkLimits.datagramsPerRead)
+      .channelOption(
+        .recvAllocator,
+        // One more, so that what was cut off has a wrong size.
+        value: FixedSizeRecvByteBufferAllocator(capacity: datagramBytes + 1)
+      )
+      .channelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(
+            LinkHandler(datagramBytes: datagramBytes, received: received))
+        }
+      }
+      .bind(to: group)
+      .flatMap { channel in
+        setOptions(channel, group: group, key: key, isLoopback: isLoopback)
+          .map { channel }
+          .flatMapError { error in
+            channel.close().flatMapThrowing { throw error }
+          }
+      }
+  }
+
+  private static func setOptions(
+    _ channel: any Channel, group: SocketAddress, key: LinkMulticast.Key, isLoopback: Bool
+  ) -> EventLoopFuture<Void> {
+    guard let socket = channel as? any SocketOptionProvider else {
+      return channel.eventLoop.makeFailedFuture(ChannelError.operationUnsupported)
+    }
+    func set(_ level: CInt, _ name: CInt, _ value: some Sendable) -> EventLoopFuture<Void> {
+      socket.unsafeSetSocketOption(
+        level: .init(rawValue: level), name: .init(rawValue: name), value: value)
+    }
+    let options: [EventLoopFuture<Void>]
+    switch group {
+    case .v4(let v4):
+      var request = ip_mreqn()
+      request.imr_multiaddr = v4.address.sin_addr
+      request.imr_ifindex = CInt(key.index)
+      // Else the source there is another interface's address.
+      if isLoopback { request.imr_address.s_addr = UInt32(0x7F00_0001).bigEndian }
+      let level = CInt(IPPROTO_IP)
+      options = [
+        set(level, multicastAll.ipv4, CInt(0)),
+        set(level, IP_MULTICAST_TTL, CInt(1)),
+        set(level, IP_MULTICAST_LOOP, CInt(1)),
+        set(level, IP_MULTICAST_IF, request),
+        set(level, IP_ADD_MEMBERSHIP, request),
+      ]
+    case .v6(let v6):
+      let request = ipv6_mreq(
+        ipv6mr_multiaddr: v6.address.sin6_addr, ipv6mr_interface: key.index)
+      let level = CInt(IPPROTO_IPV6)
+      options = [
+        // Kernels before 4.20 do not know it; the socket is bound to its interface anyway.
+        set(level, multicastAll.ipv6, CInt(0)).recover { _ in },
+        set(level, IPV6_MULTICAST_HOPS, CInt(1)),
+        set(level, IPV6_MULTICAST_LOOP, CInt(1)),
+        set(level, IPV6_MULTICAST_IF, CInt(key.index)),
+        set(level, IPV6_ADD_MEMBERSHIP, request),
+      ]
+    case .unixDomainSocket:
+      return channel.eventLoop.makeFailedFuture(ChannelError.operationUnsupported)
+    }
+    return EventLoopFuture.andAllSucceed(options, on: channel.eventLoop)
+  }
+}
+
+/// Takes datagrams of one size, and so many a second.
+private final class LinkHandler: ChannelInboundHandler {
+  typealias InboundIn = AddressedEnvelope<ByteBuffer>
+
+  private let datagramBytes: Int
+  private let received: @Sendable ([UInt8], SocketAddress) -> Void
+  private var bucket = TokenBucket(
+    tokens: NetworkLimits.datagramsPerSecond, perSecond: NetworkLimits.datagramsPerSecond)
+
+  init(datagramBytes: Int, received: @escaping @Sendable ([UInt8], SocketAddress) -> Void) {
+    self.datagramBytes = datagramBytes
+    self.received = received
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let envelope = unwrapInboundIn(data)
+    guard envelope.data.readableBytes == datagramBytes, bucket.take(at: Dialler.now) else { return }
+    received(Array(buffer: envelope.data), envelope.remoteAddress)
+  }
+
+  /// What could not be sent to one host or another is no reason to stop listening.
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {}
+}
