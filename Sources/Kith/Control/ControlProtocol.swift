@@ -20,7 +20,7 @@
 /// | `refusals` | `store`, `takesThrough` | `refusals`; those up to the number are forgotten |
 /// | `synchronize` | `store`, `seconds` | `synchronization` |
 /// | `watch` | `store` | `entries`, then a `change` each, until the connection closes |
-/// | `invite` | `addresses` | `token`, then `candidate`; the next line answers with `isAccepted` |
+/// | `invite` | `addresses`, `hasCode` | `token`, `code` and `listens`; `triesLeft` after each wrong code; then `candidate`, which the next line answers with `isAccepted` |
 /// | `attach` | `store`, `policy` | `entries`, then a `change` each; see below |
 ///
 /// An attached connection belongs to a program that works with the store as if it were its own. The
@@ -55,6 +55,7 @@ struct ControlRequest: Codable, Sendable {
   var takesThrough: UInt64?
   var isAccepted: Bool?
   var addresses: [String]?
+  var hasCode: Bool?
   var policy: ControlPolicy?
 }
 
@@ -75,6 +76,10 @@ struct ControlResponse: Codable, Sendable {
   var synchronization: ControlSynchronization?
   var change: ControlChange?
   var token: String?
+  var code: String?
+  /// Where an invitation listens.
+  var listens: [String]?
+  var triesLeft: Int?
   var candidate: ControlCandidate?
 
   init(id: UInt64, isLast: Bool = true) {
