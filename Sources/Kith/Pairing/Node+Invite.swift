@@ -23,6 +23,13 @@ public struct OpenInvitation: Sendable, Hashable {
   public var token: String
   /// Where it listens, `host:port`, best first.
   public var addresses: [String]
+
+  /// An invitation that waits.
+  public init(code: String? = nil, token: String, addresses: [String]) {
+    self.code = code
+    self.token = token
+    self.addresses = addresses
+  }
 }
 
 /// What happens to an invitation before a device has shown its code or token.
