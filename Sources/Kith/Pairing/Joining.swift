@@ -66,7 +66,8 @@ struct Joining: Sendable {
       throw KithError(
         .declined, "The device did not join.", device: inviter.device)
     }
-    try channel.send(JoinConfirm().encoded())
+    // An inviter that has declined already does not take it; its reply says so.
+    try? channel.send(JoinConfirm().encoded())
     guard let reply = JoinReply(decoding: try await channel.receive()) else {
       throw PairingError.closed
     }

@@ -134,7 +134,8 @@ extension Node {
     let port = bound.first?.port ?? 0
     let announcer = announcer(options, port: port)
     do {
-      let hosts = options.addresses ?? LocalAddresses.hosts(listeningOn: options.hosts ?? configuration.hosts)
+      let hosts =
+        options.addresses ?? LocalAddresses.hosts(listeningOn: options.hosts ?? configuration.hosts)
       let token = try InvitationToken(secret: secret, port: port, addresses: hosts)
       await onEvent(
         .opened(

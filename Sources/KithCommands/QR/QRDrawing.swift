@@ -6,10 +6,8 @@ enum QRDrawing {
   /// The columns that a drawing takes.
   static func columns(_ matrix: QRMatrix) -> Int { matrix.width + 2 * quietZone }
 
-  /// The lines of the drawing.
-  ///
-  /// - Parameter isColoured: Whether to set black on white, whatever the terminal's colours are;
-  ///   otherwise light modules are drawn, as on a terminal that is light on dark.
+  /// The lines of the drawing: black on white, whatever the terminal's colours are, or without
+  /// colours with light modules drawn, as for a terminal that is light on dark.
   static func lines(_ matrix: QRMatrix, isColoured: Bool) -> [String] {
     let range = -quietZone..<matrix.width + quietZone
     return stride(from: range.lowerBound, to: range.upperBound, by: 2).map { line in

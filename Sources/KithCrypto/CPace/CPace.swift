@@ -41,6 +41,7 @@ public struct CPace: ~Copyable, Sendable {
   ///   - associated: What this side sent beside its share (`AD`).
   ///   - remote: The other side's share.
   ///   - remoteAssociated: What the other side sent beside it.
+  /// - Returns: The key, which is the other side's only if the passwords are the same.
   /// - Throws: `invalidKey` where the share is no element of the group, or its identity.
   public consuming func key(
     setting: CPaceSetting, associated: [UInt8] = [], remote: CPaceShare,
@@ -56,7 +57,15 @@ public struct CPace: ~Copyable, Sendable {
       case .symmetric:
         Array("oc".utf8) + (other.lexicographicallyPrecedes(own) ? own + other : other + own)
       }
-    let head = CPaceText.prefixed(Array("CPaceRistretto255_ISK".utf8)) + CPaceText.prefixed(session)
+    return Self.key(session: session, point: point, transcript: transcript)
+  }
+
+  /// Makes the key of a session from what only its two sides can compute, and what both have sent.
+  static func key(
+    session: [UInt8], point: borrowing SecretBytes, transcript: [UInt8]
+  ) -> CPaceKey {
+    let head =
+      CPaceText.prefixed(Array("CPaceRistretto255_ISK".utf8)) + CPaceText.prefixed(session)
     return CPaceKey(
       unchecked: SecretBytes(count: CPaceKey.byteCount) { key in
         point.withUnsafeBytes { point in

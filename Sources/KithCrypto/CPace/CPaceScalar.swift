@@ -28,6 +28,8 @@ public struct CPaceScalar: SecretKey, ~Copyable {
   /// - Throws: `invalidKey` where the bytes are no element, or the product is the identity.
   borrowing func times(_ element: UnsafeRawBufferPointer) throws(CryptoError) -> SecretBytes {
     Sodium.start()
+    // libsodium 1.0.18 overlooks the highest bit, with which an element would have two encodings.
+    guard let last = element.last, last < 0x80 else { throw .invalidKey }
     return try SecretBytes(count: Int(crypto_core_ristretto255_BYTES)) {
       product throws(CryptoError) in
       let status = secret.withUnsafeBytes {

@@ -6,7 +6,7 @@ internal import NIOCore
 /// ``CodeExchange``, and then the handshake under its key.
 ///
 /// Messages travel as those of the handshake do, behind their lengths. A first message of the length
-/// of a hello begins an exchange; any other length is the handshake's, of who has the token. After a
+/// of a hello begins an exchange; one that is long enough for a handshake is the token's. After a
 /// wrong proof one byte follows, the tries that are left, or 255 where the turn did not come in
 /// time; then the connection closes.
 final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
@@ -63,7 +63,7 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
     var incoming = unwrapInboundIn(data)
     buffer.append(&incoming)
     if case .awaitingHello = stage, let length = buffer.nextLength,
-      length != CodeExchange.helloBytes
+      length >= NetworkLimits.leastFirstMessageBytes
     {
       return giveWay(to: withoutCode, context)
     }

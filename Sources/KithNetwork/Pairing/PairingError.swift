@@ -34,7 +34,8 @@ public enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
     case .wrongCode(let address, let triesLeft):
       switch triesLeft {
       case nil: "the device at \(address) does not have this code; check it"
-      case 0: "the device at \(address) has another code, and its invitation is over; make a new one"
+      case 0:
+        "the device at \(address) has another code, and its invitation is over; make a new one"
       case let left?:
         "the device at \(address) has another code; check it (\(left == 1 ? "1 try" : "\(left) tries") left)"
       }

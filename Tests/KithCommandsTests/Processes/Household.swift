@@ -74,7 +74,8 @@ final class Household {
     let member = Member(name: name, directory: directory ?? root.appending(path: name))
     let invitation = try KithProcess(
       [
-        "invite", "--yes", "--token", "--address", "127.0.0.1", "--directory", members[0].directory.path,
+        "invite", "--yes", "--token", "--address", "127.0.0.1", "--directory",
+        members[0].directory.path,
       ], in: root)
     try await eventually("a token") { invitation.printedSoFar.hasSuffix("\n") }
     let token = invitation.printedSoFar.trimmingCharacters(in: .whitespacesAndNewlines)
