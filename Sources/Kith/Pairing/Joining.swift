@@ -28,16 +28,23 @@ struct Joining: Sendable {
   let name: String
   let passphrase: [UInt8]?
 
-  /// Meets the inviter, has a person confirm, and makes the device once the inviter has accepted it.
-  func run(
-    _ confirm: @escaping @Sendable (InvitingDevice, String) async -> Bool,
-    connect: @Sendable (Dialling) async throws -> PairingChannel
-  ) async throws(KithError) -> AccountSummary {
+  /// A device that is to be made in a directory that holds none.
+  init(directory: String, name: String, passphrase: [UInt8]?) throws(KithError) {
     guard !DeviceDirectory.holdsDevice(directory) else {
       throw KithError(
         .alreadyExists, "The directory holds a device already. Give another one.",
         path: directory)
     }
+    self.directory = directory
+    self.name = name
+    self.passphrase = passphrase
+  }
+
+  /// Meets the inviter, has a person confirm, and makes the device once the inviter has accepted it.
+  func run(
+    _ confirm: @escaping @Sendable (InvitingDevice, String) async -> Bool,
+    connect: @Sendable (Dialling) async throws -> PairingChannel
+  ) async throws(KithError) -> AccountSummary {
     // Before the account takes the device in: nothing takes it out again.
     let reserved = try Storage.reserve(directory)
     do {

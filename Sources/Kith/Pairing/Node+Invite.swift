@@ -221,6 +221,7 @@ extension Node {
       address: channel.remoteAddress)
     guard await onJoinRequest(candidate) else {
       try channel.send(JoinReply(isAccepted: false).encoded())
+      await Self.waitForEnd(of: channel)
       throw KithError(.declined, "The device was not taken in.", device: certificate.device)
     }
     // The other person has seen both fingerprints as well, and said yes: nothing takes a member out
@@ -235,6 +236,17 @@ extension Node {
       throw PairingError.closed
     }
     return candidate
+  }
+
+  /// Waits until the joiner has closed, or for a short time: closing while its word is under way would
+  /// reset the connection, and the last answer might be lost.
+  private static func waitForEnd(of channel: PairingChannel) async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { while (try? await channel.receive()) != nil {} }
+      group.addTask { try? await Task.sleep(for: .seconds(2)) }
+      await group.next()
+      group.cancelAll()
+    }
   }
 
   /// Makes a confirmed device a member, durably, and returns the records that it needs.

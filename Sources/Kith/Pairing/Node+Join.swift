@@ -38,6 +38,7 @@ extension Node {
       _, _ in
     }
   ) async throws(KithError) -> AccountSummary {
+    let joining = try Joining(directory: directory, name: name, passphrase: passphrase)
     let invitation: InvitationToken
     do throws(InvitationTokenError) {
       invitation = try InvitationToken(text: token)
@@ -45,7 +46,7 @@ extension Node {
       throw KithError(
         .pairingCode, "This is no pairing token: \(error). Copy it whole.", cause: error)
     }
-    return try await Joining(directory: directory, name: name, passphrase: passphrase).run {
+    return try await joining.run {
       inviter, fingerprint in
       onMeeting(inviter, fingerprint)
       return true
@@ -78,7 +79,7 @@ extension Node {
     passphrase: [UInt8]? = nil, options: JoinOptions = JoinOptions(),
     confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
   ) async throws(KithError) -> AccountSummary {
-    let joining = Joining(directory: directory, name: name, passphrase: passphrase)
+    let joining = try Joining(directory: directory, name: name, passphrase: passphrase)
     if isToken(code) {
       let invitation: InvitationToken
       do throws(InvitationTokenError) {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Kith
 import KithCore
+import KithStorage
 import KithTerminal
 
 /// `kith join`.
@@ -42,6 +43,13 @@ struct JoinCommand: AsyncParsableCommand {
 
   func run() async throws {
     let console = options.console
+    let path = options.directoryURL.path
+    let accounts = try options.signedOutAccounts()
+    // Before anybody is asked for a code.
+    guard accounts != nil || !DeviceDirectory.holdsDevice(path) else {
+      throw CommandFailure(
+        .directory, "\(path): the directory holds a device already; give another one")
+    }
     let text = try text()
     // A token that a script carries is answer enough; a code was meant for a person.
     let isSure = yes || (Node.isToken(text) && !Terminal.hasInput)
@@ -51,7 +59,6 @@ struct JoinCommand: AsyncParsableCommand {
         "nobody can answer here, as standard input is no terminal; pass --yes to join whoever has "
           + "the code")
     }
-    let path = options.directoryURL.path
     let (name, peer) = (name ?? DeviceName.ofHost, peer)
     if peer == nil, !Node.isToken(text) { console.talk("Looking for the other device…") }
     let confirm: @Sendable (InvitingDevice, String) async -> Bool = { inviter, fingerprint in
@@ -63,7 +70,7 @@ struct JoinCommand: AsyncParsableCommand {
       return isSure || Confirmation.isGiven("Does it show the same two? Join it?", console)
     }
     let summary: AccountSummary
-    if let accounts = try options.signedOutAccounts() {
+    if let accounts {
       summary = try await accounts.use {
         try await $0.signIn(code: text, name: name, address: peer, confirm: confirm)
       }

@@ -48,7 +48,6 @@ struct CodePairingTests {
       invitation.cancel()
       throw error
     }
-    invitation.cancel()
     return (
       result, await invitation.result.mapError { $0 as? KithError ?? KithError(.cancelled, "") }
     )
