@@ -144,7 +144,7 @@ let package = Package(
     .testTarget(
       name: "KithNetworkTests",
       dependencies: [
-        "KithNetwork", "KithCore", "KithCrypto",
+        "KithNetwork", "KithCore", "KithCrypto", "KithTesting",
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       swiftSettings: strict),

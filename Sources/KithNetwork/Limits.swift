@@ -1,3 +1,5 @@
+internal import NIOCore
+
 /// Every bound of this module, by name. What a test must shorten is in ``TransportConfiguration``,
 /// whose defaults are these.
 public enum NetworkLimits {
@@ -96,6 +98,17 @@ public enum NetworkLimits {
 
   /// Wrong tokens that end an invitation.
   public static let pairingTries = 3
+  /// The port at which an invitation with a code listens if it is free; with UDP, where invitations
+  /// are announced.
+  public static let defaultPairingPort: UInt16 = 4115
+  /// How often an invitation is announced.
+  static let announcementInterval = TimeAmount.seconds(1)
+  /// The most announced invitations that one search looks at.
+  static let announcedInvitations = 32
+  /// The most of them that one host may announce.
+  static let announcedInvitationsPerHost = 4
+  /// Exchanges in which one typed code is proved, over all inviters.
+  public static let pairingExchanges = 3
   /// The most half-open connections of an invitation.
   static let pairingHalfOpen = 16
 }

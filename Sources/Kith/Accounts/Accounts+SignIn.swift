@@ -91,6 +91,31 @@ extension Accounts {
     return summary
   }
 
+  /// Joins the account of the device that shows a short code, with a new device, and signs in to it.
+  ///
+  /// - Parameters:
+  ///   - code: The code, as shown by the inviting device; or the token.
+  ///   - name: What people call this device, 1 to 64 bytes.
+  ///   - address: Where the inviting device is, `host` or `host:port`; nil: it is found on the LAN.
+  ///   - confirm: Gets the inviting device and this one's fingerprint: show both, have them compared,
+  ///     and say whether to join.
+  /// - Returns: The account and the new device.
+  /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,
+  ///   `timedOut` or a storage code; nobody is signed in or out then, but with `timedOut`.
+  @discardableResult
+  public func signIn(
+    code: String, name: String, address: String? = nil,
+    confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
+  ) async throws(KithError) -> AccountSummary {
+    let place = try newDirectory()
+    let summary = try await Node.join(
+      directory: directory.directory(of: place), name: name, code: code, address: address,
+      passphrase: newPassphrase(), confirm: confirm)
+    try note(place, summary)
+    try await arrive(at: place)
+    return summary
+  }
+
   /// Signs in to an account whose device is here.
   ///
   /// - Throws: ``KithError`` with `missing` where there is none, `timedOut` or a storage code.

@@ -93,16 +93,42 @@ public final class ControlClient: StoreAccess {
     }
   }
 
-  /// Invites one device; see `Node.invite`.
+  /// Invites one device by a token; see `Node.invite`.
   public func invite(
     addresses: [String] = [],
     onToken: @escaping @Sendable (String) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
   ) async throws(KithError) -> JoinCandidate {
+    try await invite(addresses, hasCode: false, onJoinRequest) { event in
+      if case .opened(let invitation) = event { await onToken(invitation.token) }
+    }
+  }
+
+  /// Invites one device by a short code or a token; see `Node.inviteByCode`.
+  public func inviteByCode(
+    addresses: [String] = [],
+    onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
+    onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
+  ) async throws(KithError) -> JoinCandidate {
+    try await invite(addresses, hasCode: true, onJoinRequest, onEvent: onEvent)
+  }
+
+  private func invite(
+    _ addresses: [String], hasCode: Bool,
+    _ onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool,
+    onEvent: @escaping @Sendable (InvitationEvent) async -> Void
+  ) async throws(KithError) -> JoinCandidate {
     var request = request(.invite, nil)
     request.addresses = addresses.isEmpty ? nil : addresses
+    request.hasCode = hasCode
     let last = try await exchange(request) { response, outbound in
-      if let token = response.token { await onToken(token) }
+      if let token = response.token {
+        await onEvent(
+          .opened(
+            OpenInvitation(
+              code: response.code, token: token, addresses: response.listens ?? [])))
+      }
+      if let left = response.triesLeft { await onEvent(.wrongCode(triesLeft: left)) }
       if let candidate = response.candidate {
         var answer = ControlRequest(id: response.id)
         answer.isAccepted = await onJoinRequest(try candidate.value())

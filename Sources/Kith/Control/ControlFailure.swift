@@ -9,6 +9,7 @@ struct ControlFailure: Codable, Sendable {
   var path: String?
   var actual: Int?
   var limit: Int?
+  var triesLeft: Int?
   var quota: ControlQuota?
 
   init(_ error: KithError) {
@@ -19,14 +20,17 @@ struct ControlFailure: Codable, Sendable {
     path = error.path
     actual = error.actual
     limit = error.limit
+    triesLeft = error.triesLeft
     quota = error.quota.map(ControlQuota.init)
   }
 
   var error: KithError {
-    KithError(
+    var error = KithError(
       KithError.Code(description: code), message, key: key,
       device: device.flatMap { try? DeviceID(control: $0) }, path: path, actual: actual,
       limit: limit, quota: quota?.numbers)
+    error.triesLeft = triesLeft
+    return error
   }
 }
 

@@ -23,7 +23,7 @@
 /// | `devices` | | `devices` |
 /// | `rename` | `device`, `name` | |
 /// | `revoke` | `device`, `keeping` (devices) | |
-/// | `invite` | `addresses` | `token`, then `candidate`; the next line answers with `isAccepted` |
+/// | `invite` | `addresses`, `hasCode` | `token`, `code` and `listens`; `triesLeft` after each wrong code; then `candidate`, which the next line answers with `isAccepted` |
 /// | `attach` | `store`, `policy` | `entries`, then a `change` each; see below |
 ///
 /// An attached connection belongs to a program that works with the store as if it were its own. The
@@ -58,6 +58,7 @@ struct ControlRequest: Codable, Sendable {
   var takesThrough: UInt64?
   var isAccepted: Bool?
   var addresses: [String]?
+  var hasCode: Bool?
   var policy: ControlPolicy?
   /// The id of a device, and ids of several, in hexadecimal.
   var device: String?
@@ -83,6 +84,10 @@ struct ControlResponse: Codable, Sendable {
   var synchronization: ControlSynchronization?
   var change: ControlChange?
   var token: String?
+  var code: String?
+  /// Where an invitation listens.
+  var listens: [String]?
+  var triesLeft: Int?
   var candidate: ControlCandidate?
 
   init(id: UInt64, isLast: Bool = true) {

@@ -139,17 +139,33 @@ struct ControlSession: Sendable {
   func invite(_ request: ControlRequest, answers: AsyncStream<Bool>) async throws {
     var response = ControlResponse(id: request.id)
     do throws(KithError) {
-      let candidate = try await node.invite(addresses: request.addresses ?? []) { token in
+      let onEvent: @Sendable (InvitationEvent) async -> Void = { event in
         var response = ControlResponse(id: request.id, isLast: false)
-        response.token = token
+        switch event {
+        case .opened(let invitation):
+          response.token = invitation.token
+          response.code = invitation.code
+          response.listens = invitation.addresses
+        case .wrongCode(let left): response.triesLeft = left
+        }
         try? await send(response)
-      } onJoinRequest: { candidate in
+      }
+      let onJoinRequest: @Sendable (JoinCandidate) async -> Bool = { candidate in
         var response = ControlResponse(id: request.id, isLast: false)
         response.candidate = ControlCandidate(candidate)
         try? await send(response)
         for await answer in answers { return answer }
         return false
       }
+      let candidate =
+        request.hasCode == true
+        ? try await node.inviteByCode(
+          addresses: request.addresses ?? [], onEvent: onEvent, onJoinRequest: onJoinRequest)
+        : try await node.invite(addresses: request.addresses ?? []) { token in
+          await onEvent(.opened(OpenInvitation(code: nil, token: token, addresses: [])))
+        } onJoinRequest: {
+          await onJoinRequest($0)
+        }
       response.candidate = ControlCandidate(candidate)
     } catch {
       response.error = ControlFailure(error)

@@ -51,11 +51,18 @@ public protocol StoreAccess: Sendable {
   /// Throws a device out of the account; see `Node.revoke`.
   func revoke(_ device: DeviceID, keeping staying: Set<DeviceID>) async throws(KithError)
 
-  /// Invites one device; see `Node.invite`. The addresses are the hosts that the code names; none:
-  /// the node's own.
+  /// Invites one device by a token; see `Node.invite`. The addresses are the hosts that the token
+  /// names; none: the node's own.
   func invite(
     addresses: [String],
     onToken: @escaping @Sendable (String) async -> Void,
+    onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
+  ) async throws(KithError) -> JoinCandidate
+
+  /// Invites one device by a short code or a token; see `Node.inviteByCode`.
+  func inviteByCode(
+    addresses: [String],
+    onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
   ) async throws(KithError) -> JoinCandidate
 }
@@ -140,7 +147,7 @@ extension Node: StoreAccess {
     for await change in changes { await onChange(change) }
   }
 
-  /// Invites one device with the usual options, but for the hosts that the code names.
+  /// Invites one device with the usual options, but for the hosts that the token names.
   public func invite(
     addresses: [String],
     onToken: @escaping @Sendable (String) async -> Void,
@@ -149,6 +156,18 @@ extension Node: StoreAccess {
     var options = InvitationOptions()
     if !addresses.isEmpty { options.addresses = addresses }
     return try await invite(options: options, onToken: onToken, onJoinRequest: onJoinRequest)
+  }
+
+  /// Invites one device by a code with the usual options, but for the hosts that the token names.
+  public func inviteByCode(
+    addresses: [String],
+    onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
+    onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
+  ) async throws(KithError) -> JoinCandidate {
+    var options = InvitationOptions()
+    if !addresses.isEmpty { options.addresses = addresses }
+    return try await inviteByCode(
+      options: options, onEvent: onEvent, onJoinRequest: onJoinRequest)
   }
 
   /// A store that the account has, under the limits that it has already; nil where nobody wrote to

@@ -62,9 +62,14 @@ extension KithError {
     case is CancellationError: self.init(.cancelled, "The pairing was cancelled.")
     case let error as PairingError:
       switch error {
-      case .cannotConnect: self.init(.network, "\(error).", cause: error)
-      case .wrongToken, .expired, .triesExhausted:
+      case .wrongToken, .expired, .exchangesSpent:
         self.init(.pairingCode, "\(error).", cause: error)
+      case .triesExhausted:
+        self.init(.pairingCode, "\(error).", cause: error)
+        triesLeft = 0
+      case .wrongCode(_, let left):
+        self.init(.pairingCode, "\(error).", cause: error)
+        triesLeft = left
       default: self.init(.network, "\(error).", cause: error)
       }
     default: self.init(.network, "The pairing failed: \(error).", cause: error)

@@ -31,6 +31,8 @@ public struct KithError: Error, Sendable {
   public var actual: Int?
   /// What is allowed.
   public var limit: Int?
+  /// How many more codes may be tried at the invitation, with ``Code/pairingCode``; nil: unknown.
+  public var triesLeft: Int?
   /// The numbers of ``Code/quotaExceeded``.
   public var quota: QuotaNumbers?
   /// The error underneath, if there is one.

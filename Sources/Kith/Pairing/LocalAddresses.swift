@@ -17,8 +17,8 @@ enum LocalAddresses {
     return Array((global.sorted { $0.count < $1.count } + loopback + fixed).prefix(limit))
   }
 
-  /// Whether an address is of this host's loopback interface.
+  /// Whether only this host reaches the address.
   static func isLoopback(_ address: String) -> Bool {
-    address == "::1" || address.hasPrefix("127.")
+    address == "::1" || address == "localhost" || address.hasPrefix("127.")
   }
 }

@@ -15,6 +15,31 @@ public struct JoinCandidate: Sendable, Hashable {
   public var address: String
 }
 
+/// An invitation that waits for a device.
+public struct OpenInvitation: Sendable, Hashable {
+  /// The short code for people, such as `4071-3358`; nil where only the token lets in.
+  public var code: String?
+  /// The token for scripts: one long line that says where the invitation is, too.
+  public var token: String
+  /// Where it listens, `host:port`, best first.
+  public var addresses: [String]
+
+  /// An invitation that waits.
+  public init(code: String? = nil, token: String, addresses: [String]) {
+    self.code = code
+    self.token = token
+    self.addresses = addresses
+  }
+}
+
+/// What happens to an invitation before a device has shown its code or token.
+public enum InvitationEvent: Sendable, Hashable {
+  /// It waits for a device: show the code.
+  case opened(OpenInvitation)
+  /// Somebody tried a wrong code; so many more may be tried.
+  case wrongCode(triesLeft: Int)
+}
+
 extension Node {
   /// How an invitation is made.
   public struct InvitationOptions: Sendable {
@@ -22,21 +47,28 @@ extension Node {
     public var hosts: [String]?
     /// The port to listen on for the joiner; 0: any.
     public var port: UInt16 = 0
-    /// The hosts to name in the code; nil: this host's own addresses.
+    /// The hosts to name in the token; nil: this host's own addresses.
     public var addresses: [String]?
-    /// How long the code is good for, at most 10 minutes.
+    /// How long the invitation lasts, at most 10 minutes.
     public var lifetime: Duration = .seconds(600)
+    /// Whether an invitation with a code is announced on the LAN. One that listens on loopback only
+    /// is announced to this host alone.
+    public var isAnnounced = true
+    /// The UDP port of announcements; tests take their own.
+    package var announcementPort = NetworkLimits.defaultPairingPort
 
     /// The defaults.
     public init() {}
   }
 
-  /// Invites one device: makes a code, waits for a device that has it, asks whether to take it in,
-  /// and makes it a member. A code allows 3 tries and 10 minutes.
+  /// Invites one device by a token: makes it, waits for a device that has it, asks whether to take it
+  /// in, and makes it a member. An invitation allows 3 tries and 10 minutes.
+  ///
+  /// For people, ``inviteByCode(options:onEvent:onJoinRequest:)`` has a short code beside the token.
   ///
   /// - Parameters:
   ///   - options: Where to listen, and for how long.
-  ///   - onToken: Gets the code, to be shown or carried to the joining device.
+  ///   - onToken: Gets the token, to be carried to the joining device.
   ///   - onJoinRequest: Decides; ask a person to compare the fingerprints.
   /// - Returns: The new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `cancelled` or a storage
@@ -48,44 +80,129 @@ extension Node {
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
   ) async throws(KithError) -> JoinCandidate {
     do {
-      return try await runInvitation(options, onToken, onJoinRequest)
+      return try await runInvitation(options, nil) { event in
+        if case .opened(let invitation) = event { await onToken(invitation.token) }
+      } onJoinRequest: {
+        await onJoinRequest($0)
+      }
+    } catch {
+      throw KithError(pairing: error)
+    }
+  }
+
+  /// Invites one device by a short code that people read aloud and type, or by the token: makes both,
+  /// waits for a device that has one of them, asks whether to take it in, and makes it a member.
+  ///
+  /// An invitation lives in memory only, allows 3 tries and 10 minutes, and takes one device. Where no
+  /// port is named it listens at 4115, or at any where that is taken.
+  ///
+  /// - Parameters:
+  ///   - options: Where to listen, and for how long.
+  ///   - onEvent: Gets the code and the token, and what happens before a device has shown one of them.
+  ///   - onJoinRequest: Decides; ask a person to compare the fingerprints.
+  /// - Returns: The new device.
+  /// - Throws: ``KithError`` with `pairingCode` (and ``KithError/triesLeft`` of 0 where wrong codes
+  ///   ended it), `declined`, `network`, `cancelled` or a storage code.
+  @discardableResult
+  public func inviteByCode(
+    options: InvitationOptions = InvitationOptions(),
+    onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
+    onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
+  ) async throws(KithError) -> JoinCandidate {
+    var entropy = SystemRandom()
+    let code = PairingCode(random: &entropy)
+    do {
+      return try await runInvitation(
+        options, code, onEvent: onEvent, onJoinRequest: onJoinRequest)
     } catch {
       throw KithError(pairing: error)
     }
   }
 
   private func runInvitation(
-    _ options: InvitationOptions, _ onToken: @Sendable (String) async -> Void,
-    _ onJoinRequest: @Sendable (JoinCandidate) async -> Bool
+    _ options: InvitationOptions, _ code: PairingCode?,
+    onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
+    onJoinRequest: @Sendable (JoinCandidate) async -> Bool
   ) async throws -> JoinCandidate {
     var entropy = SystemRandom()
     let secret = InvitationSecret(random: &entropy)
-    let draft = try InvitationToken(
-      secret: secret.copy(), port: 1, addresses: [])
-    let device = self.device
-    let name = engine.read { $0.roster.name(of: device) } ?? "device"
-    var configuration = PairingConfiguration()
-    configuration.hosts = options.hosts ?? self.configuration.hosts
-    configuration.port = options.port
-    configuration.lifetime = min(options.lifetime, .seconds(600))
-    let listener = PairingListener(
-      keys: engine.keys, token: SharedPresharedKey(draft.presharedKey()),
-      invitation: Invitation(account: account, device: device, name: name).encoded(),
-      configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
-    let bound = try await listener.bind()
+    let (events, continuation) = AsyncStream.makeStream(
+      of: InvitationEvent.self, bufferingPolicy: .bufferingNewest(NetworkLimits.pairingTries))
+    let (listener, bound) = try await listen(options, code, secret) {
+      continuation.yield(.wrongCode(triesLeft: $0))
+    }
+    let port = bound.first?.port ?? 0
+    let announcer = announcer(options, port: port)
     do {
-      let token = try InvitationToken(
-        secret: secret, port: bound.first?.port ?? 0,
-        addresses: options.addresses ?? LocalAddresses.hosts(listeningOn: configuration.hosts))
-      await onToken(token.text)
-      let channel = try await listener.accept()
-      let candidate = try await admit(channel, onJoinRequest)
+      let hosts =
+        options.addresses ?? LocalAddresses.hosts(listeningOn: options.hosts ?? configuration.hosts)
+      let token = try InvitationToken(secret: secret, port: port, addresses: hosts)
+      await onEvent(
+        .opened(
+          OpenInvitation(
+            code: code?.text, token: token.text,
+            addresses: hosts.compactMap {
+              try? PeerAddress(host: $0, port: port).description
+            })))
+      async let telling: Void = {
+        for await event in events { await onEvent(event) }
+      }()
+      if code != nil, options.isAnnounced {
+        announcer.start(InvitationAnnouncement(id: entropy.draw(), port: port))
+      }
+      let result: Result<JoinCandidate, any Error>
+      do {
+        result = .success(try await admit(listener.accept(), onJoinRequest))
+      } catch {
+        result = .failure(error)
+      }
+      await announcer.stop()
       await listener.close()
-      return candidate
+      continuation.finish()
+      await telling
+      return try result.get()
     } catch {
+      await announcer.stop()
       await listener.close()
       throw error
     }
+  }
+
+  /// Begins to listen; with a code, at the usual port where that is free.
+  private func listen(
+    _ options: InvitationOptions, _ code: PairingCode?, _ secret: borrowing InvitationSecret,
+    onWrongProof: @escaping @Sendable (Int) -> Void
+  ) async throws -> (PairingListener, [PeerAddress]) {
+    let device = self.device
+    let name = engine.read { $0.roster.name(of: device) } ?? "device"
+    let invitation = Invitation(account: account, device: device, name: name).encoded()
+    let draft = try InvitationToken(secret: secret.copy(), port: 1, addresses: [])
+    let token = SharedPresharedKey(draft.presharedKey())
+    func listen(at port: UInt16) async throws -> (PairingListener, [PeerAddress]) {
+      var configuration = PairingConfiguration()
+      configuration.hosts = options.hosts ?? self.configuration.hosts
+      configuration.port = port
+      configuration.lifetime = min(options.lifetime, .seconds(600))
+      let listener = PairingListener(
+        keys: engine.keys, token: token, code: code, invitation: invitation,
+        configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
+        onWrongProof: onWrongProof)
+      return (listener, try await listener.bind())
+    }
+    guard code != nil, options.port == 0 else { return try await listen(at: options.port) }
+    do {
+      return try await listen(at: NetworkLimits.defaultPairingPort)
+    } catch {
+      return try await listen(at: 0)
+    }
+  }
+
+  private func announcer(_ options: InvitationOptions, port: UInt16) -> InvitationAnnouncer {
+    let hosts = options.hosts ?? configuration.hosts
+    return InvitationAnnouncer(
+      port: options.announcementPort,
+      isLoopbackOnly: hosts.allSatisfy(LocalAddresses.isLoopback),
+      eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: configuration.logger)
   }
 
   private func admit(
@@ -104,7 +221,13 @@ extension Node {
       address: channel.remoteAddress)
     guard await onJoinRequest(candidate) else {
       try channel.send(JoinReply(isAccepted: false).encoded())
+      await Self.waitForEnd(of: channel)
       throw KithError(.declined, "The device was not taken in.", device: certificate.device)
+    }
+    // The other person has seen both fingerprints as well, and said yes: nothing takes a member out
+    // again without a trace.
+    guard JoinConfirm(decoding: try await channel.receive()) != nil else {
+      throw PairingError.closed
     }
     let records = try learn(request.certificate, of: candidate.device)
     try channel.send(
@@ -113,6 +236,17 @@ extension Node {
       throw PairingError.closed
     }
     return candidate
+  }
+
+  /// Waits until the joiner has closed, or for a short time: closing while its word is under way would
+  /// reset the connection, and the last answer might be lost.
+  private static func waitForEnd(of channel: PairingChannel) async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { while (try? await channel.receive()) != nil {} }
+      group.addTask { try? await Task.sleep(for: .seconds(2)) }
+      await group.next()
+      group.cancelAll()
+    }
   }
 
   /// Makes a confirmed device a member, durably, and returns the records that it needs.

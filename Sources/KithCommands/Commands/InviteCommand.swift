@@ -7,17 +7,29 @@ import KithTerminal
 struct InviteCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "invite",
-    abstract: "Invite another device: print a token, wait for the device, take it in.",
+    abstract: "Invite another device: show a code, wait for the device, take it in.",
     discussion: """
-      The token goes to standard output. It works once, for 10 minutes and 3 tries; whoever has \
-      it can ask to join. Give it to `kith join` on the other device and compare the \
-      fingerprints shown on both before you say yes.
+      The code goes to standard output: eight digits to read aloud and type into `kith join` on \
+      the other device, which finds this one on the same network. It works once, for 10 minutes \
+      and 3 tries. Compare the fingerprints shown on both devices before you say yes.
+
+      With --token it is a long token instead, which scripts carry: it also says where this \
+      device is, and whoever has it can ask to join. On a terminal that is wide enough the token \
+      is drawn as a QR code too.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Flag(name: [.short, .long], help: "Take in whoever has the token, without asking.")
+  @Flag(name: [.short, .long], help: "Take in whoever has the code, without asking.")
   var yes = false
+
+  @Flag(help: "Print the long token, for scripts, and make no code.")
+  var token = false
+
+  @Flag(
+    inversion: .prefixedNo,
+    help: "Draw the token as a QR code; otherwise where a terminal is wide enough.")
+  var qr: Bool?
 
   @Option(
     help: ArgumentHelp(
@@ -31,26 +43,43 @@ struct InviteCommand: AsyncParsableCommand {
       throw CommandFailure(
         .refused,
         "nobody can answer here, as standard input is no terminal; pass --yes to take in whoever "
-          + "has the token")
+          + "has the \(token ? "token" : "code")")
     }
     let console = options.console
-    let (isJSON, isSure, hosts) = (options.json, yes, address)
+    let isSure = yes
     let candidate = try await options.withNode { node in
       let own = Hexadecimal.fingerprint(try await node.report().device)
-      return try await node.invite(addresses: hosts) { token in
-        // Without its token an invitation is of no use; leaving ends it.
-        console.dataOrExit(isJSON ? Self.document(token: token).text(indented: false) : token)
-        console.talk("On the other device: kith join TOKEN   (3 tries, 10 minutes)")
-      } onJoinRequest: { candidate in
+      let onJoinRequest: @Sendable (JoinCandidate) async -> Bool = { candidate in
         let name = Columns.printable(candidate.name, limit: 64)
         let address = Columns.printable(candidate.address)
         console.talk(
           "\(name) at \(address) asks to join. Its fingerprint is  \(candidate.fingerprint)")
         console.talk("This device's fingerprint is  \(own)")
-        return isSure || Self.confirms(console)
+        return isSure
+          || Confirmation.isGiven(
+            "Does the other device show the same two? Take it in?", console)
+      }
+      guard !token else {
+        return try await node.invite(addresses: address) { token in
+          show(OpenInvitation(token: token, addresses: []))
+        } onJoinRequest: {
+          await onJoinRequest($0)
+        }
+      }
+      return try await node.inviteByCode(addresses: address) { event in
+        switch event {
+        case .opened(let invitation): show(invitation)
+        case .wrongCode(let left):
+          console.talk(
+            left == 0
+              ? "A wrong code was tried for the third time."
+              : "A wrong code was tried; \(left == 1 ? "1 try is" : "\(left) tries are") left.")
+        }
+      } onJoinRequest: {
+        await onJoinRequest($0)
       }
     }
-    if isJSON {
+    if options.json {
       let document = Document.versioned([
         "joined": .object([
           "fingerprint": .string(candidate.fingerprint),
@@ -63,12 +92,42 @@ struct InviteCommand: AsyncParsableCommand {
     console.talk("\(Columns.printable(candidate.name, limit: 64)) is in.")
   }
 
-  private static func document(token: String) -> Document { .versioned(["token": .string(token)]) }
+  /// Shows what lets in. Without it an invitation is of no use; leaving ends it.
+  private func show(_ invitation: OpenInvitation) {
+    let console = options.console
+    if options.json {
+      let document = Document.versioned([
+        "addresses": .strings(invitation.addresses), "code": .string(invitation.code),
+        "token": .string(invitation.token),
+      ])
+      console.dataOrExit(document.text(indented: false))
+    }
+    drawToken(invitation)
+    if !options.json { console.dataOrExit(invitation.code ?? invitation.token) }
+    guard invitation.code != nil else {
+      return console.talk("On the other device: kith join TOKEN   (3 tries, 10 minutes)")
+    }
+    console.talk("On the other device type this code into: kith join   (3 tries, 10 minutes)")
+    if let address = invitation.addresses.first {
+      console.talk("If it does not find this one: kith join --peer \(address)")
+    }
+  }
 
-  /// Asks on the terminal; all but yes is no.
-  private static func confirms(_ console: Console) -> Bool {
-    console.prompt("Does the other device show the same two? Take it in? [y/N] ")
-    let answer = readLine()?.trimmingCharacters(in: .whitespaces).lowercased() ?? ""
-    return answer == "y" || answer == "yes"
+  private func drawToken(_ invitation: OpenInvitation) {
+    let console = options.console
+    guard qr ?? (Terminal.hasTalk && Terminal.hasOutput && !options.json && !options.quiet) else {
+      return
+    }
+    guard let matrix = QRMatrix(caseless: invitation.token) else {
+      if qr == true {
+        console.warn("no QR code can be drawn; install \(QRMatrix.package) (apt install)")
+      }
+      return
+    }
+    guard qr == true || QRDrawing.columns(matrix) <= Terminal.columns else { return }
+    let isColoured = Terminal.allowsColour(
+      environment: ProcessInfo.processInfo.environment, isTerminal: Terminal.hasTalk)
+    console.talk("")
+    for line in QRDrawing.lines(matrix, isColoured: isColoured) { console.talk(line) }
   }
 }

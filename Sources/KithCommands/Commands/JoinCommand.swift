@@ -1,26 +1,36 @@
 import ArgumentParser
 import Foundation
 import Kith
+import KithCore
+import KithStorage
 import KithTerminal
 
 /// `kith join`.
 struct JoinCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "join",
-    abstract: "Join the account that an invitation's token names, with this as a new device.",
+    abstract: "Join the account of the device that shows a code, with this as a new device.",
     discussion: """
-      Get the token from `kith invite` on a device of the account. Compare the fingerprints \
-      shown here with those shown there.
+      Run `kith invite` on a device of the account and type its code here. The device is found \
+      on the same network, or named with --peer. Compare the fingerprints shown here with those \
+      shown there before you say yes.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The token; - reads it from standard input, where no other user sees it.")
-  var token: String
+  @Argument(
+    help: ArgumentHelp(
+      "The code, or the long token; - reads it from standard input.",
+      discussion: "Otherwise it is asked for, where neither other users nor the shell's history "
+        + "see it."))
+  var code: String?
+
+  @Flag(name: [.short, .long], help: "Join whoever has the code, without asking.")
+  var yes = false
 
   @Option(
     help: ArgumentHelp(
-      "Where the inviting device is, instead of the addresses in the token.",
+      "Where the inviting device is, instead of looking for it or in the token.",
       valueName: "host:port"))
   var peer: String?
 
@@ -35,27 +45,41 @@ struct JoinCommand: AsyncParsableCommand {
 
   func run() async throws {
     let console = options.console
-    if token == "-" && Terminal.hasInput { console.prompt("Token: ") }
-    let text = token == "-" ? try InputText.line(of: "-") : token
     let path = options.directoryURL.path
+    // Before anybody is asked for a code.
+    guard Accounts.isSignedOut(in: path) || !DeviceDirectory.holdsDevice(path) else {
+      throw CommandFailure(
+        .directory, "\(path): the directory holds a device already; give another one")
+    }
+    let text = try text()
+    // A token that a script carries is answer enough; a code was meant for a person.
+    let isSure = yes || (Node.isToken(text) && !Terminal.hasInput)
+    guard isSure || Terminal.hasInput else {
+      throw CommandFailure(
+        .refused,
+        "nobody can answer here, as standard input is no terminal; pass --yes to join whoever has "
+          + "the code")
+    }
     let (name, peer) = (name ?? DeviceName.ofHost, peer)
-    let onMeeting: @Sendable (InvitingDevice, String) -> Void = { inviter, fingerprint in
+    if peer == nil, !Node.isToken(text) { console.talk("Looking for the other device…") }
+    let confirm: @Sendable (InvitingDevice, String) async -> Bool = { inviter, fingerprint in
       let name = Columns.printable(inviter.name, limit: 64)
       let address = Columns.printable(inviter.address)
       console.talk("\(name) at \(address) invites. Its fingerprint is  \(inviter.fingerprint)")
       console.talk("This device's fingerprint is  \(fingerprint)")
       console.talk("Compare both with what the other device shows, and say yes there.")
+      return isSure || Confirmation.isGiven("Does it show the same two? Join it?", console)
     }
     let summary: AccountSummary
     let passphrase = try device.passphrase()
     if let accounts = try options.signedOutAccounts(new: passphrase) {
       summary = try await accounts.use {
-        try await $0.signIn(token: text, name: name, address: peer, onMeeting: onMeeting)
+        try await $0.signIn(code: text, name: name, address: peer, confirm: confirm)
       }
     } else {
       summary = try await Node.join(
-        directory: path, name: name, token: text, address: peer, passphrase: passphrase,
-        onMeeting: onMeeting)
+        directory: path, name: name, code: text, address: peer, passphrase: passphrase,
+        confirm: confirm)
     }
     let directory = try Accounts.deviceDirectory(in: path)
     var report = AccountReport(summary, directory: directory)
@@ -63,6 +87,23 @@ struct JoinCommand: AsyncParsableCommand {
     let result = report
     try options.print(result.document, text: result.text)
     console.talk("Joined. Start the node with: kith run")
+  }
+
+  /// The code or token. Where a person types it, until it can be one.
+  private func text() throws -> String {
+    if let code, code != "-" { return code }
+    guard Terminal.hasInput else { return try InputText.line(of: "-") }
+    while true {
+      options.console.prompt("Code: ")
+      let text = try InputText.line(of: "-")
+      if Node.isToken(text) { return text }
+      do throws(PairingCodeError) {
+        _ = try PairingCode(text: text)
+        return text
+      } catch {
+        options.console.warn("this is no pairing code: \(error); type it again")
+      }
+    }
   }
 
   /// The devices that this one has joined.

@@ -43,6 +43,11 @@ enum InputText {
     throw CommandFailure(.refused, "\(shown(name)) is empty")
   }
 
+  /// The next line of standard input, be it empty; nil where there is none any more.
+  static func answer() throws(CommandFailure) -> String? {
+    try lineOfStandardInput()?.trimmingCharacters(in: .newlines)
+  }
+
   /// A line with its end; nil where there is none any more.
   private static func lineOfStandardInput() throws(CommandFailure) -> String? {
     var line: [UInt8] = []

@@ -63,6 +63,22 @@ public struct JoinRequestMessage: Hashable, Sendable {
   }
 }
 
+/// The joiner's word that its person has confirmed as well.
+public struct JoinConfirm: Hashable, Sendable {
+  /// Makes one.
+  public init() {}
+
+  /// Reads one; nil where the bytes are malformed.
+  public init?(decoding bytes: [UInt8]) {
+    guard bytes.count <= MembershipLimits.pairingPayloadBytes,
+      (try? WireJoinConfirm(serializedBytes: bytes)) != nil
+    else { return nil }
+  }
+
+  /// Its bytes.
+  public func encoded() -> [UInt8] { WireJoinConfirm().encodedBytes() }
+}
+
 /// The inviter's answer, once a person has confirmed or declined.
 public struct JoinReply: Hashable, Sendable {
   /// Whether the joiner may join.

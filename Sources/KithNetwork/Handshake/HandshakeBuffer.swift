@@ -7,6 +7,17 @@ struct HandshakeBuffer {
 
   private var bytes = ByteBuffer()
   private var consumed = 0
+  private let leastMessageBytes: Int
+
+  /// A buffer for messages of at least so many bytes.
+  init(leastMessageBytes: Int = NetworkLimits.leastFirstMessageBytes) {
+    self.leastMessageBytes = leastMessageBytes
+  }
+
+  /// The length of the message that comes next; nil: more bytes are needed.
+  var nextLength: Int? {
+    bytes.getInteger(at: bytes.readerIndex, as: UInt16.self).map { Int($0) }
+  }
 
   /// Adds what came.
   mutating func append(_ incoming: inout ByteBuffer) {
@@ -15,15 +26,15 @@ struct HandshakeBuffer {
 
   /// Takes the next message; nil: more bytes are needed.
   mutating func next() throws(Malformed) -> [UInt8]? {
-    guard let length = bytes.getInteger(at: bytes.readerIndex, as: UInt16.self) else { return nil }
-    let frameBytes = NetworkLimits.frameLengthBytes + Int(length)
-    guard Int(length) >= NetworkLimits.leastFirstMessageBytes,
+    guard let length = nextLength else { return nil }
+    let frameBytes = NetworkLimits.frameLengthBytes + length
+    guard length >= leastMessageBytes,
       consumed + frameBytes <= NetworkLimits.handshakeBytes
     else { throw Malformed() }
     guard bytes.readableBytes >= frameBytes else { return nil }
     bytes.moveReaderIndex(forwardBy: NetworkLimits.frameLengthBytes)
     consumed += frameBytes
-    return bytes.readBytes(length: Int(length))
+    return bytes.readBytes(length: length)
   }
 
   /// Whether more bytes wait than a handshake may have.

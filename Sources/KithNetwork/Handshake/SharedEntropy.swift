@@ -14,6 +14,13 @@ final class SharedEntropy: Sendable {
     source.withLock { TransportPrivateKey(random: &$0) }
   }
 
+  /// Lends the source for the time of `body`.
+  func use<R: ~Copyable & Sendable, E: Error>(
+    _ body: (inout any Entropy) throws(E) -> R
+  ) throws(E) -> R {
+    try source.withLock { source throws(E) in try body(&source) }
+  }
+
   /// A number from 0 up to 1.
   func fraction() -> Double { Double(number(ofBytes: 6)) / Double(1 << 48) }
 

@@ -81,7 +81,7 @@ enum Bootstraps {
   static func connect(
     _ group: any EventLoopGroup, to address: PeerAddress, connectTimeout: Duration,
     userTimeout: Duration, admit: @escaping @Sendable (any Channel) throws -> Void = { _ in },
-    handler: @escaping @Sendable () throws -> DiallerHandshakeHandler
+    handler: @escaping @Sendable () throws -> any ChannelHandler
   ) -> EventLoopFuture<any Channel> {
     ClientBootstrap(group: group)
       .connectTimeout(TimeAmount(connectTimeout))

@@ -10,15 +10,27 @@ final class InvitingConnection: ListenerHandshakeOwner {
   private var isExchanging = false
   /// This connection came while another exchange was under way: it spends no try.
   private var isTurnedAway = false
+  /// The key that the code's exchange gave; nil: the joiner has the token.
+  private let codeKey: SharedPresharedKey?
 
   init(listener: PairingListener, id: UInt64) {
     self.listener = listener
     self.id = id
+    codeKey = nil
   }
 
-  func presharedKeys() -> [SharedPresharedKey] { [listener.token] }
+  /// A connection whose exchange began with the code, and has proved that.
+  init(listener: PairingListener, id: UInt64, codeKey: SharedPresharedKey) {
+    self.listener = listener
+    self.id = id
+    self.codeKey = codeKey
+    isExchanging = true
+  }
+
+  func presharedKeys() -> [SharedPresharedKey] { [codeKey ?? listener.token] }
 
   func accepts(ephemeral: TransportPublicKey) -> Bool {
+    if codeKey != nil { return listener.gate.accept(id, ephemeral: ephemeral) }
     guard listener.begin() else {
       isTurnedAway = true
       return false
@@ -50,7 +62,7 @@ final class InvitingConnection: ListenerHandshakeOwner {
     case .noFirstMessage:
       break
     case .wrongMessage, .noThirdMessage:
-      if !isTurnedAway { listener.spendTry() }
+      if !isTurnedAway, codeKey == nil { listener.spendTry() }
     }
     endExchange()
   }

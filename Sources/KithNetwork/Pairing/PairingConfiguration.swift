@@ -8,6 +8,8 @@ public struct PairingConfiguration: Sendable {
   public var lifetime: Duration = .seconds(600)
   /// How long a handshake may take.
   public var handshakeTimeout: Duration = .seconds(5)
+  /// How long a joiner with a code waits until other exchanges are over.
+  public var turnTimeout: Duration = .seconds(20)
   /// How long making a connection may take.
   public var connectTimeout: Duration = .seconds(5)
   /// How long a closed exchange waits until its last bytes are taken.

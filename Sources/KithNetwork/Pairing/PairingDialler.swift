@@ -42,14 +42,9 @@ public struct PairingDialler: Sendable {
       @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws
       -> [UInt8]
   ) async throws -> PairingChannel {
-    let outcome = PairingOutcome()
-    let parameters = NoiseParameters(
-      prologue: NoiseParameters.pairingPrologue, keys: keys, entropy: entropy)
+    let parameters = parameters(prologue: NoiseParameters.pairingPrologue)
     let configuration = configuration
-    let connected = Bootstraps.connect(
-      group, to: address, connectTimeout: configuration.connectTimeout,
-      userTimeout: configuration.handshakeTimeout
-    ) {
+    return try await connect(to: address) { outcome in
       DiallerHandshakeHandler(
         exchange: try parameters.start(.initiator, psk: token),
         owner: JoiningConnection(
@@ -57,6 +52,47 @@ public struct PairingDialler: Sendable {
           outcome: outcome),
         timeout: TimeAmount(configuration.handshakeTimeout))
     }
+  }
+
+  /// Connects to an invitation that has a code, and proves the code first.
+  ///
+  /// - Parameters:
+  ///   - address: Where it listens.
+  ///   - code: The code, of whose exchanges one is spent once the proof is sent.
+  ///   - answer: As with a token.
+  /// - Returns: The exchange, which the inviter has not yet confirmed to be established.
+  /// - Throws: ``PairingError``, or what `answer` throws.
+  public func connect(
+    to address: PeerAddress, code: TypedCode,
+    answer:
+      @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws
+      -> [UInt8]
+  ) async throws -> PairingChannel {
+    let parameters = parameters(prologue: [])
+    let configuration = configuration
+    return try await connect(to: address) { outcome in
+      CodeJoinerHandler(
+        code: code, address: address, parameters: parameters, configuration: configuration,
+        owner: JoiningConnection(
+          address: address, linger: configuration.lingerTimeout, answer: answer,
+          outcome: outcome),
+        outcome: outcome)
+    }
+  }
+
+  private func parameters(prologue: [UInt8]) -> NoiseParameters {
+    NoiseParameters(prologue: prologue, keys: keys, entropy: entropy)
+  }
+
+  private func connect(
+    to address: PeerAddress,
+    handler: @escaping @Sendable (PairingOutcome) throws -> any ChannelHandler
+  ) async throws -> PairingChannel {
+    let outcome = PairingOutcome()
+    let connected = Bootstraps.connect(
+      group, to: address, connectTimeout: configuration.connectTimeout,
+      userTimeout: configuration.handshakeTimeout
+    ) { try handler(outcome) }
     let channel: any Channel
     do {
       channel = try await connected.get()

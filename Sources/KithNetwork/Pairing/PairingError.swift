@@ -10,6 +10,12 @@ public enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
   case triesExhausted
   /// An exchange is under way already, on this listener.
   case busy
+  /// The inviter has another code than was typed; nil: it did not say how many tries are left.
+  case wrongCode(address: PeerAddress, triesLeft: Int?)
+  /// What answers is no inviter that takes codes, or it said nothing in time.
+  case noInviter(address: PeerAddress)
+  /// The typed code was proved to as many inviters as one may be.
+  case exchangesSpent
   /// The other side closed, or what it sent was malformed, during the exchange.
   case closed
   /// A message is longer than a pairing allows.
@@ -25,6 +31,19 @@ public enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
     case .expired: "the invitation has expired; make a new one"
     case .triesExhausted: "too many wrong codes were tried; make a new invitation"
     case .busy: "an exchange is under way already; wait for it to end"
+    case .wrongCode(let address, let triesLeft):
+      switch triesLeft {
+      case nil: "the device at \(address) does not have this code; check it"
+      case 0:
+        "the device at \(address) has another code, and its invitation is over; make a new one"
+      case let left?:
+        "the device at \(address) has another code; check it (\(left == 1 ? "1 try" : "\(left) tries") left)"
+      }
+    case .noInviter(let address):
+      "nobody at \(address) takes a code now; check the address, and that `kith invite` is running"
+    case .exchangesSpent:
+      "\(NetworkLimits.pairingExchanges) devices were asked and none has this code; check it, or name "
+        + "the inviting device's address"
     case .closed: "the other side ended the exchange; make a new invitation"
     case .messageTooLong(let bytes, let limit):
       "a pairing message of \(bytes) bytes exceeds \(limit) bytes"

@@ -5,13 +5,15 @@ internal import Synchronization
 
 /// Who invites: a listener of its own, under the invitation's token.
 ///
-/// One exchange at a time. Each handshake that fails after a complete first message, or never
+/// One exchange at a time; who has a code waits for its turn. With a code, each wrong proof spends one
+/// of three tries (``CodeInviterHandler``). Without, each handshake that fails after a complete first message, or never
 /// gets a valid one, spends one of three tries; a connection that sends no complete first message
 /// spends nothing. Failures look alike: silence, as with sessions.
 public final class PairingListener: Sendable {
   private struct State {
     var triesLeft = NetworkLimits.pairingTries
     var isExchanging = false
+    var turns = PairingTurns()
     var listeners: [any Channel] = []
     var active: PairingChannel?
     var arrived: PairingChannel?
@@ -22,10 +24,12 @@ public final class PairingListener: Sendable {
 
   let configuration: PairingConfiguration
   let token: SharedPresharedKey
+  let code: PairingCode?
   let invitation: [UInt8]
   let gate = Gate(
     limit: NetworkLimits.pairingHalfOpen, limitPerAddress: NetworkLimits.pairingHalfOpen)
-  private let parameters: NoiseParameters
+  let parameters: NoiseParameters
+  private let onWrongProof: @Sendable (_ triesLeft: Int) -> Void
   private let group: any EventLoopGroup
   private let channels = ChannelTable()
   private let state = Mutex(State())
@@ -35,16 +39,21 @@ public final class PairingListener: Sendable {
   /// - Parameters:
   ///   - keys: The inviter's own keys, of which the transport key is used.
   ///   - token: 32 bytes that the joiner is given in another way.
+  ///   - code: What the joiner may have instead; nil: nothing.
   ///   - invitation: The payload of message 2.
   ///   - configuration: Where to listen, and the time limits.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
   ///   - entropy: Where ephemeral keys come from.
+  ///   - onWrongProof: Called where a wrong code was tried. On an event-loop thread.
   public init(
-    keys: DeviceKeys, token: SharedPresharedKey, invitation: [UInt8],
+    keys: DeviceKeys, token: SharedPresharedKey, code: PairingCode? = nil, invitation: [UInt8],
     configuration: PairingConfiguration = PairingConfiguration(),
-    eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
+    eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom(),
+    onWrongProof: @escaping @Sendable (_ triesLeft: Int) -> Void = { _ in }
   ) {
     self.token = token
+    self.code = code
+    self.onWrongProof = onWrongProof
     self.invitation = invitation
     self.configuration = configuration
     group = eventLoopGroup
@@ -113,22 +122,55 @@ public final class PairingListener: Sendable {
     }
   }
 
-  /// The exchange is over; another may begin.
-  func finishExchange() {
-    state.withLock { state in
-      state.isExchanging = false
-      state.active = nil
-      state.arrived = nil
+  /// A joiner with a code asks for its turn: `take` is called once, when the exchange may begin, or
+  /// to say that there will be none.
+  func requestTurn(_ id: UInt64, from bucket: AddressBucket, _ take: @escaping PairingTurns.Take) {
+    let now: PairingTurns.Turn? = state.withLock { state in
+      if state.end != nil { return .over }
+      guard state.isExchanging else {
+        state.isExchanging = true
+        state.turns.began(bucket)
+        return .begin
+      }
+      state.turns.wait(id, from: bucket, take)
+      return nil
     }
+    if let now { take(now) }
   }
 
-  /// A handshake failed.
-  func spendTry() {
-    let isOver = state.withLock { state in
-      state.triesLeft -= 1
-      return state.triesLeft <= 0
+  /// A joiner does not wait any longer.
+  func leaveTurns(_ id: UInt64) {
+    state.withLock { $0.turns.leave(id) }
+  }
+
+  /// The exchange is over; the next may begin.
+  func finishExchange() {
+    let next = state.withLock { state -> PairingTurns.Take? in
+      state.active = nil
+      state.arrived = nil
+      let next = state.end == nil ? state.turns.next() : nil
+      state.isExchanging = next != nil
+      return next
     }
-    if isOver { end(.triesExhausted) }
+    next?(.begin)
+  }
+
+  /// A handshake or a proof failed. Gives the tries that are left.
+  @discardableResult
+  func spendTry() -> Int {
+    let left = state.withLock { state in
+      state.triesLeft = max(0, state.triesLeft - 1)
+      return state.triesLeft
+    }
+    if left == 0 { end(.triesExhausted) }
+    return left
+  }
+
+  /// A wrong code was tried. Gives the tries that are left.
+  func spendTryOfCode() -> Int {
+    let left = spendTry()
+    onWrongProof(left)
+    return left
   }
 
   /// A handshake succeeded.
@@ -146,11 +188,15 @@ public final class PairingListener: Sendable {
 
   /// Ends the invitation for good. Wrong tokens do not end an exchange that is established.
   private func end(_ error: PairingError) {
-    let (waiter, active, listeners, timer) = state.withLock { state in
+    let (waiter, active, listeners, timer, turns) = state.withLock { state in
       if state.end == nil { state.end = error }
-      return (state.waiter.take(), state.active, state.listeners, state.timer.take())
+      return (
+        state.waiter.take(), state.active, state.listeners, state.timer.take(),
+        state.turns.empty()
+      )
     }
     timer?.cancel()
+    for take in turns { take(.over) }
     for listener in listeners { listener.close(promise: nil) }
     if error != .triesExhausted { active?.abort(error) }
     waiter?.resume(throwing: error)
@@ -160,9 +206,13 @@ public final class PairingListener: Sendable {
     guard channels.insert(channel), let (id, _) = gate.admit(channel) else {
       throw TransportError.tooManyConnections
     }
+    let handshake = ListenerHandshakeHandler(
+      parameters: parameters, owner: InvitingConnection(listener: self, id: id),
+      timeout: TimeAmount(configuration.handshakeTimeout))
+    guard let code else { return try channel.pipeline.syncOperations.addHandler(handshake) }
     try channel.pipeline.syncOperations.addHandler(
-      ListenerHandshakeHandler(
-        parameters: parameters, owner: InvitingConnection(listener: self, id: id),
-        timeout: TimeAmount(configuration.handshakeTimeout)))
+      CodeInviterHandler(
+        listener: self, id: id, code: code, bucket: AddressBucket(channel.remoteAddress),
+        withoutCode: handshake))
   }
 }

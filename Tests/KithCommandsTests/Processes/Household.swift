@@ -78,7 +78,7 @@ final class Household {
     let member = Member(name: name, directory: directory ?? root.appending(path: name))
     let invitation = try KithProcess(
       [
-        "invite", "--yes", "--address", "127.0.0.1", "--directory",
+        "invite", "--yes", "--token", "--address", "127.0.0.1", "--directory",
         (inviter ?? members[0]).directory.path,
       ], in: root)
     try await eventually("a token") { invitation.printedSoFar.hasSuffix("\n") }

@@ -108,9 +108,12 @@ struct MembershipTextTests {
       _ = Invitation(decoding: bytes)
       _ = JoinRequestMessage(decoding: bytes)
       _ = JoinDone(decoding: bytes)
+      _ = JoinConfirm(decoding: bytes)
+      _ = InvitationAnnouncement(decoding: bytes)
       let text = String(decoding: bytes, as: UTF8.self)
       _ = try? RecoveryKey(text: text)
       _ = try? InvitationToken(text: "kith1-" + text)
+      _ = try? PairingCode(text: text)
     }
     #expect(roster.sortedMembers.count <= 1, "seed \(seed)")
     #expect(throws: RecordError.self) {

@@ -1027,6 +1027,18 @@ nonisolated struct WireJoinRequest: Sendable {
   fileprivate var _certificate: WireRecord? = nil
 }
 
+/// The joiner's word that its person has confirmed as well; the inviter waits for it before it makes
+/// the joiner a member.
+nonisolated struct WireJoinConfirm: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
 /// The inviter's answer, once confirmed.
 nonisolated struct WireJoinReply: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
@@ -2965,6 +2977,25 @@ nonisolated extension WireJoinRequest: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
   static func ==(lhs: WireJoinRequest, rhs: WireJoinRequest) -> Bool {
     if lhs._certificate != rhs._certificate {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireJoinConfirm: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".JoinConfirm"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap()
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    // Load everything into unknown fields
+    while try decoder.nextFieldNumber() != nil {}
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireJoinConfirm, rhs: WireJoinConfirm) -> Bool {
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -1,0 +1,201 @@
+public import KithCrypto
+
+/// The exchange that makes a key of a pairing code (design, section 7): CPace, in which the joiner
+/// proves first.
+///
+/// Four messages of fixed lengths, none of which is computed from the account, and none before the
+/// joiner's proof shows anything of the code:
+///
+/// | from | message | bytes |
+/// | --- | --- | --- |
+/// | joiner | hello: version (1), 16 random bytes | 17 |
+/// | inviter | offer: 16 random bytes, its share | 48 |
+/// | joiner | proof: its share, its proof | 64 |
+/// | inviter | confirmation: its proof | 32 |
+///
+/// CPace's password is the code's digits in ASCII; its session the random bytes of both, the
+/// inviter's first; its channel `kith-pair-1`, `inviter` and `joiner`, each behind its length. The
+/// inviter's share comes first. With T = `kith-pair-1`, the version, the session, the inviter's share
+/// and the joiner's, the proofs are BLAKE2b-256 under CPace's key of `joiner proof` or
+/// `inviter proof` and T; the pre-shared key of the Noise handshake that follows is that of
+/// `noise psk` and T, and its prologue is T and both proofs, the joiner's first.
+public enum CodeExchange {
+  /// The version of the exchange.
+  public static let version: UInt8 = 1
+  /// The bytes of the joiner's hello.
+  public static let helloBytes = 17
+  /// The bytes of the inviter's offer.
+  public static let offerBytes = 48
+  /// The bytes of the joiner's proof.
+  public static let proofBytes = 64
+  /// The bytes of the inviter's confirmation.
+  public static let confirmationBytes = 32
+  static let nonceBytes = 16
+  static let name = Array("kith-pair-1".utf8)
+
+  /// Both sides' public values.
+  struct Transcript {
+    var session: [UInt8]
+    var inviterShare: CPaceShare
+    var joinerShare: CPaceShare
+
+    var bytes: [UInt8] {
+      name + [version] + session + inviterShare.bytes + joinerShare.bytes
+    }
+
+    func joinerProof(under key: borrowing CPaceKey) -> Digest256 {
+      key.proof(of: Array("joiner proof".utf8) + bytes)
+    }
+
+    func inviterProof(under key: borrowing CPaceKey) -> Digest256 {
+      key.proof(of: Array("inviter proof".utf8) + bytes)
+    }
+
+    func agreement(under key: borrowing CPaceKey) -> CodeAgreement {
+      let confirmation = inviterProof(under: key).bytes
+      return CodeAgreement(
+        presharedKey: key.derive(Array("noise psk".utf8) + bytes),
+        prologue: bytes + joinerProof(under: key).bytes + confirmation,
+        confirmation: confirmation)
+    }
+  }
+
+  static func side(
+    _ code: PairingCode, session: [UInt8], entropy: inout some Entropy
+  ) throws(CodeExchangeError) -> CPace {
+    do {
+      return try CPace(
+        password: code.password,
+        channel: CPace.channel(name, Array("inviter".utf8), Array("joiner".utf8)),
+        session: session, scalar: CPaceScalar(random: &entropy))
+    } catch {
+      throw .malformed
+    }
+  }
+
+  static func key(
+    _ side: consuming CPace, _ setting: CPaceSetting, _ share: CPaceShare
+  ) throws(CodeExchangeError) -> CPaceKey {
+    do {
+      return try side.key(setting: setting, remote: share)
+    } catch {
+      throw .wrongProof
+    }
+  }
+}
+
+/// Why an exchange came to nothing.
+public enum CodeExchangeError: Error, Hashable, Sendable {
+  /// A message of another length or version, or out of turn; it was no guess.
+  case malformed
+  /// The other side does not have the code, or sent no element of the group.
+  case wrongProof
+}
+
+/// What both sides have after an exchange that succeeded.
+public struct CodeAgreement: ~Copyable, Sendable {
+  /// The pre-shared key of the handshake that follows.
+  public let presharedKey: PresharedKey
+  /// Its prologue.
+  public let prologue: [UInt8]
+  /// The inviter's confirmation.
+  public let confirmation: [UInt8]
+}
+
+/// Who invites, in one exchange.
+public struct CodeInviter: ~Copyable, Sendable {
+  private let code: PairingCode
+  private var session: [UInt8] = []
+  private var side: CPace?
+
+  /// An exchange that waits for the joiner's hello.
+  public init(code: PairingCode) {
+    self.code = code
+  }
+
+  /// The offer for a joiner's hello.
+  ///
+  /// - Throws: `malformed`.
+  public mutating func offer(
+    to hello: [UInt8], entropy: inout some Entropy
+  ) throws(CodeExchangeError) -> [UInt8] {
+    guard session.isEmpty, hello.count == CodeExchange.helloBytes,
+      hello.first == CodeExchange.version
+    else { throw .malformed }
+    let nonce = entropy.bytes(CodeExchange.nonceBytes)
+    session = nonce + hello.dropFirst()
+    let side = try CodeExchange.side(code, session: session, entropy: &entropy)
+    let share = side.share
+    self.side = consume side
+    return nonce + share.bytes
+  }
+
+  /// What both have after a joiner's right proof. It can be asked once: a further guess needs
+  /// another exchange.
+  ///
+  /// - Throws: `wrongProof`, which is a guess of the code, or `malformed`, which is none.
+  public mutating func confirm(_ message: [UInt8]) throws(CodeExchangeError) -> CodeAgreement {
+    guard let side = side.take(), message.count == CodeExchange.proofBytes,
+      let share = try? CPaceShare(message.prefix(CPaceShare.byteCount))
+    else { throw .malformed }
+    let transcript = CodeExchange.Transcript(
+      session: session, inviterShare: side.share, joinerShare: share)
+    let key = try CodeExchange.key(side, .initiator, share)
+    let expected = transcript.joinerProof(under: key)
+    guard constantTimeEquals(expected.bytes, Array(message.suffix(Digest256.byteCount))) else {
+      throw .wrongProof
+    }
+    return transcript.agreement(under: key)
+  }
+}
+
+/// Who joins, in one exchange.
+public struct CodeJoiner: ~Copyable, Sendable {
+  private let code: PairingCode
+  private let nonce: [UInt8]
+  private var agreement: CodeAgreement?
+
+  /// An exchange that begins.
+  public init(code: PairingCode, entropy: inout some Entropy) {
+    self.code = code
+    nonce = entropy.bytes(CodeExchange.nonceBytes)
+  }
+
+  /// The first message.
+  public var hello: [UInt8] { [CodeExchange.version] + nonce }
+
+  /// The proof for an inviter's offer. Sending it gives the inviter one guess of the code, if it
+  /// does not have it.
+  ///
+  /// - Throws: `malformed`; nothing is given away then.
+  public mutating func prove(
+    to offer: [UInt8], entropy: inout some Entropy
+  ) throws(CodeExchangeError) -> [UInt8] {
+    guard agreement == nil, offer.count == CodeExchange.offerBytes,
+      let share = try? CPaceShare(offer.suffix(CPaceShare.byteCount))
+    else { throw .malformed }
+    let session = Array(offer.prefix(CodeExchange.nonceBytes)) + nonce
+    let side = try CodeExchange.side(code, session: session, entropy: &entropy)
+    let transcript = CodeExchange.Transcript(
+      session: session, inviterShare: share, joinerShare: side.share)
+    let key: CPaceKey
+    do {
+      key = try CodeExchange.key(side, .responder, share)
+    } catch {
+      throw .malformed
+    }
+    agreement = transcript.agreement(under: key)
+    return transcript.joinerShare.bytes + transcript.joinerProof(under: key).bytes
+  }
+
+  /// What both have after the inviter's confirmation.
+  ///
+  /// - Throws: `wrongProof` where the inviter does not have the code, or `malformed`.
+  public mutating func finish(_ confirmation: [UInt8]) throws(CodeExchangeError) -> CodeAgreement {
+    guard let agreement = agreement.take(),
+      confirmation.count == CodeExchange.confirmationBytes
+    else { throw .malformed }
+    guard constantTimeEquals(agreement.confirmation, confirmation) else { throw .wrongProof }
+    return agreement
+  }
+}

@@ -1,0 +1,43 @@
+public import KithCrypto
+
+/// What an inviter tells the LAN while its invitation lives: that one can be joined at a port. It is
+/// sent openly, and nothing in it is computed from the code or the account.
+///
+/// | bytes | what |
+/// | --- | --- |
+/// | 11 | `kith-invite` in ASCII |
+/// | 1 | the version, 1 |
+/// | 16 | random, drawn for the invitation: the same inviter by another address |
+/// | 2 | the port, big-endian |
+/// | 2 | zero |
+public struct InvitationAnnouncement: Hashable, Sendable {
+  /// How many bytes each has.
+  public static let byteCount = 32
+  private static let magic = Array("kith-invite".utf8) + [1]
+
+  /// Names the invitation.
+  public var id: Digest128
+  /// Where it listens, never 0.
+  public var port: UInt16
+
+  /// Makes an announcement.
+  public init(id: Digest128, port: UInt16) {
+    self.id = id
+    self.port = port
+  }
+
+  /// Reads an announcement; nil where the bytes are none.
+  public init?(decoding bytes: [UInt8]) {
+    guard bytes.count == Self.byteCount, bytes.starts(with: Self.magic),
+      let id = try? Digest128(bytes[Self.magic.count..<Self.magic.count + Digest128.byteCount])
+    else { return nil }
+    let port = UInt16(bytes[28]) << 8 | UInt16(bytes[29])
+    guard port > 0, bytes[30] == 0, bytes[31] == 0 else { return nil }
+    self.init(id: id, port: port)
+  }
+
+  /// The announcement's bytes.
+  public func encoded() -> [UInt8] {
+    Self.magic + id.bytes + [UInt8(port >> 8), UInt8(port & 0xff), 0, 0]
+  }
+}

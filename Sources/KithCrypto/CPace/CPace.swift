@@ -1,0 +1,125 @@
+import CSodium
+
+/// One side of CPACE-RISTR255-SHA512 (draft-irtf-cfrg-cpace): two who know the same short password
+/// agree on a key, and who does not know it learns nothing but whether one guess was right.
+///
+/// Each side sends its ``share`` and gives the other's to ``key(setting:associated:remote:remoteAssociated:)``.
+/// What the key is good for has to be shown afterwards: with another password the two keys differ,
+/// and no error says so.
+public struct CPace: ~Copyable, Sendable {
+  private let scalar: CPaceScalar
+  private let session: [UInt8]
+
+  /// What the other side needs: the scalar times the generator.
+  public let share: CPaceShare
+
+  /// Starts an exchange.
+  ///
+  /// - Parameters:
+  ///   - password: What both know (`PRS`).
+  ///   - channel: Who speaks to whom, the same on both sides (`CI`).
+  ///   - session: Names the exchange, the same on both sides and never used again (`sid`).
+  ///   - scalar: Random, for this exchange alone.
+  /// - Throws: `invalidKey` where the scalar is a multiple of the group's order, as zero is.
+  public init(
+    password: borrowing SecretBytes, channel: [UInt8], session: [UInt8],
+    scalar: consuming CPaceScalar
+  ) throws(CryptoError) {
+    let generator = Self.generator(password: password, channel: channel, session: session)
+    let point: SecretBytes = try generator.withUnsafeBytes { generator throws(CryptoError) in
+      try scalar.times(generator)
+    }
+    share = CPaceShare { target in point.withUnsafeBytes { target.copyMemory(from: $0) } }
+    self.scalar = scalar
+    self.session = session
+  }
+
+  /// The key that both sides have in common (`ISK`), if their passwords are the same.
+  ///
+  /// - Parameters:
+  ///   - setting: Which side this is; the other says the opposite.
+  ///   - associated: What this side sent beside its share (`AD`).
+  ///   - remote: The other side's share.
+  ///   - remoteAssociated: What the other side sent beside it.
+  /// - Returns: The key, which is the other side's only if the passwords are the same.
+  /// - Throws: `invalidKey` where the share is no element of the group, or its identity.
+  public consuming func key(
+    setting: CPaceSetting, associated: [UInt8] = [], remote: CPaceShare,
+    remoteAssociated: [UInt8] = []
+  ) throws(CryptoError) -> CPaceKey {
+    let point = try sharedPoint(with: remote)
+    let own = CPaceText.prefixed(share.bytes) + CPaceText.prefixed(associated)
+    let other = CPaceText.prefixed(remote.bytes) + CPaceText.prefixed(remoteAssociated)
+    let transcript =
+      switch setting {
+      case .initiator: own + other
+      case .responder: other + own
+      case .symmetric:
+        Array("oc".utf8) + (other.lexicographicallyPrecedes(own) ? own + other : other + own)
+      }
+    return Self.key(session: session, point: point, transcript: transcript)
+  }
+
+  /// Makes the key of a session from what only its two sides can compute, and what both have sent.
+  static func key(
+    session: [UInt8], point: borrowing SecretBytes, transcript: [UInt8]
+  ) -> CPaceKey {
+    let head =
+      CPaceText.prefixed(Array("CPaceRistretto255_ISK".utf8)) + CPaceText.prefixed(session)
+    return CPaceKey(
+      unchecked: SecretBytes(count: CPaceKey.byteCount) { key in
+        point.withUnsafeBytes { point in
+          CPaceText.hash(
+            [head, CPaceText.length(point.count)], secret: point, [transcript], into: key)
+        }
+      })
+  }
+
+  /// The scalar times the other side's share (`K`).
+  borrowing func sharedPoint(with remote: CPaceShare) throws(CryptoError) -> SecretBytes {
+    try remote.withUnsafeBytes { remote throws(CryptoError) in try scalar.times(remote) }
+  }
+
+  /// The element that the password names in this session (`g`).
+  static func generator(
+    password: borrowing SecretBytes, channel: [UInt8], session: [UInt8]
+  ) -> SecretBytes {
+    let domain = CPaceText.prefixed(Array("CPaceRistretto255".utf8))
+    let length = CPaceText.length(password.count)
+    // Fills the first block of SHA-512 with what precedes the public part.
+    let padding = max(0, 128 - 1 - length.count - password.count - domain.count)
+    let rest =
+      CPaceText.prefixed([UInt8](repeating: 0, count: padding)) + CPaceText.prefixed(channel)
+      + CPaceText.prefixed(session)
+    let digest = SecretBytes(count: 64) { digest in
+      password.withUnsafeBytes {
+        CPaceText.hash([domain, length], secret: $0, [rest], into: digest)
+      }
+    }
+    return SecretBytes(count: CPaceShare.byteCount) { point in
+      digest.withUnsafeBytes {
+        _ = crypto_core_ristretto255_from_hash(point.bytePointer, $0.bytePointer)
+      }
+    }
+  }
+}
+
+/// Which side of an exchange one is.
+public enum CPaceSetting: Sendable {
+  /// The one whose share comes first.
+  case initiator
+  /// The other.
+  case responder
+  /// Neither comes first; both say this.
+  case symmetric
+}
+
+/// What one side sends: an element of ristretto255. Any 32 bytes that came from elsewhere; they are
+/// checked when they are used.
+public struct CPaceShare: FixedBytes {
+  /// The bytes.
+  public let storage: Bytes32
+
+  /// The value with these bytes.
+  @inlinable public init(storage: Bytes32) { self.storage = storage }
+}

@@ -1,0 +1,41 @@
+import CSodium
+
+/// The secret number of one side of one exchange.
+public struct CPaceScalar: SecretKey, ~Copyable {
+  private let secret: SecretBytes
+
+  /// Wraps 32 bytes whose number has been checked: a number, little-endian.
+  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+
+  /// Draws a number that is uniform below the group's order.
+  public init(random entropy: inout some Entropy) {
+    let wide = SecretBytes(
+      random: Int(crypto_core_ristretto255_NONREDUCEDSCALARBYTES), using: &entropy)
+    secret = SecretBytes(count: Int(crypto_core_ristretto255_SCALARBYTES)) { scalar in
+      wide.withUnsafeBytes {
+        crypto_core_ristretto255_scalar_reduce(scalar.bytePointer, $0.bytePointer)
+      }
+    }
+  }
+
+  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+    _ body: (UnsafeRawBufferPointer) throws(E) -> R
+  ) throws(E) -> R { try secret.withUnsafeBytes(body) }
+
+  /// The scalar times an element.
+  ///
+  /// - Throws: `invalidKey` where the bytes are no element, or the product is the identity.
+  borrowing func times(_ element: UnsafeRawBufferPointer) throws(CryptoError) -> SecretBytes {
+    Sodium.start()
+    // libsodium 1.0.18 overlooks the highest bit, with which an element would have two encodings.
+    guard let last = element.last, last < 0x80 else { throw .invalidKey }
+    return try SecretBytes(count: Int(crypto_core_ristretto255_BYTES)) {
+      product throws(CryptoError) in
+      let status = secret.withUnsafeBytes {
+        crypto_scalarmult_ristretto255(product.bytePointer, $0.bytePointer, element.bytePointer)
+      }
+      guard status == 0 else { throw .invalidKey }
+    }
+  }
+}

@@ -1,0 +1,189 @@
+internal import KithCore
+internal import KithCrypto
+internal import NIOCore
+
+/// The first handler of a connection to an invitation that has a code: the inviter's side of a
+/// ``CodeExchange``, and then the handshake under its key.
+///
+/// Messages travel as those of the handshake do, behind their lengths. A first message of the length
+/// of a hello begins an exchange; one that is long enough for a handshake is the token's. After a
+/// wrong proof one byte follows, the tries that are left, or 255 where the turn did not come in
+/// time; then the connection closes.
+final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  private enum Stage {
+    case awaitingHello
+    case waiting(hello: [UInt8])
+    case awaitingProof
+    case over
+  }
+
+  private let listener: PairingListener
+  private let id: UInt64
+  private let bucket: AddressBucket
+  private let withoutCode: ListenerHandshakeHandler
+  private var inviter: CodeInviter
+  private var stage = Stage.awaitingHello
+  private var buffer = HandshakeBuffer(leastMessageBytes: CodeExchange.helloBytes)
+  private var deadline: Scheduled<Void>?
+
+  init(
+    listener: PairingListener, id: UInt64, code: PairingCode, bucket: AddressBucket,
+    withoutCode: ListenerHandshakeHandler
+  ) {
+    self.listener = listener
+    self.id = id
+    self.bucket = bucket
+    self.withoutCode = withoutCode
+    inviter = CodeInviter(code: code)
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    wait(listener.configuration.handshakeTimeout, context)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    deadline?.cancel()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    end()
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    context.close(promise: nil)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if case .over = stage { return }
+    var incoming = unwrapInboundIn(data)
+    buffer.append(&incoming)
+    if case .awaitingHello = stage, let length = buffer.nextLength,
+      length >= NetworkLimits.leastFirstMessageBytes
+    {
+      return giveWay(to: withoutCode, context)
+    }
+    do {
+      guard let message = try buffer.next() else {
+        if buffer.isOverLimit { context.close(promise: nil) }
+        return
+      }
+      switch stage {
+      case .awaitingHello: awaitTurn(message, context)
+      case .awaitingProof: check(message, context)
+      // Nothing may come before the offer.
+      case .waiting, .over: context.close(promise: nil)
+      }
+    } catch {
+      context.close(promise: nil)
+    }
+  }
+
+  private func awaitTurn(_ hello: [UInt8], _ context: ChannelHandlerContext) {
+    stage = .waiting(hello: hello)
+    wait(listener.configuration.turnTimeout, context)
+    let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+    let eventLoop = context.eventLoop
+    let listener = listener
+    listener.requestTurn(id, from: bucket) { turn in
+      eventLoop.execute {
+        let (handler, context) = bound.value
+        switch turn {
+        case .begin: handler.begin(context)
+        case .over: handler.refuse(0, context)
+        }
+      }
+    }
+  }
+
+  private func begin(_ context: ChannelHandlerContext) {
+    guard case .waiting(let hello) = stage else {
+      // It closed while its turn was on the way.
+      return listener.finishExchange()
+    }
+    stage = .awaitingProof
+    wait(listener.configuration.handshakeTimeout, context)
+    let offer = try? listener.parameters.entropy.use { entropy throws(CodeExchangeError) in
+      try inviter.offer(to: hello, entropy: &entropy)
+    }
+    guard let offer else { return context.close(promise: nil) }
+    write(offer, context)
+  }
+
+  private func check(_ message: [UInt8], _ context: ChannelHandlerContext) {
+    do throws(CodeExchangeError) {
+      let agreement = try inviter.confirm(message)
+      write(agreement.confirmation, context)
+      let parameters = NoiseParameters(
+        prologue: agreement.prologue, keys: listener.parameters.keys,
+        entropy: listener.parameters.entropy)
+      let key = SharedPresharedKey(agreement.presharedKey.copy())
+      giveWay(
+        to: ListenerHandshakeHandler(
+          parameters: parameters,
+          owner: InvitingConnection(listener: listener, id: id, codeKey: key),
+          timeout: TimeAmount(listener.configuration.handshakeTimeout)), context)
+    } catch {
+      guard error == .wrongProof else { return context.close(promise: nil) }
+      // Spent before the next exchange may begin, so that no two count as one.
+      refuse(UInt8(clamping: listener.spendTryOfCode()), context)
+    }
+  }
+
+  private func giveWay(to handler: ListenerHandshakeHandler, _ context: ChannelHandlerContext) {
+    do {
+      try context.pipeline.syncOperations.addHandler(handler, position: .after(self))
+    } catch {
+      return context.close(promise: nil)
+    }
+    // The exchange, if there is one, is the next handler's from here on.
+    stage = .over
+    deadline?.cancel()
+    let rest = buffer.takeRest()
+    if rest.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(rest)) }
+    context.pipeline.syncOperations.removeHandler(self, promise: nil)
+  }
+
+  private func refuse(_ reason: UInt8, _ context: ChannelHandlerContext) {
+    if case .over = stage { return }
+    let frame = HandshakeBuffer.frame([reason], allocator: context.channel.allocator)
+    end()
+    context.writeAndFlush(wrapOutboundOut(frame)).whenComplete { [channel = context.channel] _ in
+      channel.close(promise: nil)
+    }
+  }
+
+  private func write(_ message: [UInt8], _ context: ChannelHandlerContext) {
+    let frame = HandshakeBuffer.frame(message, allocator: context.channel.allocator)
+    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+  }
+
+  private func wait(_ time: Duration, _ context: ChannelHandlerContext) {
+    deadline?.cancel()
+    deadline = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(time)) {
+      if case .waiting = self.stage { return self.refuse(.max, context) }
+      context.close(promise: nil)
+    }
+  }
+
+  /// Nothing more is done with the connection.
+  private func end() {
+    deadline?.cancel()
+    let last = stage
+    stage = .over
+    switch last {
+    case .awaitingHello: listener.gate.leave(id)
+    case .waiting:
+      listener.leaveTurns(id)
+      listener.gate.leave(id)
+    case .awaitingProof:
+      listener.gate.leave(id)
+      listener.finishExchange()
+    case .over: break
+    }
+  }
+}

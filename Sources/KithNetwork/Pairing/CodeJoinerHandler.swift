@@ -1,0 +1,147 @@
+internal import KithCore
+internal import KithCrypto
+internal import NIOCore
+
+/// The joiner's side of a ``CodeExchange``, and then the handshake under its key.
+final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
+  typealias InboundIn = ByteBuffer
+  typealias InboundOut = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  private enum Stage {
+    case awaitingOffer
+    case awaitingConfirmation
+    case over
+  }
+
+  private let code: TypedCode
+  private let address: PeerAddress
+  private let parameters: NoiseParameters
+  private let configuration: PairingConfiguration
+  private let owner: any DiallerHandshakeOwner
+  private let outcome: PairingOutcome
+  private var joiner: CodeJoiner
+  private var stage = Stage.awaitingOffer
+  /// A refusal has one byte.
+  private var buffer = HandshakeBuffer(leastMessageBytes: 1)
+  private var deadline: Scheduled<Void>?
+
+  init(
+    code: TypedCode, address: PeerAddress, parameters: NoiseParameters,
+    configuration: PairingConfiguration, owner: any DiallerHandshakeOwner,
+    outcome: PairingOutcome
+  ) {
+    self.code = code
+    self.address = address
+    self.parameters = parameters
+    self.configuration = configuration
+    self.owner = owner
+    self.outcome = outcome
+    joiner = parameters.entropy.use { CodeJoiner(code: code.code, entropy: &$0) }
+  }
+
+  func handlerAdded(context: ChannelHandlerContext) {
+    // The inviter's word that it is busy should come first.
+    wait(configuration.turnTimeout + configuration.handshakeTimeout, context)
+    write(joiner.hello, context)
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    deadline?.cancel()
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    giveUp(context)
+    context.fireChannelInactive()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    giveUp(context)
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    if case .over = stage { return }
+    var incoming = unwrapInboundIn(data)
+    buffer.append(&incoming)
+    do {
+      guard let message = try buffer.next() else {
+        if buffer.isOverLimit { giveUp(context) }
+        return
+      }
+      if message.count == 1 { return refused(message[0], context) }
+      switch stage {
+      case .awaitingOffer: try prove(message, context)
+      case .awaitingConfirmation: try finish(message, context)
+      case .over: break
+      }
+    } catch {
+      giveUp(context)
+    }
+  }
+
+  private func prove(_ offer: [UInt8], _ context: ChannelHandlerContext) throws {
+    let proof = try parameters.entropy.use { entropy throws(CodeExchangeError) in
+      try joiner.prove(to: offer, entropy: &entropy)
+    }
+    // Counted before it is sent: whoever gets it can check one guess of the code by it.
+    guard code.spendExchange() else { return end(.exchangesSpent, context) }
+    stage = .awaitingConfirmation
+    wait(configuration.handshakeTimeout, context)
+    write(proof, context)
+  }
+
+  private func finish(_ confirmation: [UInt8], _ context: ChannelHandlerContext) throws {
+    let agreement = try joiner.finish(confirmation)
+    let parameters = NoiseParameters(
+      prologue: agreement.prologue, keys: parameters.keys, entropy: parameters.entropy)
+    let key = SharedPresharedKey(agreement.presharedKey.copy())
+    let handler = DiallerHandshakeHandler(
+      exchange: try parameters.start(.initiator, psk: key), owner: owner,
+      timeout: TimeAmount(configuration.handshakeTimeout))
+    stage = .over
+    deadline?.cancel()
+    let rest = buffer.takeRest()
+    do {
+      try context.pipeline.syncOperations.addHandler(handler, position: .after(self))
+    } catch {
+      outcome.settle(.failure(PairingError.closed))
+      return context.close(promise: nil)
+    }
+    if rest.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(rest)) }
+    context.pipeline.syncOperations.removeHandler(self, promise: nil)
+  }
+
+  private func refused(_ reason: UInt8, _ context: ChannelHandlerContext) {
+    if reason == .max { return end(.busy, context) }
+    if case .awaitingOffer = stage, reason != 0 { return giveUp(context) }
+    let left = Int(min(reason, UInt8(NetworkLimits.pairingTries)))
+    end(.wrongCode(address: address, triesLeft: left), context)
+  }
+
+  private func giveUp(_ context: ChannelHandlerContext) {
+    switch stage {
+    case .awaitingOffer: end(.noInviter(address: address), context)
+    case .awaitingConfirmation: end(.wrongCode(address: address, triesLeft: nil), context)
+    case .over: break
+    }
+  }
+
+  private func end(_ error: PairingError, _ context: ChannelHandlerContext) {
+    stage = .over
+    deadline?.cancel()
+    outcome.settle(.failure(error))
+    context.close(promise: nil)
+  }
+
+  private func write(_ message: [UInt8], _ context: ChannelHandlerContext) {
+    let frame = HandshakeBuffer.frame(message, allocator: context.channel.allocator)
+    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+  }
+
+  private func wait(_ time: Duration, _ context: ChannelHandlerContext) {
+    deadline?.cancel()
+    deadline = context.eventLoop.assumeIsolated().scheduleTask(in: TimeAmount(time)) {
+      self.giveUp(context)
+    }
+  }
+}

@@ -1,0 +1,130 @@
+public import KithCore
+public import Logging
+public import NIOCore
+internal import Synchronization
+
+/// Tells the LAN of an invitation, as long as it lives. Nothing is ever answered.
+public final class InvitationAnnouncer: Sendable {
+  private let link: LinkMulticast
+  private let group: any EventLoopGroup
+  private let task = Mutex<RepeatedTask?>(nil)
+
+  /// Makes an announcer, which does nothing yet.
+  ///
+  /// - Parameters:
+  ///   - port: The UDP port that joiners listen at.
+  ///   - isLoopbackOnly: Whether to tell this host alone.
+  ///   - eventLoopGroup: The threads, which the caller shuts down.
+  ///   - logger: Where to log.
+  public init(
+    port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
+  ) {
+    link = LinkMulticast(
+      configuration: .invitations(port: port, isLoopbackOnly: isLoopbackOnly),
+      eventLoopGroup: eventLoopGroup, logger: logger)
+    group = eventLoopGroup
+  }
+
+  /// Announces, now and every second.
+  public func start(_ announcement: InvitationAnnouncement) {
+    let (link, bytes) = (link, announcement.encoded())
+    link.start { _ in
+    } onLinksChanged: {
+      link.send(bytes)
+    }
+    let sending = group.next().scheduleRepeatedTask(
+      initialDelay: .zero, delay: NetworkLimits.announcementInterval
+    ) { _ in link.send(bytes) }
+    task.withLock { $0 = sending }
+  }
+
+  /// Announces no more.
+  public func stop() async {
+    task.withLock { $0.take() }?.cancel()
+    await link.stop()
+  }
+}
+
+/// Finds invitations that are announced on the LAN.
+public final class InvitationFinder: Sendable {
+  /// An invitation.
+  public struct Found: Hashable, Sendable {
+    /// What was announced.
+    public var announcement: InvitationAnnouncement
+    /// Where to connect.
+    public var address: PeerAddress
+  }
+
+  private struct State {
+    var known: [Found] = []
+    var timer: Scheduled<Void>?
+  }
+
+  /// Those found, each once per address, until the time is over.
+  public let found: AsyncStream<Found>
+  private let continuation: AsyncStream<Found>.Continuation
+  private let link: LinkMulticast
+  private let group: any EventLoopGroup
+  private let state = Mutex(State())
+
+  /// Makes a finder, which does nothing yet.
+  public init(
+    port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
+  ) {
+    link = LinkMulticast(
+      configuration: .invitations(port: port, isLoopbackOnly: isLoopbackOnly),
+      eventLoopGroup: eventLoopGroup, logger: logger)
+    group = eventLoopGroup
+    (found, continuation) = AsyncStream.makeStream(
+      bufferingPolicy: .bufferingOldest(NetworkLimits.announcedInvitations))
+  }
+
+  /// Begins to listen, for at most the time given.
+  public func start(for time: Duration) {
+    link.start { self.heard($0) }
+    expect(within: time)
+  }
+
+  /// Goes on for the time given, from now.
+  public func expect(within time: Duration) {
+    let timer = group.next().scheduleTask(in: TimeAmount(time)) { [continuation] in
+      continuation.finish()
+    }
+    state.withLock { state in
+      let last = state.timer
+      state.timer = timer
+      return last
+    }?.cancel()
+  }
+
+  /// Ends listening.
+  public func stop() async {
+    state.withLock { $0.timer.take() }?.cancel()
+    continuation.finish()
+    await link.stop()
+  }
+
+  private func heard(_ datagram: LinkMulticast.Datagram) {
+    guard let announcement = InvitationAnnouncement(decoding: datagram.bytes),
+      let address = try? PeerAddress(host: datagram.source, port: announcement.port)
+    else { return }
+    let found = Found(announcement: announcement, address: address)
+    let isNew = state.withLock { state in
+      let ofHost = state.known.count { $0.address.host == address.host }
+      guard !state.known.contains(found), state.known.count < NetworkLimits.announcedInvitations,
+        ofHost < NetworkLimits.announcedInvitationsPerHost
+      else { return false }
+      state.known.append(found)
+      return true
+    }
+    if isNew { continuation.yield(found) }
+  }
+}
+
+extension LinkMulticast.Configuration {
+  fileprivate static func invitations(port: UInt16, isLoopbackOnly: Bool) -> Self {
+    var configuration = Self(port: port, datagramBytes: InvitationAnnouncement.byteCount)
+    configuration.isLoopbackOnly = isLoopbackOnly
+    return configuration
+  }
+}

@@ -1,0 +1,90 @@
+import Foundation
+import Kith
+import KithCore
+import KithTerminal
+import Testing
+
+/// `kith invite` and `kith join` as processes.
+@Suite("Pairing", .timeLimit(.minutes(5)))
+struct PairingTests {
+  /// An invitation by a code that waits, with its code and where it listens.
+  private func invite(
+    _ household: Household, _ member: Household.Member, _ more: String...
+  ) async throws -> (process: KithProcess, code: String, address: String) {
+    let process = try KithProcess(
+      ["invite", "--yes", "--directory", member.directory.path] + more, in: household.root)
+    try await eventually("a code") {
+      process.printedSoFar.hasSuffix("\n") && process.saidSoFar.contains("--peer")
+    }
+    let code = process.printedSoFar.trimmingCharacters(in: .whitespacesAndNewlines)
+    let address = try #require(process.saidSoFar.firstMatch(of: /--peer (\S+)/)?.1)
+    return (process, code, String(address))
+  }
+
+  @Test func `a code lets a device in`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    try await household.start(alpha)
+    let (invitation, code, address) = try await invite(household, alpha)
+    #expect(code.wholeMatch(of: /[0-9]{4}-[0-9]{4}/) != nil)
+    let beta = Household.Member(name: "beta", directory: household.root.appending(path: "beta"))
+
+    // Wrong in one digit: nothing is sent, and no try is spent.
+    let digits = Array(code)
+    let mistyped = String(digits.dropLast()) + (digits.last == "0" ? "1" : "0")
+    let early = try await household.run(
+      beta, "join", mistyped, "--yes", "--peer", address, "--name", "beta")
+    #expect(early.status == CommandStatus.refused.rawValue)
+    #expect(early.talk.contains("Nothing was sent"))
+
+    // Another code: both are told.
+    let other = try #require(
+      (0..<10).lazy.map { "0000-010\($0)" }.first {
+        (try? PairingCode(text: $0)) != nil && $0 != code
+      })
+    let wrong = try await household.run(
+      beta, "join", other, "--yes", "--peer", address, "--name", "beta")
+    #expect(wrong.status == CommandStatus.refused.rawValue)
+    #expect(wrong.talk.contains("2 tries left"), "\(wrong.talk)")
+    try await eventually("the inviter to be told") {
+      invitation.saidSoFar.contains("2 tries are left")
+    }
+
+    // Nobody can answer, and nobody said --yes.
+    let unanswered = try await household.run(
+      beta, "join", "--peer", address, "--name", "beta", input: Data((code + "\n").utf8))
+    #expect(unanswered.status == CommandStatus.refused.rawValue)
+    #expect(unanswered.talk.contains("--yes"))
+
+    let spoken = code.replacing("-", with: " ") + "\n"
+    let joined = try await household.run(
+      beta, "join", "--yes", "--peer", address, "--name", "beta", input: Data(spoken.utf8))
+    #expect(joined.status == 0, "\(joined.talk)")
+    let end = try await invitation.wait()
+    #expect(end.status == 0)
+    #expect(end.talk.contains("beta is in."))
+    // Both show both fingerprints.
+    let prints = joined.talk.matches(of: /[0-9A-Z]{4}(-[0-9A-Z]{4}){3}/).map { String($0.0) }
+    #expect(Set(prints).count == 2)
+    for text in prints { #expect(end.talk.contains(text)) }
+    try await household.stop(alpha)
+  }
+
+  @Test func `an invitation shows its token as a QR code where asked`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    try await household.start(alpha)
+    let (invitation, _, _) = try await invite(household, alpha, "--qr", "--json")
+    let line = try #require(invitation.printedSoFar.split(separator: "\n").first)
+    let shown = try #require(
+      try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+    #expect((shown["token"] as? String)?.hasPrefix("kith1-") == true)
+    #expect((shown["code"] as? String)?.count == 9)
+    #expect((shown["addresses"] as? [String])?.isEmpty == false)
+    let drawn = invitation.saidSoFar
+    #expect(drawn.contains("█▀") || drawn.contains("libqrencode4"))
+    invitation.send(SIGTERM)
+    _ = try await invitation.wait()
+    try await household.stop(alpha)
+  }
+}

@@ -1,0 +1,134 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+struct CodeExchangeTests {
+  /// Both sides of an exchange, and what travelled.
+  struct Run: ~Copyable {
+    var inviter: CodeInviter
+    var joiner: CodeJoiner
+    var hello: [UInt8]
+    var entropy: SeededEntropy
+
+    init(seed: UInt64, sameCode: Bool = true) {
+      entropy = SeededEntropy(seed: seed)
+      let code = PairingCode(random: &entropy)
+      inviter = CodeInviter(code: code)
+      joiner = CodeJoiner(
+        code: sameCode ? code : PairingCode(random: &entropy), entropy: &entropy)
+      hello = joiner.hello
+    }
+  }
+
+  /// Runs an exchange in which each message may be altered on its way. Gives whether both sides came
+  /// to the same.
+  func agrees(
+    seed: UInt64, sameCode: Bool = true, altering: (Int, [UInt8]) -> [UInt8] = { $1 }
+  ) throws(CodeExchangeError) -> Bool {
+    var run = Run(seed: seed, sameCode: sameCode)
+    let offer = try run.inviter.offer(to: altering(0, run.hello), entropy: &run.entropy)
+    let proof = try run.joiner.prove(to: altering(1, offer), entropy: &run.entropy)
+    let theirs = try run.inviter.confirm(altering(2, proof))
+    let ours = try run.joiner.finish(altering(3, theirs.confirmation))
+    return ours.presharedKey.isSame(as: theirs.presharedKey) && ours.prologue == theirs.prologue
+  }
+
+  @Test func whoHasTheSameCodeAgrees() throws {
+    for seed in 1...8 as ClosedRange<UInt64> { #expect(try agrees(seed: seed)) }
+    var run = Run(seed: 1)
+    #expect(run.hello.count == CodeExchange.helloBytes)
+    let offer = try run.inviter.offer(to: run.hello, entropy: &run.entropy)
+    #expect(offer.count == CodeExchange.offerBytes)
+    let proof = try run.joiner.prove(to: offer, entropy: &run.entropy)
+    #expect(proof.count == CodeExchange.proofBytes)
+    let agreement = try run.inviter.confirm(proof)
+    #expect(agreement.confirmation.count == CodeExchange.confirmationBytes)
+    var transcript = Array("kith-pair-1".utf8) + [1]
+    for part in [offer.prefix(16), run.hello.dropFirst(), offer.dropFirst(16), proof[...]] {
+      transcript += part
+    }
+    #expect(agreement.prologue == transcript + agreement.confirmation)
+  }
+
+  @Test func theInviterProvesNothingToAWrongCode() {
+    for seed in 1...8 as ClosedRange<UInt64> {
+      #expect(throws: CodeExchangeError.wrongProof) {
+        try agrees(seed: seed, sameCode: false)
+      }
+    }
+  }
+
+  @Test func oneOfferTakesOneGuess() throws {
+    var run = Run(seed: 1)
+    let offer = try run.inviter.offer(to: run.hello, entropy: &run.entropy)
+    var wrong = try run.joiner.prove(to: offer, entropy: &run.entropy)
+    wrong[63] ^= 1
+    var errors: [CodeExchangeError] = []
+    for _ in 0..<2 {
+      do throws(CodeExchangeError) { _ = try run.inviter.confirm(wrong) } catch {
+        errors.append(error)
+      }
+    }
+    do throws(CodeExchangeError) {
+      _ = try run.inviter.offer(to: run.hello, entropy: &run.entropy)
+    } catch {
+      errors.append(error)
+    }
+    #expect(errors == [.wrongProof, .malformed, .malformed])
+  }
+
+  /// Elements that would make the key known to all, and bytes that are none.
+  @Test func badSharesAreRefusedOnBothSides() {
+    for bad in [[UInt8](repeating: 0, count: 32), [UInt8](repeating: 0xff, count: 32)] {
+      #expect(throws: CodeExchangeError.malformed) {
+        try agrees(seed: 1) { index, message in
+          index == 1 ? message.prefix(16) + bad : message
+        }
+      }
+      #expect(throws: CodeExchangeError.wrongProof) {
+        try agrees(seed: 1) { index, message in
+          index == 2 ? bad + message.suffix(32) : message
+        }
+      }
+    }
+  }
+
+  @Test(arguments: 1...4 as ClosedRange<UInt64>)
+  func alteredMessagesAgreeOnNothing(seed: UInt64) {
+    var random = SeededEntropy(seed: seed)
+    for _ in 0..<150 {
+      let (altered, kind) = (Int(random.next() % 4), random.next() % 3)
+      let draws = (random.next(), random.next())
+      let agreed = try? agrees(seed: seed) { index, message in
+        guard index == altered else { return message }
+        var bytes = message
+        switch kind {
+        case 0: bytes[Int(draws.0 % UInt64(bytes.count))] ^= UInt8(1 << (draws.1 % 8))
+        case 1: bytes = Array(bytes.prefix(Int(draws.0 % UInt64(bytes.count))))
+        default: bytes += [UInt8(truncatingIfNeeded: draws.0)]
+        }
+        return bytes
+      }
+      #expect(agreed != true, "seed \(seed), message \(altered), kind \(kind), draws \(draws)")
+    }
+  }
+
+  @Test func announcementsRoundTripAndOthersAreRefused() throws {
+    var random = SeededEntropy(seed: 1)
+    let announcement = InvitationAnnouncement(id: random.draw(), port: 4115)
+    let bytes = announcement.encoded()
+    #expect(bytes.count == InvitationAnnouncement.byteCount)
+    #expect(InvitationAnnouncement(decoding: bytes) == announcement)
+    for index in Array(0..<12) + [30, 31] {
+      var wrong = bytes
+      wrong[index] ^= 1
+      #expect(InvitationAnnouncement(decoding: wrong) == nil)
+    }
+    var noPort = bytes
+    (noPort[28], noPort[29]) = (0, 0)
+    #expect(InvitationAnnouncement(decoding: noPort) == nil)
+    #expect(InvitationAnnouncement(decoding: bytes + [0]) == nil)
+    #expect(InvitationAnnouncement(decoding: Array(bytes.dropLast())) == nil)
+  }
+}

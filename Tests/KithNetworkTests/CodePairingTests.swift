@@ -1,0 +1,242 @@
+import KithTesting
+import Logging
+import NIOCore
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import KithCore
+@testable import KithCrypto
+@testable import KithNetwork
+
+@Suite(.timeLimit(.minutes(5)))
+struct CodePairingTests {
+  let group = MultiThreadedEventLoopGroup.singleton
+  let code = Self.code(1)
+  /// The tries that were left after each wrong proof.
+  let tries = Tries()
+
+  final class Tries: Sendable {
+    private let list = Mutex<[Int]>([])
+    var left: [Int] { list.withLock { $0 } }
+    func add(_ left: Int) { list.withLock { $0.append(left) } }
+  }
+
+  static func code(_ number: UInt64) -> PairingCode {
+    var entropy = SeededEntropy(seed: number)
+    return PairingCode(random: &entropy)
+  }
+
+  func configuration(handshake: Duration = .seconds(10)) -> PairingConfiguration {
+    var configuration = PairingConfiguration()
+    configuration.hosts = ["127.0.0.1"]
+    configuration.handshakeTimeout = handshake
+    configuration.lingerTimeout = .milliseconds(500)
+    return configuration
+  }
+
+  func listener(
+    _ configuration: PairingConfiguration, code: PairingCode? = nil
+  ) async throws -> (PairingListener, PeerAddress) {
+    let listener = PairingListener(
+      keys: deviceKeys(1), token: psk(1), code: code ?? self.code, invitation: [1, 2, 3],
+      configuration: configuration, eventLoopGroup: group
+    ) { tries.add($0) }
+    return (listener, try #require(try await listener.bind().first))
+  }
+
+  func join(
+    _ address: PeerAddress, _ code: TypedCode, _ configuration: PairingConfiguration,
+    entropy: any Entropy = SystemRandom()
+  ) async throws -> PairingChannel {
+    try await PairingDialler(
+      keys: deviceKeys(2), configuration: configuration, eventLoopGroup: group, entropy: entropy
+    ).connect(to: address, code: code) { payload, _ in payload + [4] }
+  }
+
+  @Test func pairsByTheCodeAndByTheToken() async throws {
+    let configuration = configuration()
+    let (listener, address) = try await listener(configuration)
+    async let accepted = listener.accept()
+    let joiner = try await join(address, TypedCode(code), configuration)
+    let inviter = try await accepted
+    #expect(inviter.remotePayload == [1, 2, 3, 4])
+    #expect(joiner.remotePayload == [1, 2, 3])
+    #expect(inviter.handshakeHash == joiner.handshakeHash)
+    #expect(inviter.remoteStatic == deviceKeys(2).transportPublicKey)
+    try joiner.send([6])
+    #expect(try await inviter.receive() == [6])
+    joiner.close()
+    await #expect(throws: PairingError.closed) { try await inviter.receive() }
+    async let second = listener.accept()
+    let script = try await PairingDialler(
+      keys: deviceKeys(2), configuration: configuration, eventLoopGroup: group
+    ).connect(to: address, token: psk(1)) { _, _ in [9] }
+    #expect(try await second.remotePayload == [9])
+    script.close()
+    #expect(tries.left.isEmpty)
+    await listener.close()
+  }
+
+  @Test func threeWrongCodesEndTheInvitation() async throws {
+    let configuration = configuration()
+    let (listener, address) = try await listener(configuration)
+    for left in [2, 1, 0] {
+      await #expect(throws: PairingError.wrongCode(address: address, triesLeft: left)) {
+        try await join(address, TypedCode(Self.code(2)), configuration)
+      }
+    }
+    #expect(tries.left == [2, 1, 0])
+    await #expect(throws: PairingError.triesExhausted) { try await listener.accept() }
+    let error = await #expect(throws: PairingError.self) {
+      try await join(address, TypedCode(code), configuration)
+    }
+    guard case .cannotConnect? = error else {
+      Issue.record("\(String(describing: error))")
+      return
+    }
+    await listener.close()
+  }
+
+  @Test func twentyConnectionsAtOnceGetThreeGuessesInAll() async throws {
+    let configuration = configuration()
+    let (listener, address) = try await listener(configuration)
+    let errors = await withTaskGroup(of: PairingError?.self) { tasks in
+      for number in 0..<20 {
+        tasks.addTask {
+          do {
+            _ = try await join(address, TypedCode(Self.code(100 + UInt64(number))), configuration)
+            return nil
+          } catch {
+            return error as? PairingError
+          }
+        }
+      }
+      return await tasks.reduce(into: []) { $0.append($1) }
+    }
+    // The third may not hear how many are left, as the invitation ends with it.
+    let told = errors.filter { error in
+      guard case .wrongCode(_, let left?)? = error else { return false }
+      return left > 0
+    }
+    #expect(told.count == 2)
+    #expect(!errors.contains(nil))
+    #expect(tries.left == [2, 1, 0])
+    await #expect(throws: PairingError.triesExhausted) { try await listener.accept() }
+    await listener.close()
+  }
+
+  /// A stalled exchange holds the others up for the time of a handshake, and spends nothing.
+  @Test func whoStallsKeepsNobodyOut() async throws {
+    let configuration = configuration(handshake: .seconds(1))
+    let (listener, address) = try await listener(configuration)
+    var entropy = SeededEntropy(seed: 9)
+    let hello = CodeJoiner(code: code, entropy: &entropy).hello
+    let stalled = try await RawClient.connect(to: address)
+    stalled.say([0, 17] + hello)
+    try await eventually("an offer") { stalled.heard.count == 2 + CodeExchange.offerBytes }
+    let joiner = try await join(address, TypedCode(code), configuration)
+    #expect(stalled.isClosed || stalled.heard.count == 2 + CodeExchange.offerBytes)
+    // While that exchange stands, a further joiner waits, and is told so.
+    var impatient = configuration
+    impatient.turnTimeout = .milliseconds(1)
+    impatient.handshakeTimeout = .milliseconds(200)
+    await #expect(throws: PairingError.noInviter(address: address)) {
+      try await join(address, TypedCode(code), impatient)
+    }
+    joiner.close()
+    try await join(address, TypedCode(code), configuration).close()
+    #expect(tries.left.isEmpty)
+    await listener.close()
+  }
+
+  @Test func whoWaitsInVainIsTold() async throws {
+    var hasty = configuration()
+    hasty.turnTimeout = .milliseconds(100)
+    let (listener, address) = try await listener(hasty)
+    let first = try await join(address, TypedCode(code), configuration())
+    await #expect(throws: PairingError.busy) {
+      try await join(address, TypedCode(code), configuration())
+    }
+    first.close()
+    await listener.close()
+  }
+
+  @Test(arguments: 1...2 as ClosedRange<UInt64>)
+  func malformedMessagesDrawNothing(seed: UInt64) async throws {
+    var random = SeededEntropy(seed: seed)
+    let configuration = configuration(handshake: .milliseconds(400))
+    let (listener, address) = try await listener(configuration)
+    let joiner = CodeJoiner(code: code, entropy: &random)
+    let hello = [0, 17] + joiner.hello
+    // Not whole, of a version that there is not, more than a hello before the offer, lengths that no
+    // message has, and noise that is shorter than any handshake's.
+    var words: [[UInt8]] = [
+      [], [0], [0, 17, 1], [0, 17, 2] + random.bytes(16), hello + hello,
+      [0, 16] + random.bytes(16),
+      [0, 0], [0, 18] + random.bytes(18), [0, 47] + random.bytes(2_000),
+    ]
+    for _ in 0..<4 { words.append([0, UInt8(random.next() % 17)] + random.bytes(40)) }
+    for bytes in words {
+      let client = try await RawClient.connect(to: address)
+      client.say(bytes)
+      try await eventually("closed after \(bytes.prefix(4)), seed \(seed)") { client.isClosed }
+      #expect(client.heard.isEmpty || bytes == hello + hello, "\(bytes.prefix(4)), seed \(seed)")
+    }
+    #expect(tries.left.isEmpty)
+    // A proof of a wrong length is no guess; one with an element that is none spends a try.
+    for (proof, left) in [
+      ([0, 63] + random.bytes(63), []), ([0, 64] + random.bytes(64), [2]),
+      ([0, 64] + [UInt8](repeating: 0, count: 64), [2, 1]),
+    ] {
+      let client = try await RawClient.connect(to: address)
+      client.say(hello)
+      try await eventually("an offer") { client.heard.count >= 50 }
+      client.say(proof)
+      try await eventually("closed") { client.isClosed }
+      #expect(tries.left == left, "seed \(seed)")
+    }
+    async let accepted = listener.accept()
+    let good = try await join(address, TypedCode(code), self.configuration())
+    _ = try await accepted
+    good.close()
+    await listener.close()
+  }
+
+  /// Whoever gets a proof can check one guess by it, so a code that was typed once is proved to three
+  /// inviters, whoever they are.
+  @Test func aTypedCodeIsProvedThreeTimes() async throws {
+    let configuration = configuration()
+    let typed = TypedCode(code)
+    for number in 1...4 as ClosedRange<UInt64> {
+      let (other, address) = try await listener(configuration, code: Self.code(50 + number))
+      let expected: PairingError =
+        number < 4 ? .wrongCode(address: address, triesLeft: 2) : .exchangesSpent
+      #expect(typed.isSpent == (number == 4))
+      await #expect(throws: expected) { try await join(address, typed, configuration) }
+      await other.close()
+    }
+    #expect(tries.left == [2, 2, 2])
+  }
+
+  @Test func invitationsAreFoundOnTheLink() async throws {
+    let port = UInt16.random(in: 20_000..<32_000)
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    var random = SeededEntropy(seed: 1)
+    let announcement = InvitationAnnouncement(id: random.draw(), port: 4_242)
+    let announcer = InvitationAnnouncer(
+      port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
+    let finder = InvitationFinder(
+      port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
+    announcer.start(announcement)
+    finder.start(for: .seconds(60))
+    var iterator = finder.found.makeAsyncIterator()
+    let found = try #require(await iterator.next())
+    #expect(found.announcement == announcement)
+    #expect(found.address.port == 4_242)
+    await announcer.stop()
+    finder.expect(within: .zero)
+    while await iterator.next() != nil {}
+    await finder.stop()
+  }
+}

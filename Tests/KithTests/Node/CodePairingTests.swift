@@ -1,0 +1,199 @@
+import Foundation
+import KithCore
+import Synchronization
+import Testing
+
+@testable import Kith
+
+/// Joining by a short code, over real sockets.
+@Suite(.timeLimit(.minutes(5)))
+struct CodePairingTests {
+  /// What an invitation has told, and the devices that asked.
+  final class Told: Sendable {
+    let events = Mutex<[InvitationEvent]>([])
+    let candidates = Mutex<[JoinCandidate]>([])
+    var invitation: OpenInvitation? {
+      events.withLock { events in
+        for case .opened(let invitation) in events { return invitation }
+        return nil
+      }
+    }
+  }
+
+  /// Invites by a code for as long as the body runs.
+  func inviting<Result: Sendable>(
+    _ node: Node, announcedAt port: UInt16? = nil, accepts: Bool = true,
+    _ body: @escaping @Sendable (Told, OpenInvitation) async throws -> Result
+  ) async throws -> (Result, Swift.Result<JoinCandidate, KithError>) {
+    let told = Told()
+    var options = Node.InvitationOptions()
+    // Tests run at once, and must not meet each other's invitations at the usual port.
+    options.port = try freePort()
+    options.isAnnounced = port != nil
+    options.announcementPort = port ?? 1
+    let chosen = options
+    let invitation = Task<JoinCandidate, any Error> {
+      try await node.inviteByCode(options: chosen) { event in
+        told.events.withLock { $0.append(event) }
+      } onJoinRequest: { candidate in
+        told.candidates.withLock { $0.append(candidate) }
+        return accepts
+      }
+    }
+    try await until { told.invitation != nil }
+    let result: Result
+    do {
+      result = try await body(told, #require(told.invitation))
+    } catch {
+      invitation.cancel()
+      throw error
+    }
+    return (
+      result, await invitation.result.mapError { $0 as? KithError ?? KithError(.cancelled, "") }
+    )
+  }
+
+  @Test func aCodeIsFoundOnTheLinkAndLetsIn() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let path = nodes.directory.child("second")
+    try await running(first) {
+      let port = try freePort()
+      let (summary, invited) = try await inviting(first, announcedAt: port) { told, invitation in
+        var options = Node.JoinOptions()
+        options.announcementPort = port
+        options.isLoopbackOnly = true
+        let typed = try #require(invitation.code).replacing("-", with: " ")
+        let met = Mutex<InvitingDevice?>(nil)
+        let summary = try await Node.join(
+          directory: path, name: "second", code: typed, options: options
+        ) { inviter, fingerprint in
+          met.withLock { $0 = inviter }
+          // Both persons see both fingerprints before either says yes.
+          let isSame = await (try? until { !told.candidates.withLock { $0.isEmpty } }) != nil
+          return isSame && told.candidates.withLock { $0.first?.fingerprint } == fingerprint
+        }
+        #expect(met.withLock { $0?.device } == first.device)
+        #expect(met.withLock { $0?.name } == "first")
+        return summary
+      }
+      #expect(try invited.get().device == summary.device)
+      #expect(summary.account == first.account)
+    }
+    #expect(first.devices.map(\.name).sorted() == ["first", "second"])
+    let second = try await Nodes.open(path)
+    #expect(second.account == first.account)
+    try second.close()
+    try first.close()
+  }
+
+  @Test func aWrongCodeIsToldToBothWithTheTriesThatAreLeft() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let path = nodes.directory.child("second")
+    try await running(first) {
+      let (_, invited) = try await inviting(first) { told, invitation in
+        let code = try #require(invitation.code)
+        let address = try #require(invitation.addresses.first)
+        // Never the right one: all digits of it differ, and the check digit fits.
+        let wrong = try #require(
+          ["1111-1117", "2222-2220", "0000-0000", "9999-9991"].first {
+            (try? PairingCode(text: $0)) != nil && $0 != code
+          })
+        for left in [2, 1, 0] {
+          let error = await #expect(throws: KithError.self) {
+            _ = try await Node.join(
+              directory: path, name: "second", code: wrong, address: address
+            ) { _, _ in true }
+          }
+          #expect(error?.code == .pairingCode)
+          #expect(error?.triesLeft == left)
+        }
+        try await until { told.events.withLock { $0.count } == 4 }
+        #expect(
+          told.events.withLock { $0.dropFirst() }
+            == [
+              .wrongCode(triesLeft: 2), .wrongCode(triesLeft: 1), .wrongCode(triesLeft: 0),
+            ])
+        let error = await #expect(throws: KithError.self) {
+          _ = try await Node.join(
+            directory: path, name: "second", code: code, address: address
+          ) { _, _ in true }
+        }
+        #expect(error?.code == .network)
+      }
+      let error = #expect(throws: KithError.self) { try invited.get() }
+      #expect(error?.code == .pairingCode)
+      #expect(error?.triesLeft == 0)
+    }
+    #expect(first.devices.map(\.name) == ["first"])
+    await #expect(throws: KithError.self) { _ = try await Nodes.open(path) }
+    try first.close()
+  }
+
+  @Test func aMistypedCodeIsToldBeforeAnythingIsSent() async throws {
+    let nodes = try await Nodes()
+    let path = nodes.directory.child("nobody")
+    for code in ["1234-5678", "1234", "four words and more"] {
+      let error = await #expect(throws: KithError.self) {
+        // Port 1 answers nobody: had it been asked, the error would be another.
+        _ = try await Node.join(
+          directory: path, name: "nobody", code: code, address: "127.0.0.1:1"
+        ) { _, _ in true }
+      }
+      #expect(error?.code == .pairingCode, "\(code)")
+    }
+    try nodes.first.close()
+  }
+
+  /// Nothing takes a member out again without a trace, so the joiner's person is heard first.
+  @Test func whoeverDeclinesNobodyIsTakenIn() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let path = nodes.directory.child("second")
+    try await running(first) {
+      for (inviterAccepts, joinerAccepts) in [(true, false), (false, true)] {
+        let (_, invited) = try await inviting(first, accepts: inviterAccepts) { told, invitation in
+          let (code, address) = (invitation.code ?? "", invitation.addresses.first)
+          let error = await #expect(throws: KithError.self) {
+            _ = try await Node.join(
+              directory: path, name: "second", code: code, address: address
+            ) { _, _ in joinerAccepts }
+          }
+          #expect(error?.code == .declined)
+          try await until { !told.candidates.withLock { $0.isEmpty } }
+        }
+        #expect(throws: KithError.self) { try invited.get() }
+        #expect(first.devices.map(\.name) == ["first"])
+      }
+    }
+    try first.close()
+  }
+
+  @Test func aProgramInvitesByACodeThroughTheControlSocket() async throws {
+    let nodes = try await Nodes()
+    let path = nodes.directory.child("served")
+    _ = try Node.createAccount(directory: path, name: "served")
+    let node = try await Nodes.open(path, servesControlSocket: true)
+    let client = ControlClient(directory: path)
+    let joining = nodes.directory.child("joiner")
+    try await running(node) {
+      try await until { (try? await client.version()) == 1 }
+      let told = Told()
+      async let invited = client.inviteByCode { event in
+        told.events.withLock { $0.append(event) }
+      } onJoinRequest: { _ in
+        true
+      }
+      try await until { told.invitation != nil }
+      let invitation = try #require(told.invitation)
+      let summary = try await Node.join(
+        directory: joining, name: "joiner", code: try #require(invitation.code),
+        address: invitation.addresses.first
+      ) { _, _ in true }
+      #expect(try await invited.device == summary.device)
+    }
+    try node.close()
+    try nodes.first.close()
+  }
+}
