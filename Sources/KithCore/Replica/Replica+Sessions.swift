@@ -152,6 +152,8 @@ extension Replica {
     let fresh = roster.learn(all: records)
     if !fresh.isEmpty {
       keyring.refresh(from: roster, keys: keys)
+      let roster = roster
+      hearsay.table.keep(only: roster.isMember)
       effects.append(.persist(fresh.map { .putRecord($0.id, $0.encoded) }))
       for id in sessions.keys.sorted() where id != source { send(fresh, on: id) }
     }
