@@ -82,7 +82,8 @@ extension Replica {
   /// Forgets what revoked devices said, and says anew what is covered, for that is without their
   /// chains now.
   mutating func forgetHearsay(of revoked: Set<DeviceID>) {
-    hearsay.table.keep { !revoked.contains($0) }
+    let roster = roster
+    hearsay.table.keep(only: roster.isMember)
     for device in revoked { hearsay.processes[device] = nil }
     for identifier in stores.keys { vectorChanged(in: identifier) }
   }

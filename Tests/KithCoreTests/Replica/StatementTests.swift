@@ -193,6 +193,21 @@ import Testing
     #expect(world.links[[0, 1]] != nil)
   }
 
+  @Test func `what a device said that is no member any more is forgotten`() throws {
+    let world = try line(3, seed: 913)
+    var table = StatementTable()
+    var alone = StatementTable()
+    let said = try (0..<2).map { try statement(by: $0, in: world, clock: 1) }
+    let inserted = said.map { table.insert($0) } + [alone.insert(said[0])]
+    #expect(inserted == [true, true, true])
+    let (both, one) = (table.digest(of: TestWorld.store), alone.digest(of: TestWorld.store))
+    table.keep { $0 == said[0].device }
+    let left = table.digest(of: TestWorld.store)
+    #expect(both != one)
+    #expect(left == one)
+    #expect(table.count == 1)
+  }
+
   @Test func `while a device is connected only its own process speaks for it`() throws {
     let world = try line(2, seed: 910)
     world.tamper = { from, to, message in from == 0 && to == 1 ? nil : message }

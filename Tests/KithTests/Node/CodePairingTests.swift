@@ -80,7 +80,7 @@ struct CodePairingTests {
       #expect(try invited.get().device == summary.device)
       #expect(summary.account == first.account)
     }
-    #expect(first.devices.map(\.name).sorted() == ["first", "second"])
+    #expect(first.devices().map(\.name).sorted() == ["first", "second"])
     let second = try await Nodes.open(path)
     #expect(second.account == first.account)
     try second.close()
@@ -126,7 +126,7 @@ struct CodePairingTests {
       #expect(error?.code == .pairingCode)
       #expect(error?.triesLeft == 0)
     }
-    #expect(first.devices.map(\.name) == ["first"])
+    #expect(first.devices().map(\.name) == ["first"])
     await #expect(throws: KithError.self) { _ = try await Nodes.open(path) }
     try first.close()
   }
@@ -164,7 +164,7 @@ struct CodePairingTests {
           try await until { !told.candidates.withLock { $0.isEmpty } }
         }
         #expect(throws: KithError.self) { try invited.get() }
-        #expect(first.devices.map(\.name) == ["first"])
+        #expect(first.devices().map(\.name) == ["first"])
       }
     }
     try first.close()
