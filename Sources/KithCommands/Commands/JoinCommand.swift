@@ -47,7 +47,7 @@ struct JoinCommand: AsyncParsableCommand {
     let console = options.console
     let path = options.directoryURL.path
     // Before anybody is asked for a code.
-    guard Accounts.isSignedOut(in: path) || !DeviceDirectory.holdsDevice(path) else {
+    guard try !DeviceDirectory.holdsDevice(path) || Accounts.isSignedOut(in: path) else {
       throw CommandFailure(
         .directory, "\(path): the directory holds a device already; give another one")
     }
