@@ -83,6 +83,7 @@ extension Replica {
     counters.mendings += 1
     effects.append(.report(.mended(milliseconds: ahead)))
     // What peers know of us, and we of them, is of what was.
+    for identifier in stores.keys.sorted() { vectorChanged(in: identifier) }
     for id in sessions.keys.sorted() {
       effects.append(.close(id, .clockMended))
       disconnect(id)

@@ -104,12 +104,16 @@ extension Replica {
       hearsay.saidAt[identifier] = now.monotonicMilliseconds
       let vector = store.log.vector
       let statement = Statement(
-        identifier, clock: tick(), process: process.tag,
+        identifier, clock: tick(), process: statingProcess,
         vectorDigest: Statement.digest(of: vector), risen: store.risen(keys.id),
         account: account, keys: keys)
       if hearsay.table.insert(statement) { queue(statement, except: nil) }
     }
   }
+
+  /// What statements call this process. One that has mended its data covers less than it said before,
+  /// and so speaks as another.
+  private var statingProcess: UInt64 { process.tag &+ UInt64(counters.mendings) }
 
   private mutating func queue(_ statement: Statement, except source: SessionID?) {
     let name = StatementName(store: statement.store, device: statement.device)
