@@ -1,4 +1,5 @@
 import ArgumentParser
+import KithCore
 import KithTerminal
 
 /// The root of the tool: `kith`.
@@ -16,7 +17,7 @@ struct KithCommand: AsyncParsableCommand {
       EXIT STATUSES:
       \(CommandStatus.help)
       """,
-    version: "0.1.0",
+    version: Software.version,
     groupedSubcommands: [
       CommandGroup(
         name: "Devices",

@@ -16,23 +16,17 @@ extension Replica {
   mutating func publish(
     _ identifier: StoreIdentifier, evenIfEmpty: Bool = false
   ) -> (mutations: [Mutation], batch: Batch?) {
-    guard let epoch = keyring.current, let incarnation,
-      let certificate = roster.certificate(of: keys.id),
-      let box = keyring.sharedBox(epoch: epoch.id, author: certificate),
+    guard let sealer = sealer(for: identifier),
       // Taken out, so that changing it copies nothing.
       var store = stores.removeValue(forKey: identifier)
     else { return ([], nil) }
-    let chain = ChainID(device: keys.id, incarnation: incarnation)
+    let chain = sealer.chain
     let before = store.log.chains[chain]?.covered ?? 0
     let clock: HybridTime = tick()
     let entries = store.state.drafted.values.map { $0.entry.published(at: clock) }
       .sorted { $0.key < $1.key }
     var mutations: [Mutation] = []
     var batch = Batch(store: identifier)
-    let sealer = Sealer(
-      box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain,
-      account: account,
-      keys: keys, replacement: replacement)
     var publishingClock = clock
     var parts = Sealer.parts(of: entries.map { ($0, $0.plaintext()) })
     if parts.isEmpty, evenIfEmpty { parts = [[]] }
@@ -50,12 +44,23 @@ extension Replica {
     if let last = batch.changeSets.last,
       let covered = store.log.cover(chain, through: last.header.sequence)
     {
-      mutations.append(.setVector(identifier, keys.id, incarnation, covered))
+      mutations.append(.setVector(identifier, chain.device, chain.incarnation, covered))
       batch.covers = [Cover(chain: chain, from: before, through: covered)]
     }
     stores[identifier] = store
     mutations += pruneRemovals(of: identifier)
     return (mutations, batch.isEmpty ? nil : batch)
+  }
+
+  /// What this device publishes with now; nil where it cannot.
+  mutating func sealer(for identifier: StoreIdentifier) -> Sealer? {
+    guard let epoch = keyring.current, let chain = ownChain,
+      let certificate = roster.certificate(of: keys.id),
+      let box = keyring.sharedBox(epoch: epoch.id, author: certificate)
+    else { return nil }
+    return Sealer(
+      box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain,
+      account: account, keys: keys, replacement: replacement)
   }
 
   /// What no core may do: only for the canary.
@@ -92,19 +97,25 @@ extension Entry {
 }
 
 extension StoreReplica {
+  /// Keeps the header of a change set of our own, and says what stood before it.
+  mutating func begin(
+    _ changeSet: ChangeSet
+  ) -> (mutations: [Mutation], previous: [ChangeSetReference]) {
+    let previous = log.insert(changeSet)
+    _ = log.learnReplacement(of: changeSet.header)
+    untold.insert(changeSet.header.chain)
+    let header = Mutation.putHeader(
+      identifier, changeSet.reference, header: changeSet.stored.header,
+      signature: changeSet.stored.signature)
+    return ([header], previous)
+  }
+
   /// Keeps a change set of our own in the place of the drafts that it publishes. What is shown does
   /// not change by it: the room it claims is later than all other room, as the drafts' was.
   fileprivate mutating func keep(
     _ changeSet: ChangeSet, _ part: [(entry: Entry, plaintext: [UInt8])]
   ) -> [Mutation] {
-    var mutations: [Mutation] = [
-      .putHeader(
-        identifier, changeSet.reference, header: changeSet.stored.header,
-        signature: changeSet.stored.signature)
-    ]
-    let previous = log.insert(changeSet)
-    _ = log.learnReplacement(of: changeSet.header)
-    untold.insert(changeSet.header.chain)
+    var (mutations, previous) = begin(changeSet)
     var dropped: [EntryHome] = []
     for (index, (entry, plaintext)) in part.enumerated() {
       let index = UInt32(index)

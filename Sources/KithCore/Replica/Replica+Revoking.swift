@@ -70,7 +70,7 @@ extension Replica {
     guard !entries.isEmpty else {
       return (stores[identifier]?.log.dropWithheld(in: identifier) ?? [], nil)
     }
-    guard let sealer = sealer(for: identifier), !isBarren,
+    guard roster.isMember(keys.id), !isBarren, let sealer = sealer(for: identifier),
       // Taken out, so that changing it copies nothing.
       var store = stores.removeValue(forKey: identifier)
     else { return nil }
@@ -92,19 +92,8 @@ extension Replica {
       mutations.append(.setVector(identifier, chain.device, chain.incarnation, covered))
       batch.covers = [Cover(chain: chain, from: before, through: covered)]
     }
-    store.untold.insert(chain)
     stores[identifier] = store
     return (mutations, batch)
-  }
-
-  /// What this device publishes with now; nil where it cannot.
-  func sealer(for identifier: StoreIdentifier) -> Sealer? {
-    guard roster.isMember(keys.id), let epoch = keyring.current, let incarnation,
-      let box = try? SharedBox(keys.box, with: epoch.box.publicKey)
-    else { return nil }
-    return Sealer(
-      box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id,
-      chain: ChainID(device: keys.id, incarnation: incarnation), account: account, keys: keys)
   }
 
   /// An entry's plaintext as its author sealed it, byte for byte.
@@ -135,12 +124,7 @@ extension StoreReplica {
   fileprivate mutating func inherit(
     _ changeSet: ChangeSet, _ part: [(entry: Entry, plaintext: [UInt8])]
   ) -> [Mutation] {
-    var mutations: [Mutation] = [
-      .putHeader(
-        identifier, changeSet.reference, header: changeSet.stored.header,
-        signature: changeSet.stored.signature)
-    ]
-    let previous = log.insert(changeSet)
+    var (mutations, previous) = begin(changeSet)
     for (index, (entry, plaintext)) in part.enumerated() {
       let index = UInt32(index)
       let home = EntryHome(changeSet: changeSet.reference, index: index)

@@ -18,7 +18,7 @@ final class Dialler: Sendable {
   private let close: Mutex<(@Sendable (SessionID) -> Void)?> = Mutex(nil)
 
   init(delays: DialSchedule.Delays, eventLoop: any EventLoop, entropy: SharedEntropy) {
-    let overlay = OverlayPlan(seed: entropy.seed())
+    let overlay = OverlayPlan(seed: entropy.number())
     state = Mutex(State(schedule: DialSchedule(delays: delays, overlay: overlay)))
     self.eventLoop = eventLoop
     self.entropy = entropy

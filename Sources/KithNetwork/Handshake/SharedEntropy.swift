@@ -24,8 +24,8 @@ final class SharedEntropy: Sendable {
   /// A number from 0 up to 1.
   func fraction() -> Double { Double(number(ofBytes: 6)) / Double(1 << 48) }
 
-  /// A seed for what decides by itself.
-  func seed() -> UInt64 { number(ofBytes: 8) }
+  /// A number of 64 bits.
+  func number() -> UInt64 { number(ofBytes: 8) }
 
   private func number(ofBytes count: Int) -> UInt64 {
     source.withLock { $0.bytes(count) }.reduce(0) { $0 << 8 | UInt64($1) }
@@ -34,10 +34,5 @@ final class SharedEntropy: Sendable {
   /// A nonce for one box.
   func nonce() -> BoxNonce {
     source.withLock { $0.draw() }
-  }
-
-  /// A random number.
-  func number() -> UInt64 {
-    source.withLock { $0.bytes(8) }.reduce(0) { $0 << 8 | UInt64($1) }
   }
 }
