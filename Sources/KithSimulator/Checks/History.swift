@@ -10,6 +10,8 @@ struct History {
     var store: StoreIdentifier
     /// The clock of its stamp; nil where it changed nothing.
     var clock: HybridTime?
+    /// The clocks of the stamps that copies of its device's directory gave it as they were mended.
+    var copied: [HybridTime] = []
     var operations: [Operation]
     var isDurable = false
     /// Whether a directory was given up that may have been the only one to hold it.
@@ -37,13 +39,13 @@ struct History {
       guard let write = writes[id], write.author == author, write.store == store,
         let clock = write.clock
       else { continue }
+      let given = [clock] + write.copied
       var clocks: [HybridTime] = []
       var wasNewest = false
       for operation in write.operations {
         let key = Key(operation.key)
-        guard Self.own(key, in: before, by: author).contains(where: { $0.clock == clock }) else {
-          continue
-        }
+        guard Self.own(key, in: before, by: author).contains(where: { given.contains($0.clock) })
+        else { continue }
         wasNewest = true
         let found = Self.own(key, in: after, by: author).filter { $0.value == operation.value }
         if let latest = found.map(\.clock).max() {
@@ -57,7 +59,14 @@ struct History {
       if clock > limit, !wasNewest, write.device == device {
         writes[id]?.isSuperseded = true
       }
-      if let new = clocks.min() { writes[id]?.clock = new }
+      guard let new = clocks.min() else { continue }
+      // A copy's directory may be given up before anybody hears of it: what it did is no more than
+      // another stamp that the write may have.
+      if write.device == device {
+        writes[id]?.clock = new
+      } else {
+        writes[id]?.copied.append(new)
+      }
     }
     return nil
   }
@@ -93,26 +102,27 @@ struct History {
       guard let write = writes[id], write.isDurable, !write.isSuperseded, let clock = write.clock,
         let state = states[write.store]
       else { continue }
-      let stamp = Stamp(clock: clock, device: write.author)
       let refusals = told(write.device, write.store)
       for operation in write.operations {
         // Who is alone in the end has drafts.
         let key = Key(operation.key)
         let newest = state.drafted[key] ?? state.slots[key]?.first?.entry
-        if let newest, newest.stamp == stamp, newest.value == operation.value { continue }
-        // A copy of the directory may have given the same stamp to another write.
-        if let newest, newest.stamp >= stamp { continue }
         // Removals are not in the digest: of a fork's two removals of one key either may stay, until
         // something else is written.
         if let newest, newest.isRemoval, operation.value == nil { continue }
-        let isTold = refusals.contains { refusal in
-          refusal.clock == clock && refusal.operations.contains(operation)
-            || refusal.clock > clock && refusal.operations.count == 1
-              && write.operations.count == 1 && Self.covers(refusal.operations[0], operation)
+        let isAccounted = ([clock] + write.copied).contains { clock in
+          let stamp = Stamp(clock: clock, device: write.author)
+          // A copy of the directory may have given the same stamp to another write.
+          if let newest, newest.stamp >= stamp { return true }
+          let isTold = refusals.contains { refusal in
+            refusal.clock == clock && refusal.operations.contains(operation)
+              || refusal.clock > clock && refusal.operations.count == 1
+                && write.operations.count == 1 && Self.covers(refusal.operations[0], operation)
+          }
+          return isTold || write.isAtRisk && !isCovered(stamp, key, write.store)
+            || isExcused(stamp, key, write.store)
         }
-        if isTold { continue }
-        if write.isAtRisk, !isCovered(stamp, Key(operation.key), write.store) { continue }
-        if isExcused(stamp, key, write.store) { continue }
+        if isAccounted { continue }
         return "device \(write.device)'s write \(id.rawValue) of \(operation.key) at \(clock) is "
           + "neither the newest nor superseded nor refused: the newest is of "
           + "\(newest.map { "\($0.stamp.clock)" } ?? "no entry")"

@@ -27,20 +27,19 @@ extension Simulation {
 
   func checkMending(
     of device: SimulatedDevice, from before: [StoreIdentifier: StoreInspection],
-    _ effects: [Effect], at instant: Instant
+    _ effects: [Effect]
   ) throws(Violation) {
     let isMended = effects.contains { effect in
       if case .report(.mended) = effect { true } else { false }
     }
     guard isMended, let replica = device.replica else { return }
-    let limit = HybridTime(milliseconds: instant.wallMilliseconds + 100_000)
     for (store, before) in before.sorted(by: { $0.key < $1.key }) {
       guard let after = replica.inspect(store) else { continue }
       var refused: [Refusal] = []
       for case .refusals(store, let some) in effects { refused += some }
       let loss = history.restamp(
         on: device.number, author: device.keys.id, in: store, from: before, to: after,
-        refused: refused, notAfter: limit)
+        refused: refused, notAfter: latestAccepted)
       if let loss { throw Violation(.nothingLost, loss) }
     }
   }

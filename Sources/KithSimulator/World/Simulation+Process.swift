@@ -107,7 +107,7 @@ extension Simulation {
     let instant = device.clock.instant(at: now)
     let before = seenAhead(by: device, input, at: instant)
     let effects = device.replica?.handle(input, at: instant) ?? []
-    if !before.isEmpty { try checkMending(of: device, from: before, effects, at: instant) }
+    if !before.isEmpty { try checkMending(of: device, from: before, effects) }
     tally.count("steps")
     for effect in effects {
       switch effect {
