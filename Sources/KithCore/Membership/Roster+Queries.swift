@@ -102,7 +102,7 @@ extension Roster {
   }
 
   /// The records that revoke a device, ascending by id: all that it is sent once it is revoked.
-  func revocationRecords(of device: DeviceID) -> [Record] {
+  package func revocationRecords(of device: DeviceID) -> [Record] {
     (membership.revocations[device] ?? []).map(\.record).sorted().compactMap { record($0) }
   }
 

@@ -132,7 +132,10 @@ extension Replica {
     if let deferred = sessions[id]?.deferred.removeValue(forKey: batch.store) {
       answer(deferred.have, number: deferred.number, on: id, peer)
     }
-    if batch.answers > 0 { endFirstPullIfComplete(on: id) }
+    if batch.answers > 0 {
+      endFirstPullIfComplete(on: id)
+      if pullsInVain { scheduleDuties() }
+    }
     if intake.hasDropped {
       // Others may have what was superseded by what is dropped now.
       for other in sessions.keys.sorted() where exchanges(other) {

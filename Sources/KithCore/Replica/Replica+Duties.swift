@@ -39,7 +39,7 @@ extension Replica {
     guard roster.isMember(keys.id), roster.genesis != nil else { return false }
     return keyring.current == nil || !roster.orphans.isEmpty
       || stores.values.contains(where: \.log.holdsWithheld)
-      || keyring.isLacked(in: roster)
+      || pullsInVain || keyring.isLacked(in: roster)
   }
 
   /// Whether there is an epoch to publish under, were its secret known here.
@@ -59,6 +59,7 @@ extension Replica {
       in: roster, keys: keys, entropy: &entropy)
     if !lockboxes.isEmpty { learn(lockboxes) }
     inheritFromRevoked()
+    endVainPulls()
     scheduleDuties()
   }
 

@@ -70,6 +70,7 @@ extension Replica {
     }
     if isProvisional, wasProvisional, !have.isProvisional { sendHave(on: id) }
     endFirstPullIfComplete(on: id)
+    if pullsInVain { scheduleDuties() }
     effects.append(.progress)
   }
 

@@ -21,6 +21,7 @@ extension Simulation {
         let durable = disk.stores[store]?.vector ?? [:]
         let isDurable = vector.allSatisfy { chain, sequence in
           durable[chain.device]?[chain.incarnation] ?? 0 >= sequence
+            || wasDropped(chain.device, disk, device)
         }
         guard isDurable else {
           throw Violation(
@@ -46,6 +47,16 @@ extension Simulation {
     }
   }
 
+  /// Whether an author's chains were dropped, for the disk holds that it is revoked: what was to be
+  /// sent of them was kept and dropped in one commit. Members that do not know yet take it, as they
+  /// take all of the author until they do; nobody is told that it stays here under that name.
+  private func wasDropped(
+    _ author: DeviceID, _ disk: Snapshot, _ device: SimulatedDevice
+  ) -> Bool {
+    device.replica?.roster.revocationRecords(of: author)
+      .contains { disk.records[$0.id] != nil } ?? false
+  }
+
   /// The change set, or a later one of its chain, is on the disk; and its author gave the sequence
   /// to no other.
   private func checkKept(
@@ -59,7 +70,7 @@ extension Simulation {
       || kept.keys.contains {
         $0.device == chain.device && $0.incarnation == chain.incarnation && $0.sequence >= sequence
       }
-    guard isKept else {
+    guard isKept || wasDropped(chain.device, disk, device) else {
       throw Violation(.nothingLost, "\(device.name) sent a change set before it was committed")
     }
     // A copy that nobody told from the original, and its original, may; they find out.
