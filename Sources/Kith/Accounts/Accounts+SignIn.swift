@@ -65,12 +65,12 @@ extension Accounts {
     return made
   }
 
-  /// Joins the account that a code invites to, with a new device, and signs in to it.
+  /// Joins the account that a token invites to, with a new device, and signs in to it.
   ///
   /// - Parameters:
-  ///   - token: The code, as shown by the inviting device.
+  ///   - token: The long token, as printed by the inviting device.
   ///   - name: What people call this device, 1 to 64 bytes.
-  ///   - address: Where the inviting device is, `host:port`, instead of what the code says.
+  ///   - address: Where the inviting device is, `host:port`, instead of what the token says.
   ///   - onMeeting: Gets the inviting device and this one's fingerprint, to be compared.
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,

@@ -16,15 +16,15 @@ public struct InvitingDevice: Sendable, Hashable {
 }
 
 extension Node {
-  /// Joins the account that a code invites to, with a new device in a new directory. Its keys are
+  /// Joins the account that a token invites to, with a new device in a new directory. Its keys are
   /// made here and never leave it. Until it has pulled once, what it writes is provisional.
   ///
   /// - Parameters:
   ///   - directory: Where to keep the device; made if it is missing.
   ///   - name: What people call the device, 1 to 64 bytes.
-  ///   - token: The code, as shown by the inviting device.
-  ///   - address: Where the inviting device is, `host:port`, instead of what the code says. The
-  ///     code's port counts where none is given.
+  ///   - token: The long token, as printed by the inviting device.
+  ///   - address: Where the inviting device is, `host:port`, instead of what the token says.
+  ///     The token's port counts where none is given.
   ///   - passphrase: What to put the device's secrets under; nil: nothing.
   ///   - onMeeting: Gets the inviting device and this one's fingerprint, once the two have met and
   ///     before anything is confirmed: show both, so that they can be compared.
