@@ -24,6 +24,8 @@ struct HistoryWrite {
 /// An acknowledged write is accounted for if
 /// 1. it is the winner, or
 /// 2. its value stands among the refusals of its own node: it was refused and its program told, or
+///    so was a later write of its node that took its place among the drafts: both alone in their
+///    transactions, the later value no larger, or
 /// 3. the winner is later. Stamps cannot be seen from outside, so "later" means: not certainly
 ///    earlier. All nodes read one clock, stamps count milliseconds of it, and a write is stamped
 ///    between its call and its acknowledgement. So a winner that was acknowledged at least
@@ -77,12 +79,12 @@ struct History {
         winners[key] = winner
       }
       for write in writes where write.isAcknowledged && write.value != newest {
-        let name = Outcome.name(key, write.value)
-        if outcome.refused[write.node].contains(name) { continue }
+        if isTold(write, outcome) { continue }
+        if writes.contains(where: { mayCover($0, write) && isTold($0, outcome) }) { continue }
         // Several removals look alike: any of them may be the winner.
         let isSuperseded = candidates.contains { mayBeLater($0, than: write) }
         if !isSuperseded && !mayBeNothing(write, writes) {
-          problems.append("\(name) of node \(write.node) was acknowledged and is lost")
+          problems.append(story(of: write, among: writes, newest, outcome))
         }
       }
     }
@@ -97,6 +99,46 @@ struct History {
       }
     }
     return problems
+  }
+
+  private func isTold(_ write: HistoryWrite, _ outcome: Outcome) -> Bool {
+    outcome.refused[write.node].contains(Outcome.name(write.key, write.value))
+  }
+
+  /// Whether one write may have taken the place of an earlier one of its node among the drafts.
+  private func mayCover(_ later: HistoryWrite, _ earlier: HistoryWrite) -> Bool {
+    guard later.node == earlier.node, later.began > earlier.began,
+      isAlone(later), isAlone(earlier)
+    else { return false }
+    guard let value = later.value else { return true }
+    return size(value) <= earlier.value.map(size) ?? -1
+  }
+
+  private func isAlone(_ write: HistoryWrite) -> Bool {
+    writes.count { $0.transaction == write.transaction } == 1
+  }
+
+  private func size(_ value: PropertyListValue) -> Int {
+    if case .string(let text) = value { text.utf8.count } else { 0 }
+  }
+
+  /// A lost write with all others of its key, so that one failure is enough to understand it.
+  private func story(
+    of lost: HistoryWrite, among writes: [HistoryWrite], _ newest: PropertyListValue?,
+    _ outcome: Outcome
+  ) -> String {
+    let lines = writes.sorted { $0.began < $1.began }.map { write in
+      let facts = [
+        write.isAcknowledged ? nil : "not acknowledged", isAlone(write) ? nil : "one of several",
+        isTold(write, outcome) ? "refused" : nil, write.value == newest ? "newest" : nil,
+      ]
+      let times = "\(write.began - lost.began) to \(write.ended - lost.began)"
+      return (["\(Outcome.name(write.key, write.value)) of node \(write.node), \(times)"] + facts)
+        .compactMap(\.self).joined(separator: ", ")
+    }
+    let name = Outcome.name(lost.key, lost.value)
+    return "\(name) of node \(lost.node) was acknowledged and is lost:\n    "
+      + lines.joined(separator: "\n    ")
   }
 
   /// Whether a write is a removal of a key that may have held nothing where it was removed: nobody had

@@ -1,3 +1,4 @@
+import Foundation
 import Kith
 import Synchronization
 
@@ -11,12 +12,22 @@ final class Ledger: Sendable {
     var acknowledged = 0
     var failures: [String] = []
     var isOver = false
+    /// The wall clock less the clock that nobody sets, at the least and at the most.
+    var wall: ClosedRange<Duration>?
   }
 
   private let state = Mutex(State())
+  private let started = ContinuousClock.now
 
-  /// All writes so far.
-  var history: History { state.withLock { $0.history } }
+  /// All writes so far. Stamps follow the host's wall clock: where that was set meanwhile, what came
+  /// first cannot be told so finely.
+  var history: History {
+    state.withLock { state in
+      var history = state.history
+      if let wall = state.wall { history.slack += wall.upperBound - wall.lowerBound }
+      return history
+    }
+  }
   /// How many writes were acknowledged.
   var acknowledged: Int { state.withLock { $0.acknowledged } }
   /// The codes of errors that writers met, refusals aside, in order.
@@ -36,6 +47,16 @@ final class Ledger: Sendable {
 
   fileprivate func failed(_ error: KithError) {
     state.withLock { $0.failures.append("\(error.code)") }
+  }
+
+  /// Now, and notes how far the wall clock is off.
+  fileprivate func look() -> ContinuousClock.Instant {
+    let now = ContinuousClock.now
+    let off = Duration.seconds(Date.now.timeIntervalSince1970) - (now - started)
+    state.withLock { state in
+      state.wall = min(state.wall?.lowerBound ?? off, off)...max(state.wall?.upperBound ?? off, off)
+    }
+    return now
   }
 
   fileprivate func add(_ writes: [HistoryWrite]) {
@@ -70,7 +91,7 @@ struct Writer: Sendable {
   private func write(_ random: inout SeededGenerator, _ ledger: Ledger) async throws {
     let transaction = ledger.nextTransaction()
     let asked = transactionOf(transaction, &random)
-    let began = ContinuousClock.now
+    let began = ledger.look()
     var isAcknowledged = false
     do {
       try await client.write(asked, in: Household.store)
@@ -83,7 +104,7 @@ struct Writer: Sendable {
         return (try? await client.version()) != nil
       }
     }
-    let ended = ContinuousClock.now
+    let ended = ledger.look()
     ledger.add(
       asked.map { key, value in
         HistoryWrite(
