@@ -41,12 +41,8 @@ final class ControlServer: Sendable {
       // Nothing is read before somebody takes the connection.
       .childChannelOption(.autoRead, value: false)
       .bind(descriptor) { channel in
-        channel.eventLoop.makeCompletedFuture { () throws -> any Channel in
-          try channel.pipeline.syncOperations.addHandlers(
-            LineHandler(), FirstLineTimeout())
-          self.add(channel)
-          return channel
-        }
+        self.add(channel)
+        return channel.eventLoop.makeSucceededFuture(channel)
       }
     try await server.executeThenClose { connections in
       try await withThrowingDiscardingTaskGroup { group in
@@ -70,10 +66,12 @@ final class ControlServer: Sendable {
   }
 
   /// Begins to read a connection. Not when it is accepted: one that comes while the server ends is
-  /// dropped there, and NIO takes an async channel that is dropped for a mistake of the program.
+  /// dropped there, and NIO takes an async channel that is dropped for a mistake of the program. Nor
+  /// does the client's time run before: a node with much to do may come to it late.
   private func open(_ channel: any Channel) async throws -> Connection {
     let connection = try await channel.eventLoop.submit {
-      try Connection(wrappingChannelSynchronously: channel)
+      try channel.pipeline.syncOperations.addHandlers(LineHandler(), FirstLineTimeout())
+      return try Connection(wrappingChannelSynchronously: channel)
     }.get()
     channel.setOption(.autoRead, value: true).whenFailure { _ in channel.close(promise: nil) }
     return connection
