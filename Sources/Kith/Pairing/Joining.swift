@@ -89,6 +89,7 @@ struct Joining: Sendable {
     }
     try Storage.create(reserved, secrets, initial, passphrase)
     try channel.send(JoinDone().encoded())
+    await channel.awaitEnd()
     return AccountSummary(account: roster.account, device: keys.id, name: name)
   }
 }

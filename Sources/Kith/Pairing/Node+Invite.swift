@@ -221,7 +221,7 @@ extension Node {
       address: channel.remoteAddress)
     guard await onJoinRequest(candidate) else {
       try channel.send(JoinReply(isAccepted: false).encoded())
-      await Self.waitForEnd(of: channel)
+      await channel.awaitEnd()
       throw KithError(.declined, "The device was not taken in.", device: certificate.device)
     }
     // The other person has seen both fingerprints as well, and said yes: nothing takes a member out
@@ -232,21 +232,14 @@ extension Node {
     let records = try learn(request.certificate, of: candidate.device)
     try channel.send(
       JoinReply(isAccepted: true, records: records, addresses: reachableAddresses).encoded())
-    guard JoinDone(decoding: try await channel.receive()) != nil else {
-      throw PairingError.closed
+    guard let last = try? await channel.receive(), JoinDone(decoding: last) != nil else {
+      throw KithError(
+        .network,
+        "\(candidate.name) was taken in, and did not say that it has kept the account. If \"kith "
+          + "status\" shows none there, revoke it with \"kith devices revoke\" and invite it again.",
+        device: candidate.device)
     }
     return candidate
-  }
-
-  /// Waits until the joiner has closed, or for a short time: closing while its word is under way would
-  /// reset the connection, and the last answer might be lost.
-  private static func waitForEnd(of channel: PairingChannel) async {
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { while (try? await channel.receive()) != nil {} }
-      group.addTask { try? await Task.sleep(for: .seconds(2)) }
-      await group.next()
-      group.cancelAll()
-    }
   }
 
   /// Makes a confirmed device a member, durably, and returns the records that it needs.

@@ -63,6 +63,17 @@ public final class PairingChannel: Sendable {
     }
   }
 
+  /// Waits until the other side has ended the exchange, or for two seconds: what was sent last may
+  /// still be on its way, and would be lost with a process that ends, or a connection that is reset.
+  public func awaitEnd() async {
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { while (try? await self.receive()) != nil {} }
+      group.addTask { try? await Task.sleep(for: .seconds(2)) }
+      await group.next()
+      group.cancelAll()
+    }
+  }
+
   /// Ends the exchange, after what was sent.
   public func close() {
     end(.closed)

@@ -1,5 +1,7 @@
 import Foundation
 import KithCore
+import KithCrypto
+import KithStorage
 import Synchronization
 import Testing
 
@@ -167,6 +169,29 @@ struct CodePairingTests {
         #expect(first.devices().map(\.name) == ["first"])
       }
     }
+    try first.close()
+  }
+
+  /// A joiner that ends before it has kept the account is a member all the same.
+  @Test func whoeverIsTakenInAndNeverHeardOfAgainIsNamed() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    try await running(first) {
+      let (joiner, invited) = try await inviting(first) { _, invitation in
+        var random = SystemRandom()
+        let keys = DeviceSecrets(random: &random).makeKeys()
+        let channel = try await Joining.Dialling(keys, name: "lost").connect(
+          with: InvitationToken(text: invitation.token), address: nil)
+        try channel.send(JoinConfirm().encoded())
+        #expect(JoinReply(decoding: try await channel.receive())?.isAccepted == true)
+        channel.close()
+        return keys.id
+      }
+      let error = #expect(throws: KithError.self) { try invited.get() }
+      #expect(error?.code == .network && error?.device == joiner)
+      #expect(error?.message.contains("lost was taken in") == true)
+    }
+    #expect(first.devices().map(\.name).sorted() == ["first", "lost"])
     try first.close()
   }
 
