@@ -6,8 +6,10 @@ internal import KithTerminal
 /// What several commands take.
 struct SimOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp("The most devices, 2 to 64.", valueName: "number"))
-  var devices = 64
+    help: ArgumentHelp(
+      "The most devices, 2 to 64, or the fewest and the most, such as 12-64.",
+      valueName: "number"))
+  var devices = "64"
 
   @Option(
     help: ArgumentHelp(
@@ -18,8 +20,12 @@ struct SimOptions: ParsableArguments {
 
   /// The bounds that the options set.
   func bounds() throws(CommandFailure) -> ScheduleMaker.Bounds {
-    guard (2...64).contains(devices) else {
-      throw CommandFailure(.usage, "--devices takes 2 to 64, and not \(devices)")
+    let numbers = devices.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+    guard let most = numbers.last ?? nil, let fewest = numbers.count == 2 ? numbers[0] : 2,
+      numbers.count <= 2, 2 <= fewest, fewest <= most, most <= 64
+    else {
+      throw CommandFailure(
+        .usage, "--devices takes 2 to 64, or a range such as 12-64, and not \"\(devices)\"")
     }
     var chosen: [Fault]?
     if let faults {
@@ -32,12 +38,12 @@ struct SimOptions: ParsableArguments {
         chosen?.append(fault)
       }
     }
-    return ScheduleMaker.Bounds(devices: 2...devices, faults: chosen)
+    return ScheduleMaker.Bounds(devices: fewest...most, faults: chosen)
   }
 
   /// The options as they stand on a command line that repeats a run.
   var text: String {
-    (devices == 64 ? "" : " --devices \(devices)") + (faults.map { " --faults \($0)" } ?? "")
+    (devices == "64" ? "" : " --devices \(devices)") + (faults.map { " --faults \($0)" } ?? "")
   }
 
   /// The schedule that a seed names, or that a file holds.

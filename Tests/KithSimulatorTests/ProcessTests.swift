@@ -48,7 +48,9 @@ import Testing
   @Test func `what cannot be understood is refused`() throws {
     #expect(try Self.run(["replay", "no-such-file"]).status == 1)
     #expect(try Self.run(["run", "--faults", "rain"]).status == 64)
-    #expect(try Self.run(["run", "--devices", "1"]).status == 64)
+    for devices in ["1", "65", "9-3", "1-9", "9-", "-9", "3-5-9", "many"] {
+      #expect(try Self.run(["run", "--devices", devices]).status == 64, "--devices \(devices)")
+    }
     #expect(try Self.run(["shrink", "1", "--devices", "2", "--faults", "cut"]).status == 2)
   }
 }

@@ -27,6 +27,10 @@ package enum Canary: String, CaseIterable, Sendable {
   case takeEverything
   case showLate
   case drawFromTheSystem
+  case leaveWhatTheRevokedWrote
+  case forgetWhatIsMended
+  case keepWhatIsReplaced
+  case stateWhatIsNotStored
 
   /// What is wrong then.
   package var bug: String {
@@ -51,6 +55,10 @@ package enum Canary: String, CaseIterable, Sendable {
     case .takeEverything: "one author may fill a node"
     case .showLate: "of a transaction only the first write shows at once"
     case .drawFromTheSystem: "randomness comes from the system, and not from the seed"
+    case .leaveWhatTheRevokedWrote: "what a revoked device wrote is dropped and not carried over"
+    case .forgetWhatIsMended: "what a mended device wrote itself is dropped and not published again"
+    case .keepWhatIsReplaced: "what a mended device's incarnation replaces counts all the same"
+    case .stateWhatIsNotStored: "a statement names a change set more than is covered"
     }
   }
 

@@ -54,7 +54,7 @@ extension Replica {
       guard var store = stores.removeValue(forKey: identifier) else { continue }
       let gone = store.dropAhead(of: limit, author: keys.id)
       mutations += gone.mutations
-      dropped[identifier] = gone.own
+      dropped[identifier] = Canary.forgetWhatIsMended.isPlanted ? [] : gone.own
       touched[identifier] = gone.touched
       drafts[identifier] = store.replaceDrafts(with: [])
       stores[identifier] = store
@@ -250,7 +250,8 @@ extension StoreReplica {
 extension ChangeSetLog {
   /// Whether a change set counts no more, since a mended clock's incarnation replaced its own.
   func isVoid(_ header: ChangeSetHeader) -> Bool {
-    cutoffs[header.chain].map { header.clock > $0 } ?? false
+    if Canary.keepWhatIsReplaced.isPlanted { return false }
+    return cutoffs[header.chain].map { header.clock > $0 } ?? false
   }
 
   /// Whether the newest of a chain was published after a reading, and no cutoff before it.

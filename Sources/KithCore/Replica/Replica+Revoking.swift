@@ -67,7 +67,7 @@ extension Replica {
     let entries = store.withheldEntries.compactMap { kept in
       plaintext(of: kept, in: store).map { (kept.entry, $0) }
     }
-    guard !entries.isEmpty else {
+    guard !entries.isEmpty, !Canary.leaveWhatTheRevokedWrote.isPlanted else {
       return (stores[identifier]?.log.dropWithheld(in: identifier) ?? [], nil)
     }
     guard roster.isMember(keys.id), !isBarren, let sealer = sealer(for: identifier),

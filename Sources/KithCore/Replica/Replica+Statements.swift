@@ -103,9 +103,11 @@ extension Replica {
       guard let store = stores[identifier] else { continue }
       hearsay.saidAt[identifier] = now.monotonicMilliseconds
       let vector = store.log.vector
+      var risen = store.risen(keys.id)
+      if Canary.stateWhatIsNotStored.isPlanted { risen = risen.mapValues { $0 + 1 } }
       let statement = Statement(
         identifier, clock: tick(), process: statingProcess,
-        vectorDigest: Statement.digest(of: vector), risen: store.risen(keys.id),
+        vectorDigest: Statement.digest(of: vector), risen: risen,
         account: account, keys: keys)
       if hearsay.table.insert(statement) { queue(statement, except: nil) }
     }

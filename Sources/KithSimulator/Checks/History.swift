@@ -16,8 +16,9 @@ struct History {
     var isDurable = false
     /// Whether a directory was given up that may have been the only one to hold it.
     var isAtRisk = false
-    /// Whether it was superseded already when its author's clock was mended: then no stamp says so.
-    var isSuperseded = false
+    /// Keys of which it was superseded already when its device's clock was mended: then no stamp says
+    /// so.
+    var superseded: Set<Key> = []
   }
 
   private(set) var writes: [WriteID: Write] = [:]
@@ -44,8 +45,19 @@ struct History {
       var wasNewest = false
       for operation in write.operations {
         let key = Key(operation.key)
-        guard Self.own(key, in: before, by: author).contains(where: { given.contains($0.clock) })
-        else { continue }
+        let had = Self.own(key, in: before, by: author)
+        // A device that goes on from an old copy may give one provisional stamp to two writes.
+        guard had.contains(where: { given.contains($0.clock) && $0.value == operation.value })
+        else {
+          // What took its place, and is ahead, has a stamp now that may be earlier than its own.
+          let later = had.map(\.clock).max() ?? .zero
+          if write.device == device, later > clock,
+            !Self.own(key, in: after, by: author).contains(where: { $0.clock == later })
+          {
+            writes[id]?.superseded.insert(key)
+          }
+          continue
+        }
         wasNewest = true
         let found = Self.own(key, in: after, by: author).filter { $0.value == operation.value }
         if let latest = found.map(\.clock).max() {
@@ -57,7 +69,7 @@ struct History {
         }
       }
       if clock > limit, !wasNewest, write.device == device {
-        writes[id]?.isSuperseded = true
+        writes[id]?.superseded.formUnion(write.operations.map { Key($0.key) })
       }
       guard let new = clocks.min() else { continue }
       // A copy's directory may be given up before anybody hears of it: what it did is no more than
@@ -99,13 +111,14 @@ struct History {
     isExcused: (Stamp, Key, StoreIdentifier) -> Bool
   ) -> String? {
     for id in order {
-      guard let write = writes[id], write.isDurable, !write.isSuperseded, let clock = write.clock,
+      guard let write = writes[id], write.isDurable, let clock = write.clock,
         let state = states[write.store]
       else { continue }
       let refusals = told(write.device, write.store)
       for operation in write.operations {
         // Who is alone in the end has drafts.
         let key = Key(operation.key)
+        if write.superseded.contains(key) { continue }
         let newest = state.drafted[key] ?? state.slots[key]?.first?.entry
         // Removals are not in the digest: of a fork's two removals of one key either may stay, until
         // something else is written.

@@ -68,7 +68,8 @@ package struct ScheduleMaker {
     var devices = number(sizes[number(0...sizes.count - 1)])
     if chance(1, in: 50) { devices = number(10...24) }
     if chance(1, in: 250) { devices = number(25...64) }
-    devices = min(max(devices, bounds.devices.lowerBound), bounds.devices.upperBound)
+    if devices < bounds.devices.lowerBound { devices = number(bounds.devices) }
+    devices = min(devices, bounds.devices.upperBound)
     let isTight = chance(3, in: 5)
     let keys = isTight ? number(4...12) : 1_024
     return Schedule.Setup(
