@@ -19,6 +19,8 @@ struct History {
     /// Keys of which it was superseded already when its device's clock was mended: then no stamp says
     /// so.
     var superseded: Set<Key> = []
+    /// Whether a later write of its device took its place among the drafts, or several did.
+    var hasMadeWay = false
   }
 
   private(set) var writes: [WriteID: Write] = [:]
@@ -27,6 +29,45 @@ struct History {
   mutating func accept(_ id: WriteID, _ write: Write) {
     writes[id] = write
     order.append(id)
+  }
+
+  /// A write was taken in: drafts of its device may be gone for it. Returns why one must not be.
+  ///
+  /// It takes the place of a draft of which it leaves nothing, where either writes one key alone; and
+  /// where there are as many drafts as a device keeps, all those make way of which later ones write
+  /// every key (`Docs/Decisions/drafts-and-first-sync.md`, 5).
+  mutating func makeWay(
+    for draft: StoreInspection.Draft, on device: DeviceNumber, in store: StoreIdentifier,
+    from before: StoreInspection, to after: StoreInspection
+  ) -> String? {
+    let kept = Set(after.drafts.map(\.clock))
+    let gone = before.drafts.filter { !kept.contains($0.clock) }
+    guard !gone.isEmpty else { return nil }
+    let room = 8 * (before.policy.totalBytes + 256 * before.policy.keys)
+    let isCrowded =
+      before.drafts.count >= 4_096 || before.draftBytes + Self.keptBytes(draft.operations) > room
+    let written = Set(after.drafts.flatMap { $0.operations.map { Key($0.key) } })
+    for old in gone {
+      let isCovered =
+        draft.operations.count == 1 && old.operations.count == 1
+        && Self.covers(draft.operations[0], old.operations[0])
+      let isRewritten = old.operations.allSatisfy { written.contains(Key($0.key)) }
+      guard isCovered || isCrowded && isRewritten else {
+        return "device \(device) forgot a draft at \(old.clock) for one that does not replace it"
+      }
+      for id in order {
+        guard let write = writes[id], write.device == device, write.store == store,
+          write.clock == old.clock, write.operations == old.operations
+        else { continue }
+        writes[id]?.hasMadeWay = true
+      }
+    }
+    return nil
+  }
+
+  /// What operations take as a draft, in bytes.
+  private static func keptBytes(_ operations: [Operation]) -> Int {
+    operations.reduce(256) { $0 + $1.key.utf8.count + ($1.value?.size ?? 0) + 256 }
   }
 
   /// A device's clock was mended: what it still had of its own has other stamps now. Returns why
@@ -102,8 +143,8 @@ struct History {
   }
 
   /// Why an acknowledged write is lost: in the end it must be the newest entry of its key, shown or
-  /// hidden, or superseded by a later stamp, or its program was told that it was refused, or that
-  /// the write was that took its place.
+  /// hidden, or superseded by a later stamp, or its program was told that it was refused, or that a
+  /// later write of the key was for which it had made way.
   func loss(
     in states: [StoreIdentifier: StoreInspection],
     told: (DeviceNumber, StoreIdentifier) -> [Refusal],
@@ -129,8 +170,8 @@ struct History {
           if let newest, newest.stamp >= stamp { return true }
           let isTold = refusals.contains { refusal in
             refusal.clock == clock && refusal.operations.contains(operation)
-              || refusal.clock > clock && refusal.operations.count == 1
-                && write.operations.count == 1 && Self.covers(refusal.operations[0], operation)
+              || write.hasMadeWay && refusal.clock > clock
+                && refusal.operations.contains { Key($0.key) == key }
           }
           return isTold || write.isAtRisk && !isCovered(stamp, key, write.store)
             || isExcused(stamp, key, write.store)

@@ -111,7 +111,14 @@ extension Simulation {
     tally.count("writes")
     device.hasWrites = true
     let known = Set(before.drafts.map(\.clock))
-    let draft = device.replica?.inspect(store)?.drafts.first { !known.contains($0.clock) }
+    guard let after = device.replica?.inspect(store) else { return }
+    let draft = after.drafts.first { !known.contains($0.clock) }
+    if let draft,
+      let loss = history.makeWay(
+        for: draft, on: device.number, in: store, from: before, to: after)
+    {
+      throw Violation(.nothingLost, loss)
+    }
     history.accept(
       id,
       History.Write(
