@@ -17,16 +17,16 @@ package struct ChainID: Hashable, Comparable, Sendable {
 }
 
 /// What a mended clock left behind (design, section 6): an incarnation of the same device, of which
-/// nothing counts that was published after the first reading of the one in its place.
+/// nothing counts that was published later than could be accepted when the clock was mended.
 package struct Replacement: Hashable, Sendable {
   /// The incarnation whose clock was ahead.
   package var incarnation: Incarnation
-  /// The first reading of the mended clock: earlier than all that the new incarnation stamps.
-  package var firstClock: HybridTime
+  /// The latest publishing clock of it that still counts.
+  package var cutoff: HybridTime
 
-  package init(incarnation: Incarnation, firstClock: HybridTime) {
+  package init(incarnation: Incarnation, cutoff: HybridTime) {
     self.incarnation = incarnation
-    self.firstClock = firstClock
+    self.cutoff = cutoff
   }
 }
 
@@ -94,10 +94,8 @@ package struct ChangeSetHeader: Hashable, Sendable {
     if wire.replacesIncarnation != 0 {
       let named = Replacement(
         incarnation: Incarnation(rawValue: wire.replacesIncarnation),
-        firstClock: HybridTime(rawValue: wire.firstClock))
-      guard named.incarnation != chain.incarnation, named.firstClock <= clock else {
-        throw .impossible(chain)
-      }
+        cutoff: HybridTime(rawValue: wire.cutoff))
+      guard named.incarnation != chain.incarnation else { throw .impossible(chain) }
       replacement = named
     }
     self.init(
@@ -117,7 +115,7 @@ package struct ChangeSetHeader: Hashable, Sendable {
     wire.noncePrefix = .init(noncePrefix.bytes)
     wire.entryDigests = entryDigests.map { .init($0.bytes) }
     wire.replacesIncarnation = replacement?.incarnation.rawValue ?? 0
-    wire.firstClock = replacement?.firstClock.rawValue ?? 0
+    wire.cutoff = replacement?.cutoff.rawValue ?? 0
     return wire.encodedBytes()
   }
 

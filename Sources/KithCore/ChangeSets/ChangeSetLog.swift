@@ -191,7 +191,7 @@ struct ChangeSetLog {
       for (chain, replacement) in replacements where chain.device == header.chain.device {
         let old = ChainID(device: chain.device, incarnation: replacement.incarnation)
         // Whoever is replaced speaks for the one it replaced itself no longer than for itself.
-        let cutoff = min(replacement.firstClock, cutoffs[chain] ?? replacement.firstClock)
+        let cutoff = min(replacement.cutoff, cutoffs[chain] ?? replacement.cutoff)
         guard cutoffs[old] ?? HybridTime(rawValue: .max) > cutoff else { continue }
         cutoffs[old] = cutoff
         isSettled = false

@@ -66,7 +66,9 @@ extension Replica {
     clock = HybridClock(latest: (kept + drafted).filter { $0 <= limit }.max() ?? .zero)
     let first = tick()
     for incarnation in replaced {
-      takeIncarnation(replacing: Replacement(incarnation: incarnation, firstClock: first))
+      // What was dropped here counts nowhere, and nothing else: what this directory does not know
+      // of its own, for it was put back from an old copy, was published by a clock that was right.
+      takeIncarnation(replacing: Replacement(incarnation: incarnation, cutoff: limit))
       for identifier in hadOwn[incarnation] ?? [] where incarnation != replaced.last {
         mutations += publish(identifier, evenIfEmpty: true).mutations
       }
@@ -149,8 +151,8 @@ extension Replica {
       intake.touched.formUnion(gone.touched)
       intake.hasDropped = intake.hasDropped || !gone.entries.isEmpty
       guard chain.device == keys.id, let cutoff = store.log.cutoffs[chain] else { continue }
-      // A copy of our directory was mended. What it republished is later than the first reading that
-      // it then gave; what only we have of that incarnation is published again as of that reading.
+      // A copy of our directory was mended. What only we have of that incarnation is published again
+      // as of its end.
       let drafts = Draft.transactions(of: gone.entries.map(\.entry), by: keys.id)
       store.prepend(drafts.map { Draft(ordinal: 0, clock: cutoff, operations: $0.operations) })
       if chain.incarnation == incarnation { intake.needsNewIncarnation = true }

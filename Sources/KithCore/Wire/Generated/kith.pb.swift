@@ -348,8 +348,8 @@ nonisolated struct WireChangeSetHeader: Sendable {
   /// 0: none (design, section 6)
   var replacesIncarnation: UInt64 = 0
 
-  /// with replaces_incarnation: this incarnation's first publishing clock
-  var firstClock: UInt64 = 0
+  /// with replaces_incarnation: its latest publishing clock that counts
+  var cutoff: UInt64 = 0
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -1562,7 +1562,7 @@ nonisolated extension WireEntry: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireChangeSetHeader: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".ChangeSetHeader"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{3}store_tag\0\u{1}epoch\0\u{1}device\0\u{1}incarnation\0\u{1}sequence\0\u{1}clock\0\u{3}nonce_prefix\0\u{3}entry_digests\0\u{3}replaces_incarnation\0\u{3}first_clock\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{3}store_tag\0\u{1}epoch\0\u{1}device\0\u{1}incarnation\0\u{1}sequence\0\u{1}clock\0\u{3}nonce_prefix\0\u{3}entry_digests\0\u{3}replaces_incarnation\0\u{1}cutoff\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1580,7 +1580,7 @@ nonisolated extension WireChangeSetHeader: SwiftProtobuf.Message, SwiftProtobuf.
       case 8: try { try decoder.decodeSingularBytesField(value: &self.noncePrefix) }()
       case 9: try { try decoder.decodeRepeatedBytesField(value: &self.entryDigests) }()
       case 10: try { try decoder.decodeSingularFixed64Field(value: &self.replacesIncarnation) }()
-      case 11: try { try decoder.decodeSingularFixed64Field(value: &self.firstClock) }()
+      case 11: try { try decoder.decodeSingularFixed64Field(value: &self.cutoff) }()
       default: break
       }
     }
@@ -1617,8 +1617,8 @@ nonisolated extension WireChangeSetHeader: SwiftProtobuf.Message, SwiftProtobuf.
     if self.replacesIncarnation != 0 {
       try visitor.visitSingularFixed64Field(value: self.replacesIncarnation, fieldNumber: 10)
     }
-    if self.firstClock != 0 {
-      try visitor.visitSingularFixed64Field(value: self.firstClock, fieldNumber: 11)
+    if self.cutoff != 0 {
+      try visitor.visitSingularFixed64Field(value: self.cutoff, fieldNumber: 11)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -1634,7 +1634,7 @@ nonisolated extension WireChangeSetHeader: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.noncePrefix != rhs.noncePrefix {return false}
     if lhs.entryDigests != rhs.entryDigests {return false}
     if lhs.replacesIncarnation != rhs.replacesIncarnation {return false}
-    if lhs.firstClock != rhs.firstClock {return false}
+    if lhs.cutoff != rhs.cutoff {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
