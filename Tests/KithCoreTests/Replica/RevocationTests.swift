@@ -76,7 +76,7 @@ import Testing
     for index in [0, 1, 3] {
       let device = world.devices[index]
       #expect(
-        Set(device.disk.records.keys) == Set(device.replica.roster.records.map(\.id)),
+        (Set(device.disk.records.keys) == Set(device.replica.roster.records.map(\.id))) as Bool,
         "\(device.name) stores other records than it keeps")
     }
     try world.restart(0)
