@@ -22,6 +22,8 @@ public enum MembershipLimits {
     1 + certificates * (1 + revocationsOfDevice) + epochs + lockboxes + renames + unknownRecords
   /// The most records that a roster holds back for which it has no room, should some become free.
   public static let heldBackRecords = 4_096
+  /// The most bytes of their bodies.
+  public static let heldBackBytes = 4 << 20
   /// The most records that a roster keeps of whose signers it knows none yet; those with the
   /// smallest ids stay.
   public static let pendingRecords = 256

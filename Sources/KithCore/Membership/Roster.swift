@@ -141,8 +141,12 @@ public struct Roster: Sendable {
     let everything = Membership(of: sorted)
     let selection = RosterSelection(of: sorted, everything)
     membership = selection.membership
-    for record in selection.excess.dropFirst(MembershipLimits.heldBackRecords) {
-      held[record.id] = nil
+    var bytes = 0
+    for (place, record) in selection.excess.enumerated() {
+      bytes += record.body.count
+      if place >= MembershipLimits.heldBackRecords || bytes > MembershipLimits.heldBackBytes {
+        held[record.id] = nil
+      }
     }
     let waiting = sorted.filter { !everything.attached.contains($0.id) }
     for record in waiting.dropFirst(MembershipLimits.pendingRecords) { held[record.id] = nil }
