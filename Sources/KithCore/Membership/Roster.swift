@@ -8,7 +8,8 @@ public enum Learned: Hashable, Sendable {
   case known
   /// It was known, and has another signature that counts.
   case improved
-  /// Its signatures hold, but its signers are not known yet; kept, within a bound.
+  /// Its signatures hold, but its signers are not known yet, or there is no room for it; kept, within a
+  /// bound.
   case notYet
   /// It changed nothing.
   case rejected(RecordRejection)
