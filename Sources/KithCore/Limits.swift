@@ -100,6 +100,11 @@ public enum Limits {
   static let dutyWaitMilliseconds: UInt64 = 1_000
   /// The least wait for the secret of an epoch that others have, before an epoch of one's own is made.
   static let epochPatienceMilliseconds: UInt64 = 60_000
+  /// Epochs that a device makes in an hour because a member sealed the last one to a revoked device,
+  /// before it goes on under that one.
+  static let epochsBecauseOfLeaks = 4
+  /// The hour of ``epochsBecauseOfLeaks``.
+  static let leakWindowMilliseconds: UInt64 = 3_600_000
   /// How long after its revocation a device may still shake hands to learn of it.
   static let revocationNewsMilliseconds: UInt64 = 30 * 24 * 3_600_000
   /// Addresses kept of one device.

@@ -66,12 +66,14 @@ import Testing
         .putEntry(store, reference(2), index: 0, box: [3]),
         .putEntry(store, reference(2), index: 1, box: [4]),
         .setVector(store, device, incarnation, 2), .setAddresses(device, ["a:1"]),
+        .putRecord(Blake2b.digest256([1]), [1]), .putRecord(Blake2b.digest256([2]), [2]),
         .putDraft(store, 1, [1]), .putRefusal(store, 1, [1]),
       ])
       try subject.storage.commit([
         .removeChangeSet(store, reference(1)), .removeEntry(store, reference(2), index: 0),
         .removeEntry(store, reference(2), index: 1), .removeVector(store, device, incarnation),
         .setAddresses(device, []), .removeDraft(store, 1), .removeRefusal(store, 1),
+        .removeRecord(Blake2b.digest256([1])),
         // A change set that comes back has none of its old entries.
         .putHeader(store, reference(1), header: [9], signature: [9]),
         .putStore(store, Policy(keys: 1), isProvisional: false),
@@ -82,6 +84,7 @@ import Testing
         reference(2): StoredChangeSet(header: [2], signature: [2]),
       ]
       var expected = Snapshot()
+      expected.records = [Blake2b.digest256([2]): [2]]
       expected.stores = [store: stored]
       #expect(try subject.reload() == expected)
     }

@@ -62,7 +62,7 @@ struct MutationSource {
   }
 
   mutating func mutation() -> Mutation {
-    switch number(20) {
+    switch number(21) {
     case 0: .setClock(HybridTime(rawValue: random.next()))
     case 1: .setIncarnation(Incarnation(rawValue: random.next()))
     case 2: .setProvisional(number(2) == 0)
@@ -81,6 +81,7 @@ struct MutationSource {
     case 16: .putDraft(store(), UInt64(number(4)) &- 1, bytes())
     case 17: .removeDraft(store(), UInt64(number(4)) &- 1)
     case 18: .putRefusal(store(), UInt64(number(4)), bytes())
+    case 19: .removeRecord(digest())
     default: .removeRefusal(store(), UInt64(number(4)))
     }
   }

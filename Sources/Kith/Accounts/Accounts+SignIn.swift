@@ -83,10 +83,11 @@ extension Accounts {
     }
   ) async throws(KithError) -> AccountSummary {
     let place = try newDirectory()
+    try checkNoting(place)
     let summary = try await Node.join(
       directory: directory.directory(of: place), name: name, token: token, address: address,
       passphrase: newPassphrase(), onMeeting: onMeeting)
-    try note(place, summary)
+    try noteJoined(place, summary)
     try await arrive(at: place)
     return summary
   }
@@ -108,10 +109,11 @@ extension Accounts {
     confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
   ) async throws(KithError) -> AccountSummary {
     let place = try newDirectory()
+    try checkNoting(place)
     let summary = try await Node.join(
       directory: directory.directory(of: place), name: name, code: code, address: address,
       passphrase: newPassphrase(), confirm: confirm)
-    try note(place, summary)
+    try noteJoined(place, summary)
     try await arrive(at: place)
     return summary
   }
@@ -214,6 +216,32 @@ extension Accounts {
     registry.devices.removeAll { $0.directory == path }
     registry.devices.append(.init(account: summary.account.digest.hex, directory: path))
     try note(place, registry)
+  }
+
+  /// Writes the list of accounts as it is, if it is to be changed. To be called before an account takes
+  /// a device in: nothing takes it out again, and without its note nothing finds it.
+  private func checkNoting(_ place: AccountsDirectory.Place) throws(KithError) {
+    let isFirst = try directory.read() == nil
+    if place == .signedIn(directory: ".") && isFirst { return }
+    let registry = try registry()
+    try directory.update { if isFirst && $0 == AccountsDirectory.Registry() { $0 = registry } }
+  }
+
+  /// Notes a device that an account has taken in.
+  private func noteJoined(
+    _ place: AccountsDirectory.Place, _ summary: AccountSummary
+  ) throws(KithError) {
+    do throws(KithError) {
+      try note(place, summary)
+    } catch {
+      let path = directory.directory(of: place)
+      throw KithError(
+        error.code,
+        "The account has taken this device in, and the list of accounts could not be written: "
+          + "\(error.message) Open the device's directory by itself, or revoke it on another device "
+          + "and sign in anew.",
+        path: path, cause: error)
+    }
   }
 
   /// Notes who is signed in.

@@ -14,7 +14,8 @@ public enum JoinError: Error, Hashable, Sendable {
   case invalidName
   /// A key is of low order, so that nothing can be sealed to it.
   case invalidKeys
-  /// The inviter is not a member, or has no epoch to give.
+  /// The inviter is not a member, has no epoch to give, or its account has had as many devices as a
+  /// roster keeps.
   case inviterCannotInvite
   /// The inviter declined.
   case declined
@@ -68,7 +69,9 @@ public enum JoinRequest {
     entropy: inout some Entropy
   ) throws(JoinError) -> [Record] {
     let certificate = try verify(request, roster: roster)
-    guard roster.isMember(keys.id), keyring.current != nil else { throw .inviterCannotInvite }
+    guard roster.isMember(keys.id), keyring.current != nil,
+      roster.hasRoomForDevice || roster.certificate(of: certificate.device) != nil
+    else { throw .inviterCannotInvite }
     let lockboxes = keyring.lockboxes(
       for: certificate, account: roster.account, keys: keys, entropy: &entropy)
     guard !lockboxes.isEmpty else { throw .invalidKeys }

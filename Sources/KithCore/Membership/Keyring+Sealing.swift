@@ -1,13 +1,16 @@
 public import KithCrypto
 
 extension Keyring {
-  /// Records that give the open epochs to a device, newest first, signed by `keys`. Empty where
-  /// the device's box key is of low order.
+  /// Records that give the newest open epochs (``MembershipLimits/epochsAtJoining``) to a device,
+  /// newest first, signed by `keys`. Empty where the device's box key is of low order.
   public func lockboxes(
     for device: Certificate, account: AccountID, keys: DeviceKeys,
     entropy: inout some Entropy
   ) -> [Record] {
-    lockboxes(for: device, account: account, signing: keys.signing, entropy: &entropy)
+    lockboxes(
+      for: device, account: account, signing: keys.signing,
+      atMost: MembershipLimits.epochsAtJoining,
+      entropy: &entropy)
   }
 
   /// Records that give the open epochs to the members that lack them, so that they publish, and read
@@ -33,7 +36,9 @@ extension Keyring {
   private func lacks(in roster: Roster) -> [(EpochKeys, Certificate)] {
     let states = roster.epochStates()
     let members = roster.sortedMembers
-    return newestFirst.flatMap { epoch in
+    // Where lockboxes have no room, another displaces one that would be made again.
+    let isFull = roster.lockboxCount >= MembershipLimits.lockboxes
+    return (isFull ? newestFirst.filter { $0.id == current?.id } : newestFirst).flatMap { epoch in
       members.filter { member in
         states[epoch.id]?.recipients.contains(member.device) == false
           && (try? SharedBox(epoch.box, with: member.boxKey)) != nil
@@ -48,16 +53,14 @@ extension Keyring {
     for roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record]? {
     guard let genesis = roster.genesis else { return nil }
-    let highest = newestFirst.map(\.generation).max() ?? 0
-    let parents = newestFirst.filter { $0.generation == highest }.map(\.id).sorted()
-    let (generation, isPastLast) = highest.addingReportingOverflow(1)
+    let (generation, isPastLast) = next.generation.addingReportingOverflow(1)
     guard !isPastLast else { return nil }
     let secret = EpochSecret(random: &entropy)
     let epoch = EpochKeys(secret: secret, generation: generation)
     let members = roster.sortedMembers
     guard
       let record = Self.record(
-        of: epoch, parents: Array(parents.prefix(MembershipLimits.parents)),
+        of: epoch, parents: Array(next.parents.prefix(MembershipLimits.parents)),
         recipients: Array(members.prefix(MembershipLimits.recipients)), genesis: genesis,
         account: roster.account, signing: keys.signing, entropy: &entropy)
     else { return nil }
@@ -70,10 +73,10 @@ extension Keyring {
 
   func lockboxes(
     for device: Certificate, account: AccountID, signing: borrowing SigningKey,
-    entropy: inout some Entropy
+    atMost limit: Int = .max, entropy: inout some Entropy
   ) -> [Record] {
     var records: [Record] = []
-    for epoch in newestFirst {
+    for epoch in newestFirst.prefix(limit) {
       if let record = Self.lockbox(
         epoch, for: device, account: account, signing: signing, entropy: &entropy)
       {

@@ -8,12 +8,23 @@ public struct Keyring: Sendable {
   private var tried: Set<Digest256> = []
   private var sharedBoxes: [SharedPair: SharedBox] = [:]
 
-  /// The open epochs: ``current`` first, then by generation from the highest, then by id.
+  /// The open epochs: ``current`` first, then those that members vouch for and whose generation
+  /// holds, then the others; of each by generation from the highest, then by id.
   public private(set) var newestFirst: [EpochKeys] = []
 
+  /// What a next epoch follows, ascending, and the generation of all of them: of the open epochs the
+  /// newest, without those that only revoked devices vouch for and whose generation nothing proves.
+  private(set) var next: (parents: [EpochID], generation: UInt32) = ([], 0)
+
   /// The open epoch to publish under: of those without a revoked recipient the one of the highest
-  /// generation, then the smallest id; nil where there is none.
+  /// generation, then the smallest id; nil where there is none. See also ``goOn(despite:in:)``.
   public private(set) var current: EpochKeys?
+
+  /// Whether the newest epoch would be published under but for lockboxes for revoked devices.
+  private(set) var isNewestLeaked = false
+
+  /// The revoked devices that lockboxes for the newest epoch may be for.
+  private var disregarded: Set<DeviceID> = []
 
   private struct SharedPair: Hashable {
     var epoch: EpochID
@@ -32,7 +43,9 @@ public struct Keyring: Sendable {
   /// - Complexity: O(*r*) in the roster's records, and one X25519 for each new box.
   public mutating func refresh(from roster: Roster, keys: DeviceKeys) {
     let states = roster.epochStates()
-    for (record, id, box) in roster.secrets(for: keys.id) {
+    let secrets = roster.secrets(for: keys.id)
+    forgetBeyondLimits(states, secrets.map(\.record))
+    for (record, id, box) in secrets {
       guard opened[id] == nil, opened.count < MembershipLimits.openEpochs,
         let state = states[id], tried.insert(record).inserted
       else { continue }
@@ -72,16 +85,60 @@ public struct Keyring: Sendable {
     return box
   }
 
+  /// Publishes under the newest epoch from here on, where there is no other, although lockboxes give
+  /// it to devices that are revoked now: for a member hands them whatever it has, and the next
+  /// epoch's secret too. A device that is revoked later has it no longer than until then.
+  mutating func goOn(despite revoked: Set<DeviceID>, in roster: Roster) {
+    disregarded = revoked
+    choose(from: roster, roster.epochStates())
+  }
+
+  /// What the roster has let go of is forgotten too: of records at once, of epochs where there are as
+  /// many as may be open, so that none of them keeps out a new one.
+  private mutating func forgetBeyondLimits(
+    _ states: [EpochID: Roster.EpochState], _ records: [Digest256]
+  ) {
+    tried.formIntersection(records)
+    guard opened.count >= MembershipLimits.openEpochs else { return }
+    opened = opened.filter { states[$0.key] != nil }
+  }
+
   private mutating func choose(
     from roster: Roster, _ states: [EpochID: Roster.EpochState]
   ) {
-    let sorted = opened.values.sorted {
-      $0.generation != $1.generation ? $0.generation > $1.generation : $0.id < $1.id
+    func generation(_ keys: EpochKeys) -> UInt32 {
+      states[keys.id]?.epoch.generation ?? keys.generation
     }
-    current = sorted.first { keys in
-      states[keys.id].map { roster.isUsable($0, among: states) } ?? false
+    let newest = opened.values.sorted {
+      let (left, right) = (generation($0), generation($1))
+      return left != right ? left > right : $0.id < $1.id
+    }
+    // Else a member that lies, or was revoked, could put any number of epochs before those that all
+    // have.
+    func counts(_ keys: EpochKeys) -> Bool {
+      states[keys.id].map { $0.isTrusted && $0.isSound } ?? false
+    }
+    let counting = newest.filter(counts)
+    let sorted = counting + newest.filter { !counts($0) }
+    current = counting.first { keys in states[keys.id].map(roster.isUsable) ?? false }
+    let newestStates = counting.filter { generation($0) == counting.first.map(generation) }
+      .compactMap { states[$0.id] }
+    isNewestLeaked = current == nil && newestStates.contains(where: roster.isLeaked)
+    if current == nil, !disregarded.isEmpty {
+      current = counting.first { keys in
+        guard let state = states[keys.id], newestStates.contains(where: { $0.epoch.id == keys.id })
+        else { return false }
+        return roster.isLeaked(state)
+          && state.recipients.intersection(roster.membership.revoked).isSubset(of: disregarded)
+      }
     }
     let first = current?.id
     newestFirst = sorted.filter { $0.id == first } + sorted.filter { $0.id != first }
+    // Else it could leave no generation for a next one.
+    let candidates = newest.filter { keys in
+      states[keys.id].map { $0.isProven || $0.isTrusted && $0.isSound } ?? false
+    }
+    let highest = candidates.first.map(generation) ?? 0
+    next = (candidates.filter { generation($0) == highest }.map(\.id).sorted(), highest)
   }
 }

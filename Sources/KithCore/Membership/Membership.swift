@@ -14,7 +14,8 @@ struct Membership: Sendable {
   /// Whom each device, or the recovery key, has certified, whether that counts or not.
   private(set) var enrolled: [SigningPublicKey: Set<DeviceID>] = [:]
   /// Of each revoked device, those it enrolled that stay: named by *all* its revocations, for
-  /// revocations only add.
+  /// revocations only add; and nobody where there are as many as a roster keeps, so that it does not
+  /// matter which of more are kept.
   private(set) var kept: [DeviceID: Set<DeviceID>] = [:]
   /// Devices, revoked or not, with a path on which each revoked signer's certificate is listed,
   /// with the signer on a shortest such path; none for what the recovery key signed.
@@ -37,6 +38,8 @@ struct Membership: Sendable {
   struct Path: Sendable {
     var signer: SigningPublicKey
     var record: Digest256
+    /// The number of steps; 0 for the creator.
+    var length: Int
   }
 
   /// One certificate record: who certifies whom.
@@ -127,19 +130,22 @@ struct Membership: Sendable {
     for record in records {
       guard case .revocation(let revocation) = record.kind else { continue }
       let revokers = record.signers.filter { certificates[$0] != nil }
-      guard !revokers.isEmpty else { continue }
+      guard !revokers.isEmpty, certificates[revocation.device] != nil else { continue }
       revoked.insert(revocation.device)
       revocations[revocation.device, default: []].append(
         Revocation(record: record.id, revokers: revokers, issued: revocation.issued))
       let keeps = Set(revocation.keeps)
       kept[revocation.device] = kept[revocation.device]?.intersection(keeps) ?? keeps
+      if revocations[revocation.device, default: []].count >= MembershipLimits.revocationsOfDevice {
+        kept[revocation.device] = []
+      }
     }
   }
 
   /// Breadth first, so that every path is a shortest one.
   private mutating func walk(_ genesis: Genesis, _ edges: [Edge]) {
     paths[genesis.firstDevice.device] = Path(
-      signer: genesis.recoverySigningKey, record: Digest256(storage: .init()))
+      signer: genesis.recoverySigningKey, record: Digest256(storage: .init()), length: 0)
     var waiting = edges.filter {
       certificates[$0.certificate.device]?.hasSameKeys(as: $0.certificate) ?? false
     }
@@ -155,7 +161,10 @@ struct Membership: Sendable {
               && (!revoked.contains($0) || kept[$0]?.contains(device) ?? false)
         }
         guard let signer else { return false }
-        if paths[device] == nil { paths[device] = Path(signer: signer, record: edge.record.id) }
+        if paths[device] == nil {
+          let length = 1 + (before[signer]?.length ?? 0)
+          paths[device] = Path(signer: signer, record: edge.record.id, length: length)
+        }
         return true
       }
       isMoving = paths.count > before.count
@@ -178,7 +187,10 @@ struct Membership: Sendable {
   private func isAttached(_ record: Record) -> Bool {
     switch record.kind {
     case .genesis, .certificate: attached.contains(record.id)
-    case .revocation: record.signers.contains { certificates[$0] != nil }
+    case .revocation(let revocation):
+      // Of a device that is not known it says nothing yet, and whoever is known could sign any number.
+      certificates[revocation.device] != nil
+        && record.signers.contains { certificates[$0] != nil }
     case .epoch, .lockbox, .rename, .unknown: record.signers.contains(where: isKnown)
     }
   }

@@ -16,6 +16,11 @@ extension Record {
     if case .genesis = kind { true } else { false }
   }
 
+  /// Whether the record is a certificate of a device.
+  func certifies(_ device: DeviceID) -> Bool {
+    if case .certificate(let certificate) = kind { certificate.device == device } else { false }
+  }
+
   /// What this record's signatures are over in an account.
   func signedBytes(account: AccountID) -> [UInt8] {
     Self.signedBytes(account: account, body: body, isGenesis: isGenesis)

@@ -89,9 +89,7 @@ extension Roster {
   }
 
   private func signed(_ body: [UInt8], by keys: DeviceKeys) throws(MembershipError) -> Record {
-    guard records.count < MembershipLimits.records,
-      let record = try? Record(body: body, signatures: [])
-    else { throw .tooManyRecords }
+    guard let record = try? Record(body: body, signatures: []) else { throw .tooManyRecords }
     return record.signed(by: keys.signing, account: account)
   }
 }

@@ -8,6 +8,13 @@ extension Roster {
     var isTrusted: Bool
     /// Those whom the record and the lockboxes of trusted signers name.
     var recipients: Set<DeviceID>
+    /// Those whom the record names.
+    var named: Set<DeviceID>
+    /// Whether its generation follows from its parents'.
+    var isSound = false
+    /// Whether it follows, step by step, from an epoch of the first generation: whoever makes one of a
+    /// high generation has made as many.
+    var isProven = false
   }
 
   /// Epoch records with their ids, ascending by record id.
@@ -15,6 +22,11 @@ extension Roster {
     records.compactMap { record in
       if case .epoch(let epoch) = record.kind { (record, epoch) } else { nil }
     }
+  }
+
+  /// The number of lockboxes.
+  var lockboxCount: Int {
+    records.count { if case .lockbox = $0.kind { true } else { false } }
   }
 
   /// The epochs by id. Of several records of one epoch a trusted one counts before others, then
@@ -30,29 +42,53 @@ extension Roster {
         recipients.formUnion(old.recipients)
         if old.isTrusted || !isTrusted {
           states[epoch.id]?.recipients = recipients
+          states[epoch.id]?.named = recipients
           continue
         }
       }
       states[epoch.id] = EpochState(
-        epoch: epoch, isTrusted: isTrusted, recipients: recipients)
+        epoch: epoch, isTrusted: isTrusted, recipients: recipients, named: recipients)
     }
     for case (let record, .lockbox(let lockbox)) in records.map({ ($0, $0.kind) })
     where record.signers.contains(where: membership.isTrusted) {
       states[lockbox.epoch]?.recipients.insert(lockbox.secret.device)
     }
+    Self.judgeGenerations(of: &states)
     return states
   }
 
   /// Whether members may publish under the epoch: trusted, no revoked recipient, and a generation
-  /// that agrees with what is known of its parents.
-  func isUsable(_ state: EpochState, among states: [EpochID: EpochState]) -> Bool {
-    guard state.isTrusted, state.recipients.isDisjoint(with: membership.revoked) else {
-      return false
+  /// that holds.
+  func isUsable(_ state: EpochState) -> Bool {
+    state.isTrusted && state.isSound && state.recipients.isDisjoint(with: membership.revoked)
+  }
+
+  /// Whether nothing speaks against the epoch but lockboxes for revoked devices.
+  func isLeaked(_ state: EpochState) -> Bool {
+    state.isTrusted && state.isSound && state.named.isDisjoint(with: membership.revoked)
+      && !state.recipients.isDisjoint(with: membership.revoked)
+  }
+
+  /// Judges generations, from the lowest: one above the highest of the parents', where all of them
+  /// are known; where some are not, above those that are, and within what no account reaches, so that
+  /// nobody can use generations up. An epoch with an unsound parent is unsound.
+  private static func judgeGenerations(of states: inout [EpochID: EpochState]) {
+    // A parent's generation is lower, or the epoch is unsound whatever its parent is.
+    for id in states.keys.sorted(by: {
+      let (left, right) = (states[$0]?.epoch.generation ?? 0, states[$1]?.epoch.generation ?? 0)
+      return left != right ? left < right : $0 < $1
+    }) {
+      guard let epoch = states[id]?.epoch else { continue }
+      let known = epoch.parents.compactMap { states[$0] }
+      let highest = known.map(\.epoch.generation).max() ?? 0
+      let isAsItsParentsSay =
+        known.count == epoch.parents.count
+        ? epoch.generation - 1 == highest
+        : epoch.generation > highest && epoch.generation <= MembershipLimits.unprovenGeneration
+      states[id]?.isSound = isAsItsParentsSay && known.allSatisfy(\.isSound)
+      states[id]?.isProven =
+        isAsItsParentsSay && known.count == epoch.parents.count && known.allSatisfy(\.isProven)
     }
-    let known = state.epoch.parents.compactMap { states[$0]?.epoch.generation }
-    guard let highest = known.max() else { return true }
-    return known.count == state.epoch.parents.count
-      ? state.epoch.generation - 1 == highest : state.epoch.generation > highest
   }
 
   /// Every box that was sealed to a device, ascending by record id.

@@ -112,6 +112,11 @@ extension Roster {
     membership.certificates.keys.filter { !isMember($0) && !isRevoked($0) }.sorted()
   }
 
+  /// Whether one more device pushes out none that is a member or was revoked.
+  ///
+  /// - Complexity: O(1).
+  var hasRoomForDevice: Bool { membership.paths.count <= MembershipLimits.certificates }
+
   /// Whether the device was thrown out; revoked ids never return.
   public func isRevoked(_ device: DeviceID) -> Bool { membership.revoked.contains(device) }
 

@@ -8,7 +8,8 @@ public enum Learned: Hashable, Sendable {
   case known
   /// It was known, and has another signature that counts.
   case improved
-  /// Its signatures hold, but its signers are not known yet; kept, within a bound.
+  /// Its signatures hold, but its signers are not known yet, or there is no room for it; kept, within a
+  /// bound.
   case notYet
   /// It changed nothing.
   case rejected(RecordRejection)
@@ -21,14 +22,15 @@ public enum RecordRejection: String, Error, Hashable, Sendable {
   /// A signature that its kind demands is missing or forged: of a genesis the recovery key's and
   /// the first device's, of a certificate the device's own, of others any.
   case missingSignature
-  /// The roster is full, or as full as it may be with records of that kind.
+  /// The roster is as full as it may be with records of that kind, and others come first.
   case full
 }
 
 /// The membership records of one account, and what follows from them (design, section 7).
 ///
-/// Members, digest and records are a function of the set of records learnt, whatever their order,
-/// as long as the bounds of ``MembershipLimits`` are not reached.
+/// Members, digest and records are a function of the set of records held, whatever their order. At the
+/// bounds of ``MembershipLimits`` that is, too, what rosters agree on that have exchanged theirs
+/// (``RosterSelection``).
 public struct Roster: Sendable {
   /// The account.
   public let account: AccountID
@@ -48,7 +50,7 @@ public struct Roster: Sendable {
     self.account = account
   }
 
-  /// The number of records kept whose signers are not known yet.
+  /// The number of records held whose signers are not known yet, or for which there is no room.
   public var pendingCount: Int { held.count - records.count }
 
   /// Takes a record in, whatever it holds.
@@ -85,11 +87,16 @@ public struct Roster: Sendable {
   /// The same, of records whose signatures were checked before.
   ///
   /// - Complexity: O(*r* + *n*) for *n* records.
-  mutating func learn(all new: [CheckedRecord]) -> [Record] {
+  mutating func learn(all new: [CheckedRecord]) -> [Record] { take(all: new).fresh }
+
+  /// The same, and which records lost their place: what is not to be stored any longer.
+  mutating func take(all new: [CheckedRecord]) -> (fresh: [Record], gone: [Digest256]) {
     let before = Dictionary(uniqueKeysWithValues: records.map { ($0.id, $0) })
     for record in new { _ = take(record) }
     evaluate()
-    return records.filter { before[$0.id] != $0 }
+    let fresh = records.filter { before[$0.id] != $0 }
+    let gone = before.keys.filter { !membership.attached.contains($0) }
+    return (fresh, gone.sorted())
   }
 
   /// The attached record with an id.
@@ -105,7 +112,6 @@ public struct Roster: Sendable {
     let valid = record.signatures
     if known.isEmpty {
       guard hasNecessarySigners(record, valid.map(\.signer)) else { return .missingSignature }
-      guard hasRoom(for: record) else { return .full }
     }
     // Signers that are known come first where there are more than a record may have.
     let all = record.with(signatures: known + valid).signatures
@@ -130,37 +136,22 @@ public struct Roster: Sendable {
     }
   }
 
-  private func hasRoom(for record: Record) -> Bool {
-    let limit = MembershipLimits.records
-    // What waits without a place never keeps out what has one; `evaluate` trims it.
-    if case .revocation = record.kind { return records.count < limit }
-    if record.isGenesis { return true }
-    return records.count < limit - MembershipLimits.recordsForRevocations
-  }
-
   /// Computes what follows from the records, then lets go of what waits beyond the bounds.
   private mutating func evaluate() {
     let sorted = held.values.sorted { $0.id < $1.id }
-    membership = Membership(of: sorted)
-    let attached = sorted.filter { membership.attached.contains($0.id) }
-    let waiting = sorted.filter { !membership.attached.contains($0.id) }
-    for record in waiting.dropFirst(MembershipLimits.pendingRecords) { held[record.id] = nil }
-    records = attached.map(counting)
-    trim()
-  }
-
-  /// A batch may attach more at once than the roster keeps. Then what came last by id goes, of
-  /// lockboxes, renames, unknown records and epochs first, for without certificates nothing holds.
-  private mutating func trim() {
-    let excess = records.count - MembershipLimits.records
-    guard excess > 0 else { return }
-    let order = records.sorted {
-      ($0.kind.rank, $1.id) > ($1.kind.rank, $0.id)
+    let everything = Membership(of: sorted)
+    let selection = RosterSelection(of: sorted, everything)
+    membership = selection.membership
+    var bytes = 0
+    for (place, record) in selection.excess.enumerated() {
+      bytes += record.body.count
+      if place >= MembershipLimits.heldBackRecords || bytes > MembershipLimits.heldBackBytes {
+        held[record.id] = nil
+      }
     }
-    for record in order.prefix(excess) { held[record.id] = nil }
-    let sorted = held.values.sorted { $0.id < $1.id }
-    membership = Membership(of: sorted)
-    records = sorted.filter { membership.attached.contains($0.id) }.map(counting)
+    let waiting = sorted.filter { !everything.attached.contains($0.id) }
+    for record in waiting.dropFirst(MembershipLimits.pendingRecords) { held[record.id] = nil }
+    records = selection.kept.map(counting)
   }
 
   /// The record with only the signatures of those who are known.
@@ -177,21 +168,6 @@ public struct Roster: Sendable {
     case .certificate(let certificate):
       signer == certificate.device || membership.isKnown(signer)
     default: membership.isKnown(signer)
-    }
-  }
-}
-
-extension Record.Kind {
-  /// What a roster lets go of first has the highest rank.
-  fileprivate var rank: Int {
-    switch self {
-    case .genesis: 0
-    case .revocation: 1
-    case .certificate: 2
-    case .epoch: 3
-    case .lockbox: 4
-    case .rename: 5
-    case .unknown: 6
     }
   }
 }

@@ -89,6 +89,8 @@ public enum Mutation: Hashable, Sendable {
   case setProvisional(Bool)
   /// Keeps a membership record.
   case putRecord(Digest256, [UInt8])
+  /// Forgets a membership record for which there is no room.
+  case removeRecord(Digest256)
   /// Replaces the addresses of a device.
   case setAddresses(DeviceID, [String])
   /// Begins a store, or changes its policy and whether it is provisional.

@@ -9,6 +9,7 @@ extension Snapshot {
     case .setIncarnation(let incarnation): self.incarnation = incarnation
     case .setProvisional(let isProvisional): self.isProvisional = isProvisional
     case .putRecord(let digest, let record): records[digest] = record
+    case .removeRecord(let digest): records[digest] = nil
     case .setAddresses(let device, let list): addresses[device] = list.isEmpty ? nil : list
     case .putStore(let store, let policy, let isProvisional):
       if stores[store] == nil {

@@ -7,6 +7,10 @@ struct MembershipDuties: Sendable {
   var dueAt: UInt64?
   /// The revoked devices that were dealt with: their sessions are closed, their chains withheld.
   var revoked: Set<DeviceID> = []
+  /// When epochs were made because the last one had leaked, by the monotonic clock, within an hour.
+  var madeBecauseOfLeaks: [UInt64] = []
+  /// Whether lockboxes were made last for which the roster has no room; until others' records come.
+  var hasNoRoomForLockboxes = false
   /// Revoked devices that were sent their revocation since the start.
   var told: Set<DeviceID> = []
 }

@@ -39,13 +39,12 @@ extension Replica {
     guard roster.isMember(keys.id), roster.genesis != nil else { return false }
     return keyring.current == nil || !roster.orphans.isEmpty
       || stores.values.contains(where: \.log.holdsWithheld)
-      || pullsInVain || keyring.isLacked(in: roster)
+      || pullsInVain || !duties.hasNoRoomForLockboxes && keyring.isLacked(in: roster)
   }
 
   /// Whether there is an epoch to publish under, were its secret known here.
   private var hasUsableEpoch: Bool {
-    let states = roster.epochStates()
-    return states.values.contains { roster.isUsable($0, among: states) }
+    roster.epochStates().values.contains(where: roster.isUsable)
   }
 
   mutating func fulfilDutiesIfDue() {
@@ -54,13 +53,30 @@ extension Replica {
     guard roster.isMember(keys.id) else { return }
     let orphans = roster.revokingOrphans(at: now.wallMilliseconds, keys: keys)
     if !orphans.isEmpty { learn(orphans) }
-    makeEpochIfNone()
+    if mayMakeEpoch() { makeEpochIfNone() }
     let lockboxes = keyring.lockboxesForMembersWithoutEpochs(
       in: roster, keys: keys, entropy: &entropy)
-    if !lockboxes.isEmpty { learn(lockboxes) }
+    if !lockboxes.isEmpty {
+      learn(lockboxes)
+      duties.hasNoRoomForLockboxes = lockboxes.allSatisfy { roster.record($0.id) == nil }
+    }
     inheritFromRevoked()
     endVainPulls()
     scheduleDuties()
+  }
+
+  /// Whether another epoch may end a leak, if one did. A member that seals each new epoch to a revoked
+  /// device would have us make them without end; after a few we go on under the newest.
+  private mutating func mayMakeEpoch() -> Bool {
+    guard keyring.isNewestLeaked else { return true }
+    let time = now.monotonicMilliseconds
+    duties.madeBecauseOfLeaks.removeAll { $0 + Limits.leakWindowMilliseconds <= time }
+    guard duties.madeBecauseOfLeaks.count < Limits.epochsBecauseOfLeaks else {
+      keyring.goOn(despite: roster.membership.revoked, in: roster)
+      return false
+    }
+    duties.madeBecauseOfLeaks.append(time)
+    return true
   }
 
   /// Makes an epoch for the members of now where there is none to publish under.

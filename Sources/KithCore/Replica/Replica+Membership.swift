@@ -9,7 +9,9 @@ extension Replica {
 
   mutating func rename(_ device: DeviceID, to name: String) {
     do throws(MembershipError) {
-      learn([try roster.renaming(device, to: name, at: now.wallMilliseconds, keys: keys)])
+      let record = try roster.renaming(device, to: name, at: now.wallMilliseconds, keys: keys)
+      learn([record])
+      guard roster.record(record.id) != nil else { throw .tooManyRecords }
     } catch {
       effects.append(.refusedMembership(error))
     }
@@ -37,16 +39,23 @@ extension Replica {
 
   /// Takes in membership records, and passes on what is new.
   mutating func learn(_ records: [CheckedRecord], from source: SessionID?) {
-    let fresh = roster.learn(all: records.filter { !isIgnored($0) })
+    // What makes this device a member stays in storage, also where it has no room any more.
+    let mine = Set(roster.chain(of: keys.id).map(\.id))
+    let (fresh, gone) = roster.take(all: records.filter { !isIgnored($0) })
     if !fresh.isEmpty {
       keyring.refresh(from: roster, keys: keys)
-      effects.append(.persist(fresh.map { .putRecord($0.id, $0.encoded) }))
+      effects.append(
+        .persist(
+          fresh.map { .putRecord($0.id, $0.encoded) }
+            + gone.filter { !mine.contains($0) }.map { .removeRecord($0) }))
       partFromFormerMembers()
-      for id in sessions.keys.sorted() where id != source { send(fresh, on: id) }
+      let news = fresh.sorted(by: Record.isSentBefore)
+      for id in sessions.keys.sorted() where id != source { send(news, on: id) }
       if isRevoked { closeAll() }
     }
     recogniseStrangers()
     guard !fresh.isEmpty else { return }
+    if source != nil { duties.hasNoRoomForLockboxes = false }
     scheduleDuties()
     // What could not be judged before may be now.
     for id in sessions.keys.sorted() where exchanges(id) && id != source { sendHave(on: id) }
@@ -100,7 +109,7 @@ extension Replica {
     let rest =
       session.device == nil
       ? roster.recordsForStranger(device: keys.id, peer: session.peer.hello.device)
-      : roster.records
+      : roster.records.sorted(by: Record.isSentBefore)
     sessions[id]?.isOwedRecords = rest.count < roster.records.count
     // The chain's records have only its own signatures; whole ones follow.
     send(chain + rest.filter { !chain.contains($0) }, on: id)
@@ -186,6 +195,27 @@ extension Replica {
       if !peer.isMembershipOnly { effects.append(.promote(id)) }
       if sessions[id]?.isOwedRecords == true { sendRecords(on: id) }
       beginExchange(on: id)
+    }
+  }
+}
+
+extension Record {
+  /// What others rest on is sent first: who is a member, then epochs, then the rest.
+  fileprivate static func isSentBefore(_ left: Record, _ right: Record) -> Bool {
+    (left.kind.rank, left.id) < (right.kind.rank, right.id)
+  }
+}
+
+extension Record.Kind {
+  fileprivate var rank: Int {
+    switch self {
+    case .genesis: 0
+    case .certificate: 1
+    case .revocation: 2
+    case .epoch: 3
+    case .lockbox: 4
+    case .rename: 5
+    case .unknown: 6
     }
   }
 }

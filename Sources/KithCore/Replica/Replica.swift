@@ -79,7 +79,10 @@ public struct Replica: Sendable {
       records.append(record)
     }
     _ = roster.learn(all: records)
-    guard roster.certificate(of: keys.id) != nil else { throw .notAMember }
+    // Its own certificate may be one of those for which there is no room any more.
+    guard
+      roster.certificate(of: keys.id) != nil || records.contains(where: { $0.certifies(keys.id) })
+    else { throw .notAMember }
     self.init(
       keys: keys, roster: roster, isProvisional: snapshot.isProvisional, process: process,
       entropy: entropy)

@@ -166,7 +166,7 @@ extension Mutation {
   /// The store that it is about.
   fileprivate var store: StoreIdentifier? {
     switch self {
-    case .setClock, .setIncarnation, .setProvisional, .putRecord, .setAddresses: nil
+    case .setClock, .setIncarnation, .setProvisional, .putRecord, .removeRecord, .setAddresses: nil
     case .putStore(let store, _, _), .putHeader(let store, _, _, _),
       .removeChangeSet(let store, _), .putEntry(let store, _, _, _),
       .removeEntry(let store, _, _), .setVector(let store, _, _, _),

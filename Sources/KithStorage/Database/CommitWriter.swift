@@ -60,6 +60,8 @@ struct CommitWriter {
     case .putRecord(let digest, let record):
       try statements.run(
         "INSERT OR REPLACE INTO record VALUES (?, ?)", digest.bytes.blob, record.blob)
+    case .removeRecord(let digest):
+      try statements.run("DELETE FROM record WHERE digest = ?", digest.bytes.blob)
     case .setAddresses(let device, let list): try setAddresses(device, list)
     case .putStore(let store, let policy, let isProvisional):
       try putStore(store, policy, isProvisional)

@@ -90,6 +90,62 @@ struct KeyringTests {
     #expect(mine.current?.id == before)
   }
 
+  /// A member that lies makes an epoch of a generation after which there is hardly another.
+  @Test mutating func nobodyUsesGenerationsUp() throws {
+    let liar = deviceKeys(2)
+    guard case .genesis(let genesis) = fixture.records[0].kind,
+      case .epoch(let first) = fixture.records[1].kind
+    else {
+      Issue.record("no epoch")
+      return
+    }
+    let base = fixture.records + [try fixture.certificate(of: liar, by: fixture.creator)]
+    var made: [(record: Record, id: EpochID)] = []
+    func make(_ generation: UInt32, _ parents: [EpochID]) throws -> EpochID {
+      let epoch = EpochKeys(
+        secret: EpochSecret(random: &fixture.entropy), generation: generation)
+      let recipients = [fixture.creator, liar].compactMap {
+        Certificate(of: $0, name: "device", issued: 2)
+      }
+      let record = Keyring.record(
+        of: epoch, parents: parents.sorted(), recipients: recipients, genesis: genesis,
+        account: fixture.account, signing: liar.signing, entropy: &fixture.entropy)
+      made.append((try #require(record), epoch.id))
+      return epoch.id
+    }
+    let unknown = EpochID(Blake2b.digest256([1]))
+    // Above what its parents say, with parents that nobody knows, and on top of one of those.
+    _ = try make(.max, [first.id])
+    _ = try make(.max, [unknown])
+    let high = try make(.max - 1, [unknown])
+    _ = try make(.max, [high])
+    var roster = fixture.roster(base + made.map(\.record))
+    var mine = keyring(roster, fixture.creator)
+    #expect(mine.current?.id == first.id)
+    #expect(mine.newestFirst.count == 5, "what cannot be published under can still be read")
+    #expect(mine.newestFirst.first?.id == first.id)
+    // As high as goes without proof: it counts as long as its maker does, and leaves room.
+    let unproven = try make(MembershipLimits.unprovenGeneration, [unknown])
+    roster = fixture.roster(base + made.map(\.record))
+    mine = keyring(roster, fixture.creator)
+    #expect(mine.current?.id == unproven)
+    let above = mine.nextEpoch(for: roster, keys: fixture.creator, entropy: &fixture.entropy)
+    _ = roster.learn(all: try #require(above))
+    #expect(
+      keyring(roster, fixture.creator).current?.generation
+        == MembershipLimits.unprovenGeneration + 1)
+    // Once it is revoked, what it made is no parent any more.
+    roster = fixture.roster(
+      base + made.map(\.record) + [try fixture.revocation(of: liar.id, by: fixture.creator)])
+    mine = keyring(roster, fixture.creator)
+    #expect(mine.current?.id == nil || mine.current?.id == first.id)
+    let next = mine.nextEpoch(for: roster, keys: fixture.creator, entropy: &fixture.entropy)
+    _ = roster.learn(all: try #require(next))
+    mine.refresh(from: roster, keys: fixture.creator)
+    #expect(mine.current?.generation == 2)
+    #expect(mine.newestFirst.prefix(2).map(\.generation) == [2, 1])
+  }
+
   @Test mutating func authorAndReaderShareAKey() throws {
     let roster = fixture.roster(fixture.records)
     var mine = keyring(roster, fixture.creator)

@@ -37,6 +37,92 @@ import Testing
     world.checkAgreement([0, 1], without: [2], "after a restart")
   }
 
+  @Test func `a member that fills the roster stops nobody once it is revoked`() throws {
+    let world = try TestWorld(devices: 3, seed: 790)
+    world.connectAll()
+    world.settle()
+    world.write([set("a", 1)], on: 2)
+    world.settle()
+    let liar = world.devices[2]
+    let flood = try (0..<UInt64(MembershipLimits.renames + 60)).map { number in
+      try Record(
+        body: RecordBody.encode(
+          RenameRecord(device: liar.keys.id, name: "\(number)", issued: number)), signatures: []
+      ).signed(by: liar.keys.signing, account: world.account)
+    }
+    var epochs: [Record] = []
+    for _ in 0..<MembershipLimits.epochs + 20 {
+      let made = liar.replica.keyring.nextEpoch(
+        for: liar.replica.roster, keys: liar.keys, entropy: &world.random)
+      epochs += try #require(made)
+    }
+    // Two devices that do not meet learn it in other orders.
+    world.disconnect(0, 1)
+    world.disconnect(0, 2)
+    world.disconnect(1, 2)
+    world.perform(.learn(flood + epochs), on: 0)
+    for start in stride(from: 0, to: epochs.count, by: 30) {
+      world.perform(.learn(Array(epochs.reversed().dropFirst(start).prefix(30))), on: 1)
+    }
+    world.perform(.learn(flood.reversed()), on: 1)
+    world.revoke(2, by: 0)
+    world.mingle([0, 1])
+    world.checkAgreement([0, 1], without: [2], "after the flood")
+    try world.join(by: 1)
+    world.mingle([0, 1, 3])
+    world.write([set("b", 2)], on: 3)
+    world.mingle([0, 1, 3])
+    #expect(world.text("b", on: 0) == 2 && world.text("a", on: 3) == 1)
+    for index in [0, 1, 3] {
+      let device = world.devices[index]
+      #expect(
+        (Set(device.disk.records.keys) == Set(device.replica.roster.records.map(\.id))) as Bool,
+        "\(device.name) stores other records than it keeps")
+    }
+    try world.restart(0)
+    world.mingle([0, 1, 3])
+    world.checkAgreement([0, 1, 3], without: [2], "after a restart")
+  }
+
+  @Test func `a member that gives each epoch to a revoked device forces few`() throws {
+    let world = try TestWorld(devices: 4, seed: 791)
+    world.connectAll()
+    world.settle()
+    world.revoke(3, by: 0)
+    world.settle()
+    let (liar, gone) = (world.devices[2], world.devices[3])
+    let friend = try #require(liar.replica.roster.certificate(of: gone.keys.id))
+    var leaks = 0
+    for turn in 0..<20 {
+      let current = try #require(liar.replica.keyring.current, "turn \(turn)")
+      let holds = liar.replica.roster.secrets(for: gone.keys.id).contains { $0.epoch == current.id }
+      if !holds {
+        leaks += 1
+        world.perform(
+          .learn(
+            liar.replica.keyring.lockboxes(
+              for: friend, account: world.account, keys: liar.keys, entropy: &world.random)), on: 2)
+      }
+      for _ in 0..<3 {
+        world.advance(milliseconds: 6_000)
+        world.settle()
+      }
+    }
+    #expect((2...3 * (1 + Limits.epochsBecauseOfLeaks)).contains(leaks), "\(leaks) epochs")
+    world.write([set("still", 1)], on: 1)
+    world.settle()
+    #expect(world.text("still", on: 0) == 1, "nobody publishes any more")
+    // It is revoked in turn, and what it says of who holds what counts no more.
+    world.revoke(2, by: 0)
+    world.settle()
+    let current = try #require(world.devices[0].replica.keyring.current)
+    #expect(liar.replica.keyring[current.id] == nil && gone.replica.keyring[current.id] == nil)
+    world.write([set("after", 1)], on: 1)
+    world.settle()
+    #expect(world.text("after", on: 0) == 1)
+    world.checkAgreement([0, 1], without: [2, 3], "after both left")
+  }
+
   @Test func `new devices that are left alone do not wait for ever`() throws {
     for count in 2...4 {
       let world = try TestWorld(devices: count, seed: 760 + UInt64(count))

@@ -44,4 +44,21 @@ struct BeginningTests {
     #expect(accounts.signedIn == made.summary.account)
     try accounts.close()
   }
+
+  /// Nothing takes a device out again that an account has taken in.
+  @Test func `who cannot be noted asks no account to be taken in`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try open(directory)
+    try await accounts.createAccount(name: "first")
+    try await accounts.signOut()
+    let obstacle = directory.path + "/accounts.json.new"
+    try FileManager.default.createDirectory(
+      atPath: obstacle + "/full", withIntermediateDirectories: true)
+    // It would fail because of the token.
+    let error = await #expect(throws: KithError.self) {
+      try await accounts.signIn(token: "no token", name: "second")
+    }
+    #expect(error?.path?.hasPrefix(directory.path + "/accounts.json") == true, "\(error as Any)")
+    try accounts.close()
+  }
 }
