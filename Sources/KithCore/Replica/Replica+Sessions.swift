@@ -63,7 +63,10 @@ extension Replica {
 
   mutating func disconnect(_ id: SessionID) {
     guard let session = sessions.removeValue(forKey: id) else { return }
-    if let device = session.device { lastSeen[device] = now.wallMilliseconds }
+    if let device = session.device {
+      lastSeen[device] = now.wallMilliseconds
+      endHearsay(of: device, session.peer.hello)
+    }
     effects.append(.progress)
   }
 

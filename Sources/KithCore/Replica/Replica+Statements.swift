@@ -177,6 +177,18 @@ extension Replica {
     planHearsay()
   }
 
+  /// A session is over, whose other end alone spoke for its device: what another process of the
+  /// device, a later one or that of its original, has said since it began counts from here on.
+  mutating func endHearsay(of device: DeviceID, _ hello: Hello) {
+    for identifier in stores.keys {
+      guard let statement = hearsay.table[identifier, device],
+        statement.process != hello.process.tag, statement.clock > hello.clock
+      else { continue }
+      hearsay.unmatched.insert(identifier)
+    }
+    planHearsay()
+  }
+
   /// This device's own vector of a store, as statements are compared with it.
   private struct OwnVector {
     var vector: [ChainID: UInt64]

@@ -220,6 +220,46 @@ import Testing
     #expect(!holds(1, for: 0, in: world))
   }
 
+  @Test func `what a later process said while an earlier one was connected was never believed`()
+    throws
+  {
+    let world = try line(3, seed: 913)
+    world.connect(0, 2)
+    world.settle()
+    world.tamper = { _, to, message in to == 2 ? nil : message }
+    world.write([set("k", 1)], on: 0)
+    world.settle()
+    let chain = try world.chain(of: 0)
+    let later = try statement(
+      by: 2, in: world, clock: world.now.wallMilliseconds + 1_000, process: 7, risen: [chain: 1])
+    try deliver([later], from: 1, to: 0, in: world)
+    #expect(!holds(2, for: 0, in: world))
+    world.disconnect(0, 2)
+    pass(1_000, in: world)
+    #expect(holds(2, for: 0, in: world))
+  }
+
+  @Test func `what an earlier process said does not count again when a later one was connected`()
+    throws
+  {
+    let world = try line(3, seed: 914)
+    world.tamper = { _, to, message in to == 2 ? nil : message }
+    world.write([set("k", 1)], on: 0)
+    world.settle()
+    let chain = try world.chain(of: 0)
+    let earlier = try statement(
+      by: 2, in: world, clock: world.now.wallMilliseconds, process: 7, risen: [chain: 1])
+    try deliver([earlier], from: 1, to: 0, in: world)
+    #expect(holds(2, for: 0, in: world))
+    world.advance(milliseconds: 1_000)
+    world.connect(0, 2)
+    world.settle()
+    #expect(!holds(2, for: 0, in: world))
+    world.disconnect(0, 2)
+    pass(1_000, in: world)
+    #expect(!holds(2, for: 0, in: world))
+  }
+
   @Test func `nothing is passed on while nothing changes, and nothing is written`() throws {
     let world = try line(4, seed: 911)
     world.write([set("k", 1)], on: 0)
