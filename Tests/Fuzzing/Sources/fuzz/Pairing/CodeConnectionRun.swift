@@ -137,8 +137,9 @@ private struct Peer {
         isSound = false
         hand(Self.frame(input.block()))
       case 2:
-        isSound = false
-        hand(input.block())
+        let bytes = input.block()
+        if !bytes.isEmpty { isSound = false }
+        hand(bytes)
       case 3:
         guard var message = real(sent) else { continue }
         let (place, bits) = (input.uint16(), input.byte())
