@@ -63,6 +63,12 @@ final class Bridge {
     try Shell.run("ip", "-n", names[node], "link", "set", Self.cable, "up")
   }
 
+  /// Gives a node another address in the place of all that it has there.
+  func move(_ node: Int, to address: String) throws {
+    try Shell.run("ip", "-n", names[node], "addr", "flush", "dev", Self.cable)
+    try Shell.run("ip", "-n", names[node], "addr", "add", "\(address)/24", "dev", Self.cable)
+  }
+
   /// Takes a node's interface away.
   func unplug(_ node: Int) throws {
     try Shell.run("ip", "-n", names[node], "link", "del", Self.cable)
