@@ -239,4 +239,31 @@ struct CodePairingTests {
     while await iterator.next() != nil {}
     await finder.stop()
   }
+
+  /// A host that announces without end cannot fill what a search looks at.
+  @Test func ofOneHostFewInvitationsAreLookedAt() async throws {
+    let port = UInt16.random(in: 20_000..<32_000)
+    let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+    var random = SeededEntropy(seed: 1)
+    let most = NetworkLimits.announcedInvitationsPerHost
+    let announcers = (0..<most + 3).map { _ in
+      InvitationAnnouncer(
+        port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
+    }
+    let finder = InvitationFinder(
+      port: port, isLoopbackOnly: true, eventLoopGroup: group, logger: logger)
+    for announcer in announcers {
+      announcer.start(InvitationAnnouncement(id: random.draw(), port: 4_242))
+    }
+    finder.start(for: .seconds(60))
+    var found: [String: Set<Digest128>] = [:]
+    for await one in finder.found {
+      found[one.address.host, default: []].insert(one.announcement.id)
+      // All announce each second.
+      if found[one.address.host]?.count == most { finder.expect(within: .milliseconds(1_200)) }
+    }
+    #expect(!found.isEmpty && found.values.allSatisfy { $0.count == most })
+    for announcer in announcers { await announcer.stop() }
+    await finder.stop()
+  }
 }
