@@ -151,8 +151,9 @@ let package = Package(
     .testTarget(
       name: "KithTests",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithStorage", "KithUserDefaults",
+        "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithStorage", "KithUserDefaults",
         .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: strict),
     .testTarget(

@@ -223,6 +223,126 @@ def frame(message):
     return struct.pack(">H", len(message)) + message
 
 
+# ---------------------------------------------------------------------- the code exchange
+
+# ristretto255 as RFC 9496 says it, with Python's numbers: plain, slow, and in no constant time.
+P = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, -1, P) % P
+SQRT_M1 = pow(2, (P - 1) // 4, P)
+
+
+def magnitude(x):
+    """The one of x and -x that is even."""
+    x %= P
+    return P - x if x & 1 else x
+
+
+def sqrt_ratio(u, v):
+    """Whether u/v is a square, and the square root of it, or of u/v times that of -1."""
+    root = u * pow(v, 3, P) * pow(u * pow(v, 7, P), (P - 5) // 8, P) % P
+    check = v * root * root % P
+    if check in (-u % P, -u * SQRT_M1 % P):
+        root = root * SQRT_M1 % P
+    return check in (u % P, -u % P), magnitude(root)
+
+
+# Of these two roots the RFC takes the odd one and the even one.
+SQRT_AD_MINUS_ONE = P - sqrt_ratio(-D - 1, 1)[1]
+INVSQRT_A_MINUS_D = sqrt_ratio(1, -1 - D)[1]
+
+
+def add(one, other):
+    (x1, y1, z1, t1), (x2, y2, z2, t2) = one, other
+    a, b = (y1 - x1) * (y2 - x2), (y1 + x1) * (y2 + x2)
+    c, d = 2 * D * t1 * t2, 2 * z1 * z2
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def times(scalar, point):
+    product = (0, 1, 1, 0)
+    while scalar:
+        if scalar & 1:
+            product = add(product, point)
+        point, scalar = add(point, point), scalar >> 1
+    return product
+
+
+def elligator(half):
+    t = int.from_bytes(half, "little") & (1 << 255) - 1
+    r = SQRT_M1 * t * t % P
+    u, v = (r + 1) * (1 - D * D) % P, (-1 - r * D) * (r + D) % P
+    is_square, s = sqrt_ratio(u, v)
+    c = P - 1 if is_square else r
+    s = s if is_square else -magnitude(s * t) % P
+    n = c * (r - 1) * (D - 1) ** 2 - v
+    w0, w1, w2, w3 = 2 * s * v, n * SQRT_AD_MINUS_ONE, 1 - s * s, 1 + s * s
+    return w0 * w3 % P, w2 * w1 % P, w1 * w3 % P, w0 * w2 % P
+
+
+def element(digest):
+    return add(elligator(digest[:32]), elligator(digest[32:]))
+
+
+def encode_element(point):
+    x, y, z, t = point
+    u1, u2 = (z + y) * (z - y) % P, x * y % P
+    root = sqrt_ratio(1, u1 * u2 * u2 % P)[1]
+    den1, den2 = root * u1 % P, root * u2 % P
+    z_inverse = den1 * den2 * t % P
+    den = den2
+    if t * z_inverse % P & 1:
+        x, y, den = y * SQRT_M1, x * SQRT_M1, den1 * INVSQRT_A_MINUS_D
+    if x * z_inverse % P & 1:
+        y = -y
+    return magnitude(den * (z - y)).to_bytes(32, "little")
+
+
+def decode_element(raw):
+    s = int.from_bytes(raw, "little")
+    u1, u2 = (1 - s * s) % P, (1 + s * s) % P
+    v = (-D * u1 * u1 - u2 * u2) % P
+    is_square, root = sqrt_ratio(1, v * u2 * u2 % P)
+    x, y = magnitude(2 * s * root * u2), u1 * root * root * u2 * v % P
+    assert s < P and s & 1 == 0 and is_square and y != 0 and x * y % P & 1 == 0
+    return x, y, 1, x * y % P
+
+
+def prefixed(*parts):
+    """Each behind its length (lv_cat); all are shorter than 128 bytes."""
+    return b"".join(bytes([len(part)]) + part for part in parts)
+
+
+def generator(password, channel, session):
+    domain = b"CPaceRistretto255"
+    padding = bytes(max(0, 128 - 1 - len(prefixed(domain, password))))
+    text = prefixed(domain, password, padding, channel, session)
+    return element(hashlib.sha512(text).digest())
+
+
+def isk(session, point, initiators, responders):
+    """The shares stand there with associated data, which is empty."""
+    text = prefixed(b"CPaceRistretto255_ISK", session, point)
+    return hashlib.sha512(text + prefixed(initiators, b"", responders, b"")).digest()
+
+
+def code_exchange(code, inviter, joiner):
+    """Each side is (16 random bytes, 64 random bytes that its scalar is made of)."""
+    session = inviter[0] + joiner[0]
+    base = generator(code, prefixed(b"kith-pair-1", b"inviter", b"joiner"), session)
+    scalars = [int.from_bytes(side[1], "little") % ORDER for side in (inviter, joiner)]
+    shares = [encode_element(times(scalar, base)) for scalar in scalars]
+    point = encode_element(times(scalars[0], decode_element(shares[1])))
+    assert point == encode_element(times(scalars[1], decode_element(shares[0])))
+    key = isk(session, point, *shares)
+    text = b"kith-pair-1\x01" + session + shares[0] + shares[1]
+    proof, confirmation = (blake2b(who + text, key=key) for who in (
+        b"joiner proof", b"inviter proof"))
+    return (b"\x01" + joiner[0], inviter[0] + shares[0], shares[1] + proof, confirmation, key,
+            blake2b(b"noise psk" + text, key=key), text + proof + confirmation)
+
+
 if __name__ == "__main__":
     offer = data(1, b"\x01")  # a packed list of one version
     hellos = (hello(clock, bytes([0x0B]) * 16, 4114), hello(clock, bytes([0x0C]) * 16, 0))
@@ -240,6 +360,10 @@ if __name__ == "__main__":
     plaintext += bytes(-len(plaintext) % 64)
     show("First message frame", ("message", message), ("plaintext", plaintext),
          ("frame", frame(encrypt(keys[0], 0, plaintext))))
+
+    show("Code exchange", *zip(
+        ("hello", "offer", "proof", "confirmation", "ISK", "psk", "prologue"),
+        code_exchange(b"40713352", (b"\x0f" * 16, b"\x0d" * 64), (b"\x10" * 16, b"\x0e" * 64))))
 
     # ---------------------------------------------------------------------------------- text
 

@@ -62,6 +62,9 @@ public enum NetworkLimits {
   public static let queuedBytes = 160 << 20
   /// Small messages are joined into one buffer up to this size.
   static let joinedBytes = 256 << 10
+  /// A session that may have lost its peer is ended where nobody answers for so long, and is watched
+  /// for twice the time.
+  static let probeTime = TimeAmount.seconds(5)
   /// The most bytes of one read from an established session.
   static let readBytes = 64 << 10
   /// A larger receive buffer is given back when it has been emptied.

@@ -33,6 +33,47 @@ struct MembershipSessionTests {
     }
   }
 
+  /// Each message is within its limit; all together are not.
+  @Test func whatALimitedSessionBringsInAllIsBounded() async throws {
+    let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))
+    var configuration = testConfiguration()
+    configuration.leastRedialDelay = .seconds(60)
+    configuration.mostRedialDelay = .seconds(60)
+    try await withTransports([one, two], configuration) { transports, addresses in
+      transports[0].addTarget(addresses[1])
+      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+      let session = one.live[0]
+      let message = [UInt8](repeating: 7, count: NetworkLimits.membershipMessageBytes)
+      let room = NetworkLimits.membershipSessionBytes / message.count
+      for _ in 0..<(2 * room) { transports[0].send(session, message) }
+      try await eventually("closed") { two.state.withLock { $0.closedCount } == 1 }
+      // What is read together with what brings it over the bound may come, too.
+      #expect((room / 2...room + 8).contains(two.received.count))
+      #expect(transports[1].statistics.protocolViolations == 1)
+    }
+  }
+
+  @Test func limitedSessionsAreFewAndLeaveRoomForMembers() async throws {
+    let listener = TestNode(1, psks: [psk(1)], members: [1, 2])
+    let strangers = (0..<NetworkLimits.membershipSessions + 2).map {
+      TestNode(100 + UInt64($0), psks: [psk(1)])
+    }
+    let member = TestNode(2, psks: [psk(1)])
+    var configuration = testConfiguration()
+    configuration.membershipTimeout = .seconds(60)
+    try await withTransports([listener, member] + strangers, configuration) {
+      transports, addresses in
+      for stranger in transports.dropFirst(2) { stranger.addTarget(addresses[0]) }
+      try await eventually("some were refused") { transports[0].statistics.refused >= 2 }
+      #expect(listener.live.count == NetworkLimits.membershipSessions)
+      #expect(listener.live.allSatisfy { transports[0].isMembershipOnly($0) })
+      transports[1].addTarget(addresses[0])
+      try await eventually("the member came in") {
+        listener.live.contains { !transports[0].isMembershipOnly($0) }
+      }
+    }
+  }
+
   @Test func promotionLiftsTheLimits() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))
     var configuration = testConfiguration()

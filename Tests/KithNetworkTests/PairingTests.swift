@@ -66,6 +66,23 @@ struct PairingTests {
     await #expect(throws: PairingError.closed) { try await listener.accept() }
   }
 
+  /// What the other side says before a person has answered is kept in a bounded queue.
+  @Test func messagesThatNobodyTakesEndAPairing() async throws {
+    let configuration = configuration()
+    let listener = listener(configuration)
+    let address = try #require(try await listener.bind().first)
+    async let accepted = listener.accept()
+    let joiner = try await join(address, token: 1, configuration: configuration)
+    let inviter = try await accepted
+    for number in 0...NetworkLimits.pairingQueuedMessages { try joiner.send([UInt8(number)]) }
+    await #expect(throws: PairingError.closed) { try await joiner.receive() }
+    for number in 0..<NetworkLimits.pairingQueuedMessages {
+      #expect(try await inviter.receive() == [UInt8(number)])
+    }
+    await #expect(throws: PairingError.closed) { try await inviter.receive() }
+    await listener.close()
+  }
+
   @Test func threeWrongTokensEndIt() async throws {
     let configuration = configuration(handshake: .milliseconds(150))
     let listener = listener(configuration)

@@ -17,7 +17,7 @@ public struct JoinCandidate: Sendable, Hashable {
 
 /// An invitation that waits for a device.
 public struct OpenInvitation: Sendable, Hashable {
-  /// The short code for people, such as `4071-3358`; nil where only the token lets in.
+  /// The short code for people, such as `4071-3352`; nil where only the token lets in.
   public var code: String?
   /// The token for scripts: one long line that says where the invitation is, too.
   public var token: String

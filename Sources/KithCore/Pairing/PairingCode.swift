@@ -68,7 +68,7 @@ public final class PairingCode: Sendable {
     password = Self.password(of: digits)
   }
 
-  /// The code as it is shown, such as `4071-3358`.
+  /// The code as it is shown, such as `4071-3352`.
   public var text: String {
     let digits = password.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     return "\(digits.prefix(Self.digits / 2))-\(digits.suffix(Self.digits / 2))"

@@ -214,6 +214,12 @@ struct DialSchedule {
 
   // MARK: Sessions
 
+  /// The sessions with a device, by its static key, that were not made with this host.
+  func sessions(with key: TransportPublicKey, butAt host: String) -> [SessionID] {
+    sessions.filter { $0.value.key == key && (try? PeerAddress($0.value.address))?.host != host }
+      .keys.sorted()
+  }
+
   /// A session was established, by an attempt of ours or by the peer's.
   ///
   /// Where another device answers at an address that was learned of one whose key is known, the

@@ -51,6 +51,10 @@ final class Dialler: Sendable {
     change { body(&$0.schedule) }
   }
 
+  func sessions(with key: TransportPublicKey, butAt host: String) -> [SessionID] {
+    state.withLock { $0.schedule.sessions(with: key, butAt: host) }
+  }
+
   func opened(_ id: SessionID, key: TransportPublicKey, address: String, by dial: Dial?) {
     let random = entropy.fraction()
     update {

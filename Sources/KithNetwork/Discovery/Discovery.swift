@@ -93,6 +93,7 @@ public final class Discovery: Sendable {
 
   /// Something changed that others want to know soon: a link came, or an address.
   private func changed() {
+    transport.probeSessions()
     let random = transport.entropy.fraction()
     state.withLock { state in
       let wait = state.schedule.changed(random: random)
@@ -141,6 +142,9 @@ public final class Discovery: Sendable {
       }
       transport.setFoundAddresses(
         addresses, of: beacon.device, transportKey: certificate.transportKey, isNew: isNew)
+      if isNew {
+        transport.probeSessions(with: certificate.transportKey, butAt: address.host)
+      }
     case .ourselves: break
     case .strange, .notAMember, .stale, .tooMany:
       state.withLock { $0.ignored += 1 }

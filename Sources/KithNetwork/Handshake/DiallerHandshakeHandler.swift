@@ -26,7 +26,6 @@ enum DiallerHandshakeFailure: Error {
 /// The dialler's side of a handshake.
 final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
-  typealias OutboundOut = ByteBuffer
 
   private let exchange: NoiseExchange
   private let owner: any DiallerHandshakeOwner
@@ -49,7 +48,7 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
     guard let message = try? exchange.write(owner.offer()) else {
       return fail(.wrongMessage, context)
     }
-    write(message, context)
+    context.writeHandshakeMessage(message)
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
@@ -93,18 +92,13 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
       return fail(.aborted(error), context)
     }
     guard let message = try? exchange.write(answer) else { return fail(.wrongMessage, context) }
-    write(message, context)
+    context.writeHandshakeMessage(message)
     guard let next = owner.finished(exchange, context: context) else {
       return fail(.wrongMessage, context)
     }
     isOver = true
     deadline?.cancel()
     next.install(insteadOf: self, context: context, rest: buffer.takeRest())
-  }
-
-  private func write(_ message: [UInt8], _ context: ChannelHandlerContext) {
-    let frame = HandshakeBuffer.frame(message, allocator: context.channel.allocator)
-    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
   }
 
   private func fail(_ failure: DiallerHandshakeFailure, _ context: ChannelHandlerContext) {

@@ -45,12 +45,26 @@ struct HandshakeBuffer {
     defer { bytes = ByteBuffer() }
     return bytes
   }
+}
 
-  /// A message as a frame.
-  static func frame(_ message: [UInt8], allocator: ByteBufferAllocator) -> ByteBuffer {
-    var buffer = allocator.buffer(capacity: NetworkLimits.frameLengthBytes + message.count)
-    buffer.writeInteger(UInt16(message.count))
-    buffer.writeBytes(message)
-    return buffer
+extension ChannelHandlerContext {
+  /// Sends a message before or in a handshake, behind its length.
+  @discardableResult
+  func writeHandshakeMessage(_ message: [UInt8]) -> EventLoopFuture<Void> {
+    var frame = channel.allocator.buffer(
+      capacity: NetworkLimits.frameLengthBytes + message.count)
+    frame.writeInteger(UInt16(message.count))
+    frame.writeBytes(message)
+    return writeAndFlush(NIOAny(frame))
+  }
+
+  /// Has another handler take over from one, with the bytes that came behind the last message.
+  func giveWay(
+    from own: some RemovableChannelHandler & ChannelHandler, to handler: some ChannelHandler,
+    rest: ByteBuffer
+  ) throws {
+    try channel.pipeline.syncOperations.addHandler(handler, position: .after(own))
+    if rest.readableBytes > 0 { fireChannelRead(NIOAny(rest)) }
+    channel.pipeline.syncOperations.removeHandler(own, promise: nil)
   }
 }

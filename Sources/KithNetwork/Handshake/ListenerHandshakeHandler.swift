@@ -37,7 +37,6 @@ enum ListenerHandshakeFailure {
 /// every handshake has, counted from accepting.
 final class ListenerHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
-  typealias OutboundOut = ByteBuffer
 
   private enum Stage {
     case awaitingFirst
@@ -118,8 +117,7 @@ final class ListenerHandshakeHandler: ChannelInboundHandler, RemovableChannelHan
         let answer = try? exchange.write(reply)
       else { break }
       stage = .awaitingThird(exchange, pskIndex: index)
-      let frame = HandshakeBuffer.frame(answer, allocator: context.channel.allocator)
-      context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
+      context.writeHandshakeMessage(answer)
       return
     }
     fall(context)

@@ -15,6 +15,13 @@ enum Bootstraps {
   private static let userTimeout = ChannelOptions.Types.SocketOption(
     level: .tcp, name: .init(rawValue: 18))
 
+  /// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` of Linux, in seconds: how long a connection is idle before its
+  /// other end is asked, and how long between the questions.
+  private static let keepAliveIdle = ChannelOptions.Types.SocketOption(
+    level: .tcp, name: .init(rawValue: 4))
+  private static let keepAliveInterval = ChannelOptions.Types.SocketOption(
+    level: .tcp, name: .init(rawValue: 5))
+
   private static let onlyIPv6 = ChannelOptions.Types.SocketOption(
     level: .ipv6, name: .ipv6_v6only)
 
@@ -108,6 +115,19 @@ enum Bootstraps {
           return channel
         }
       }
+  }
+
+  /// Has the kernel ask the other end each second whether it is there, and end the connection where
+  /// nobody has answered for ``NetworkLimits/probeTime``; afterwards as before.
+  static func setPatience(of channel: any Channel, isProbing: Bool, userTimeout: Duration) throws {
+    #if os(Linux)
+      guard let options = channel.syncOptions else { return }
+      let timeout = isProbing ? NetworkLimits.probeTime : TimeAmount(userTimeout)
+      try options.setOption(keepAliveIdle, value: isProbing ? 1 : 7_200)
+      try options.setOption(keepAliveInterval, value: isProbing ? 1 : 75)
+      try options.setOption(
+        Self.userTimeout, value: Int(clamping: timeout.nanoseconds / 1_000_000))
+    #endif
   }
 
   private static func setOptions(_ channel: any Channel, userTimeout: Duration) throws {

@@ -11,8 +11,6 @@ internal import NIOCore
 /// time; then the connection closes.
 final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
-  typealias InboundOut = ByteBuffer
-  typealias OutboundOut = ByteBuffer
 
   private enum Stage {
     case awaitingHello
@@ -111,13 +109,13 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
       try inviter.offer(to: hello, entropy: &entropy)
     }
     guard let offer else { return context.close(promise: nil) }
-    write(offer, context)
+    context.writeHandshakeMessage(offer)
   }
 
   private func check(_ message: [UInt8], _ context: ChannelHandlerContext) {
     do throws(CodeExchangeError) {
       let agreement = try inviter.confirm(message)
-      write(agreement.confirmation, context)
+      context.writeHandshakeMessage(agreement.confirmation)
       let parameters = NoiseParameters(
         prologue: agreement.prologue, keys: listener.parameters.keys,
         entropy: listener.parameters.entropy)
@@ -135,31 +133,24 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   private func giveWay(to handler: ListenerHandshakeHandler, _ context: ChannelHandlerContext) {
-    do {
-      try context.pipeline.syncOperations.addHandler(handler, position: .after(self))
-    } catch {
-      return context.close(promise: nil)
-    }
+    let last = stage
     // The exchange, if there is one, is the next handler's from here on.
     stage = .over
     deadline?.cancel()
-    let rest = buffer.takeRest()
-    if rest.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(rest)) }
-    context.pipeline.syncOperations.removeHandler(self, promise: nil)
+    do {
+      try context.giveWay(from: self, to: handler, rest: buffer.takeRest())
+    } catch {
+      stage = last
+      context.close(promise: nil)
+    }
   }
 
   private func refuse(_ reason: UInt8, _ context: ChannelHandlerContext) {
     if case .over = stage { return }
-    let frame = HandshakeBuffer.frame([reason], allocator: context.channel.allocator)
     end()
-    context.writeAndFlush(wrapOutboundOut(frame)).whenComplete { [channel = context.channel] _ in
+    context.writeHandshakeMessage([reason]).whenComplete { [channel = context.channel] _ in
       channel.close(promise: nil)
     }
-  }
-
-  private func write(_ message: [UInt8], _ context: ChannelHandlerContext) {
-    let frame = HandshakeBuffer.frame(message, allocator: context.channel.allocator)
-    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
   }
 
   private func wait(_ time: Duration, _ context: ChannelHandlerContext) {

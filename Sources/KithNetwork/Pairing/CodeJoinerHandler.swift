@@ -5,8 +5,6 @@ internal import NIOCore
 /// The joiner's side of a ``CodeExchange``, and then the handshake under its key.
 final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
-  typealias InboundOut = ByteBuffer
-  typealias OutboundOut = ByteBuffer
 
   private enum Stage {
     case awaitingOffer
@@ -43,7 +41,7 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
   func handlerAdded(context: ChannelHandlerContext) {
     // The inviter's word that it is busy should come first.
     wait(configuration.turnTimeout + configuration.handshakeTimeout, context)
-    write(joiner.hello, context)
+    context.writeHandshakeMessage(joiner.hello)
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
@@ -87,7 +85,7 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard code.spendExchange() else { return end(.exchangesSpent, context) }
     stage = .awaitingConfirmation
     wait(configuration.handshakeTimeout, context)
-    write(proof, context)
+    context.writeHandshakeMessage(proof)
   }
 
   private func finish(_ confirmation: [UInt8], _ context: ChannelHandlerContext) throws {
@@ -100,15 +98,12 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
       timeout: TimeAmount(configuration.handshakeTimeout))
     stage = .over
     deadline?.cancel()
-    let rest = buffer.takeRest()
     do {
-      try context.pipeline.syncOperations.addHandler(handler, position: .after(self))
+      try context.giveWay(from: self, to: handler, rest: buffer.takeRest())
     } catch {
       outcome.settle(.failure(PairingError.closed))
-      return context.close(promise: nil)
+      context.close(promise: nil)
     }
-    if rest.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(rest)) }
-    context.pipeline.syncOperations.removeHandler(self, promise: nil)
   }
 
   private func refused(_ reason: UInt8, _ context: ChannelHandlerContext) {
@@ -131,11 +126,6 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
     deadline?.cancel()
     outcome.settle(.failure(error))
     context.close(promise: nil)
-  }
-
-  private func write(_ message: [UInt8], _ context: ChannelHandlerContext) {
-    let frame = HandshakeBuffer.frame(message, allocator: context.channel.allocator)
-    context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
   }
 
   private func wait(_ time: Duration, _ context: ChannelHandlerContext) {

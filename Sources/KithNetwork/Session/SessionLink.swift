@@ -22,6 +22,7 @@ final class SessionLink: Sendable {
     var isScheduled = false
     var isClosing = false
     var isRoomAwaited = false
+    var isProbing = false
 
     /// Whether somebody waits for little to be left unsent, and it is; says so once.
     mutating func takeRoom() -> Bool {
@@ -125,6 +126,24 @@ final class SessionLink: Sendable {
     onLoop { link in
       guard !link.outbox.withLock({ $0.isClosing }) else { return }
       link.handler.value.setReading(isReading)
+    }
+  }
+
+  /// Ends the session within seconds if its peer is not there any more: its kernel is asked. A session
+  /// that lives notices nothing, and one that is being asked is not asked again.
+  func probe(usual userTimeout: Duration) {
+    let isFirst = outbox.withLock { outbox in
+      defer { outbox.isProbing = true }
+      return !outbox.isProbing
+    }
+    guard isFirst else { return }
+    onLoop { link in
+      try? Bootstraps.setPatience(of: link.channel, isProbing: true, userTimeout: userTimeout)
+      let time = NetworkLimits.probeTime
+      link.channel.eventLoop.scheduleTask(in: time + time) {
+        link.outbox.withLock { $0.isProbing = false }
+        try? Bootstraps.setPatience(of: link.channel, isProbing: false, userTimeout: userTimeout)
+      }
     }
   }
 

@@ -40,6 +40,9 @@ struct SessionRegistry {
 
   func link(of id: SessionID) -> SessionLink? { entries[id]?.link }
 
+  /// The sessions that are in place.
+  var links: [SessionLink] { entries.values.compactMap(\.link) }
+
   func isMembershipOnly(_ id: SessionID) -> Bool { entries[id]?.isMembershipOnly ?? false }
 
   /// Lifts the limits of a membership-only session; false: it is none.

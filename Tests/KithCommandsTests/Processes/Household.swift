@@ -92,6 +92,35 @@ final class Household {
     return member
   }
 
+  /// Has a member invite by a code, and waits for it: the process, the code and where it listens.
+  func invite(
+    _ member: Member, _ more: String...
+  ) async throws -> (process: KithProcess, code: String, address: String) {
+    let process = try KithProcess(
+      ["invite", "--yes", "--directory", member.directory.path] + more, in: root)
+    try await eventually("a code") {
+      process.printedSoFar.hasSuffix("\n") && process.saidSoFar.contains("--peer")
+    }
+    let code = process.printedSoFar.trimmingCharacters(in: .whitespacesAndNewlines)
+    guard let address = process.saidSoFar.firstMatch(of: /--peer (\S+)/)?.1 else {
+      throw NotInTime(description: "no address in \(process.saidSoFar)")
+    }
+    return (process, code, String(address))
+  }
+
+  /// Takes in another member by a code that is typed where the launcher says, and found there.
+  func join(_ name: String, code: String, launcher: [String]) async throws -> Member {
+    let member = Member(name: name, directory: root.appending(path: name))
+    member.launcher = launcher
+    let joined = try await KithProcess(
+      ["join", code, "--yes", "--name", name, "--directory", member.directory.path], in: root,
+      launcher: launcher
+    ).wait()
+    guard joined.status == 0 else { throw NotInTime(description: joined.talk) }
+    members.append(member)
+    return member
+  }
+
   /// Starts a member's node and waits until it answers. Peers are those named, or all others.
   func start(_ member: Member, peers: [String]? = nil) async throws {
     let others = members.filter { $0 !== member && $0.port != 0 }.map(\.address)

@@ -7,25 +7,11 @@ import Testing
 /// `kith invite` and `kith join` as processes.
 @Suite("Pairing", .timeLimit(.minutes(5)))
 struct PairingTests {
-  /// An invitation by a code that waits, with its code and where it listens.
-  private func invite(
-    _ household: Household, _ member: Household.Member, _ more: String...
-  ) async throws -> (process: KithProcess, code: String, address: String) {
-    let process = try KithProcess(
-      ["invite", "--yes", "--directory", member.directory.path] + more, in: household.root)
-    try await eventually("a code") {
-      process.printedSoFar.hasSuffix("\n") && process.saidSoFar.contains("--peer")
-    }
-    let code = process.printedSoFar.trimmingCharacters(in: .whitespacesAndNewlines)
-    let address = try #require(process.saidSoFar.firstMatch(of: /--peer (\S+)/)?.1)
-    return (process, code, String(address))
-  }
-
   @Test func `a code lets a device in`() async throws {
     let household = try Household()
     let alpha = try await household.create("alpha")
     try await household.start(alpha)
-    let (invitation, code, address) = try await invite(household, alpha)
+    let (invitation, code, address) = try await household.invite(alpha)
     #expect(code.wholeMatch(of: /[0-9]{4}-[0-9]{4}/) != nil)
     let beta = Household.Member(name: "beta", directory: household.root.appending(path: "beta"))
 
@@ -74,7 +60,7 @@ struct PairingTests {
     let household = try Household()
     let alpha = try await household.create("alpha")
     try await household.start(alpha)
-    let (invitation, _, _) = try await invite(household, alpha, "--qr", "--json")
+    let (invitation, _, _) = try await household.invite(alpha, "--qr", "--json")
     let line = try #require(invitation.printedSoFar.split(separator: "\n").first)
     let shown = try #require(
       try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])

@@ -114,6 +114,46 @@ struct CodeExchangeTests {
     }
   }
 
+  /// The worked example of Protocol.md, which Protocol-examples.py computes without any of this code.
+  @Test func theWorkedExampleOfTheProtocol() throws {
+    struct Repeated: Entropy {
+      var all: [UInt8]
+      mutating func bytes(_ count: Int) -> [UInt8] {
+        [UInt8](repeating: all.removeFirst(), count: count)
+      }
+    }
+    func hex(_ bytes: some Sequence<UInt8>) -> String {
+      bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    }
+    // Of each side 16 bytes, and 64 that its scalar is made of.
+    var (inviters, joiners) = (Repeated(all: [0x0f, 0x0d]), Repeated(all: [0x10, 0x0e]))
+    let code = try PairingCode(text: "4071-3352")
+    var inviter = CodeInviter(code: code)
+    var joiner = CodeJoiner(code: code, entropy: &joiners)
+    #expect(hex(joiner.hello) == "0110101010101010101010101010101010")
+    let offer = try inviter.offer(to: joiner.hello, entropy: &inviters)
+    #expect(
+      hex(offer)
+        == "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0ff81357f9507031fd438c19820a87c07d4cd5809b3c33a34e"
+        + "90f82ab243930e6e")
+    let proof = try joiner.prove(to: offer, entropy: &joiners)
+    #expect(
+      hex(proof)
+        == "2a6744b5a760216d4c6d6c1fb6a67e1d01bd748199c1294afb7db0aa95700c02a7714a9669d6c55a"
+        + "368a7d38eb9808086becffc9bdb792a9c94efecd5bdaaa08")
+    let agreement = try inviter.confirm(proof)
+    #expect(
+      hex(agreement.confirmation)
+        == "a50b46a24d0f36b685fafcd63e7af15d0bc758b9a1e4af594545257b9c2ece19")
+    #expect(
+      agreement.presharedKey.withUnsafeBytes { hex($0) }
+        == "caffbc34c6f3996de7a949bc8a60f14198b9fa7980c2ea9e672dc9feda58634c")
+    let transcript = Array("kith-pair-1".utf8) + [1] + offer.prefix(16) + joiner.hello.dropFirst()
+    #expect(
+      agreement.prologue
+        == transcript + offer.dropFirst(16) + proof + agreement.confirmation)
+  }
+
   @Test func announcementsRoundTripAndOthersAreRefused() throws {
     var random = SeededEntropy(seed: 1)
     let announcement = InvitationAnnouncement(id: random.draw(), port: 4115)

@@ -135,4 +135,23 @@ struct FoundAddressesTests {
     schedule.setFound([other, address], of: device, key: key, isNew: true, at: 1_100)
     #expect(schedule.nextDue() == 1_250)
   }
+
+  /// A device that is heard elsewhere may have left its sessions behind, but none of another device.
+  @Test func sessionsAtAnotherHostAreTheOnesInDoubt() throws {
+    var schedule = DialSchedule()
+    let another = deviceKeys(3).transportPublicKey
+    for (number, key, address) in [
+      (1, key, "192.0.2.1:4114"), (2, key, "192.0.2.1:50123"), (3, another, "192.0.2.1:4115"),
+      (4, key, "[fe80::1%2]:4114"),
+    ] {
+      schedule.opened(
+        SessionID(rawValue: UInt64(number)), key: key, address: address, by: nil, at: 0, random: 1)
+    }
+    func doubted(_ host: String) -> [UInt64] {
+      schedule.sessions(with: key, butAt: host).map(\.rawValue)
+    }
+    #expect(doubted("192.0.2.1") == [4])
+    #expect(doubted("fe80::1%2") == [1, 2])
+    #expect(doubted("192.0.2.9") == [1, 2, 4])
+  }
 }

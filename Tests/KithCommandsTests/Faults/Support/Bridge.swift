@@ -3,38 +3,24 @@ import Foundation
 /// Network namespaces with a cable each to one bridge, as hosts of one LAN, and nothing else: what is
 /// sent there leaves the machine by no way.
 final class Bridge {
+  /// The hosts, and the bridge's own behind them.
+  private let namespaces: NamespaceSet
+  private var names: [String] { namespaces.names.dropLast() }
   private let hub: String
-  private let names: [String]
-  private var isRemoved = false
 
   private static let cable = "lan"
 
   /// Makes so many; throws where this user or host may not.
   init(_ prefix: String, count: Int) throws {
     hub = "\(prefix)-hub"
-    names = (0..<count).map { "\(prefix)-\($0)" }
-    do {
-      for name in [hub] + names {
-        try Shell.run("ip", "netns", "add", name)
-        try Shell.run("ip", "-n", name, "link", "set", "lo", "up")
-      }
-      try Shell.run("ip", "-n", hub, "link", "add", "bridge", "type", "bridge")
-      try Shell.run("ip", "-n", hub, "link", "set", "bridge", "up")
-      for index in names.indices { try plug(index) }
-    } catch {
-      remove()
-      throw error
-    }
+    namespaces = try NamespaceSet((0..<count).map { "\(prefix)-\($0)" } + [hub])
+    try Shell.run("ip", "-n", hub, "link", "add", "bridge", "type", "bridge")
+    try Shell.run("ip", "-n", hub, "link", "set", "bridge", "up")
+    for index in 0..<count { try plug(index) }
   }
-
-  deinit { remove() }
 
   /// Removes them; with them their cables go.
-  func remove() {
-    guard !isRemoved else { return }
-    isRemoved = true
-    for name in names + [hub] { _ = try? Shell.run("ip", "netns", "del", name) }
-  }
+  func remove() { namespaces.remove() }
 
   /// The namespace of the bridge, where all that they send to all comes by.
   var hubPath: String { "/run/netns/\(hub)" }
@@ -45,7 +31,7 @@ final class Bridge {
   }
 
   /// What a node's process is started by.
-  func launcher(_ node: Int) -> [String] { ["ip", "netns", "exec", names[node]] }
+  func launcher(_ node: Int) -> [String] { namespaces.launcher(node) }
 
   /// Gives a node an interface on the LAN, with an address.
   func plug(_ node: Int) throws {
@@ -61,6 +47,12 @@ final class Bridge {
     try Shell.run(
       "ip", "-n", names[node], "addr", "add", "10.78.0.\(node + 1)/24", "dev", Self.cable)
     try Shell.run("ip", "-n", names[node], "link", "set", Self.cable, "up")
+  }
+
+  /// Gives a node another address in the place of all that it has there.
+  func move(_ node: Int, to address: String) throws {
+    try Shell.run("ip", "-n", names[node], "addr", "flush", "dev", Self.cable)
+    try Shell.run("ip", "-n", names[node], "addr", "add", "\(address)/24", "dev", Self.cable)
   }
 
   /// Takes a node's interface away.

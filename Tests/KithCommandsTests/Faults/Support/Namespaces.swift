@@ -3,47 +3,32 @@ import Foundation
 /// Three network namespaces with a cable between each two, and nothing else: what is sent there leaves
 /// the machine by no way.
 final class Namespaces: Partitions {
-  private let names: [String]
-  private var isRemoved = false
+  private let namespaces: NamespaceSet
+  private var names: [String] { namespaces.names }
 
   private static let pairs = [(0, 1), (0, 2), (1, 2)]
 
   /// Makes them; throws where this user or host may not.
   init(_ prefix: String) throws {
-    names = (0..<3).map { "\(prefix)-\($0)" }
-    do {
-      for name in names {
-        try Shell.run("ip", "netns", "add", name)
-        try Shell.run("ip", "-n", name, "link", "set", "lo", "up")
-      }
-      for (one, other) in Self.pairs {
+    namespaces = try NamespaceSet((0..<3).map { "\(prefix)-\($0)" })
+    for (one, other) in Self.pairs {
+      try Shell.run(
+        "ip", "-n", names[one], "link", "add", Self.cable(one, other), "type", "veth", "peer",
+        "name", Self.cable(other, one), "netns", names[other])
+      for (here, there) in [(one, other), (other, one)] {
+        let address = "\(Self.address(of: here, towards: there))/30"
         try Shell.run(
-          "ip", "-n", names[one], "link", "add", Self.cable(one, other), "type", "veth", "peer",
-          "name", Self.cable(other, one), "netns", names[other])
-        for (here, there) in [(one, other), (other, one)] {
-          let address = "\(Self.address(of: here, towards: there))/30"
-          try Shell.run(
-            "ip", "-n", names[here], "addr", "add", address, "dev", Self.cable(here, there))
-          try Shell.run("ip", "-n", names[here], "link", "set", Self.cable(here, there), "up")
-        }
+          "ip", "-n", names[here], "addr", "add", address, "dev", Self.cable(here, there))
+        try Shell.run("ip", "-n", names[here], "link", "set", Self.cable(here, there), "up")
       }
-    } catch {
-      remove()
-      throw error
     }
   }
 
-  deinit { remove() }
-
   /// Removes them; with them their cables go.
-  func remove() {
-    guard !isRemoved else { return }
-    isRemoved = true
-    for name in names { _ = try? Shell.run("ip", "netns", "del", name) }
-  }
+  func remove() { namespaces.remove() }
 
   /// What a node's process is started by.
-  func launcher(_ node: Int) -> [String] { ["ip", "netns", "exec", names[node]] }
+  func launcher(_ node: Int) -> [String] { namespaces.launcher(node) }
 
   /// Where a node is met by another.
   static func address(of node: Int, towards other: Int) -> String {

@@ -1,0 +1,17 @@
+internal import KithCrypto
+
+extension Transport {
+  /// A device was heard at a host where it was not before: sessions with it that were made with another
+  /// host are with nobody any more if it has moved. They are not ended for it, since a device may well
+  /// have several addresses; they end where its kernel does not answer there.
+  func probeSessions(with key: TransportPublicKey, butAt host: String) {
+    for id in dialler.sessions(with: key, butAt: host) {
+      registry.withLock { $0.link(of: id) }?.probe(usual: configuration.userTimeout)
+    }
+  }
+
+  /// This host's addresses are others: sessions from one that is gone hang.
+  func probeSessions() {
+    for link in registry.withLock({ $0.links }) { link.probe(usual: configuration.userTimeout) }
+  }
+}

@@ -1,0 +1,71 @@
+import KithCore
+import KithCrypto
+import KithNetwork
+import NIOPosix
+import Synchronization
+import Testing
+
+@testable import Kith
+
+/// What a joiner asks for must be what it has.
+@Suite(.timeLimit(.minutes(5)))
+struct JoinerKeysTests {
+  /// Keys of one signing key, and whatever else the second seed makes.
+  private static func keys(_ signing: UInt64, _ others: UInt64) -> DeviceKeys {
+    var (one, two) = (SeededEntropy(seed: signing), SeededEntropy(seed: others))
+    return DeviceKeys(
+      signingSeed: SigningSeed(random: &one), boxSeed: BoxSeed(random: &two),
+      transport: TransportPrivateKey(random: &two))
+  }
+
+  private final class Asked: Sendable {
+    let names = Mutex<[String]>([])
+  }
+
+  /// Else a joiner could have a key certified that somebody else holds: whoever that is would pass for
+  /// it, or a member's new key for the joiner's own.
+  @Test func aTransportKeyThatTheHandshakeDidNotProveIsNotCertified() async throws {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let (used, claimed) = (Self.keys(7, 8), Self.keys(7, 9))
+    let asked = Asked()
+    try await running(first) {
+      let (tokens, continuation) = AsyncStream<String>.makeStream()
+      var options = Node.InvitationOptions()
+      options.addresses = ["127.0.0.1"]
+      let chosen = options
+      let invited = Task {
+        try await first.invite(options: chosen) {
+          continuation.yield($0)
+          continuation.finish()
+        } onJoinRequest: { candidate in
+          asked.names.withLock { $0.append(candidate.name) }
+          return false
+        }
+      }
+      var text = ""
+      for await token in tokens { text = token }
+      let token = try InvitationToken(text: text)
+      let dialler = PairingDialler(
+        keys: used, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
+      let channel = try await dialler.connect(
+        to: PeerAddress(host: "127.0.0.1", port: token.port),
+        token: SharedPresharedKey(token.presharedKey())
+      ) { payload, _ in
+        let inviter = try #require(Invitation(decoding: payload))
+        let certificate = try JoinRequest.make(
+          account: inviter.account, keys: claimed, name: "liar", issued: 1)
+        return JoinRequestMessage(certificate: certificate).encoded()
+      }
+      // The inviter may be gone before it has taken this.
+      try? channel.send(JoinConfirm().encoded())
+      let error = await #expect(throws: KithError.self) { try await invited.value }
+      #expect(error?.code == .notAMember)
+      await #expect(throws: (any Error).self) { _ = try await channel.receive() }
+      channel.close()
+    }
+    #expect(asked.names.withLock { $0 }.isEmpty)
+    #expect(first.devices().map(\.name) == ["first"])
+    try first.close()
+  }
+}
