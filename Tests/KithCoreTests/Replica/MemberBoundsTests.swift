@@ -122,28 +122,4 @@ import Testing
     #expect(world.devices[1].replica.sessions[session] == nil)
     #expect(world.devices[1].closed.last == .protocolViolation)
   }
-
-  @Test func `records fill a roster but for the room of revocations`() throws {
-    let fixture = try Fixture()
-    var roster = fixture.roster(fixture.records)
-    let other = deviceKeys(2)
-    _ = roster.learn(all: [try fixture.certificate(of: other, by: fixture.creator)])
-    func rename(_ number: Int) throws -> CheckedRecord {
-      let body = RecordBody.encode(
-        RenameRecord(device: other.id, name: "n", issued: UInt64(number)))
-      let record = try Record(body: body, signatures: [])
-      return CheckedRecord(
-        record.signed(by: other.signing, account: fixture.account), account: fixture.account)
-    }
-    let room = MembershipLimits.records - MembershipLimits.recordsForRevocations
-    let held = roster.records.count
-    _ = roster.learn(all: try (0..<room - held).map(rename))
-    #expect(roster.records.count == room)
-    #expect(roster.learn(all: [try rename(room)]).isEmpty)
-    #expect(roster.records.count == room)
-    // What a flood cannot keep out.
-    let revocation = try fixture.revocation(of: other.id, by: fixture.creator)
-    #expect(roster.learn(all: [revocation]).map(\.id).contains(revocation.id))
-    #expect(roster.isRevoked(other.id))
-  }
 }
