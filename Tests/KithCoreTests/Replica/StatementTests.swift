@@ -233,6 +233,7 @@ import Testing
     let later = try statement(
       by: 2, in: world, clock: world.now.wallMilliseconds + 1_000, process: 7, risen: [chain: 1])
     try deliver([later], from: 1, to: 0, in: world)
+    pass(2_000, in: world)
     #expect(!holds(2, for: 0, in: world))
     world.disconnect(0, 2)
     pass(1_000, in: world)
