@@ -77,13 +77,13 @@ struct MembershipSessionTests {
   @Test func promotionLiftsTheLimits() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))
     var configuration = testConfiguration()
-    configuration.membershipTimeout = .seconds(1)
+    configuration.membershipTimeout = .seconds(3)
     try await withTransports([one, two], configuration) { transports, addresses in
       transports[0].addTarget(addresses[1])
       try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
       transports[1].promote(two.live[0])
       #expect(!transports[1].isMembershipOnly(two.live[0]))
-      try await Task.sleep(for: .milliseconds(1300))  // past the limited session's end
+      try await Task.sleep(for: .milliseconds(3300))  // past the limited session's end
       transports[0].send(one.live[0], [UInt8](repeating: 7, count: 1 << 20))
       try await eventually("came") { two.received.count == 1 }
       #expect(two.state.withLock { $0.closedCount } == 0)
