@@ -53,27 +53,6 @@ struct MembershipSessionTests {
     }
   }
 
-  @Test func limitedSessionsAreFewAndLeaveRoomForMembers() async throws {
-    let listener = TestNode(1, psks: [psk(1)], members: [1, 2])
-    let strangers = (0..<NetworkLimits.membershipSessions + 2).map {
-      TestNode(100 + UInt64($0), psks: [psk(1)])
-    }
-    let member = TestNode(2, psks: [psk(1)])
-    var configuration = testConfiguration()
-    configuration.membershipTimeout = .seconds(60)
-    try await withTransports([listener, member] + strangers, configuration) {
-      transports, addresses in
-      for stranger in transports.dropFirst(2) { stranger.addTarget(addresses[0]) }
-      try await eventually("some were refused") { transports[0].statistics.refused >= 2 }
-      #expect(listener.live.count == NetworkLimits.membershipSessions)
-      #expect(listener.live.allSatisfy { transports[0].isMembershipOnly($0) })
-      transports[1].addTarget(addresses[0])
-      try await eventually("the member came in") {
-        listener.live.contains { !transports[0].isMembershipOnly($0) }
-      }
-    }
-  }
-
   @Test func promotionLiftsTheLimits() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))
     var configuration = testConfiguration()
