@@ -57,6 +57,8 @@ public enum Limits {
   static let statements = 16_384
   /// Statements in one message.
   static let statementsPerMessage = 1_024
+  /// How often in a session a peer that cannot judge something is sent all records again.
+  static let recordsSentAgain = 3
   /// Bytes of a statement's body.
   static let statementBytes = 1_024
   /// Entries of its vector that a statement names.

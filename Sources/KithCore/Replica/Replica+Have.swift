@@ -15,6 +15,7 @@ extension Replica {
     let listed = (identifiers ?? stores.keys.sorted()).compactMap { identifier in
       var have = stores[identifier]?.have()
       have?.isAwaited = !session.pulled.contains(identifier)
+      have?.isUnjudged = session.unjudged.contains(identifier)
       if mayLack(identifier, from: session) { have?.isBeyond = true }
       have?.statements = hearsay.table.digest(of: identifier)
       return have
@@ -61,6 +62,7 @@ extension Replica {
     let wasProvisional = sessions[id]?.isProvisional == true
     sessions[id]?.isProvisional = have.isProvisional
     if have.listsAll { sessions[id]?.listed = Set(have.stores.map(\.store)) }
+    if have.stores.contains(where: \.isUnjudged) { sendRecordsAgain(on: id) }
     adopt(have.stores, from: id)
     for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
       note(theirs, isWhole: have.isWhole, on: id, device)

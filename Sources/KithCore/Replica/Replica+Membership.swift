@@ -115,6 +115,16 @@ extension Replica {
     send(chain + rest.filter { !chain.contains($0) }, on: id)
   }
 
+  /// Sends the records to a member that cannot judge something that we can: it lacks some. They went
+  /// out when the session began, but it may have had no room for one then.
+  mutating func sendRecordsAgain(on id: SessionID) {
+    guard let times = sessions[id]?.recordsSentAgain, times < Limits.recordsSentAgain else {
+      return
+    }
+    sessions[id]?.recordsSentAgain = times + 1
+    sendRecords(on: id)
+  }
+
   /// The revoked device at the other end of a session, if that is one.
   func revokedPeer(of session: Session) -> DeviceID? {
     session.device == nil

@@ -46,6 +46,8 @@ struct Session {
   /// Bytes of records sent to a stranger and taken from one.
   var strangerBytesSent = 0
   var strangerBytesTaken = 0
+  /// How often all records were sent again, because the peer could not judge something.
+  var recordsSentAgain = 0
   /// Whether a stranger was not sent all records; a member is.
   var isOwedRecords = false
   /// The batch whose last part is still to come.

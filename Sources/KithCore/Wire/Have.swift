@@ -12,6 +12,8 @@ package struct StoreHave: Hashable, Sendable {
   package var isBeyond: Bool
   /// Whether no answer of the session was applied yet, so that one is wanted even if it is empty.
   package var isAwaited: Bool
+  /// Whether something of the last answer cannot be judged yet, so that records are wanted again.
+  package var isUnjudged = false
   /// The digest of the statements held of the store; nil where nothing is said of them.
   package var statements: Digest256?
 
@@ -161,6 +163,7 @@ extension StoreHave {
       store: store, vector: [:], digest: digests[0], policy: policy,
       isProvisional: wire.provisional, isBeyond: wire.beyond, isAwaited: wire.awaited,
       statements: digests[1])
+    isUnjudged = wire.unjudged
     for entry in wire.vector {
       guard let (chain, sequence) = entry.checked else { return nil }
       vector[chain] = sequence
@@ -177,6 +180,7 @@ extension StoreHave {
     wire.provisional = isProvisional
     wire.beyond = isBeyond
     wire.awaited = isAwaited
+    wire.unjudged = isUnjudged
     return wire
   }
 }

@@ -160,9 +160,12 @@ extension Simulation {
       guard let counters = device.replica?.counted else { continue }
       if counters.damaged > 0 { throw Violation(.nothingLost, "\(device.name): damaged items") }
       guard !devices.contains(where: \.isTraitor) else { continue }
-      // Copies fork; and what is worse than TCP may tell that something is covered before it tells
-      // what superseded it. Both are noticed, and were mended by now.
-      let mayDiverge = !faults.isDisjoint(with: [.clone, .restore, .silentLoss, .reordering])
+      // Copies fork; what is worse than TCP may tell that something is covered before it tells what
+      // superseded it; and where a clock was mended others may not have dropped as much yet. All are
+      // noticed, and were mended by now.
+      let mayDiverge = !faults.isDisjoint(with: [
+        .clone, .restore, .silentLoss, .reordering, .farClock,
+      ])
       if counters.rejected > 0 || counters.quarantined > 0
         || counters.divergences > 0 && !mayDiverge
       {

@@ -122,4 +122,37 @@ import Testing
     #expect(world.devices[1].replica.sessions[session] == nil)
     #expect(world.devices[1].closed.last == .protocolViolation)
   }
+
+  @Test func `who cannot judge something is sent all records again, three times at most`() throws {
+    let world = try TestWorld(devices: 2, seed: 264)
+    world.connectAll()
+    world.settle()
+    let session = try #require(world.links[[0, 1]]?.ends.first { $0.to == 1 }?.session)
+    var store = try #require(world.devices[0].replica.stores[TestWorld.store])
+    var have = store.have()
+    func ask() throws -> Int {
+      let messages = Have(
+        number: 9, isWhole: true, listsAll: true, isProvisional: false, stores: [have]
+      ).messages()
+      for message in messages {
+        world.perform(
+          .received(
+            session, try #require(InboundMessage(decoding: message, account: world.account))),
+          on: 1)
+      }
+      let sent = world.links[[0, 1]]?.ends.first { $0.to == 0 }?.messages ?? []
+      return sent.count { message in
+        if case .records = InboundMessage(decoding: message, account: world.account)?.body {
+          true
+        } else {
+          false
+        }
+      }
+    }
+    #expect(try ask() == 0)
+    have.isUnjudged = true
+    #expect(try ask() == 1)
+    for _ in 0..<4 { _ = try ask() }
+    #expect(try ask() == Limits.recordsSentAgain)
+  }
 }

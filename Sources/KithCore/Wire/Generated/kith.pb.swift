@@ -823,6 +823,9 @@ nonisolated struct WireStoreHave: Sendable {
   /// no answer of this session was applied yet: one is sent even if empty
   var awaited: Bool = false
 
+  /// something of the last answer cannot be judged: records are wanted again
+  var unjudged: Bool = false
+
   /// 32: the digest of the statements held of the store; empty: not said
   var statements: Data = Data()
 
@@ -2501,7 +2504,7 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoreHave"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{1}provisional\0\u{1}beyond\0\u{1}awaited\0\u{2}+statements\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{1}provisional\0\u{1}beyond\0\u{1}awaited\0\u{1}unjudged\0\u{2}*statements\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2516,6 +2519,7 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case 5: try { try decoder.decodeSingularBoolField(value: &self.provisional) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.beyond) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.awaited) }()
+      case 8: try { try decoder.decodeSingularBoolField(value: &self.unjudged) }()
       case 50: try { try decoder.decodeSingularBytesField(value: &self.statements) }()
       default: break
       }
@@ -2548,6 +2552,9 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if self.awaited != false {
       try visitor.visitSingularBoolField(value: self.awaited, fieldNumber: 7)
     }
+    if self.unjudged != false {
+      try visitor.visitSingularBoolField(value: self.unjudged, fieldNumber: 8)
+    }
     if !self.statements.isEmpty {
       try visitor.visitSingularBytesField(value: self.statements, fieldNumber: 50)
     }
@@ -2562,6 +2569,7 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if lhs.provisional != rhs.provisional {return false}
     if lhs.beyond != rhs.beyond {return false}
     if lhs.awaited != rhs.awaited {return false}
+    if lhs.unjudged != rhs.unjudged {return false}
     if lhs.statements != rhs.statements {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
