@@ -80,10 +80,10 @@ struct History {
       }
       for write in writes where write.isAcknowledged && write.value != newest {
         if isTold(write, outcome) { continue }
-        if writes.contains(where: { mayCover($0, write) && isTold($0, outcome) }) { continue }
         // Several removals look alike: any of them may be the winner.
         let isSuperseded = candidates.contains { mayBeLater($0, than: write) }
-        if !isSuperseded && !mayBeNothing(write, writes) {
+        let isCovered = { writes.contains { mayCover($0, write) && isTold($0, outcome) } }
+        if !isSuperseded && !mayBeNothing(write, writes) && !isCovered() {
           problems.append(story(of: write, among: writes, newest, outcome))
         }
       }
