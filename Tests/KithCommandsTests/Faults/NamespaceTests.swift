@@ -61,7 +61,7 @@ extension Faults {
           try await Task.sleep(for: .milliseconds(Int.random(in: 200...600, using: &random)))
         }
       }
-      let settled = try await household.settle(seconds: 60)
+      let settled = try await household.settle(seconds: 150)
       let problems = ledger.history.problems(try await household.outcome())
       print(
         "\(name): \(rounds) partitions, \(ledger.acknowledged) writes acknowledged, settled after "

@@ -37,7 +37,7 @@ extension Faults {
           }
         }
         let attacked = ContinuousClock.now - began
-        let settled = try await household.settle(seconds: 60)
+        let settled = try await household.settle(seconds: 150)
         let problems = ledger.history.problems(try await household.outcome())
         let counters = ways.ways.map(\.proxy.counters)
         let corrupted = counters.reduce(0) { $0 + $1.corruptedBytes }
