@@ -28,13 +28,7 @@ struct BeginningTests {
   }
 
   @Test func `a further account that cannot be noted leaves nothing`() async throws {
-    let directory = try TestDirectory()
-    let accounts = try open(directory)
-    try await accounts.createAccount(name: "first")
-    try await accounts.signOut()
-    let obstacle = directory.path + "/accounts.json.new"
-    try FileManager.default.createDirectory(
-      atPath: obstacle + "/full", withIntermediateDirectories: true)
+    let (directory, accounts, obstacle) = try await signedOutAndUnableToNote()
     await #expect(throws: KithError.self) { try await accounts.createAccount(name: "second") }
     #expect(
       try FileManager.default.contentsOfDirectory(atPath: directory.path + "/accounts").isEmpty)
@@ -45,8 +39,11 @@ struct BeginningTests {
     try accounts.close()
   }
 
-  /// Nothing takes a device out again that an account has taken in.
-  @Test func `who cannot be noted asks no account to be taken in`() async throws {
+  /// A program that has an account, is signed out, and cannot write the list of accounts while the
+  /// obstacle lies there.
+  private func signedOutAndUnableToNote() async throws -> (
+    directory: TestDirectory, accounts: Accounts, obstacle: String
+  ) {
     let directory = try TestDirectory()
     let accounts = try open(directory)
     try await accounts.createAccount(name: "first")
@@ -54,6 +51,12 @@ struct BeginningTests {
     let obstacle = directory.path + "/accounts.json.new"
     try FileManager.default.createDirectory(
       atPath: obstacle + "/full", withIntermediateDirectories: true)
+    return (directory, accounts, obstacle)
+  }
+
+  /// Nothing takes a device out again that an account has taken in.
+  @Test func `who cannot be noted asks no account to be taken in`() async throws {
+    let (directory, accounts, _) = try await signedOutAndUnableToNote()
     // It would fail because of the token.
     let error = await #expect(throws: KithError.self) {
       try await accounts.signIn(token: "no token", name: "second")
