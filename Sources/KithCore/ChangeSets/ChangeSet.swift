@@ -36,40 +36,37 @@ package struct ChangeSet: Hashable, Sendable {
   }
 }
 
-/// What the checks that need no state say of a change set: signature and digests.
+/// What the checks that need no state say of a change set that is well formed: signature and digests.
 enum CheckedChangeSet: Hashable {
   /// The signature and every digest hold.
   case sound(ChangeSet)
-  /// The signature or a digest does not hold; the chain that it claims to be of, if it says so.
-  case unsound(ChainID?)
+  /// The signature or a digest does not hold; the chain that it claims to be of.
+  case unsound(ChainID)
   /// Signed validly, and in a format that this version does not know.
   case unknownFormat(ChainID)
-  /// Signed validly, and wrong for ever.
-  case impossible(ChainID)
 
   /// Checks a change set. Pure and independent of all others, so many can be checked at once.
-  init(
+  ///
+  /// Nil if it is malformed: nobody who keeps the rules has passed it on.
+  init?(
     _ wire: WireChangeSet, account: AccountID, concurrently: InboundMessage.Repeater? = nil
   ) {
     let bytes = [UInt8](wire.header)
+    guard let signature = try? Signature(wire.signature),
+      wire.entries.isStrictlyAscending(by: \.index),
+      wire.entries.reduce(bytes.count, { $0 + $1.box.count }) <= Limits.changeSetBoxBytes
+    else { return nil }
     let header: ChangeSetHeader?
     let chain: ChainID
-    var verdict: CheckedChangeSet?
     do throws(ChangeSetHeader.Problem) {
       let decoded = try ChangeSetHeader(decoding: bytes)
+      guard wire.entries.allSatisfy({ $0.index < decoded.entryDigests.count }) else { return nil }
       (header, chain) = (decoded, decoded.chain)
     } catch {
-      switch error {
-      case .malformed:
-        self = .unsound(nil)
-        return
-      case .unknownFormat(let claimed):
-        (header, chain, verdict) = (nil, claimed, .unknownFormat(claimed))
-      case .impossible(let claimed):
-        (header, chain, verdict) = (nil, claimed, .impossible(claimed))
-      }
+      guard case .unknownFormat(let claimed) = error else { return nil }
+      (header, chain) = (nil, claimed)
     }
-    guard let signature = try? Signature(wire.signature),
+    guard
       chain.device.isValid(
         signature, for: ChangeSetHeader.signedBytes(account: account, header: bytes))
     else {
@@ -77,16 +74,11 @@ enum CheckedChangeSet: Hashable {
       return
     }
     guard let header else {
-      self = verdict ?? .unsound(chain)
+      self = .unknownFormat(chain)
       return
     }
     guard let entries = Self.entries(of: wire, matching: header.entryDigests, concurrently) else {
       self = .unsound(chain)
-      return
-    }
-    // The author's fault alone only now that every box is known to be the author's.
-    guard entries.values.reduce(bytes.count, { $0 + $1.count }) <= Limits.changeSetBoxBytes else {
-      self = .impossible(chain)
       return
     }
     self = .sound(
@@ -95,19 +87,20 @@ enum CheckedChangeSet: Hashable {
         stored: StoredChangeSet(header: bytes, signature: signature.bytes, entries: entries)))
   }
 
+  /// The boxes by index; nil unless each has its digest.
   private static func entries(
     of wire: WireChangeSet, matching digests: [Digest256], _ concurrently: InboundMessage.Repeater?
   ) -> [UInt32: [UInt8]]? {
     let sealed = wire.entries
     let boxes = values(sealed.count, by: 32, with: concurrently) { index -> [UInt8]? in
       let box = [UInt8](sealed[index].box)
-      guard sealed[index].index < digests.count else { return nil }
       return Blake2b.digest256(box) == digests[Int(sealed[index].index)] ? box : nil
     }
     var entries: [UInt32: [UInt8]] = [:]
     entries.reserveCapacity(sealed.count)
     for (entry, box) in zip(sealed, boxes) {
-      guard let box, entries.updateValue(box, forKey: entry.index) == nil else { return nil }
+      guard let box else { return nil }
+      entries[entry.index] = box
     }
     return entries
   }

@@ -49,12 +49,11 @@ package struct ChangeSetHeader: Hashable, Sendable {
 
   /// Why a header cannot be used.
   package enum Problem: Error, Hashable {
-    /// Not a header at all: nothing in it can be believed.
+    /// Not a header, or one with a wrong length or number: its author passes nothing like it on, and
+    /// neither does anybody else.
     case malformed
     /// Written by a newer version: it cannot be judged yet.
     case unknownFormat(ChainID)
-    /// Wrong for ever.
-    case impossible(ChainID)
   }
 
   package init(
@@ -74,19 +73,17 @@ package struct ChangeSetHeader: Hashable, Sendable {
   package init(decoding bytes: [UInt8]) throws(Problem) {
     guard MessageOutline.header.permits(bytes),
       let wire = try? WireChangeSetHeader(serializedBytes: bytes),
-      let device = try? DeviceID(wire.device)
+      let chain = ChainID(device: wire.device, incarnation: wire.incarnation)
     else { throw .malformed }
-    let chain = ChainID(device: device, incarnation: Incarnation(rawValue: wire.incarnation))
     guard wire.format == Self.format else { throw .unknownFormat(chain) }
     guard let storeTag = try? Digest128(wire.storeTag),
       let epoch = try? Digest256(wire.epoch),
       let noncePrefix = try? NoncePrefix(wire.noncePrefix),
-      wire.entryDigests.count <= Limits.entriesPerChangeSet,
       (1...Limits.sequence).contains(wire.sequence)
-    else { throw .impossible(chain) }
+    else { throw .malformed }
     var digests: [Digest256] = []
     for digest in wire.entryDigests {
-      guard let digest = try? Digest256(digest) else { throw .impossible(chain) }
+      guard let digest = try? Digest256(digest) else { throw .malformed }
       digests.append(digest)
     }
     let clock = HybridTime(rawValue: wire.clock)
@@ -95,7 +92,7 @@ package struct ChangeSetHeader: Hashable, Sendable {
       let named = Replacement(
         incarnation: Incarnation(rawValue: wire.replacesIncarnation),
         cutoff: HybridTime(rawValue: wire.cutoff))
-      guard named.incarnation != chain.incarnation else { throw .impossible(chain) }
+      guard named.incarnation != chain.incarnation else { throw .malformed }
       replacement = named
     }
     self.init(

@@ -1,7 +1,8 @@
 internal import KithCrypto
 
 extension Entry {
-  /// The plaintext that is sealed. Its author encodes it once; it is never encoded again.
+  /// The plaintext that is sealed: the canonical encoding, so that an entry that was read gives the
+  /// bytes that its author sealed.
   package func plaintext() -> [UInt8] {
     var wire = WireEntry()
     wire.key = key.text
@@ -19,7 +20,8 @@ extension Entry {
     return wire.encodedBytes()
   }
 
-  /// Reads a plaintext; nil where it is malformed, which a valid signature makes wrong for ever.
+  /// Reads a plaintext; nil if it is not the canonical encoding of an entry, which a valid signature
+  /// makes wrong for ever.
   init?(plaintext: [UInt8]) {
     guard let wire = try? WireEntry(serializedBytes: plaintext), !wire.key.isEmpty,
       let stamp = Stamp(wire.stamp), let claim = Claim(wire.claim)
@@ -47,6 +49,9 @@ extension Entry {
     self.init(
       key: Key(wire.key), stamp: stamp, content: content, claim: claim, replaced: replaced,
       fallback: fallback)
+    // Unknown fields, another order, defaults that are there, longer numbers: one digest for each
+    // entry means one encoding of it.
+    guard self.plaintext() == plaintext else { return nil }
   }
 }
 

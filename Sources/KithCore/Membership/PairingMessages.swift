@@ -98,25 +98,16 @@ public struct JoinReply: Hashable, Sendable {
   /// Reads a reply; nil where the bytes are malformed or more than a reply may have.
   public init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.joinReplyBytes,
+      MessageOutline.joinReply.permits(bytes),
       let wire = try? WireJoinReply(serializedBytes: bytes),
-      wire.records.count <= MembershipLimits.records,
-      wire.addresses.count <= MembershipLimits.records
+      let addresses = [DeviceID: [String]](wire.addresses)
     else { return nil }
     isAccepted = wire.accepted
     records = []
-    addresses = [:]
+    self.addresses = addresses
     for record in wire.records {
       guard let record = try? Record(record) else { return nil }
       records.append(record)
-    }
-    for entry in wire.addresses {
-      guard let device = try? DeviceID(entry.device),
-        entry.addresses.count <= Limits.addressesPerDevice,
-        entry.addresses.allSatisfy({
-          (1...Limits.addressBytes).contains($0.utf8.count)
-        })
-      else { return nil }
-      addresses[device] = entry.addresses
     }
   }
 

@@ -81,6 +81,7 @@ public struct Record: Hashable, Sendable {
           signer: try RecordBody.fixed(signature.signer),
           signature: try RecordBody.fixed(signature.signature)))
     }
+    guard signatures.isStrictlyAscending(by: \.signer) else { throw .malformed }
     try self.init(body: [UInt8](wire.body), signatures: signatures)
   }
 

@@ -113,9 +113,8 @@ enum RecordBody {
     for parent in wire.parents { parents.append(EpochID(try fixed(parent))) }
     var recipients: [SealedSecret] = []
     for recipient in wire.recipients { recipients.append(try decode(recipient)) }
-    guard isStrictlyAscending(parents), isStrictlyAscending(recipients.map(\.device)) else {
-      throw .malformed
-    }
+    guard parents.isStrictlyAscending(by: \.self), recipients.isStrictlyAscending(by: \.device)
+    else { throw .malformed }
     return EpochRecord(
       parents: parents, generation: wire.generation, boxPublicKey: try fixed(wire.boxPublicKey),
       recipients: recipients, recoverySecret: [UInt8](wire.recoverySecret))
@@ -129,7 +128,7 @@ enum RecordBody {
     guard wire.keeps.count <= MembershipLimits.keeps else { throw .malformed }
     var keeps: [DeviceID] = []
     for device in wire.keeps { keeps.append(try fixed(device)) }
-    guard isStrictlyAscending(keeps) else { throw .malformed }
+    guard keeps.isStrictlyAscending(by: \.self) else { throw .malformed }
     return RevocationRecord(
       device: try fixed(wire.device), keeps: keeps, issued: wire.issued)
   }
@@ -137,9 +136,5 @@ enum RecordBody {
   private static func decode(_ wire: WireRename) throws(RecordError) -> RenameRecord {
     guard Certificate.isValidName(wire.name) else { throw .invalidName }
     return RenameRecord(device: try fixed(wire.device), name: wire.name, issued: wire.issued)
-  }
-
-  private static func isStrictlyAscending(_ values: [some Comparable]) -> Bool {
-    zip(values, values.dropFirst()).allSatisfy { $0 < $1 }
   }
 }

@@ -31,10 +31,7 @@ extension Replica {
   private mutating func remember(
     _ new: [String], of device: DeviceID, from source: SessionID, isFirstHand: Bool
   ) {
-    let valid = new.prefix(Limits.addressesPerDevice).filter { address in
-      (1...Limits.addressBytes).contains(address.utf8.count)
-        && address.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
-    }
+    let valid = new.filter(Limits.isAddress)
     let old = addresses[device] ?? []
     let added = valid.filter { !old.contains($0) }
     let ranked: [String]

@@ -16,7 +16,15 @@ extension Replica {
     batch.covers += part.covers
     if isWanted {
       for checked in part.changeSets {
-        collect(checked, into: &batch, noting: &session.partialTaint, in: part.store, device)
+        switch checked {
+        case .sound(let changeSet): batch.changeSets.append(changeSet)
+        case .unsound(let chain):
+          session.partialTaint.rejected += 1
+          session.partialTaint.chains.insert(chain)
+        case .unknownFormat(let chain):
+          session.partialTaint.chains.insert(chain)
+          session.partialTaint.isUnjudged = true
+        }
       }
     } else {
       // What follows may be wanted, but counts for nothing without this part.
@@ -37,27 +45,6 @@ extension Replica {
       effects.append(.report(.rejected(peer: device, count: taint.rejected)))
     }
     if isWanted { apply(batch, taint: taint, from: id, device) }
-  }
-
-  private mutating func collect(
-    _ checked: CheckedChangeSet, into batch: inout Batch, noting taint: inout Taint,
-    in store: StoreIdentifier, _ peer: DeviceID
-  ) {
-    switch checked {
-    case .sound(let changeSet): batch.changeSets.append(changeSet)
-    case .unsound(let chain):
-      taint.rejected += 1
-      if let chain { taint.chains.insert(chain) } else { taint.isTotal = true }
-    case .unknownFormat(let chain):
-      taint.chains.insert(chain)
-      taint.isUnjudged = true
-    case .impossible(let chain):
-      // Wrong for ever, and without a sequence that could be counted.
-      counters.quarantined += 1
-      stores[store]?.quarantined += 1
-      taint.chains.insert(chain)
-      effects.append(.report(.quarantined(store: store, author: chain.device, count: 1)))
-    }
   }
 
   /// Applies a batch, counts it in the vector and passes it on, in one step (design, section 5).

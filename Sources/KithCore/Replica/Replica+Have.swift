@@ -12,7 +12,7 @@ extension Replica {
         now.monotonicMilliseconds + Limits.haveIntervalMilliseconds - jitter * quarter / 65_536
     }
     sessions[id] = session
-    let listed = (identifiers ?? stores.keys.sorted()).compactMap { identifier in
+    let listed = (identifiers ?? Array(stores.keys)).sorted().compactMap { identifier in
       var have = stores[identifier]?.have()
       have?.isAwaited = !session.pulled.contains(identifier)
       have?.isUnjudged = session.unjudged.contains(identifier)

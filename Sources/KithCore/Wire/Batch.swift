@@ -86,7 +86,7 @@ struct BatchPart {
   /// Nil where the message is malformed.
   init?(_ wire: WireBatch, account: AccountID, concurrently: InboundMessage.Repeater?) {
     guard let store = StoreIdentifier(wire.store), wire.covers.count <= Limits.chainsPerStore,
-      wire.changeSets.count <= Limits.changeSetsPerMessage
+      wire.changeSets.count <= Limits.changeSetsPerMessage, wire.covers.isEmpty || !wire.more
     else { return nil }
     self.store = store
     answers = wire.answers
@@ -94,18 +94,19 @@ struct BatchPart {
     hasMore = wire.more
     covers = []
     for cover in wire.covers {
-      guard let device = try? DeviceID(cover.device), cover.through <= Limits.sequence else {
-        return nil
-      }
-      let chain = ChainID(
-        device: device, incarnation: Incarnation(rawValue: cover.incarnation))
+      guard let chain = ChainID(device: cover.device, incarnation: cover.incarnation),
+        cover.from < cover.through, cover.through <= Limits.sequence
+      else { return nil }
       covers.append(Cover(chain: chain, from: cover.from, through: cover.through))
     }
+    guard covers.isStrictlyAscending(by: \.chain) else { return nil }
     let sets = wire.changeSets
     // One large change set has its entries checked at once, of many each is checked whole.
     let inner = sets.count == 1 ? concurrently : nil
-    changeSets = values(sets.count, by: 1, with: concurrently) { index in
+    let checked = values(sets.count, by: 1, with: concurrently) { index in
       CheckedChangeSet(sets[index], account: account, concurrently: inner)
     }
+    changeSets = checked.compactMap(\.self)
+    guard changeSets.count == checked.count else { return nil }
   }
 }

@@ -76,7 +76,7 @@ package struct Have: Hashable, Sendable {
       statements.append(statement)
     }
     // Each is answered with a whole store, so none may be listed twice.
-    guard Set(stores.map(\.store)).count == stores.count else { return nil }
+    guard stores.isStrictlyAscending(by: \.store) else { return nil }
   }
 
   /// The messages that carry it: one, but where the vectors of many stores take more than
@@ -148,7 +148,7 @@ extension StoreHave {
 
   fileprivate init?(_ wire: WireStoreHave) {
     guard let store = StoreIdentifier(wire.store), wire.vector.count <= Limits.chainsPerStore,
-      let policy = Policy(wire.policy)
+      let vector = [ChainID: UInt64](wire.vector), let policy = Policy(wire.policy)
     else { return nil }
     var digests: [Digest256?] = []
     for bytes in [wire.digest, wire.statements] {
@@ -160,14 +160,10 @@ extension StoreHave {
       digests.append(decoded)
     }
     self.init(
-      store: store, vector: [:], digest: digests[0], policy: policy,
+      store: store, vector: vector, digest: digests[0], policy: policy,
       isProvisional: wire.provisional, isBeyond: wire.beyond, isAwaited: wire.awaited,
       statements: digests[1])
     isUnjudged = wire.unjudged
-    for entry in wire.vector {
-      guard let (chain, sequence) = entry.checked else { return nil }
-      vector[chain] = sequence
-    }
   }
 
   fileprivate var wire: WireStoreHave {
@@ -191,12 +187,6 @@ extension WireVectorEntry {
     device = .init(chain.device.bytes)
     incarnation = chain.incarnation.rawValue
     self.sequence = sequence
-  }
-
-  /// Nil where it is malformed.
-  var checked: (chain: ChainID, sequence: UInt64)? {
-    guard let device = try? DeviceID(device), sequence <= Limits.sequence else { return nil }
-    return (ChainID(device: device, incarnation: Incarnation(rawValue: incarnation)), sequence)
   }
 }
 

@@ -53,11 +53,7 @@ public struct InboundMessage: Sendable {
       }
       body = .batch(part)
     case .addresses(let addresses):
-      var decoded: [DeviceID: [String]] = [:]
-      for device in addresses.devices {
-        guard let id = try? DeviceID(device.device) else { return nil }
-        decoded[id] = device.addresses
-      }
+      guard let decoded = [DeviceID: [String]](addresses.devices) else { return nil }
       body = .addresses(decoded)
     case nil: return nil
     }

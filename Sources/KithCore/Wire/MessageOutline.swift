@@ -21,7 +21,8 @@ struct MessageOutline {
           number: 1, limit: Limits.recordsPerMessage,
           fields: [
             Field(
-              number: 2, limit: Limits.recordsPerMessage * MembershipLimits.signatures)
+              number: 2, limit: Limits.recordsPerMessage * MembershipLimits.signatures,
+              fewestBytes: 100)
           ])
       ]),
     Field(
@@ -49,9 +50,21 @@ struct MessageOutline {
       ]),
   ])
 
-  /// What a change set's header may hold before it is decoded. It is impossible with far fewer
-  /// digests; with more than these it is no header.
-  static let header = MessageOutline([Field(number: 9, limit: Limits.elementsPerMessage)])
+  /// What a change set's header may hold.
+  static let header = MessageOutline([
+    Field(
+      number: 9, limit: Limits.entriesPerChangeSet, fewestBytes: 32)
+  ])
+
+  /// What an inviter's answer may hold.
+  static let joinReply = MessageOutline([
+    Field(
+      number: 2, limit: MembershipLimits.records,
+      fields: [Field(number: 2, limit: Limits.elementsPerMessage, fewestBytes: 100)]),
+    Field(
+      number: 3, limit: MembershipLimits.records,
+      fields: [Field(number: 2, limit: Limits.elementsPerMessage)]),
+  ])
 
   /// The fields, those inside others behind them, each with where those inside it begin and end.
   private var fields: [(field: Field, inner: Range<Int>)] = []

@@ -48,13 +48,9 @@ package struct Statement: Hashable, Sendable {
       let decoded = try? WireStatementBody(serializedBytes: wire.body),
       let device = try? DeviceID(decoded.device), let store = StoreIdentifier(decoded.store),
       let digest = try? Digest256(decoded.vectorDigest),
-      decoded.risen.count <= Limits.statementEntries
+      decoded.risen.count <= Limits.statementEntries,
+      let risen = [ChainID: UInt64](decoded.risen)
     else { return nil }
-    var risen: [ChainID: UInt64] = [:]
-    for entry in decoded.risen {
-      guard let (chain, sequence) = entry.checked else { return nil }
-      risen[chain] = sequence
-    }
     self.device = device
     self.store = store
     clock = HybridTime(rawValue: decoded.clock)

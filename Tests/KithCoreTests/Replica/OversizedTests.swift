@@ -17,26 +17,29 @@ import Testing
       batch.changeSets = [changeSet]
       size += Limits.messageBytes - (batch.messages().map(\.count).max() ?? 0)
     } while batch.messages()[0].count != Limits.messageBytes
-    try world.hand(batch, from: 1, to: 0)
-    #expect(world.devices[0].replica.stores[TestWorld.store]?.log.changeSets.isEmpty == true)
-    #expect(world.devices[0].replica.counters.quarantined == 1)
-    #expect(world.devices[0].replica.counters.rejected == 0)
-    world.write([set("k", 1)], on: 0)
-    world.connect(0, 2)
-    world.settle()
-    #expect(world.text("k", on: 2) == 1)
+    #expect(InboundMessage(decoding: batch.messages()[0], account: world.account) == nil)
   }
 
-  @Test func `a box that another put to a change set is not its author's fault`() throws {
-    let world = try TestWorld(devices: 2, seed: 181)
-    world.connectAll()
-    world.settle()
-    var changeSet = try world.seal(
-      [try world.entry("k", on: 0).plaintext()], by: 0, sequence: 1)
-    changeSet.stored.entries[1] = [UInt8](repeating: 0, count: 6 << 20)
-    try world.hand([changeSet], above: 0, from: 0, to: 1)
-    #expect(world.devices[1].replica.counters.quarantined == 0)
-    #expect(world.devices[1].replica.counters.rejected == 1)
+  @Test func `the largest change set is taken, and passed on with all covers of a store`() throws {
+    let world = try TestWorld(devices: 1, seed: 181)
+    func changeSet(_ size: Int) throws -> ChangeSet {
+      try world.seal([[UInt8](repeating: 0xff, count: size)], by: 0, sequence: 1)
+    }
+    let overhead = try changeSet(1_000).stored
+    let most =
+      Limits.changeSetBoxBytes - overhead.header.count - (overhead.entries[0]?.count ?? 0) + 1_000
+    let covers = (0..<UInt64(Limits.chainsPerStore)).map {
+      Cover(
+        chain: ChainID(device: world.devices[0].keys.id, incarnation: Incarnation(rawValue: $0)),
+        from: 1 << 52, through: 1 << 53)
+    }
+    let largest = Batch(
+      store: TestWorld.store, changeSets: [try changeSet(most)], covers: covers)
+    for message in largest.messages() {
+      #expect(InboundMessage(decoding: message, account: world.account) != nil)
+    }
+    let larger = Batch(store: TestWorld.store, changeSets: [try changeSet(most + 1)])
+    #expect(InboundMessage(decoding: larger.messages()[0], account: world.account) == nil)
   }
 
   @Test func `covers that do not fit beside change sets go in a message of their own`() throws {

@@ -230,7 +230,7 @@ nonisolated struct WireFallback: Sendable {
   fileprivate var _claim: WireClaim? = nil
 }
 
-/// The plaintext of an entry.
+/// The plaintext of an entry. Encoded as a Value is: one encoding of each entry is valid.
 nonisolated struct WireEntry: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for

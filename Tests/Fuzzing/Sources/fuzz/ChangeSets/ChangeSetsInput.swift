@@ -38,9 +38,7 @@ struct ForgedChangeSet {
     let incarnation = UInt64(input.number(below: 2) + 1)
     let sequence: UInt64 =
       switch input.byte() {
-      case 0xff: 0
       case 0xfe: Limits.sequence
-      case 0xfd: Limits.sequence + 1
       case let byte: UInt64(byte % 6) + 1
       }
     let published = Self.moment(&input)

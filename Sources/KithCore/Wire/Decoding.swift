@@ -1,0 +1,67 @@
+internal import KithCrypto
+
+// A message is taken in whole or not at all: if a length, a number or an order in it is wrong, as
+// far as that shows without a state and without opening a box, it does not decode, and its sender's
+// session ends. Members that keep the rules decode alike, so none of them passes such a thing on.
+
+extension Sequence {
+  /// Whether keys ascend, none twice, as they do in every list that stands for a map or a set.
+  func isStrictlyAscending<Key: Comparable>(by key: (Element) -> Key) -> Bool {
+    var last: Key?
+    for element in self {
+      let next = key(element)
+      if let last, last >= next { return false }
+      last = next
+    }
+    return true
+  }
+}
+
+extension [ChainID: UInt64] {
+  /// A vector or a part of one; nil if it is malformed.
+  init?(_ wire: [WireVectorEntry]) {
+    var entries: [(key: ChainID, value: UInt64)] = []
+    entries.reserveCapacity(wire.count)
+    for entry in wire {
+      guard let chain = ChainID(device: entry.device, incarnation: entry.incarnation),
+        (1...Limits.sequence).contains(entry.sequence)
+      else { return nil }
+      entries.append((chain, entry.sequence))
+    }
+    guard entries.isStrictlyAscending(by: \.key) else { return nil }
+    self.init(uniqueKeysWithValues: entries)
+  }
+}
+
+extension [DeviceID: [String]] {
+  /// Where devices may be met; nil if it is malformed.
+  init?(_ wire: [WireDeviceAddresses]) {
+    var entries: [(key: DeviceID, value: [String])] = []
+    entries.reserveCapacity(wire.count)
+    for entry in wire {
+      guard let device = try? DeviceID(entry.device),
+        entry.addresses.count <= Limits.addressesPerDevice,
+        entry.addresses.allSatisfy(Limits.isAddress)
+      else { return nil }
+      entries.append((device, entry.addresses))
+    }
+    guard entries.isStrictlyAscending(by: \.key) else { return nil }
+    self.init(uniqueKeysWithValues: entries)
+  }
+}
+
+extension Limits {
+  /// Whether a text may be an address: 1 to 262 printable bytes without a space.
+  static func isAddress(_ text: String) -> Bool {
+    (1...addressBytes).contains(text.utf8.count)
+      && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7f }
+  }
+}
+
+extension ChainID {
+  /// Nil unless the device's id has its length.
+  init?(device: some Collection<UInt8>, incarnation: UInt64) {
+    guard let device = try? DeviceID(device) else { return nil }
+    self.init(device: device, incarnation: Incarnation(rawValue: incarnation))
+  }
+}

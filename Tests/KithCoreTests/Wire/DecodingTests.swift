@@ -1,0 +1,239 @@
+import Foundation
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// Every wrong length, number or order in a message makes it malformed: Docs/Protocol.md, section 19.
+@Suite struct DecodingTests {
+  /// A message that is well formed, and holds one or two of everything.
+  private struct Sample {
+    let world: TestWorld
+    var message = WireMessage()
+
+    func isTaken(_ alter: (inout WireMessage) -> Void) -> Bool {
+      var message = message
+      alter(&message)
+      return InboundMessage(decoding: message.encodedBytes(), account: world.account) != nil
+    }
+  }
+
+  private static let twoDevices = [
+    [UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32),
+  ]
+
+  private static func vectorEntry(_ device: Int, _ sequence: UInt64 = 1) -> WireVectorEntry {
+    var entry = WireVectorEntry()
+    entry.device = .init(twoDevices[device])
+    entry.incarnation = 1
+    entry.sequence = sequence
+    return entry
+  }
+
+  private func batch() throws -> Sample {
+    let world = try TestWorld(devices: 2, seed: 220)
+    let plaintexts = try ["a", "b"].map { try world.entry($0, on: 0).plaintext() }
+    var sample = Sample(world: world)
+    sample.message.batch.store = TestWorld.store.rawValue
+    sample.message.batch.changeSets = [try world.seal(plaintexts, by: 0, sequence: 1).wire]
+    sample.message.batch.covers = Self.twoDevices.map { device in
+      var cover = WireCover()
+      cover.device = .init(device)
+      cover.incarnation = 1
+      (cover.from, cover.through) = (3, 4)
+      return cover
+    }
+    return sample
+  }
+
+  private func have() throws -> Sample {
+    var sample = Sample(world: try TestWorld(devices: 1, seed: 221))
+    for name in ["a", "b"] {
+      var store = WireStoreHave()
+      store.store = name
+      store.policy.totalBytes = 10
+      store.digest = .init(Self.twoDevices[0])
+      store.vector = [Self.vectorEntry(0), Self.vectorEntry(1)]
+      sample.message.have.stores.append(store)
+    }
+    var body = WireStatementBody()
+    body.device = .init(Self.twoDevices[0])
+    body.store = "a"
+    body.vectorDigest = .init(Self.twoDevices[0])
+    body.risen = [Self.vectorEntry(0), Self.vectorEntry(1)]
+    var statement = WireStatement()
+    statement.body = .init(body.encodedBytes())
+    statement.signature = .init([UInt8](repeating: 3, count: 64))
+    sample.message.have.statements = [statement]
+    return sample
+  }
+
+  @Test func `what is wrong in a batch makes it malformed`() throws {
+    let sample = try batch()
+    #expect(sample.isTaken { _ in })
+    for (name, alter): (String, (inout WireBatch) -> Void) in [
+      ("a store without a name", { $0.store = "" }),
+      ("a cover's device", { $0.covers[0].device.removeLast() }),
+      ("a cover of nothing", { $0.covers[0].from = 4 }),
+      ("a cover that goes back", { $0.covers[0].from = 5 }),
+      ("a cover beyond sequences", { $0.covers[0].through = Limits.sequence + 1 }),
+      ("covers in another order", { $0.covers.reverse() }),
+      ("a chain covered twice", { $0.covers[1].device = $0.covers[0].device }),
+      ("covers that are not in the last part", { $0.more = true }),
+      ("a signature of 63 bytes", { $0.changeSets[0].signature.removeLast() }),
+      ("a signature of 65 bytes", { $0.changeSets[0].signature.append(0) }),
+      ("no signature", { $0.changeSets[0].signature = .init() }),
+      ("no header", { $0.changeSets[0].header = .init() }),
+      ("half a header", { $0.changeSets[0].header.removeLast() }),
+      ("entries in another order", { $0.changeSets[0].entries.reverse() }),
+      ("an entry twice", { $0.changeSets[0].entries[1].index = 0 }),
+      ("an entry without a digest", { $0.changeSets[0].entries[1].index = 2 }),
+    ] {
+      #expect(!sample.isTaken { alter(&$0.batch) }, "\(name)")
+    }
+  }
+
+  @Test func `what is wrong in a signed header makes its batch malformed`() throws {
+    let sample = try batch()
+    let keys = sample.world.devices[0].keys
+    for (name, alter): (String, ((inout WireChangeSetHeader) -> Void)?) in [
+      ("nothing", nil),
+      ("store tag", { $0.storeTag.removeLast() }),
+      ("epoch", { $0.epoch.append(0) }),
+      ("device", { $0.device.removeLast() }),
+      ("nonce prefix", { $0.noncePrefix.removeLast() }),
+      ("a digest", { $0.entryDigests[1].removeLast() }),
+      ("sequence 0", { $0.sequence = 0 }),
+      ("sequence 2^53 + 1", { $0.sequence = Limits.sequence + 1 }),
+      ("it replaces itself", { $0.replacesIncarnation = $0.incarnation }),
+      (
+        "too many digests",
+        {
+          $0.entryDigests = .init(
+            repeating: $0.entryDigests[0], count: Limits.entriesPerChangeSet + 1)
+        }
+      ),
+    ] {
+      let isTaken = sample.isTaken { message in
+        guard
+          var header = try? WireChangeSetHeader(
+            serializedBytes: message.batch.changeSets[0].header)
+        else { return }
+        alter?(&header)
+        let bytes = header.encodedBytes()
+        message.batch.changeSets[0].header = .init(bytes)
+        message.batch.changeSets[0].signature = .init(
+          keys.signing.sign(
+            ChangeSetHeader.signedBytes(account: sample.world.account, header: bytes)
+          ).bytes)
+      }
+      #expect(isTaken == (alter == nil), "\(name)")
+    }
+  }
+
+  @Test func `a header of another format is not judged, whatever else it holds`() throws {
+    let sample = try batch()
+    #expect(
+      sample.isTaken {
+        guard
+          var header = try? WireChangeSetHeader(
+            serializedBytes: $0.batch.changeSets[0].header)
+        else { return }
+        header.format = 2
+        header.storeTag = .init()
+        header.sequence = 0
+        $0.batch.changeSets[0].header = .init(header.encodedBytes())
+      })
+  }
+
+  @Test func `what is wrong in a have makes it malformed`() throws {
+    let sample = try have()
+    #expect(sample.isTaken { _ in })
+    for (name, alter): (String, (inout WireHave) -> Void) in [
+      ("stores in another order", { $0.stores.reverse() }),
+      ("a store twice", { $0.stores[1].store = "a" }),
+      ("a store that is none", { $0.stores[0].store = "\n" }),
+      ("a digest of 31 bytes", { $0.stores[0].digest.removeLast() }),
+      ("a digest of statements of 1 byte", { $0.stores[0].statements = .init([1]) }),
+      ("a policy beyond the largest", { $0.stores[0].policy.keys = 65_537 }),
+      ("a vector in another order", { $0.stores[0].vector.reverse() }),
+      ("a chain twice", { $0.stores[0].vector[1] = $0.stores[0].vector[0] }),
+      ("sequence 0", { $0.stores[0].vector[0].sequence = 0 }),
+      ("sequence 2^53 + 1", { $0.stores[0].vector[0].sequence = Limits.sequence + 1 }),
+      ("a device of 33 bytes", { $0.stores[0].vector[1].device.append(0) }),
+      ("a statement's signature", { $0.statements[0].signature.removeLast() }),
+      ("a statement's body", { $0.statements[0].body.removeLast() }),
+    ] {
+      #expect(!sample.isTaken { alter(&$0.have) }, "\(name)")
+    }
+    for (name, alter): (String, (inout WireStatementBody) -> Void) in [
+      ("device", { $0.device.removeLast() }), ("store", { $0.store = "" }),
+      ("vector digest", { $0.vectorDigest.removeLast() }),
+      ("order", { $0.risen.reverse() }), ("sequence", { $0.risen[0].sequence = 0 }),
+      ("too many", { $0.risen = (1...9).map { Self.vectorEntry(0, $0) } }),
+    ] {
+      let isTaken = sample.isTaken {
+        guard var body = try? WireStatementBody(serializedBytes: $0.have.statements[0].body)
+        else { return }
+        alter(&body)
+        $0.have.statements[0].body = .init(body.encodedBytes())
+      }
+      #expect(!isTaken, "a statement's \(name)")
+    }
+  }
+
+  @Test func `what is wrong in addresses makes them malformed`() throws {
+    var sample = Sample(world: try TestWorld(devices: 1, seed: 222))
+    sample.message.addresses.devices = Self.twoDevices.map { device in
+      var entry = WireDeviceAddresses()
+      entry.device = .init(device)
+      entry.addresses = ["192.0.2.1:4114"]
+      return entry
+    }
+    #expect(sample.isTaken { _ in })
+    for (name, alter): (String, (inout WireAddresses) -> Void) in [
+      ("a device", { $0.devices[0].device.removeLast() }),
+      ("order", { $0.devices.reverse() }),
+      ("a device twice", { $0.devices[1].device = $0.devices[0].device }),
+      ("nine", { $0.devices[0].addresses = .init(repeating: "h:1", count: 9) }),
+      ("an empty one", { $0.devices[0].addresses = [""] }),
+      ("a long one", { $0.devices[0].addresses = [String(repeating: "h", count: 263)] }),
+      ("a space", { $0.devices[0].addresses = ["a host:1"] }),
+      ("a text that is not ASCII", { $0.devices[0].addresses = ["hôte:1"] }),
+    ] {
+      #expect(!sample.isTaken { alter(&$0.addresses) }, "\(name)")
+      var reply = WireJoinReply()
+      reply.addresses = sample.message.addresses.devices
+      #expect(JoinReply(decoding: reply.encodedBytes()) != nil)
+      var wrong = sample.message.addresses
+      alter(&wrong)
+      reply.addresses = wrong.devices
+      #expect(JoinReply(decoding: reply.encodedBytes()) == nil, "\(name)")
+    }
+  }
+
+  @Test func `what is wrong in a record makes its message malformed`() throws {
+    let fixture = try Fixture()
+    var sample = Sample(world: try TestWorld(devices: 1, seed: 223))
+    sample.message.records.records = fixture.records.map(\.wire)
+    #expect(sample.message.records.records[0].signatures.count == 2)
+    #expect(sample.isTaken { _ in })
+    for (name, alter): (String, (inout WireRecord) -> Void) in [
+      ("no body", { $0.body = .init([0xff]) }),
+      ("half a body", { $0.body.removeLast() }),
+      ("signatures in another order", { $0.signatures.reverse() }),
+      ("a signer twice", { $0.signatures[1] = $0.signatures[0] }),
+      ("a signer of 31 bytes", { $0.signatures[0].signer.removeLast() }),
+      ("a signature of 63 bytes", { $0.signatures[0].signature.removeLast() }),
+    ] {
+      #expect(!sample.isTaken { alter(&$0.records.records[0]) }, "\(name)")
+    }
+  }
+
+  @Test func `a message without a body is malformed`() throws {
+    let world = try TestWorld(devices: 1, seed: 224)
+    for bytes: [UInt8] in [[], [0x98, 0x06, 1], [0xff]] {
+      #expect(InboundMessage(decoding: bytes, account: world.account) == nil)
+    }
+  }
+}
