@@ -27,7 +27,7 @@ struct ParsingTests {
     let set: SetCommand = try command("set a 1 b -5 --json")
     #expect(set.pairs == ["a", "1", "b", "-5"] && set.options.json)
     let typed: SetCommand = try command("set --type string --store s version 1.10")
-    #expect(typed.type == .string && typed.store.store == "s")
+    #expect(typed.type == .string && typed.store.store.store == "s" && !typed.store.create)
     #expect(typed.pairs == ["version", "1.10"])
     for (line, pairs) in [
       ("set -- x -1", ["x", "-1"]), ("set x -- -1", ["x", "-1"]), ("set -- -k v", ["-k", "v"]),
