@@ -10,6 +10,7 @@ public enum KithTool {
     StandardFiles.occupy()
     do {
       try checkArguments(CommandLine.unsafeArgv, CommandLine.argc)
+      try CommandName.check(Array(CommandLine.arguments.dropFirst()), of: KithCommand.self)
       var command = try KithCommand.parseAsRoot()
       if var command = command as? any AsyncParsableCommand {
         try await command.run()

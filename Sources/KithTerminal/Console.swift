@@ -35,8 +35,10 @@ package struct Console: Sendable {
     if !isQuiet { prompt(text + "\n") }
   }
 
-  /// Tells a person what must be heard even with `--quiet`.
-  package func warn(_ text: String) { prompt("\(tool): \(text)\n") }
+  /// Tells a person what must be heard even with `--quiet`. Errors quote what others named.
+  package func warn(_ text: String) {
+    prompt("\(tool): \(Columns.readable(text, indent: ""))\n")
+  }
 
   /// Writes to standard error as it is: prompts and progress. Where that fails there is nobody left
   /// to tell.

@@ -67,7 +67,7 @@ package struct Table {
   }
 }
 
-/// How wide text is on a terminal, and how to make it harmless there.
+/// Text on a terminal: how wide it is, and how it is made harmless.
 package enum Columns {
   /// The columns that a text takes: two for East Asian wide characters and emoji, none for marks
   /// that combine.
@@ -85,27 +85,5 @@ package enum Columns {
       return 2
     default: return 1
     }
-  }
-
-  /// The text on one line, with control characters shown instead of obeyed: names and keys come
-  /// from other devices, and a terminal must not do what they say.
-  package static func printable(_ text: String, limit: Int = .max) -> String {
-    var shown = ""
-    var count = 0
-    for character in text {
-      if count >= limit { return shown + "…" }
-      count += 1
-      for scalar in character.unicodeScalars {
-        switch scalar.value {
-        case 0x0A: shown += "\\n"
-        case 0x09: shown += "\\t"
-        case 0x00...0x1F, 0x7F...0x9F, 0x061C, 0x200E...0x200F, 0x202A...0x202E,
-          0x2066...0x2069:
-          shown += "\\u{" + String(scalar.value, radix: 16) + "}"
-        default: shown.unicodeScalars.append(scalar)
-        }
-      }
-    }
-    return shown
   }
 }

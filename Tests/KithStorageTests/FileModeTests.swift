@@ -46,17 +46,65 @@ import Testing
   }
 
   @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
-  func `what belongs to another user is refused with the command that mends it`() throws {
+  func `what belongs to another user is refused with the command that works`() throws {
     let directory = try made()
     try withLog(directory)
-    for path in [directory.device] + Self.files.map({ "\(directory.device)/\($0)" }) {
+    for path in Self.files.map({ "\(directory.device)/\($0)" }) {
       chown(path, 12_345, 0)
       let error = try refusal(directory.device)
       #expect(error.code == .unsafePermissions, "\(path): \(error)")
-      #expect(error.message.contains("belongs to user 12345; run: chown 0 '\(path)'"))
+      #expect(error.message.contains("belongs to the user 12345; run: chown root '\(path)'"))
       chown(path, 0, 0)
     }
+    // A service's directory is its user's: nobody is told to take it away.
+    chown(directory.device, 12_345, 0)
+    #expect(
+      try refusal(directory.device).message
+        == "belongs to the user 12345; give another --directory")
+    let nobody = try #require(getpwnam("nobody")).pointee.pw_uid
+    chown(directory.device, nobody, 0)
+    for error in [
+      try refusal(directory.device),
+      try #require(
+        #expect(throws: StorageError.self) { _ = try DeviceDirectory.reserve(directory.device) }),
+    ] {
+      #expect(error.code == .unsafePermissions && error.path == directory.device)
+      #expect(
+        error.message.contains(
+          "runuser -u nobody -- kith status --directory '\(directory.device)'"))
+      #expect(!error.message.contains("chown") && !error.message.contains("chmod"))
+    }
+    chown(directory.device, 0, 0)
     try DeviceDirectory.open(at: directory.device).close()
+  }
+
+  /// `kith ls -d /etc` said: run: chmod 700 '/etc'.
+  @Test func `no command is given that changes a directory of others' files`() throws {
+    let directory = try TemporaryDirectory()
+    mkdir(directory.device, 0o755)
+    try Files.makePrivateFile(directory.device + "/passwd")
+    // A name that others use as well.
+    mkdir(directory.device + "/secrets", 0o755)
+    for mode in [0o755, 0o1777, 0o750] as [mode_t] {
+      chmod(directory.device, mode)
+      let opening = try refusal(directory.device)
+      #expect(opening.code == .missing && !opening.message.contains("chmod"), "\(opening)")
+      let making = try #require(
+        #expect(throws: StorageError.self) { _ = try DeviceDirectory.reserve(directory.device) })
+      #expect(making.code == .unsafePermissions && !making.message.contains("chmod"), "\(making)")
+      #expect(making.message.contains("--directory '\(directory.device)/kith'"))
+    }
+    // One that is empty may be made private.
+    rmdir(directory.device + "/secrets")
+    unlink(directory.device + "/passwd")
+    let empty = try #require(
+      #expect(throws: StorageError.self) { _ = try DeviceDirectory.reserve(directory.device) })
+    #expect(empty.message.contains("run: chmod 700 '\(directory.device)'"))
+  }
+
+  @Test func `a path is one word of the command, whatever is in it`() throws {
+    #expect(ShellText.quoted("/a b") == "'/a b'")
+    #expect(ShellText.quoted("/it's $(x)") == #"'/it'\''s $(x)'"#)
   }
 
   @Test func `a link is followed to no file, and not to another directory`() throws {

@@ -74,6 +74,43 @@ struct TableTests {
     #expect(Columns.printable("abcdef", limit: 3) == "abc…")
   }
 
+  @Test func `names that differ in what is not seen do not look alike`() {
+    for scalar in [
+      "\u{200B}", "\u{200D}", "\u{200E}", "\u{2060}", "\u{FEFF}", "\u{E0041}", "\u{AD}",
+    ] {
+      #expect(Columns.printable("lap\(scalar)top").hasPrefix("lap\\u{"), "\(scalar.unicodeScalars)")
+      #expect(Columns.printable("lap\(scalar)top").hasSuffix("}top"))
+    }
+    #expect(Columns.printable("❤\u{FE0F}") == "❤\u{FE0F}")
+  }
+
+  /// Every character of Unicode, in the middle of text.
+  @Test func `a terminal gets nothing of a value that it would obey`() {
+    for value in (0...0x10FFFF as ClosedRange<UInt32>) {
+      guard let scalar = Unicode.Scalar(value) else { continue }
+      let shown = Columns.readable("a\(scalar)b").unicodeScalars
+      let isObeyed = shown.contains { other in
+        switch other.value {
+        case 0x0A, 0x09: false
+        case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+      }
+      if isObeyed { Issue.record("U+\(String(value, radix: 16)) reaches the terminal") }
+    }
+    #expect(Columns.readable("\u{1B}]52;c;eA==\u{7}") == "\\u{1b}]52;c;eA==\\u{7}")
+    #expect(Columns.readable("plain 日本 ❤\u{FE0F}\u{200D}🔥\t") == "plain 日本 ❤\u{FE0F}\u{200D}🔥\t")
+  }
+
+  @Test func `no line of a value looks like a message of the tool`() {
+    for end in ["\n", "\r\n", "\r", "\u{85}", "\u{2028}", "\u{2029}", "\u{B}", "\u{C}"] {
+      let shown = Columns.readable("dark\(end)kith: the device was removed")
+      let lines = shown.split(separator: "\n", omittingEmptySubsequences: false)
+      #expect(!lines.contains { $0.hasPrefix("kith") }, "\(shown)")
+    }
+    #expect(Columns.readable("one\ntwo\n") == "one\n  two\n  ")
+  }
+
   @Test func `a bar keeps to its columns`() {
     #expect(ProgressBar.line("importing", 5, 10, columns: 40).hasSuffix(" 5/10"))
     for columns in 0...100 {

@@ -50,9 +50,7 @@ struct ControlStream {
     var stream = ControlStream(descriptor: descriptor)
     do throws(KithError) {
       guard ControlSocket.isSameUser(descriptor: descriptor) else {
-        throw KithError(
-          .control, "Another user serves the control socket. Use a directory of your own.",
-          path: path)
+        throw ControlSocket.servedByAnother(path)
       }
       var unsent = line
       while try !send(&unsent, to: descriptor) {

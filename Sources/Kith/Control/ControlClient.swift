@@ -205,9 +205,7 @@ public final class ControlClient: StoreAccess {
     let connection = try await connectToAnyone()
     guard await ControlSocket.isSameUser(connection.channel) else {
       try await connection.executeThenClose { _, _ in }
-      throw KithError(
-        .control, "Another user serves the control socket. Use a directory of your own.", path: path
-      )
+      throw ControlSocket.servedByAnother(path)
     }
     return connection
   }

@@ -1,4 +1,5 @@
 internal import Glibc
+internal import KithStorage
 internal import NIOCore
 
 /// The Unix-domain socket of a device's directory.
@@ -93,6 +94,15 @@ enum ControlSocket {
 
   /// Whether a user may use the socket: the one that runs the node, nobody else.
   static func isAllowed(_ user: UInt32) -> Bool { user == geteuid() }
+
+  /// The refusal of a socket that another user serves: where the directory is that user's, with the
+  /// way to use it.
+  static func servedByAnother(_ path: String) -> KithError {
+    let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    if let refusal = DeviceDirectory.refusalOfForeign(directory) { return KithError(refusal) }
+    return KithError(
+      .control, "Another user serves the control socket. Use a directory of your own.", path: path)
+  }
 
   /// `struct ucred` of the kernel.
   private struct PeerCredentials {

@@ -7,7 +7,14 @@ extension KithError {
     switch error {
     case .invalidName:
       self.init(
-        .invalidName, "A device's name has 1 to 64 bytes of UTF-8 and no control characters.",
+        .invalidName,
+        "A device's name has 1 to 64 bytes of UTF-8, and no control characters or unseen ones.",
+        cause: error)
+    case .mistakableName:
+      self.init(
+        .invalidName,
+        "The name looks like another device's, and is not the same. Choose one that people can tell "
+          + "apart.",
         cause: error)
     case .notAMember:
       self.init(
@@ -41,7 +48,14 @@ extension KithError {
     switch error {
     case .invalidName:
       self.init(
-        .invalidName, "A device's name has 1 to 64 bytes of UTF-8 and no control characters.",
+        .invalidName,
+        "A device's name has 1 to 64 bytes of UTF-8, and no control characters or unseen ones.",
+        cause: error)
+    case .mistakableName:
+      self.init(
+        .invalidName,
+        "The device's name looks like that of another device, and is not the same: it was refused. Have "
+          + "it join under another name.",
         cause: error)
     case .declined:
       self.init(

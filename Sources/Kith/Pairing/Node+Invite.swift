@@ -213,7 +213,15 @@ extension Node {
       throw JoinError.notACertificate
     }
     let roster = engine.read { $0.roster }
-    let certificate = try JoinRequest.verify(request.certificate, roster: roster)
+    let certificate: Certificate
+    do throws(JoinError) {
+      certificate = try JoinRequest.verify(request.certificate, roster: roster)
+    } catch {
+      // Otherwise the other person would be told no more than that the connection has ended.
+      try? channel.send(JoinReply(isAccepted: false).encoded())
+      await channel.awaitEnd()
+      throw error
+    }
     guard certificate.transportKey == channel.remoteStatic else { throw JoinError.keysInUse }
     let candidate = JoinCandidate(
       device: certificate.device, name: certificate.name,

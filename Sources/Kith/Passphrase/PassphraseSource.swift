@@ -1,6 +1,7 @@
 internal import Glibc
 internal import KithCore
 public import KithCrypto
+internal import KithStorage
 
 /// Asks for the passphrase of a directory's secrets.
 public typealias PassphraseQuestion = @Sendable () throws(KithError) -> Passphrase
@@ -95,14 +96,14 @@ public enum PassphraseSource: Sendable, Hashable {
     guard status.st_uid == geteuid() || status.st_uid == 0 else {
       throw failure(
         .unsafePermissions,
-        "The file of the passphrase belongs to user \(status.st_uid); run: chown \(geteuid()) "
-          + "'\(path)'")
+        "The file of the passphrase belongs to another user (\(status.st_uid)). Name a file of your own."
+      )
     }
     guard status.st_mode & 0o777 & ~mode == 0 else {
       throw failure(
         .unsafePermissions,
-        "Others may read the passphrase (mode \(String(status.st_mode & 0o777, radix: 8))); run: "
-          + "chmod 600 '\(path)'")
+        "Others may read the file (mode \(String(status.st_mode & 0o777, radix: 8))). If it holds "
+          + "nothing but the passphrase, run: chmod 600 \(ShellText.quoted(path))")
     }
     // One more than is allowed, and a line end.
     var bytes = [UInt8](repeating: 0, count: Passphrase.maximumBytes + 2)

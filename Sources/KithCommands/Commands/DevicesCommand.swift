@@ -34,6 +34,7 @@ struct DevicesListCommand: AsyncParsableCommand {
     let report = DevicesReport(
       devices: devices, showsRevoked: all, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
+    if !options.json { for notice in SharedNames.notices(devices) { options.console.talk(notice) } }
   }
 }
 
@@ -54,10 +55,16 @@ struct DevicesRenameCommand: AsyncParsableCommand {
   func run() async throws {
     _ = try options.accountDirectory()
     let (reference, name) = (device, name)
-    let renamed = try await options.withNode { node in
-      let found = try DeviceReference(reference).find(in: try await node.deviceReports())
-      try await node.rename(found.deviceID, to: name)
-      return found
+    let (renamed, devices) = try await options.withNode { node in
+      let devices = try await node.deviceReports()
+      let found = try DeviceReference(reference).find(in: devices)
+      do {
+        try await node.rename(found.deviceID, to: name)
+      } catch let error as KithError where error.code == .invalidName {
+        // Here it is given by no option.
+        throw CommandFailure(.refused, error.message)
+      }
+      return (found, devices)
     }
     try options.print(
       .versioned([
@@ -69,5 +76,8 @@ struct DevicesRenameCommand: AsyncParsableCommand {
     ) { _ in "" }
     options.console.talk(
       "\(Columns.printable(renamed.name)) is called \(Columns.printable(name)) from now on.")
+    if let notice = SharedNames.notice(name, renamed.fingerprint, among: devices) {
+      options.console.talk(notice)
+    }
   }
 }

@@ -51,7 +51,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     let plan = try await options.withNode { node in
       let plan = try makePlan(try await node.deviceReports())
       for line in plan.lines { options.console.talk(line) }
-      guard yes || confirms() else {
+      guard yes || Confirmation.isGiven("This cannot be undone. Do it?", options.console) else {
         throw CommandFailure(.refused, "nothing was done")
       }
       try await node.revoke(
@@ -97,18 +97,13 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     for dependent in dependents {
       console.talk("  \(Columns.printable(dependent.name))  \(dependent.fingerprint)")
     }
-    console.prompt("Which of them stay? [all, none, or names apart by commas; Enter: all] ")
-    guard let line = readLine() else { throw CommandFailure(.refused, "nothing was done") }
+    let question = "Which of them stay? [all, none, or names apart by commas; Enter: all] "
+    guard let line = Confirmation.answer(to: question, console) else {
+      throw CommandFailure(.refused, "nothing was done")
+    }
     let names = line.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
       .filter { !$0.isEmpty }
     return names == ["all"] ? [] : names
-  }
-
-  /// All but yes is no.
-  private func confirms() -> Bool {
-    options.console.prompt("This cannot be undone. Do it? [y/N] ")
-    let answer = readLine()?.trimmingCharacters(in: .whitespaces).lowercased() ?? ""
-    return answer == "y" || answer == "yes"
   }
 }
 
@@ -127,8 +122,8 @@ struct RevocationPlan: Equatable, Sendable {
       devices.map { Columns.printable($0.name, limit: 64) }.joined(separator: ", ")
     }
     var lines = [
-      "\(names([device]))  \(device.fingerprint)  is taken out of the account: nothing that it signs "
-        + "counts any more, and it reads nothing that is written from now on."
+      "\(names([device]))  \(device.fingerprint)  will be taken out of the account: nothing that it "
+        + "signs will count any more, and it will read nothing that is written from then on."
     ]
     if !going.isEmpty { lines.append("With it go, as it enrolled them: \(names(going)).") }
     if !staying.isEmpty { lines.append("Though it enrolled them, these stay: \(names(staying)).") }

@@ -15,7 +15,10 @@ struct DoctorCommand: AsyncParsableCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: "The port on which a node is to listen, where none runs. Otherwise 4114.")
+  @Option(
+    parsing: .unconditional,
+    help: "The port on which a node is to listen, where none runs. Otherwise 4114.",
+    transform: NumberOption.port)
   var port: UInt16?
 
   func run() async throws {

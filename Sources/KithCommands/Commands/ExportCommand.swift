@@ -17,8 +17,10 @@ struct ExportCommand: AsyncParsableCommand {
   @OptionGroup var store: StoreOptions
 
   func run() async throws {
-    let identifier = try store.identifier.rawValue
-    let entries = try await options.withNode { try await $0.entries(in: identifier) }
+    let (identifier, entries) = try await options.withNode { node in
+      let name = try await store.existing(at: node)
+      return (name, try await node.entries(in: name))
+    }
     let document = ExportDocument(store: identifier, entries: entries)
     try options.console.data((options.json ? document.versioned : document.plain).text())
   }

@@ -10,24 +10,30 @@ struct GetCommand: AsyncParsableCommand {
     abstract: "Print a key's value.",
     discussion: """
       Prints strings without quotes, dates in ISO 8601, data in base64 and all else as JSON; \
-      with --json the type can always be told. Status 2 if the key is missing.
+      with --json the type can always be told. Status 2 if the key is missing. On a terminal, \
+      characters that it would obey are shown by their numbers, and lines after the first are \
+      indented; elsewhere, and with --raw, a value is printed as it is.
       """)
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
 
-  @Flag(help: "Print data as its bytes, and nothing after strings.")
+  @Flag(help: "Print data as its bytes, strings as they are, and nothing after them.")
   var raw = false
 
   @Argument(help: "The key.")
   var key: String
 
   func run() async throws {
-    let store = try store.identifier.rawValue
-    let found = try await options.withNode { try await $0.value(forKey: key, in: store) }
+    let (name, found) = try await options.withNode { node in
+      let name = try await store.existing(at: node)
+      return (name, try await node.value(forKey: key, in: name))
+    }
     guard let value = found else {
       throw CommandFailure(
-        .notFound, "\"\(Columns.printable(key, limit: 80))\" is missing in the store \"\(store)\"")
+        .notFound,
+        "\"\(Columns.printable(key, limit: 80))\" is missing in the store "
+          + "\"\(Columns.printable(name))\"")
     }
     if options.json {
       let document = Document.versioned([
@@ -39,7 +45,8 @@ struct GetCommand: AsyncParsableCommand {
     } else if raw {
       try options.console.rawData(Data(ValueText.text(value).utf8))
     } else {
-      try options.console.data(ValueText.text(value))
+      let text = ValueText.text(value)
+      try options.console.data(Terminal.hasOutput ? Columns.readable(text) : text)
     }
   }
 }

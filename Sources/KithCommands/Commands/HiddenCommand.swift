@@ -14,7 +14,8 @@ struct HiddenCommand: AsyncParsableCommand {
   func run() async throws {
     let identifier = try store.identifier.rawValue
     let (hidden, devices) = try await options.withNode { node in
-      (try await node.hiddenEntries(in: identifier), try await node.statusReport().devices)
+      let hidden = try await node.hiddenEntries(in: store.existing(at: node))
+      return (hidden, try await node.statusReport().devices)
     }
     let report = HiddenReport(
       store: identifier,

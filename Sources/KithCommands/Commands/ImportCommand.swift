@@ -14,7 +14,7 @@ struct ImportCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
+  @OptionGroup var store: WrittenStoreOptions
 
   @Option(
     help: ArgumentHelp(
@@ -42,7 +42,7 @@ struct ImportCommand: AsyncParsableCommand {
     let entries = content.entries.map {
       ImportedFile.Entry(key: prefix + $0.key, value: $0.value)
     }
-    let identifier = try store.identifier.rawValue
+    let identifier = try store.store.identifier.rawValue
     var run = ImportRun { bar.update($0) }
     if dryRun {
       var trial = try await trialStore(identifier)
@@ -50,6 +50,7 @@ struct ImportCommand: AsyncParsableCommand {
     } else {
       run = try await options.withNode { [run] node in
         var run = run
+        let identifier = try await store.writable(at: node, options.console)
         defer { bar.finish() }
         try await run.write(entries) { chunk in
           try await node.write(chunk.map { ($0.key, $0.value) }, in: identifier)

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
 import Kith
+import KithCore
+import KithNetwork
 import KithTerminal
 
 /// `kith invite`.
@@ -55,13 +57,17 @@ struct InviteCommand: AsyncParsableCommand {
         console.talk(
           "\(name) at \(address) asks to join. Its fingerprint is  \(candidate.fingerprint)")
         console.talk("This device's fingerprint is  \(own)")
+        let devices = try? await node.deviceReports()
+        let notice = SharedNames.notice(
+          candidate.name, candidate.fingerprint, among: devices ?? [])
+        if let notice { console.talk(notice) }
         return isSure
           || Confirmation.isGiven(
             "Does the other device show the same two? Take it in?", console)
       }
       guard !token else {
         return try await node.invite(addresses: address) { token in
-          show(OpenInvitation(token: token, addresses: []))
+          show(OpenInvitation(token: token, addresses: Self.addresses(in: token)))
         } onJoinRequest: {
           await onJoinRequest($0)
         }
@@ -90,6 +96,14 @@ struct InviteCommand: AsyncParsableCommand {
       try console.data(document.text(indented: false))
     }
     console.talk("\(Columns.printable(candidate.name, limit: 64)) is in.")
+  }
+
+  /// Where the inviting device listens, `host:port`, as a token says it.
+  private static func addresses(in text: String) -> [String] {
+    guard let token = try? InvitationToken(text: text) else { return [] }
+    return token.addresses.compactMap {
+      try? PeerAddress(host: $0, port: token.port).description
+    }
   }
 
   /// Shows what lets in. Without it an invitation is of no use; leaving ends it.

@@ -51,7 +51,7 @@ struct JoinCommand: AsyncParsableCommand {
       throw CommandFailure(
         .directory, "\(path): the directory holds a device already; give another one")
     }
-    let text = try text()
+    var text = try text()
     // A token that a script carries is answer enough; a code was meant for a person.
     let isSure = yes || (Node.isToken(text) && !Terminal.hasInput)
     guard isSure || Terminal.hasInput else {
@@ -60,8 +60,7 @@ struct JoinCommand: AsyncParsableCommand {
         "nobody can answer here, as standard input is no terminal; pass --yes to join whoever has "
           + "the code")
     }
-    let (name, peer) = (name ?? DeviceName.ofHost, peer)
-    if peer == nil, !Node.isToken(text) { console.talk("Looking for the other device…") }
+    let name = name ?? DeviceName.ofHost
     let confirm: @Sendable (InvitingDevice, String) async -> Bool = { inviter, fingerprint in
       let name = Columns.printable(inviter.name, limit: 64)
       let address = Columns.printable(inviter.address)
@@ -70,29 +69,58 @@ struct JoinCommand: AsyncParsableCommand {
       console.talk("Compare both with what the other device shows, and say yes there.")
       return isSure || Confirmation.isGiven("Does it show the same two? Join it?", console)
     }
-    let summary: AccountSummary
     let passphrase = try device.passphrase()
-    if let accounts = try options.signedOutAccounts(new: passphrase) {
-      summary = try await accounts.use {
-        try await $0.signIn(code: text, name: name, address: peer, confirm: confirm)
+    var joined: AccountSummary?
+    while joined == nil {
+      do {
+        joined = try await join(with: text, as: name, passphrase, confirm)
+      } catch let error as KithError where Self.mayBeTypedAgain(text, after: error) {
+        console.warn(CommandFailure(error)?.message ?? error.description)
+        text = try typed()
       }
-    } else {
-      summary = try await Node.join(
-        directory: path, name: name, code: text, address: peer, passphrase: passphrase,
-        confirm: confirm)
     }
+    guard let summary = joined else { return }
     let directory = try Accounts.deviceDirectory(in: path)
     var report = AccountReport(summary, directory: directory)
-    report.others = try await Self.others(in: directory, passphrase)
+    let (others, notice) = try await Self.others(in: directory, passphrase)
+    report.others = others
     let result = report
     try options.print(result.document, text: result.text)
+    if let notice { console.talk(notice) }
     console.talk("Joined. Start the node with: kith run")
   }
 
-  /// The code or token. Where a person types it, until it can be one.
+  /// Joins with a code or token.
+  private func join(
+    with text: String, as name: String, _ passphrase: Passphrase?,
+    _ confirm: @escaping @Sendable (InvitingDevice, String) async -> Bool
+  ) async throws -> AccountSummary {
+    let peer = peer
+    if peer == nil, !Node.isToken(text) { options.console.talk("Looking for the other device…") }
+    if let accounts = try options.signedOutAccounts(new: passphrase) {
+      return try await accounts.use {
+        try await $0.signIn(code: text, name: name, address: peer, confirm: confirm)
+      }
+    }
+    return try await Node.join(
+      directory: options.directoryURL.path, name: name, code: text, address: peer,
+      passphrase: passphrase, confirm: confirm)
+  }
+
+  /// Whether a person may type another code: this one was wrong, and the invitation goes on.
+  private static func mayBeTypedAgain(_ text: String, after error: KithError) -> Bool {
+    Terminal.hasInput && !Node.isToken(text) && error.code == .pairingCode
+      && (error.triesLeft ?? 0) > 0
+  }
+
+  /// The code or token.
   private func text() throws -> String {
     if let code, code != "-" { return code }
-    guard Terminal.hasInput else { return try InputText.line(of: "-") }
+    return Terminal.hasInput ? try typed() : try InputText.line(of: "-")
+  }
+
+  /// What a person types, until it can be a code or a token.
+  private func typed() throws -> String {
     while true {
       options.console.prompt("Code: ")
       let text = try InputText.line(of: "-")
@@ -106,14 +134,21 @@ struct JoinCommand: AsyncParsableCommand {
     }
   }
 
-  /// The devices that this one has joined.
+  /// The devices that this one has joined, and whether one of them has the same name.
   private static func others(
     in directory: String, _ passphrase: Passphrase?
-  ) async throws -> [DeviceFacts] {
+  ) async throws -> (devices: [DeviceFacts], notice: String?) {
     var configuration = Node.Configuration(directory: directory)
     configuration.passphrase = passphrase?.answer
+    configuration.logger.logLevel = .critical
     return try await Node.open(configuration).use { node in
-      StatusReport(NodeReport(node.status), processID: nil).devices.filter { !$0.isSelf }
+      let others = StatusReport(NodeReport(node.status), processID: nil).devices
+        .filter { !$0.isSelf }
+      let devices = try await node.deviceReports()
+      let own = devices.first(where: \.isThisDevice)
+      return (
+        others, own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: devices) }
+      )
     }
   }
 }

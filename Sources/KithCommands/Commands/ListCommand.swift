@@ -17,11 +17,13 @@ struct ListCommand: AsyncParsableCommand {
   var prefix: String?
 
   func run() async throws {
-    let store = try store.identifier.rawValue
-    let entries = try await options.withNode { try await $0.entries(in: store) }
+    let (name, entries) = try await options.withNode { node in
+      let name = try await store.existing(at: node)
+      return (name, try await node.entries(in: name))
+    }
     let wanted = prefix ?? ""
     let report = EntriesReport(
-      store: store,
+      store: name,
       items: try entries.filter { $0.key.utf8.starts(with: wanted.utf8) }.map { entry in
         EntriesReport.Item(
           key: entry.key, value: entry.value, bytes: try EncodedValue(entry.value).size)

@@ -17,10 +17,10 @@ struct QuotaCommand: AsyncParsableCommand {
   func run() async throws {
     let identifier = try store.identifier.rawValue
     let (status, usage, entries) = try await options.withNode { node in
-      let entries = try await node.entries(in: identifier)
+      let entries = try await node.entries(in: store.existing(at: node))
       return (try await node.statusReport(), try await node.usage(of: identifier), entries)
     }
-    // A store that nobody wrote to has its limits, and all of them free.
+    // The usual store, before anybody wrote to it, has its limits, and all of them free.
     let facts =
       status.stores.first { $0.identifier == identifier }
       ?? StoreFacts(

@@ -21,7 +21,8 @@ struct RefusalsCommand: AsyncParsableCommand {
     let identifier = try store.identifier.rawValue
     // Printed before they are forgotten: what cannot be printed is not lost.
     try await options.withNode { node in
-      let refusals = try await node.refusals(in: identifier, takingThrough: nil)
+      let refusals = try await node.refusals(
+        in: store.existing(at: node), takingThrough: nil)
       let report = try RefusalsReport(store: identifier, refusals)
       try options.print(report.document) { report.items.isEmpty ? "" : report.text($0) }
       if report.items.isEmpty && !options.json { options.console.talk("Nothing was refused.") }

@@ -22,21 +22,21 @@ struct RemoveCommand: AsyncParsableCommand {
   var keys: [String]
 
   func run() async throws {
-    let store = try store.identifier.rawValue
-    let (removed, missing) = try await options.withNode { node in
+    let (name, removed, missing) = try await options.withNode { node in
+      let name = try await store.existing(at: node)
       var present: [String] = []
       var missing: [String] = []
       for key in keys {
-        if try await node.value(forKey: key, in: store) == nil {
+        if try await node.value(forKey: key, in: name) == nil {
           missing.append(key)
         } else {
           present.append(key)
         }
       }
       if !present.isEmpty {
-        try await node.write(present.map { ($0, nil) }, in: store)
+        try await node.write(present.map { ($0, nil) }, in: name)
       }
-      return (present, missing)
+      return (name, present, missing)
     }
     if options.json {
       let document = Document.versioned([
@@ -46,7 +46,8 @@ struct RemoveCommand: AsyncParsableCommand {
     }
     guard force || missing.isEmpty else {
       let names = missing.map { "\"\(Columns.printable($0, limit: 80))\"" }.joined(separator: ", ")
-      throw CommandFailure(.notFound, "missing in the store \"\(store)\": \(names)")
+      throw CommandFailure(
+        .notFound, "missing in the store \"\(Columns.printable(name))\": \(names)")
     }
   }
 }

@@ -25,7 +25,10 @@ struct RunCommand: AsyncParsableCommand {
       discussion: "Otherwise all addresses of this host.", valueName: "host[:port]"))
   var listen: [String] = []
 
-  @Option(help: "The port to listen on; 0 takes any that is free. Otherwise 4114.")
+  @Option(
+    parsing: .unconditional,
+    help: "The port to listen on; 0 takes any that is free. Otherwise 4114.",
+    transform: NumberOption.port)
   var port: UInt16?
 
   @Option(

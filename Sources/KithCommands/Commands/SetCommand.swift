@@ -21,7 +21,7 @@ struct SetCommand: AsyncParsableCommand {
       """)
 
   @OptionGroup var options: CommonOptions
-  @OptionGroup var store: StoreOptions
+  @OptionGroup var store: WrittenStoreOptions
 
   @Option(
     name: [.short, .long],
@@ -58,13 +58,14 @@ struct SetCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let store = try store.identifier.rawValue
     var writes: [(key: String, value: PropertyListValue?)] = []
     for index in stride(from: 0, to: pairs.count, by: 2) {
       writes.append((pairs[index], try value(pairs[index + 1])))
     }
     let final = writes
-    try await options.withNode { try await $0.write(final, in: store) }
+    try await options.withNode { node in
+      try await node.write(final, in: store.writable(at: node, options.console))
+    }
     if options.json {
       let keys = Document.strings(writes.map(\.key))
       try options.console.data(Document.versioned(["set": keys]).text())

@@ -19,10 +19,13 @@ struct SyncCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
 
-  @Option(help: ArgumentHelp("How long to wait, in seconds.", valueName: "seconds"))
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("How long to wait, in seconds.", valueName: "seconds"))
   var timeout: Double = 5
 
   @Option(
+    parsing: .unconditional,
     help: ArgumentHelp(
       "How many other devices must have it. Otherwise all.", valueName: "number"))
   var devices: Int?

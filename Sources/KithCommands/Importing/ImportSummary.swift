@@ -34,14 +34,10 @@ struct ImportSummary: Equatable, Sendable {
     ]
     if !refused.isEmpty {
       lines.append(style(.bad, "\(Humane.count(refused.count, "key")) refused:"))
-      var table = Table([("", .left), ("", .left), ("", .left)])
-      for item in refused {
-        table.add([
-          Table.Cell(" " + Columns.printable(item.key, limit: 48), .strong),
-          Table.Cell(Columns.printable(item.reason)),
-        ])
+      // Whole keys, and no table: a key that is refused may be of any length.
+      lines += refused.map { item in
+        " " + style(.strong, Columns.printable(item.key)) + "  " + Columns.printable(item.reason)
       }
-      lines += table.lines(style)
     }
     return lines.joined(separator: "\n")
   }

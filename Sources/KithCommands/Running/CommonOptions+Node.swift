@@ -57,6 +57,8 @@ extension CommonOptions {
     let end = ContinuousClock.now + Self.patience
     var configuration = Node.Configuration(directory: directory)
     configuration.passphrase = passphraseQuestionAskedOnce
+    // Commands say what is wrong themselves; a line of the log would stand amid a question.
+    configuration.logger.logLevel = .critical
     while true {
       do {
         _ = try await client.version()

@@ -14,9 +14,9 @@ import KithCore
 /// | data | `{"$data":"`*base64*`"}` |
 /// | dictionary whose only key is one of these tags | `{"$dictionary":{…}}` |
 ///
-/// In strings, `"`, `\` and control characters are escaped and nothing else. Compact text has no
-/// white space; indented text has two spaces a level, one member or element a line, and a space
-/// after each colon.
+/// In strings, `"`, `\` and what a terminal would obey (``CharacterEffect``) are escaped and nothing
+/// else. Compact text has no white space; indented text has two spaces a level, one member or element
+/// a line, and a space after each colon.
 ///
 /// Plain JSON of other programs is read by the same rules: a number without fraction and exponent is
 /// an integer; one that 64 bits do not hold is refused, and so is `null`.

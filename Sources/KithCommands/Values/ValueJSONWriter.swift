@@ -1,5 +1,6 @@
 import Foundation
 import KithCore
+import KithTerminal
 
 /// Writes the JSON of ``ValueJSON``, byte for byte the same everywhere.
 struct ValueJSONWriter {
@@ -98,8 +99,9 @@ struct ValueJSONWriter {
       case "\n": text += "\\n"
       case "\r": text += "\\r"
       case "\t": text += "\\t"
-      case "\0"..<" ":
-        text += "\\u00" + (scalar.value < 16 ? "0" : "") + String(scalar.value, radix: 16)
+      case _ where CharacterEffect(scalar) == .obeyed:
+        let digits = String(scalar.value, radix: 16)
+        text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
       default: text.unicodeScalars.append(scalar)
       }
     }

@@ -2,8 +2,10 @@ public import KithCrypto
 
 /// Why membership refuses what a person asked for.
 public enum MembershipError: Error, Hashable, Sendable {
-  /// The name is empty, longer than 64 bytes, or holds control characters.
+  /// The name is empty, longer than 64 bytes, or holds control characters or unseen ones.
   case invalidName
+  /// The name looks like another member's, and is not the same.
+  case mistakableName
   /// A public key is of low order, so that nothing can be sealed to it.
   case invalidKeys
   /// The records hold no genesis of an account.

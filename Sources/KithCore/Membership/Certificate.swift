@@ -33,8 +33,9 @@ public struct Certificate: Hashable, Sendable {
       name: name, issued: issued)
   }
 
-  /// Whether the text can name a device: 1 to 64 bytes of UTF-8, without control characters,
-  /// line separators and marks that turn the direction of writing.
+  /// Whether the text can name a device: 1 to 64 bytes of UTF-8, without control characters, line
+  /// separators, marks that turn the direction of writing, and characters of no width, by which two
+  /// names would differ unseen.
   public static func isValidName(_ name: String) -> Bool {
     (1...MembershipLimits.nameBytes).contains(name.utf8.count)
       && name.unicodeScalars.allSatisfy { isAllowed($0.value) }
@@ -43,7 +44,10 @@ public struct Certificate: Hashable, Sendable {
   // Ranges of our own: Unicode's tables differ between versions, and peers must agree.
   private static func isAllowed(_ scalar: UInt32) -> Bool {
     switch scalar {
-    case 0..<0x20, 0x7f...0x9f, 0x2028...0x202e, 0x2066...0x2069: false
+    case 0..<0x20, 0x7f...0x9f, 0xad, 0x34f, 0x61c, 0x115f...0x1160, 0x17b4...0x17b5,
+      0x180b...0x180f, 0x200b...0x200f, 0x2028...0x202e, 0x2060...0x206f, 0x3164, 0xfeff, 0xffa0,
+      0xfff0...0xfffb, 0xe0000...0xe0fff:
+      false
     default: true
     }
   }

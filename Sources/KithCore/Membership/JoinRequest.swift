@@ -10,8 +10,10 @@ public enum JoinError: Error, Hashable, Sendable {
   case keysInUse
   /// The device was revoked; it needs new keys.
   case revoked
-  /// The name is empty, longer than 64 bytes, or holds control characters.
+  /// The name is empty, longer than 64 bytes, or holds control characters or unseen ones.
   case invalidName
+  /// The name looks like a member's, and is not the same.
+  case mistakableName
   /// A key is of low order, so that nothing can be sealed to it.
   case invalidKeys
   /// The inviter is not a member, has no epoch to give, or its account has had as many devices as a
@@ -58,6 +60,9 @@ public enum JoinRequest {
       guard !roster.knows(transportKey: certificate.transportKey),
         certificate.device != roster.genesis?.recoverySigningKey
       else { throw .keysInUse }
+    }
+    guard !roster.isMistakable(certificate.name, of: certificate.device) else {
+      throw .mistakableName
     }
     return certificate
   }

@@ -4,14 +4,15 @@ extension Roster {
   /// The record that gives a device another name, signed by `keys`. It is dated `time`, in
   /// milliseconds since 1970, and never before what it replaces.
   ///
-  /// - Throws: ``MembershipError`` with `notAMember`, `unknownDevice`, `invalidName` or
-  ///   `tooManyRecords`.
+  /// - Throws: ``MembershipError`` with `notAMember`, `unknownDevice`, `invalidName`, `mistakableName`
+  ///   or `tooManyRecords`.
   func renaming(
     _ device: DeviceID, to name: String, at time: UInt64, keys: DeviceKeys
   ) throws(MembershipError) -> Record {
     guard isMember(keys.id) else { throw .notAMember }
     guard certificate(of: device) != nil else { throw .unknownDevice }
     guard Certificate.isValidName(name) else { throw .invalidName }
+    guard !isMistakable(name, of: device) else { throw .mistakableName }
     let known = records.compactMap { record -> UInt64? in
       guard case .rename(let rename) = record.kind, rename.device == device else { return nil }
       return rename.issued
@@ -21,6 +22,14 @@ extension Roster {
       RecordBody.encode(
         RenameRecord(device: device, name: name, issued: max(time, last &+ (last < .max ? 1 : 0)))),
       by: keys)
+  }
+
+  /// Whether a device by this name would be taken for another member, whose name differs.
+  func isMistakable(_ name: String, of device: DeviceID) -> Bool {
+    sortedMembers.contains { member in
+      guard member.device != device, let other = self.name(of: member.device) else { return false }
+      return NameLikeness.areMistakable(name, other)
+    }
   }
 
   /// Devices that are members only through another: they leave with it unless its revocation lists

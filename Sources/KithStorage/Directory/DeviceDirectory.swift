@@ -11,7 +11,8 @@ public import KithCrypto
 /// | `control` | the control socket, while a node runs |
 ///
 /// The directory must be of mode 0700 and its files of mode 0600, all this user's and no links:
-/// others are refused when it is opened, with the command that mends it.
+/// others are refused when it is opened, with the command that mends it. A directory without Kith's
+/// files only holds no device: no command is given that would change it.
 ///
 /// A device is made by preparing database and secrets under the names `*.new` and then renaming
 /// the secrets, which is the moment from which the device exists, and the database. A crash before
@@ -137,6 +138,10 @@ public enum DeviceDirectory {
     Files.exists(Layout(path).secrets)
   }
 
+  /// Why a directory that belongs to another user is refused, with the way to use it; nil where it
+  /// belongs to this one, or is not there.
+  package static func refusalOfForeign(_ path: String) -> StorageError? { Files.foreign(path) }
+
   /// Where the node of a directory listens for its command line.
   public static func controlSocketPath(_ path: String) -> String { Layout(path).control }
 
@@ -152,7 +157,11 @@ public enum DeviceDirectory {
   /// Checks that the directory holds a device, and that all its files are this user's alone.
   private static func check(_ layout: Layout) throws(StorageError) {
     guard Files.exists(layout.directory) else { throw missing(layout) }
-    try Files.checkPrivate(layout.directory, directory: true)
+    if try !Files.isPrivateDirectory(layout.directory) {
+      // Another's directory that cannot be looked into may be meant.
+      guard layout.isKiths || !Files.canLookInto(layout.directory) else { throw missing(layout) }
+      try Files.checkPrivate(layout.directory, directory: true)
+    }
     guard Files.exists(layout.secrets) else {
       guard Files.exists(layout.database) else { throw missing(layout) }
       throw .damaged(layout.secrets, "the file is missing, though the database is there")
@@ -215,6 +224,12 @@ struct Layout {
   var newDatabase: String { directory + "/kith.sqlite.new" }
   var newDatabaseFiles: [String] { ["", "-wal", "-shm", "-journal"].map { newDatabase + $0 } }
   var control: String { directory + "/control" }
+  /// Whether the directory is one of Kith's, by names that nobody else uses: of a device's files the
+  /// database is made first.
+  var isKiths: Bool {
+    [database, newDatabase, directory + "/accounts.json", directory + "/local/kith.sqlite"]
+      .contains(where: Files.exists)
+  }
   /// What may hold secrets or data, and decides who owns them.
   var files: [String] {
     [secrets, newSecrets, directory + "/lock", database, database + "-wal"] + newDatabaseFiles

@@ -25,30 +25,25 @@ enum Files {
         .partialValue)
   }
 
-  /// Checks that this user owns the file or directory and may use it, and that nobody else may touch
-  /// it. A link is followed nowhere: it is refused.
+  /// Checks that a path is of its kind, that this user owns it and may use it, and that nobody else may
+  /// touch it. A link is followed nowhere: it is refused. Of a directory, call it only where it is known
+  /// to be Kith's or empty: the command in the error would harm any other.
   ///
   /// - Throws: `unsafePermissions` with the command that mends it; `damaged` where it is something
   ///   else; what `lstat` reports.
   static func checkPrivate(_ path: String, directory: Bool) throws(StorageError) {
-    var status = stat()
-    guard lstat(path, &status) == 0 else { throw .system("read its status", path, errno: errno) }
-    let kind = directory ? S_IFDIR : S_IFREG
-    guard status.st_mode & S_IFMT == kind else {
-      let isLink = status.st_mode & S_IFMT == S_IFLNK
-      throw StorageError(
-        code: .damaged, path: path,
-        message: "is \(isLink ? "a link, " : "")not a \(directory ? "directory" : "plain file"); "
-          + (directory ? "give another --directory" : "put the file itself in its place"))
-    }
+    let status = try status(path, directory: directory)
     guard status.st_uid == geteuid() else {
+      guard !directory else { throw foreign(path, owner: status.st_uid) }
+      let command = "chown \(userName(geteuid()) ?? "\(geteuid())") \(ShellText.quoted(path))"
       throw StorageError(
         code: .unsafePermissions, path: path,
-        message: "belongs to user \(status.st_uid); run: chown \(geteuid()) '\(path)'")
+        message: "belongs to the user \(userName(status.st_uid) ?? "\(status.st_uid)"); run: "
+          + (geteuid() == 0 ? command : "sudo \(command)"))
     }
     let mode: mode_t = directory ? 0o700 : 0o600
     let shown = String(status.st_mode & 0o7777, radix: 8)
-    let mend = "run: chmod \(String(mode, radix: 8)) '\(path)'"
+    let mend = "run: chmod \(String(mode, radix: 8)) \(ShellText.quoted(path))"
     guard status.st_mode & 0o7777 & ~mode == 0 else {
       throw StorageError(
         code: .unsafePermissions, path: path, message: "others may use it (mode \(shown)); \(mend)")
@@ -62,6 +57,74 @@ enum Files {
     }
   }
 
+  /// What `lstat` says of a path, which must be a directory, or a plain file.
+  private static func status(_ path: String, directory: Bool) throws(StorageError) -> stat {
+    var status = stat()
+    guard lstat(path, &status) == 0 else { throw .system("read its status", path, errno: errno) }
+    let kind = directory ? S_IFDIR : S_IFREG
+    guard status.st_mode & S_IFMT == kind else {
+      let isLink = status.st_mode & S_IFMT == S_IFLNK
+      throw StorageError(
+        code: .damaged, path: path,
+        message: "is \(isLink ? "a link, " : "")not a \(directory ? "directory" : "plain file"); "
+          + (directory ? "give another --directory" : "put the file itself in its place"))
+    }
+    return status
+  }
+
+  /// Whether a directory is this user's alone, so that nothing needs to be said of its owner or mode.
+  static func isPrivateDirectory(_ path: String) throws(StorageError) -> Bool {
+    let status = try status(path, directory: true)
+    return status.st_uid == geteuid() && status.st_mode & 0o7777 & ~0o700 == 0
+      && status.st_mode & 0o500 == 0o500
+  }
+
+  /// Whether this user may see which files a directory has.
+  static func canLookInto(_ path: String) -> Bool { access(path, R_OK | X_OK) == 0 }
+
+  /// Whether nothing is in a directory that this user can look into.
+  static func isEmptyDirectory(_ path: String) -> Bool {
+    guard let directory = opendir(path) else { return false }
+    defer { closedir(directory) }
+    // `.` and `..` come as well.
+    for _ in 0..<2 { if readdir(directory) == nil { return true } }
+    return readdir(directory) == nil
+  }
+
+  /// The refusal of another user's directory, where a path is one; nil otherwise.
+  static func foreign(_ path: String) -> StorageError? {
+    var status = stat()
+    guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
+      status.st_uid != geteuid()
+    else { return nil }
+    return foreign(path, owner: status.st_uid)
+  }
+
+  private static func foreign(_ path: String, owner: uid_t) -> StorageError {
+    guard let name = userName(owner) else {
+      return StorageError(
+        code: .unsafePermissions, path: path,
+        message: "belongs to the user \(owner); give another --directory")
+    }
+    let command = geteuid() == 0 ? "runuser -u" : "sudo -u"
+    return StorageError(
+      code: .unsafePermissions, path: path,
+      message:
+        "belongs to the user \(name); run kith as that user: \(command) \(name) -- kith status "
+        + "--directory \(ShellText.quoted(path)); or give another --directory")
+  }
+
+  /// What the host calls a user; nil where it has no name.
+  private static func userName(_ user: uid_t) -> String? {
+    var entry = passwd()
+    var found: UnsafeMutablePointer<passwd>?
+    var buffer = [CChar](repeating: 0, count: 16_384)
+    guard getpwuid_r(user, &entry, &buffer, buffer.count, &found) == 0, found != nil else {
+      return nil
+    }
+    return entry.pw_name.map { String(cString: $0) }
+  }
+
   /// Checks a file that need not be there; see ``checkPrivate(_:directory:)``.
   static func checkPrivateIfThere(_ path: String) throws(StorageError) {
     var status = stat()
@@ -69,9 +132,21 @@ enum Files {
     try checkPrivate(path, directory: false)
   }
 
-  /// Makes a directory of mode 0700, and those above it that are missing.
+  /// Makes a directory of mode 0700, and those above it that are missing. One that is there must be
+  /// private already. It is not to be made so where it holds other files: they may be a host's.
   static func makePrivateDirectory(_ path: String) throws(StorageError) {
-    guard !exists(path) else { return try checkPrivate(path, directory: true) }
+    if exists(path) {
+      guard try !isPrivateDirectory(path) else { return }
+      if let foreign = foreign(path) { throw foreign }
+      guard Layout(path).isKiths || isEmptyDirectory(path) || !canLookInto(path) else {
+        throw StorageError(
+          code: .unsafePermissions, path: path,
+          message:
+            "holds other files, and others may use it; give a directory for Kith alone, such as "
+            + "--directory \(ShellText.quoted((path as NSString).appendingPathComponent("kith")))")
+      }
+      return try checkPrivate(path, directory: true)
+    }
     let parent = (path as NSString).deletingLastPathComponent
     if !parent.isEmpty, !exists(parent) { try makePrivateDirectory(parent) }
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else {

@@ -11,8 +11,14 @@ package enum SmallFile {
   ) throws(StorageError) -> [UInt8]? {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard file >= 0 else {
-      guard errno != ENOENT else { return nil }
-      throw .system("open it", path, errno: errno)
+      let number = errno
+      guard number != ENOENT else { return nil }
+      if number == EACCES,
+        let foreign = Files.foreign((path as NSString).deletingLastPathComponent)
+      {
+        throw foreign
+      }
+      throw .system("open it", path, errno: number)
     }
     defer { close(file) }
     var bytes = [UInt8](repeating: 0, count: limit + 1)

@@ -27,7 +27,7 @@ struct ParsingTests {
     let set: SetCommand = try command("set a 1 b -5 --json")
     #expect(set.pairs == ["a", "1", "b", "-5"] && set.options.json)
     let typed: SetCommand = try command("set --type string --store s version 1.10")
-    #expect(typed.type == .string && typed.store.store == "s")
+    #expect(typed.type == .string && typed.store.store.store == "s" && !typed.store.create)
     #expect(typed.pairs == ["version", "1.10"])
     for (line, pairs) in [
       ("set -- x -1", ["x", "-1"]), ("set x -- -1", ["x", "-1"]), ("set -- -k v", ["-k", "v"]),
@@ -73,6 +73,20 @@ struct ParsingTests {
   @Test func `numbers and addresses that cannot be meant`() {
     #expect(status(["sync", "--devices=-3"]) == 64)
     #expect(status(["sync", "--timeout", "3601"]) == 64)
+    for (line, said) in [
+      (["sync", "--timeout", "-1"], "0 to 3600 seconds"),
+      (["sync", "--devices", "-1"], "0 or more"),
+      (["run", "--port", "99999"], "0 to 65535"), (["run", "--port", "-1"], "0 to 65535"),
+      (["doctor", "--port", "65536"], "0 to 65535"),
+    ] {
+      #expect(throws: (any Error).self) {
+        do { _ = try KithCommand.parseAsRoot(line) } catch {
+          let (status, output) = KithTool.ending(of: error)
+          #expect(status == 64 && "\(output)".contains(said), "\(line): \(output)")
+          throw error
+        }
+      }
+    }
     #expect(status(["sync", "--devices", "0", "--timeout", "3600"]) == 0)
     for peer in ["host:99999", "", "a b", "::1", "[::1"] {
       #expect(status(["run", "--peer", peer]) == 64, "\(peer)")
@@ -171,6 +185,37 @@ struct ParsingTests {
     #expect(reason(["b"]) == "b is not connected; start its node with: kith run")
     #expect(reason(["b"], connected: ["b"]).contains("b does not have everything yet"))
     #expect(reason(["b"], isUnpublished: true).contains("waits for a peer"))
+  }
+
+  @Test func `a command that is none is named, with the one that may be meant`() throws {
+    func failure(_ line: String) -> CommandFailure? {
+      let arguments = line.split(separator: " ").map(String.init)
+      do throws(CommandFailure) {
+        try CommandName.check(arguments, of: KithCommand.self)
+        return nil
+      } catch {
+        return error
+      }
+    }
+    for (line, meant) in [
+      ("help nope", nil), ("nope --help", nil), ("nope", nil), ("gett x", "get"),
+      ("help staus", "status"), ("devices renmae a b", "rename"),
+      ("help account recvoer", "recover"),
+      ("Set a 1", "set"), ("x", nil), ("help help", nil),
+    ] as [(String, String?)] {
+      let failure = try #require(failure(line), "\(line)")
+      #expect(failure.status == .usage)
+      let said = try #require(failure.message)
+      #expect(said.contains("there is no command"), "\(said)")
+      #expect(said.contains("did you mean") == (meant != nil), "\(said)")
+      if let meant { #expect(said.contains(" \(meant)'?"), "\(said)") }
+    }
+    for line in [
+      "", "help", "--help", "help set", "help devices rename", "devices", "devices --all",
+      "set nope 1", "get nope", "account create", "--version", "completions bash",
+    ] {
+      #expect(failure(line) == nil, "\(line)")
+    }
   }
 
   @Test func `help and version are no errors`() {

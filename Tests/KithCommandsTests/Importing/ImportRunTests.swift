@@ -78,6 +78,10 @@ struct ImportRunTests {
         1 key refused:
          key  too long
         """)
+    let long = String(repeating: "org.gnome.desktop.", count: 5) + "key"
+    var other = summary
+    other.refused[0].key = long
+    #expect(other.text(.plain).contains(long))
     #expect(
       summary.document.text(indented: false)
         == #"{"dryRun":false,"file":"a.json","format":"json","imported":2,"#

@@ -56,6 +56,81 @@ struct PairingTests {
     try await household.stop(alpha)
   }
 
+  @Test func `a token is told together with where it leads`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    try await household.start(alpha)
+    let invitation = try KithProcess(
+      [
+        "invite", "--token", "--yes", "--json", "--address", "192.0.2.1", "--address",
+        "2001:db8::1",
+        "--directory", alpha.directory.path,
+      ], in: household.root)
+    try await eventually("a token") { invitation.printedSoFar.hasSuffix("\n") }
+    let shown = try #require(
+      try JSONSerialization.jsonObject(with: Data(invitation.printedSoFar.utf8))
+        as? [String: Any])
+    let token = try InvitationToken(text: #require(shown["token"] as? String))
+    #expect(
+      shown["addresses"] as? [String] == ["192.0.2.1:\(token.port)", "[2001:db8::1]:\(token.port)"])
+    invitation.send(SIGTERM)
+    _ = try await invitation.wait()
+  }
+
+  @Test func `devices of one name are named, and names that only look alike refused`() async throws
+  {
+    let household = try Household()
+    let alpha = try await household.create("laptop")
+    let token = try KithProcess(
+      [
+        "invite", "--yes", "--token", "--address", "127.0.0.1", "--directory", alpha.directory.path,
+      ],
+      in: household.root)
+    try await eventually("a token") { token.printedSoFar.hasSuffix("\n") }
+    let second = Household.Member(name: "laptop", directory: household.root.appending(path: "b"))
+    let joined = try await household.run(
+      second, "join", "-", "--name", "laptop", input: Data(token.printedSoFar.utf8))
+    #expect(joined.status == 0, "\(joined)")
+    let invited = try await token.wait()
+    for talk in [joined.talk, invited.talk] {
+      #expect(talk.contains("The account has another device called laptop: "), "\(talk)")
+    }
+    let advice = try #require(joined.talk.firstMatch(of: /kith (devices rename \S+) NAME/)?.1)
+    let listed = try await household.run(second, "devices")
+    #expect(listed.talk.contains("2 devices are called laptop: "), "\(listed)")
+    // The advice works.
+    let rename = advice.split(separator: " ").map(String.init)
+    let renamed = try await KithProcess.run(
+      rename + ["desktop", "--directory", second.directory.path], in: household.root)
+    #expect(renamed.status == 0 && !renamed.talk.contains("another device"), "\(renamed)")
+    #expect(try await household.run(second, "devices").talk.isEmpty)
+    let again = try await KithProcess.run(
+      rename + ["laptop", "--directory", second.directory.path], in: household.root)
+    #expect(again.talk.contains("another device called laptop"), "\(again)")
+    // The same to the eye, and another to the machine.
+    for name in ["lаptop", "laptop ", "ｌaptop", "lap\u{200B}top", "lap\u{E0041}top"] {
+      let refused = try await KithProcess.run(
+        rename + [name, "--directory", second.directory.path], in: household.root)
+      #expect(refused.status == CommandStatus.refused.rawValue, "\(name): \(refused)")
+      #expect(!refused.talk.contains("--name"), "\(refused)")
+    }
+
+    let other = try KithProcess(
+      [
+        "invite", "--yes", "--token", "--address", "127.0.0.1", "--directory", alpha.directory.path,
+      ],
+      in: household.root)
+    try await eventually("a token") { other.printedSoFar.hasSuffix("\n") }
+    let third = Household.Member(name: "c", directory: household.root.appending(path: "c"))
+    let refused = try await household.run(
+      third, "join", "-", "--name", "laрtop", input: Data(other.printedSoFar.utf8))
+    #expect(refused.status == CommandStatus.refused.rawValue, "\(refused)")
+    #expect(refused.talk.contains("declined"), "\(refused)")
+    let end = try await other.wait()
+    #expect(end.status == CommandStatus.refused.rawValue, "\(end)")
+    #expect(end.talk.contains("looks like that of another device"), "\(end)")
+  }
+
   @Test func `an invitation shows its token as a QR code where asked`() async throws {
     let household = try Household()
     let alpha = try await household.create("alpha")

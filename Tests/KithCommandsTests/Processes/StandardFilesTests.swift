@@ -70,7 +70,8 @@ struct StandardFilesTests {
     let household = try Household()
     let member = try await household.create("a")
     let reads = [
-      "get key", "ls", "quota", "export", "hidden", "refusals", "rm key", "set '' 1",
+      "get key", "ls", "quota", "export", "hidden", "refusals --take", "rm key", "rm -f key",
+      "set key 1", "import <(echo '{\"k\": 1}')", "set --create '' 1",
       "import --dry-run <(echo '{\"k\": 1}')",
     ]
     func all() async throws -> [String] {
@@ -78,6 +79,23 @@ struct StandardFilesTests {
       for command in reads {
         let result = try await shell("$KITH \(command) --store typo", in: household.root)
         said.append("\(command): \(result)")
+        let status: CommandStatus =
+          command.contains("--create") ? .refused : command.contains("dry") ? .success : .notFound
+        #expect(result.status == status.rawValue, "\(command): \(result)")
+        if status == .notFound {
+          #expect(result.output.isEmpty)
+          #expect(result.talk.hasPrefix("kith: there is no store \"typo\" here"), "\(result)")
+        }
+      }
+      // The usual store cannot have been mistyped: it is there, and empty.
+      for command in ["ls", "quota", "export", "hidden", "refusals", "ls --store default"] {
+        let result = try await shell("$KITH \(command)", in: household.root)
+        #expect(result.status == 0, "\(command): \(result)")
+        let named = try await shell(
+          "KITH_STORE_IDENTIFIER=usual $KITH \(command)", in: household.root)
+        // A node has begun the one that is usual without the variable.
+        let isThere = !command.contains("--store") || member.process != nil
+        #expect(named.status == (isThere ? 0 : 2), "\(command): \(named)")
       }
       let status = try await shell("$KITH status --json", in: household.root)
       #expect(!status.output.contains("typo"))
@@ -92,8 +110,35 @@ struct StandardFilesTests {
       #expect(result.talk.contains("no store \"typo\" yet"))
     }
     _ = try await all()
-    let quota = try await shell("$KITH quota --store typo --json", in: household.root)
+    let quota = try await shell("$KITH quota --json", in: household.root)
     #expect(quota.output.contains("\"keys\": 1024"))
+  }
+
+  /// `kith set --store com.exmaple.Editor` made a store on all devices, for ever.
+  @Test func `only the usual store is begun by writing alone`() async throws {
+    let household = try Household()
+    let member = try await household.create("a")
+    func kith(_ command: String) async throws -> KithProcess.Result {
+      try await shell("$KITH \(command)", in: household.root)
+    }
+    for isRunning in [false, true] {
+      if isRunning { try await household.start(member) }
+      let name = "com.example.\(isRunning)"
+      let refused = try await kith("set --store \(name) k 1")
+      #expect(refused.status == CommandStatus.notFound.rawValue)
+      #expect(refused.talk.contains("--create"), "\(refused)")
+      #expect(try await kith("set --store \(name) --create k 1").status == 0)
+      #expect(try await kith("set --store \(name) k 2").status == 0)
+      #expect(try await kith("get --store \(name) k").output == "2\n")
+      let imported = "import --store \(name).imported <(echo '{\"k\": 1}')"
+      #expect(try await kith(imported).status == CommandStatus.notFound.rawValue)
+      #expect(try await kith("\(imported) --create").status == 0)
+      #expect(try await kith(imported).status == 0)
+      let usual = try await shell(
+        "KITH_STORE_IDENTIFIER=\(name).usual $KITH set k 1 && $KITH set k 1 && $KITH ls",
+        in: household.root)
+      #expect(usual.status == 0 && usual.output == "k\n", "\(usual)")
+    }
   }
 
   @Test func `sync says what it lacks`() async throws {

@@ -4,6 +4,8 @@ import Glibc
 /// A terminal that a test types on.
 final class TestTerminal {
   private let master: Int32
+  /// Held open, so that what is typed waits there also while no process has the terminal.
+  private var slave: Int32 = -1
   /// The file that a process opens to have it.
   let path: String
   private var shownBytes: [UInt8] = []
@@ -16,9 +18,13 @@ final class TestTerminal {
       ioctl(master, 0x8004_5430, &number) == 0
     else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
     path = "/dev/pts/\(number)"
+    slave = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC)
   }
 
-  deinit { close(master) }
+  deinit {
+    close(slave)
+    close(master)
+  }
 
   /// All that was shown on it so far, what was typed included if it was echoed.
   var shown: String {
@@ -34,14 +40,23 @@ final class TestTerminal {
   /// Types, once something is shown.
   func type(_ text: String, after prompt: String) async throws {
     try await eventually("the terminal to show \(prompt)") { shown.hasSuffix(prompt) }
+    type(text)
+  }
+
+  /// Types at once.
+  func type(_ text: String) {
     let bytes = Array(text.utf8)
     _ = write(master, bytes, bytes.count)
   }
 
-  /// Starts a command that has it as its terminal: setsid(1).
-  func start(_ arguments: [String], in directory: URL) throws -> KithProcess {
-    try KithProcess(
-      command: ["/usr/bin/setsid", "--ctty", KithProcess.program.path] + arguments, in: directory,
-      inputFile: path)
+  /// Starts a command that has it as its terminal: setsid(1). What it prints and says is kept apart,
+  /// or is shown on the terminal too, without colours.
+  func start(
+    _ arguments: [String], in directory: URL, showsOutput: Bool = false
+  ) throws -> KithProcess {
+    let shell = ["/bin/sh", "-c", #"NO_COLOR=1 exec "$0" "$@" >/dev/tty 2>&1"#]
+    return try KithProcess(
+      command: ["/usr/bin/setsid", "--ctty"] + (showsOutput ? shell : [])
+        + [KithProcess.program.path] + arguments, in: directory, inputFile: path)
   }
 }

@@ -45,6 +45,29 @@ struct ValueJSONTests {
     }
   }
 
+  /// Every character of Unicode, as a value and as a key.
+  @Test func `what a terminal would obey is escaped, and read back as it was`() throws {
+    for value in (0...0x10FFFF as ClosedRange<UInt32>) {
+      guard let scalar = Unicode.Scalar(value) else { continue }
+      let text = "a" + String(scalar)
+      let json = ValueJSON.text([text: .string(text)])
+      let isObeyed =
+        switch value {
+        case 0..<0x20, 0x7F...0x9F, 0x061C, 0x200E...0x200F, 0x202A...0x202E, 0x2066...0x2069: true
+        default: false
+        }
+      if isObeyed { #expect(!json.unicodeScalars.contains(scalar), "\(json)") }
+      guard case .dictionary(let read) = try ValueJSON.value(json),
+        case .string(let again)? = read[text], again.utf8.elementsEqual(text.utf8)
+      else {
+        Issue.record("U+\(String(value, radix: 16)) comes back as another: \(json)")
+        continue
+      }
+    }
+    #expect(ValueJSON.text("\u{9B}1m\u{202E}\u{7F}") == #""\u009b1m\u202e\u007f""#)
+    #expect(ValueJSON.text("👨\u{200D}👩") == "\"👨\u{200D}👩\"")
+  }
+
   @Test func `indented text`() {
     let text = "{\n  \"a\": [\n    1,\n    {\"$data\": \"\"}\n  ],\n  \"b\": {}\n}"
     #expect(ValueJSON.text(["b": [:], "a": [1, .data(Data())]], indented: true) == text)

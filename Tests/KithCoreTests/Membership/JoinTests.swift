@@ -65,6 +65,47 @@ struct JoinTests {
     }
   }
 
+  @Test mutating func aNameThatLooksLikeAMembersIsRefused() throws {
+    let member = try #require(roster.name(of: fixture.creator.id))
+    var both = roster
+    _ = both.learn(all: try reply().records)
+    func request(_ name: String) throws -> Record {
+      try JoinRequest.make(account: fixture.account, keys: joiner, name: name, issued: 5)
+    }
+    // The same name is a person's choice.
+    #expect(try JoinRequest.verify(request(member), roster: roster).name == member)
+    for name in [member + " ", member + "\u{FE0F}", " " + member] {
+      #expect(throws: JoinError.mistakableName, "\(name)") {
+        try JoinRequest.verify(request(name), roster: roster)
+      }
+      #expect(throws: MembershipError.mistakableName) {
+        try both.renaming(joiner.id, to: name, at: 9, keys: fixture.creator)
+      }
+    }
+    _ = try both.renaming(joiner.id, to: member, at: 9, keys: fixture.creator)
+    // No device looks like itself.
+    _ = try both.renaming(fixture.creator.id, to: member + " ", at: 9, keys: fixture.creator)
+    #expect(NameLikeness.areMistakable("Ivan's PC", "Іvаn's РС"))
+    #expect(NameLikeness.areMistakable("ＬＡＰＴＯＰ  1", "LAPTOP 1"))
+    #expect(NameLikeness.areMistakable("é", "e\u{301}"))
+    for (one, other) in [("laptop", "laptop"), ("laptop", "Laptop"), ("мак", "mak"), ("a b", "ab")]
+    {
+      #expect(!NameLikeness.areMistakable(one, other), "\(one), \(other)")
+    }
+  }
+
+  @Test func aNameHoldsNothingThatIsNotSeen() throws {
+    for scalar in [
+      "\u{200B}", "\u{200C}", "\u{200D}", "\u{200E}", "\u{200F}", "\u{2060}", "\u{FEFF}",
+      "\u{61C}", "\u{E0000}", "\u{E0041}", "\u{E007F}", "\u{AD}",
+    ] {
+      #expect(!Certificate.isValidName("lap\(scalar)top"), "\(scalar.unicodeScalars)")
+    }
+    for name in ["Björns Rechner", "日本", "ноутбук", "❤\u{FE0F}", "🧭", "مكتب"] {
+      #expect(Certificate.isValidName(name))
+    }
+  }
+
   @Test mutating func tamperedRepliesAreRefused() throws {
     let reply = try reply()
     func check(_ change: (inout JoinReply) -> Void) -> JoinError? {

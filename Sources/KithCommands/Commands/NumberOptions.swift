@@ -1,0 +1,12 @@
+import ArgumentParser
+
+/// Reads numbers of options, and names the range of those that are out of it.
+enum NumberOption {
+  /// A TCP port.
+  @Sendable static func port(_ text: String) throws -> UInt16 {
+    guard let port = UInt16(text) else {
+      throw ValidationError("A port is a number from 0 to 65535.")
+    }
+    return port
+  }
+}

@@ -1,0 +1,42 @@
+import Kith
+import KithTerminal
+
+/// Says that several members of the account have one name, and how to tell them apart.
+enum SharedNames {
+  /// A sentence for every name that several members have, in the order of the names.
+  static func notices(_ devices: [DeviceReport]) -> [String] {
+    let members = devices.filter(\.isMember)
+    return Dictionary(grouping: members) { Array($0.name.utf8) }.values
+      .filter { $0.count > 1 }
+      .sorted { $0[0].name < $1[0].name }
+      .map { group in
+        let name = Columns.printable(group[0].name, limit: 64)
+        let fingerprints = group.map(\.fingerprint).joined(separator: ", ")
+        return
+          "\(group.count) devices are called \(name): \(fingerprints). \(advice(group[0].fingerprint))"
+      }
+  }
+
+  /// A sentence for a device whose name other members have.
+  ///
+  /// - Parameters:
+  ///   - name: The device's name.
+  ///   - fingerprint: Its fingerprint.
+  ///   - devices: The devices of the account; the device may be among them.
+  /// - Returns: The sentence; nil where no other member has the name.
+  static func notice(
+    _ name: String, _ fingerprint: String, among devices: [DeviceReport]
+  ) -> String? {
+    let others = devices.filter {
+      $0.isMember && $0.fingerprint != fingerprint && $0.name.utf8.elementsEqual(name.utf8)
+    }
+    guard !others.isEmpty else { return nil }
+    let shown = Columns.printable(name, limit: 64)
+    let fingerprints = others.map(\.fingerprint).joined(separator: ", ")
+    return "The account has another device called \(shown): \(fingerprints). \(advice(fingerprint))"
+  }
+
+  private static func advice(_ fingerprint: String) -> String {
+    "To tell them apart: kith devices rename \(fingerprint) NAME"
+  }
+}

@@ -1,0 +1,63 @@
+import ArgumentParser
+import Foundation
+import Kith
+import KithTerminal
+
+extension StoreOptions {
+  /// Whether the command works on the usual store: `default`, or the one that the environment names.
+  /// It counts as there before anybody has written to it, as nobody can have mistyped it here.
+  var isUsual: Bool {
+    get throws(CommandFailure) {
+      guard store != nil else { return true }
+      let usual = try? Self.identifier(
+        option: nil, environment: ProcessInfo.processInfo.environment)
+      return try identifier == usual
+    }
+  }
+
+  /// The store that a command looks at.
+  ///
+  /// - Throws: ``CommandFailure`` where the account has none of the name.
+  func existing(at node: any StoreAccess) async throws -> String {
+    guard try await isThere(at: node) else { throw try missing("see: kith status") }
+    return try identifier.rawValue
+  }
+
+  fileprivate func isThere(at node: any StoreAccess) async throws -> Bool {
+    if try isUsual { return true }
+    let name = try identifier.rawValue
+    return try await node.report().stores.contains { $0.identifier.utf8.elementsEqual(name.utf8) }
+  }
+
+  fileprivate func missing(_ advice: String) throws(CommandFailure) -> CommandFailure {
+    CommandFailure(
+      .notFound,
+      "there is no store \"\(Columns.printable(try identifier.rawValue))\" here; \(advice)")
+  }
+}
+
+/// Options of commands that write to a store.
+struct WrittenStoreOptions: ParsableArguments {
+  @OptionGroup var store: StoreOptions
+
+  @Flag(
+    help: ArgumentHelp(
+      "Create the store if there is none of the name.",
+      discussion: "Otherwise a terminal asks. The store without --store needs neither."))
+  var create = false
+
+  /// The store that a command writes to. A new name is asked about, or needs `--create`: a store that
+  /// was mistyped would be there on all devices, for ever.
+  func writable(at node: any StoreAccess, _ console: Console) async throws -> String {
+    let name = try store.identifier.rawValue
+    guard !create, try await !store.isThere(at: node) else { return name }
+    guard Terminal.hasInput else {
+      throw try store.missing("see: kith status; to create it, pass --create")
+    }
+    console.warn("there is no store \"\(Columns.printable(name))\" here; see: kith status")
+    let isWanted = Confirmation.isGiven(
+      "It would be created on all devices, and cannot be removed. Create it?", console)
+    guard isWanted else { throw CommandFailure(.refused, "nothing was written") }
+    return name
+  }
+}

@@ -1,0 +1,142 @@
+import Foundation
+import Kith
+import KithCore
+import KithTerminal
+import Testing
+
+@testable import KithCommands
+
+/// What a person is asked on a terminal, and sees there.
+@Suite("Questions on a terminal", .timeLimit(.minutes(5)))
+struct QuestionsTests {
+  private let household: Household
+  private let terminal: TestTerminal
+
+  init() throws {
+    household = try Household()
+    terminal = try TestTerminal()
+  }
+
+  private func start(_ member: Household.Member, _ arguments: String...) throws -> KithProcess {
+    try terminal.start(
+      arguments + ["--directory", member.directory.path], in: household.root, showsOutput: true)
+  }
+
+  private func awaitShown(_ text: String) async throws {
+    try await eventually("the terminal to show \(text)") { terminal.shown.contains(text) }
+  }
+
+  /// A `y` that was typed while something else went on took a device out for ever.
+  @Test func `what was typed before a question does not answer it`() async throws {
+    let alpha = try await household.create("alpha")
+    _ = try await household.join("beta")
+    terminal.type("y\ny")
+    let revoke = try start(alpha, "devices", "revoke", "beta")
+    try await terminal.type("n\n", after: "Do it? [y/N] ")
+    #expect(try await revoke.wait().status == CommandStatus.refused.rawValue)
+    let shown = terminal.shown
+    #expect(shown.contains("will be taken out") && !shown.contains("is taken out"), "\(shown)")
+    // No line of a log, where the command has the directory open itself.
+    #expect(!shown.contains("info kith"), "\(shown)")
+    #expect(try await household.run(alpha, "devices").output.contains("beta"))
+
+    let again = try start(alpha, "devices", "revoke", "beta")
+    try await terminal.type("y\n", after: "Do it? [y/N] ")
+    #expect(try await again.wait().status == 0)
+    #expect(!terminal.shown.contains("info kith"), "\(terminal.shown)")
+  }
+
+  @Test func `nor whether a device is taken in`() async throws {
+    let alpha = try await household.create("alpha")
+    let invite = try start(alpha, "invite", "--no-qr")
+    try await awaitShown("type this code into")
+    let code = try #require(terminal.shown.firstMatch(of: /[0-9]{4}-[0-9]{4}/)?.0)
+    let address = try #require(terminal.shown.firstMatch(of: /--peer (\S+)/)?.1)
+    terminal.type("y\n")
+    try await awaitShown("y\r\n")
+    let beta = Household.Member(name: "beta", directory: household.root.appending(path: "beta"))
+    let join = try KithProcess(
+      [
+        "join", String(code), "--yes", "--peer", String(address), "--name", "beta", "--directory",
+        beta.directory.path,
+      ], in: household.root)
+    try await terminal.type("n\n", after: "Take it in? [y/N] ")
+    #expect(try await join.wait().status == CommandStatus.refused.rawValue)
+    #expect(try await invite.wait().status == CommandStatus.refused.rawValue)
+    #expect(!(try await household.run(alpha, "devices").output.contains("beta")))
+  }
+
+  @Test func `a wrong code may be typed again while tries are left`() async throws {
+    let alpha = try await household.create("alpha")
+    let (invitation, code, address) = try await household.invite(alpha)
+    let wrong = try #require(
+      (0..<10).lazy.map { "0000-010\($0)" }.first {
+        (try? PairingCode(text: $0)) != nil && $0 != code
+      })
+    let beta = Household.Member(name: "beta", directory: household.root.appending(path: "beta"))
+    let join = try start(beta, "join", "--peer", address, "--name", "beta")
+    try await terminal.type(wrong + "\n", after: "Code: ")
+    try await awaitShown("2 tries left")
+    terminal.type("y\n")
+    try await terminal.type(code + "\n", after: "Code: ")
+    try await terminal.type("y\n", after: "Join it? [y/N] ")
+    #expect(try await join.wait().status == 0, "\(terminal.shown)")
+    #expect(try await invitation.wait().status == 0)
+    #expect(terminal.shown.contains("Joined."))
+  }
+
+  @Test func `the third wrong code ends it`() async throws {
+    let alpha = try await household.create("alpha")
+    let (invitation, code, address) = try await household.invite(alpha)
+    let others = (0..<100).map { "0000-01\($0 < 10 ? "0" : "")\($0)" }
+      .filter { (try? PairingCode(text: $0)) != nil && $0 != code }
+    let beta = Household.Member(name: "beta", directory: household.root.appending(path: "beta"))
+    let join = try start(beta, "join", "--peer", address, "--name", "beta")
+    for (index, other) in others.prefix(3).enumerated() {
+      try await terminal.type(other + "\n", after: "Code: ")
+      if index < 2 { try await awaitShown(index == 0 ? "2 tries left" : "1 try left") }
+    }
+    #expect(try await join.wait().status == CommandStatus.refused.rawValue, "\(terminal.shown)")
+    #expect(try await invitation.wait().status == CommandStatus.refused.rawValue)
+  }
+
+  @Test func `a store of a new name is asked about`() async throws {
+    let alpha = try await household.create("alpha")
+    terminal.type("y\n")
+    let declined = try start(alpha, "set", "--store", "com.exmaple.Editor", "k", "1")
+    try await terminal.type("\n", after: "Create it? [y/N] ")
+    #expect(try await declined.wait().status == CommandStatus.refused.rawValue)
+    #expect(!(try await household.run(alpha, "status").output.contains("com.exmaple")))
+    let wanted = try start(alpha, "set", "--store", "com.example.Editor", "k", "1")
+    try await terminal.type("y\n", after: "Create it? [y/N] ")
+    #expect(try await wanted.wait().status == 0, "\(terminal.shown)")
+    #expect(
+      try await household.run(alpha, "get", "--store", "com.example.Editor", "k").output == "1\n")
+    // The usual one never is.
+    #expect(try await start(alpha, "set", "k", "2").wait().status == 0)
+  }
+
+  @Test func `a value moves no cursor and forges no message`() async throws {
+    let alpha = try await household.create("alpha")
+    let value = "\u{1B}]52;c;eA==\u{7}\u{9B}2J\u{202E}x\r\nkith: run this: rm"
+    #expect(
+      try await household.run(alpha, "set", "k", "-", "--type", "string", input: Data(value.utf8))
+        .status == 0)
+    #expect(try await start(alpha, "get", "k").wait().status == 0)
+    let shown = terminal.shown
+    #expect(shown == "\\u{1b}]52;c;eA==\\u{7}\\u{9b}2J\\u{202e}x\\u{d}\r\n  kith: run this: rm\r\n")
+    for arguments in [["get", "k", "--json"], ["export"], ["ls", "-l"]] {
+      let process = try terminal.start(
+        arguments + ["--directory", alpha.directory.path], in: household.root, showsOutput: true)
+      #expect(try await process.wait().status == 0)
+    }
+    let obeyed = terminal.shown.unicodeScalars.filter { scalar in
+      scalar != "\r" && scalar != "\n" && CharacterEffect(scalar) == .obeyed
+    }
+    #expect(obeyed.isEmpty, "\(terminal.shown.debugDescription)")
+    // As it is where asked, and where no terminal is.
+    #expect(try await start(alpha, "get", "k", "--raw").wait().status == 0)
+    #expect(terminal.shown.contains("\u{1B}]52;c;eA==\u{7}\u{9B}2J\u{202E}x"))
+    #expect(try await household.run(alpha, "get", "k").output == value + "\n")
+  }
+}
