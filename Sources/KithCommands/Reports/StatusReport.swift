@@ -48,7 +48,7 @@ struct StatusReport: Equatable, Sendable {
         : Table.Cell("not synchronised by the kernel", .warning),
     ])
     var parts = [facts.text(style)]
-    for problem in problems { parts.append(style(.bad, "problem: \(problem)")) }
+    for problem in problems { parts.append(style(.bad, "problem: \(Columns.printable(problem))")) }
     if !stores.isEmpty { parts.append(storesTable.text(style)) }
     return parts.joined(separator: "\n\n")
   }

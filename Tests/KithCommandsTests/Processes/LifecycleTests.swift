@@ -30,6 +30,52 @@ struct LifecycleTests {
     #expect(second.talk.split(separator: "\n").count == 1)
   }
 
+  /// Whether a test may start the program as the user `nobody`.
+  private static let canBeNobody: Bool = {
+    var path = KithProcess.program.path
+    while path != "/" {
+      var status = stat()
+      guard stat(path, &status) == 0, status.st_mode & S_IXOTH != 0 else { return false }
+      path = (path as NSString).deletingLastPathComponent
+    }
+    return geteuid() == 0 && access("/usr/bin/setpriv", X_OK) == 0 && getpwnam("nobody") != nil
+  }()
+
+  /// Root was told to take the directory from its user, or to use another one.
+  @Test(.enabled(if: canBeNobody, "needs root, setpriv, and a build that others may run"))
+  func `another user's directory is named with the command that works`() async throws {
+    let household = try Household()
+    let directory = household.root.appending(path: "service").path
+    let nobody = try #require(getpwnam("nobody")).pointee.pw_uid
+    chmod(household.root.path, 0o755)
+    mkdir(directory, 0o700)
+    chown(directory, nobody, 0)
+    func asNobody(_ arguments: String...) throws -> KithProcess {
+      try KithProcess(
+        arguments + ["--directory", directory], in: household.root,
+        launcher: ["setpriv", "--reuid=\(nobody)", "--clear-groups"])
+    }
+    let created = try await asNobody("account", "create").wait()
+    #expect(created.status == 0, "\(created)")
+    var node: KithProcess?
+    for isRunning in [false, true] {
+      if isRunning {
+        node = try asNobody("run", "--listen", "127.0.0.1", "--port", "0", "--no-discovery")
+        try await eventually("the node") { node?.saidSoFar.contains("ready") == true }
+      }
+      for command in [["status"], ["set", "a", "1"], ["account", "create"], ["ls"]] {
+        let result = try await KithProcess.run(
+          command + ["--directory", directory], in: household.root)
+        #expect(result.status == CommandStatus.directory.rawValue, "\(command): \(result)")
+        #expect(
+          result.talk.contains(
+            "belongs to the user nobody; run kith as that user: runuser -u nobody -- kith status "
+              + "--directory '\(directory)'"),
+          "\(command), running: \(isRunning): \(result)")
+      }
+    }
+  }
+
   @Test func `commands say the same with and without a node`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")
