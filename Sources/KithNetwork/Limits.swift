@@ -51,6 +51,10 @@ public enum NetworkLimits {
   public static let membershipSessions = 16
   /// Connections that wait in the kernel to be accepted.
   static let backlog: Int32 = 512
+  /// How long accepting pauses where the system has no room for a further connection.
+  static let acceptPause = TimeAmount.seconds(1)
+  /// Such shortages are logged as one where no more than this lies between them.
+  static let shortageInterval = TimeAmount.minutes(1)
 
   /// A session whose unsent bytes reach this is not writable until they fall to
   /// ``lowWaterBytes``.
@@ -65,6 +69,8 @@ public enum NetworkLimits {
   /// A session that may have lost its peer is ended where nobody answers for so long, and is watched
   /// for twice the time.
   static let probeTime = TimeAmount.seconds(5)
+  /// A session that brought nothing for so long is probed when somebody looks at it.
+  static let quietTime = TimeAmount.seconds(2)
   /// The most bytes of one read from an established session.
   static let readBytes = 64 << 10
   /// A larger receive buffer is given back when it has been emptied.

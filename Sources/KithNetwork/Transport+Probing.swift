@@ -14,4 +14,13 @@ extension Transport {
   func probeSessions() {
     for link in registry.withLock({ $0.links }) { link.probe(usual: configuration.userTimeout) }
   }
+
+  /// A person looks which devices are in touch. Sessions that brought nothing of late and have nothing
+  /// unsent are probed, so they end within seconds if the peer is gone. Otherwise a device that vanished
+  /// is shown for up to 75 s: 30 s until something is sent, and 45 s until the kernel gives up.
+  public func probeQuietSessions() {
+    for link in registry.withLock({ $0.links }) {
+      link.probe(usual: configuration.userTimeout, ifQuietFor: NetworkLimits.quietTime)
+    }
+  }
 }

@@ -23,6 +23,8 @@ public final class Transport: Sendable {
   let entropy: SharedEntropy
   private let logger: Logger
   private let listeners = Mutex<[any Channel]>([])
+  /// When there was no room for a further connection last.
+  private let lastShortage = Mutex<NIODeadline?>(nil)
 
   /// Makes a transport that does nothing yet.
   ///
@@ -59,12 +61,14 @@ public final class Transport: Sendable {
 
   /// Begins to listen, and gives the addresses with their ports.
   ///
-  /// Throws what the system says where a host cannot be bound; then nothing is bound.
+  /// - Parameter port: The port in place of the configuration's; 0: any.
+  /// - Returns: The addresses.
+  /// - Throws: ``NetworkFailure`` where a host cannot be bound; then nothing is bound.
   @discardableResult
-  public func bind() async throws -> [PeerAddress] {
+  public func bind(port: UInt16? = nil) async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
-      group, hosts: configuration.hosts, port: configuration.port,
-      userTimeout: configuration.userTimeout
+      group, hosts: configuration.hosts, port: port ?? configuration.port,
+      userTimeout: configuration.userTimeout, onShortage: { self.noteShortage($0) }
     ) { try self.accept($0) }
     listeners.withLock { $0 += bound }
     return try bound.map { try PeerAddress(bound: $0) }
@@ -90,6 +94,18 @@ public final class Transport: Sendable {
     let isCancelled = Task.isCancelled
     await shutDown()
     if !isCancelled { throw TransportError.listenerClosed }
+  }
+
+  private func noteShortage(_ error: IOError) {
+    let now = NIODeadline.now()
+    let isNew = lastShortage.withLock { last in
+      defer { last = now }
+      return last.map { now - $0 > NetworkLimits.shortageInterval } ?? true
+    }
+    guard isNew else { return }
+    logger.warning(
+      "no room for a further connection; accepting pauses until there is some",
+      metadata: ["error": "\(error.words)"])
   }
 
   private func accept(_ channel: any Channel) throws {
@@ -185,7 +201,7 @@ extension Transport {
     )
     .whenFailure { error in
       self.logger.debug(
-        "cannot connect", metadata: ["address": "\(dial.address)", "error": "\(error)"])
+        "cannot connect", metadata: ["address": "\(dial.address)", "reason": "\(error)"])
       self.dialler.failed(dial, .unreachable)
     }
   }

@@ -87,14 +87,11 @@ struct CodePairingTests {
       }
     }
     #expect(tries.left == [2, 1, 0])
-    let error = await #expect(throws: PairingError.self) {
+    await #expect(throws: PairingError.triesExhausted) { try await listener.accept() }
+    try await untilNobodyListens(at: address)
+    await #expect(throws: PairingError.nothingListens(at: address)) {
       try await join(address, TypedCode(code), configuration)
     }
-    guard case .cannotConnect? = error else {
-      Issue.record("\(String(describing: error))")
-      return
-    }
-    await #expect(throws: PairingError.triesExhausted) { try await listener.accept() }
     await listener.close()
   }
 
@@ -126,16 +123,35 @@ struct CodePairingTests {
     await listener.close()
   }
 
+  /// Joins while exchanges may take too long for the listener, on a host that is busy: what fails for
+  /// that is tried again. Nothing of it spends a try.
+  func joinWithPatience(
+    _ address: PeerAddress, _ configuration: PairingConfiguration
+  ) async throws -> PairingChannel {
+    let end = ContinuousClock.now + .seconds(90)
+    while true {
+      do {
+        return try await join(address, TypedCode(code), configuration)
+      } catch let error as PairingError where ContinuousClock.now < end {
+        switch error {
+        case .busy, .closed, .noInviter, .wrongToken, .wrongCode(_, nil): continue
+        default: throw error
+        }
+      }
+    }
+  }
+
   /// A stalled exchange holds the others up for the time of a handshake, and spends nothing.
   @Test func whoStallsKeepsNobodyOut() async throws {
-    let configuration = configuration(handshake: .seconds(1))
-    let (listener, address) = try await listener(configuration)
+    // The time that the stalled exchange takes; who joins has more.
+    let (listener, address) = try await listener(configuration(handshake: .seconds(1)))
+    let configuration = configuration()
     var entropy = SeededEntropy(seed: 9)
     let hello = CodeJoiner(code: code, entropy: &entropy).hello
     let stalled = try await RawClient.connect(to: address)
     stalled.say([0, 17] + hello)
     try await eventually("an offer") { stalled.heard.count == 2 + CodeExchange.offerBytes }
-    let joiner = try await join(address, TypedCode(code), configuration)
+    let joiner = try await joinWithPatience(address, configuration)
     #expect(stalled.isClosed || stalled.heard.count == 2 + CodeExchange.offerBytes)
     // While that exchange stands, a further joiner waits, and is told so.
     var impatient = configuration
@@ -145,7 +161,7 @@ struct CodePairingTests {
       try await join(address, TypedCode(code), impatient)
     }
     joiner.close()
-    try await join(address, TypedCode(code), configuration).close()
+    try await joinWithPatience(address, configuration).close()
     #expect(tries.left.isEmpty)
     await listener.close()
   }

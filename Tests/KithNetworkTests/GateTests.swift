@@ -26,6 +26,52 @@ struct GateTests {
     #expect(table.count == 4)
   }
 
+  /// One address that is full pushes out its own connections, or is refused: never another's.
+  @Test func fullAddressTakesNothingFromOthers() throws {
+    var table = HalfOpenTable(limit: 8, limitPerAddress: 2)
+    #expect(table.admit(1, from: try bucket(1)) == .admitted)
+    #expect(table.admit(2, from: try bucket(2)) == .admitted)
+    #expect(table.admit(3, from: try bucket(2)) == .admitted)
+    // The other's is the oldest.
+    #expect(table.admit(4, from: try bucket(2)) == .admittedInsteadOf(2))
+    table.markValid(3)
+    table.markValid(4)
+    #expect(table.admit(5, from: try bucket(2)) == .refused)
+    #expect(table.count == 3)
+    #expect(table.admit(6, from: try bucket(1)) == .admitted)
+    #expect(table.admit(7, from: try bucket(1)) == .admittedInsteadOf(1))
+  }
+
+  /// A copied first message proves nothing: its connection still makes way for others.
+  @Test func replayedFirstMessageDoesNotKeepItsPlace() throws {
+    var entropy = SeededEntropy(seed: 1)
+    let ephemeral = entropy.draw(TransportPublicKey.self)
+    let gate = Gate(limit: 2, limitPerAddress: 2)
+    let channels = (0..<3).map { _ in EmbeddedChannel() }
+    let first = try #require(gate.admit(channels[0]))
+    let second = try #require(gate.admit(channels[1]))
+    #expect(gate.accept(first.id, ephemeral: ephemeral))
+    #expect(!gate.accept(second.id, ephemeral: ephemeral))
+    let third = try #require(gate.admit(channels[2]))
+    #expect(third.evicted)
+    channels[1].embeddedEventLoop.run()
+    #expect(throws: Never.self) { try channels[1].closeFuture.wait() }
+    #expect(gate.halfOpen == 2)
+    _ = try? channels[0].finish()
+    _ = try? channels[2].finish()
+  }
+
+  /// A connection that is closed before it became active is told to no handler.
+  @Test func placeIsGivenBackWhoeverClosesTheConnection() throws {
+    let gate = Gate(limit: 4, limitPerAddress: 4)
+    let channel = EmbeddedChannel()
+    #expect(gate.admit(channel) != nil)
+    #expect(gate.halfOpen == 1)
+    channel.close(promise: nil)
+    channel.embeddedEventLoop.run()
+    #expect(gate.halfOpen == 0)
+  }
+
   @Test func answeredEphemeralsAreForgottenInTurn() {
     var entropy = SeededEntropy(seed: 1)
     let keys = (0..<9).map { _ in entropy.draw(TransportPublicKey.self) }
@@ -75,6 +121,56 @@ struct GateTests {
     #expect(!channel.isActive)
     #expect(owner.isClosed)
     #expect(owner.failures == 1)
+  }
+
+  /// Virtual time: whoever has the key and says message 1 late has no more time for message 3.
+  @Test func deadlineCountsFromAcceptingAlsoAfterMessageOne() throws {
+    let owner = Owner()
+    let channel = EmbeddedChannel()
+    try channel.pipeline.syncOperations.addHandler(
+      ListenerHandshakeHandler(
+        parameters: NoiseParameters(
+          prologue: NoiseParameters.sessionPrologue, keys: deviceKeys(1),
+          entropy: SharedEntropy(SeededEntropy(seed: 1))),
+        owner: owner, timeout: .seconds(5)))
+    try channel.connect(to: SocketAddress(ipAddress: "192.0.2.1", port: 1)).wait()
+    channel.embeddedEventLoop.advanceTime(by: .milliseconds(4_000))
+    try channel.writeInbound(ByteBuffer(bytes: try firstMessage(psk(1))))
+    #expect(try channel.readOutbound(as: ByteBuffer.self) != nil)
+    channel.embeddedEventLoop.advanceTime(by: .milliseconds(999))
+    #expect(channel.isActive && owner.failures == 0)
+    channel.embeddedEventLoop.advanceTime(by: .milliseconds(1))
+    #expect(!channel.isActive && owner.isClosed)
+    #expect(owner.failures == 1)
+  }
+
+  /// A connection that ended before the handler was there tells it nothing but its removal: the dial
+  /// must not count as under way for ever.
+  @Test func diallerIsToldWhereItsHandlerIsRemoved() throws {
+    final class Caller: DiallerHandshakeOwner {
+      var failures = 0
+      func offer() -> [UInt8] { [] }
+      func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8] { [] }
+      func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler? {
+        nil
+      }
+      func failed(_ failure: DiallerHandshakeFailure) { failures += 1 }
+    }
+    let caller = Caller()
+    let channel = EmbeddedChannel()
+    let parameters = NoiseParameters(
+      prologue: NoiseParameters.sessionPrologue, keys: deviceKeys(1),
+      entropy: SharedEntropy(SeededEntropy(seed: 1)))
+    let handler = DiallerHandshakeHandler(
+      exchange: try parameters.start(.initiator, psk: psk(1)), owner: caller, timeout: .seconds(5))
+    try channel.pipeline.syncOperations.addHandler(handler)
+    #expect(caller.failures == 0)
+    channel.pipeline.syncOperations.removeHandler(handler, promise: nil)
+    channel.embeddedEventLoop.run()
+    #expect(caller.failures == 1)
+    channel.embeddedEventLoop.advanceTime(by: .seconds(6))
+    #expect(caller.failures == 1)
+    _ = try? channel.finish()
   }
 
   @Test func validFirstMessageIsAnsweredOnceAndBytesAreBounded() throws {

@@ -60,6 +60,22 @@ struct HostileConnectionTests {
     }
   }
 
+  /// The deadline may pass before the connection is active at all: no place is lost by that.
+  @Test func noPlaceIsLostWhereTheDeadlineComesFirst() async throws {
+    let one = TestNode(1, psks: [psk(1)])
+    try await withTransports([one], testConfiguration(handshake: .zero)) {
+      transports, addresses in
+      for _ in 0..<100 {
+        let client = try await RawClient.connect(to: addresses[0])
+        try await eventually("closed") { client.isClosed }
+      }
+      try await eventually("all accepted") { transports[0].statistics.accepted == 100 }
+      try await eventually("no place lost", within: .seconds(20)) {
+        transports[0].statistics.halfOpen == 0
+      }
+    }
+  }
+
   @Test func otherVersionsHearNothing() async throws {
     let one = TestNode(1, psks: [psk(1)])
     try await withTransports([one], testConfiguration(handshake: .milliseconds(200))) {

@@ -211,6 +211,26 @@ final class RawClient: Sendable {
   }
 }
 
+extension PairingError {
+  static func nothingListens(at address: PeerAddress) -> Self {
+    .cannotConnect(
+      NetworkFailure(host: address.host, port: address.port, reason: .nothingListens))
+  }
+}
+
+/// Waits until nobody listens any more: a listener's socket closes a little after its invitation ended.
+func untilNobodyListens(at address: PeerAddress) async throws {
+  let end = ContinuousClock.now + .seconds(60)
+  while let client = try? await RawClient.connect(to: address) {
+    try await client.close()
+    if ContinuousClock.now > end {
+      Issue.record("somebody still listens at \(address)")
+      throw TimedOut()
+    }
+    try await Task.sleep(for: .milliseconds(5))
+  }
+}
+
 /// A first message of a session's handshake, framed.
 func firstMessage(_ key: SharedPresharedKey, payload: [UInt8]? = nil) throws -> [UInt8] {
   let parameters = NoiseParameters(

@@ -13,8 +13,8 @@ extension Accounts {
   /// listens, dials, publishes and takes in, serves the programs that attach, follows whoever signs
   /// in or out. Where another process has the directory open, it waits to take over from it.
   ///
-  /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or what keeps the stores of who is
-  ///   signed in from being opened.
+  /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, `network` where an address cannot be
+  ///   listened on, or what keeps the stores of who is signed in from being opened.
   public func run() async throws {
     try state.withLock { state throws(KithError) in
       if state.isClosed { throw .closedNode }
@@ -46,14 +46,15 @@ extension Accounts {
     }
   }
 
-  /// Runs a node; where its port is taken, on any other: peers learn it when they meet.
+  /// Runs a node; where its port is taken, on any other: peers learn it when they meet. What else
+  /// keeps it from listening is logged, for programs learn of it only when they await ``run()``.
   private func serve(_ node: Node) async throws {
     do {
-      try await node.run()
-    } catch let error as KithError where error.code == .network && configuration.port != 0 {
-      configuration.logger.warning(
-        "the port is taken, another is used", metadata: ["port": "\(configuration.port)"])
-      try await node.run(port: 0)
+      try await node.run(onAnyPort: true)
+    } catch let error as KithError where error.code == .network {
+      configuration.logger.error(
+        "other devices cannot be served", metadata: ["reason": "\(error)"])
+      throw error
     }
   }
 

@@ -1,3 +1,4 @@
+internal import KithNetwork
 internal import Logging
 internal import NIOCore
 internal import NIOPosix
@@ -38,6 +39,11 @@ final class ControlServer: Sendable {
     defer { closeAll() }
     counts.withLock { $0.channels = [:] }
     let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(ShortageHandler())
+        }
+      }
       // Nothing is read before somebody takes the connection.
       .childChannelOption(.autoRead, value: false)
       .bind(descriptor) { channel in

@@ -108,7 +108,10 @@ extension Node: StoreAccess {
   }
 
   /// The node's status.
-  public func report() async throws(KithError) -> NodeReport { NodeReport(status) }
+  public func report() async throws(KithError) -> NodeReport {
+    transport.withLock { $0 }?.probeQuietSessions()
+    return NodeReport(status)
+  }
 
   /// What a store uses of its limits.
   public func usage(of store: String) async throws(KithError) -> UsageReport {

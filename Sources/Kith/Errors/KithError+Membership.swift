@@ -86,7 +86,21 @@ extension KithError {
         triesLeft = left
       default: self.init(.network, "\(error).", cause: error)
       }
+    case let error as NetworkFailure: self.init(listening: error)
     default: self.init(.network, "The pairing failed: \(error).", cause: error)
     }
+  }
+
+  /// Says why an address cannot be listened on.
+  init(listening failure: NetworkFailure) {
+    let advice =
+      switch failure.reason {
+      case .portTaken: "Choose another port, or stop the program that listens there."
+      case .notLocal: "Listen on one of its own addresses, or on all of them."
+      case .forbidden: "Ports below 1024 are the administrator's: choose another."
+      case .unsupported: "Listen on 0.0.0.0, or on all addresses."
+      default: "Choose another address to listen on."
+      }
+    self.init(.network, "Cannot listen: \(failure). \(advice)", cause: failure)
   }
 }

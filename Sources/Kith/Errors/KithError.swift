@@ -1,5 +1,11 @@
 public import KithCore
 
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
 /// What Kith refuses, with what is allowed and what to do. It never holds a value.
 ///
 /// Every refusal leaves the state as it was (design, section 11).
@@ -62,4 +68,9 @@ extension KithError: CustomStringConvertible {
   public var description: String {
     path.map { "\($0): \(message)" } ?? message
   }
+}
+
+extension KithError: LocalizedError {
+  /// The message, which says what to do as well: `localizedDescription` is the same.
+  public var errorDescription: String? { message }
 }

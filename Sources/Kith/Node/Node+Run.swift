@@ -12,10 +12,10 @@ extension Node {
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` where an address
   ///   cannot be listened on.
-  public func run() async throws { try await run(port: configuration.port) }
+  public func run() async throws { try await run(onAnyPort: false) }
 
-  /// Serves on a port; see ``run()``.
-  func run(port: UInt16) async throws {
+  /// Serves; where its port is taken, on any other if it may. See ``run()``.
+  func run(onAnyPort: Bool) async throws {
     let sessions = NodeSessions(engine: engine)
     guard engine.beginRunning(link: sessions) else {
       throw KithError(.alreadyRunning, "The node runs already, or was closed.")
@@ -24,7 +24,7 @@ extension Node {
     engine.updateClockStatus()
     async let writer: Void = engine.runWriter()
     do {
-      try await cancelWhenGracefulShutdown { try await self.serve(sessions, port) }
+      try await cancelWhenGracefulShutdown { try await self.serve(sessions, onAnyPort: onAnyPort) }
     } catch {
       engine.stopWriter()
       await writer
@@ -35,17 +35,19 @@ extension Node {
     await writer
   }
 
-  private func serve(_ sessions: NodeSessions, _ port: UInt16) async throws {
+  private func serve(_ sessions: NodeSessions, onAnyPort: Bool) async throws {
     var transportConfiguration = TransportConfiguration()
     transportConfiguration.hosts = configuration.hosts
-    transportConfiguration.port = port
+    transportConfiguration.port = configuration.port
     let transport = Transport(
       configuration: transportConfiguration, keys: engine.keys, delegate: sessions,
       logger: configuration.logger, eventLoopGroup: MultiThreadedEventLoopGroup.singleton)
     sessions.setTransport(transport)
     defer { sessions.setTransport(nil) }
-    let bound = try await bind(transport, port)
+    let bound = try await bind(transport, onAnyPort: onAnyPort)
     sessions.setPort(bound.first?.port ?? 0)
+    self.transport.withLock { $0 = transport }
+    defer { self.transport.withLock { $0 = nil } }
     listening.withLock { $0 = bound }
     defer { listening.withLock { $0 = [] } }
     engine.progress.raise()
@@ -87,17 +89,22 @@ extension Node {
       delegate: sessions)
   }
 
-  private func bind(_ transport: Transport, _ port: UInt16) async throws(KithError) -> [PeerAddress]
-  {
+  private func bind(
+    _ transport: Transport, onAnyPort: Bool
+  ) async throws -> [PeerAddress] {
     guard !configuration.hosts.isEmpty else { return [] }
     do {
-      return try await transport.bind()
-    } catch {
-      throw KithError(
-        .network,
-        "Cannot listen on port \(port): \(error). Choose another port, or stop what "
-          + "uses it.",
-        path: configuration.hosts.joined(separator: ", "), cause: error)
+      do {
+        return try await transport.bind()
+      } catch let failure as NetworkFailure where onAnyPort && failure.reason == .portTaken {
+        let bound = try await transport.bind(port: 0)
+        configuration.logger.warning(
+          "the port is taken, another is used",
+          metadata: ["port": "\(configuration.port)", "used": "\(bound.first?.port ?? 0)"])
+        return bound
+      }
+    } catch let failure as NetworkFailure {
+      throw KithError(listening: failure)
     }
   }
 

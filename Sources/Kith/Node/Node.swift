@@ -28,6 +28,8 @@ public final class Node: Service, Sendable {
   let opened: OpenDevice
   let staticPeers: [PeerAddress]
   let listening = Mutex<[PeerAddress]>([])
+  /// While the node runs.
+  let transport = Mutex<Transport?>(nil)
   /// While the node runs and discovers peers.
   let discovery = Mutex<Discovery?>(nil)
 

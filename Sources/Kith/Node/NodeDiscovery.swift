@@ -7,14 +7,19 @@ public struct NodeDiscovery: Codable, Sendable, Hashable {
   public struct Link: Codable, Sendable, Hashable {
     /// The interface's name.
     public var interface: String
+    /// Whether it leads to this host alone.
+    public var isLoopback: Bool
     /// `IPv4` or `IPv6`.
     public var family: String
     /// What the system said when it was last tried in vain; nil where it works.
     public var problem: String?
 
     /// Says so.
-    public init(interface: String, family: String, problem: String? = nil) {
-      (self.interface, self.family, self.problem) = (interface, family, problem)
+    public init(
+      interface: String, isLoopback: Bool = false, family: String, problem: String? = nil
+    ) {
+      (self.interface, self.isLoopback) = (interface, isLoopback)
+      (self.family, self.problem) = (family, problem)
     }
   }
 
@@ -50,7 +55,9 @@ public struct NodeDiscovery: Codable, Sendable, Hashable {
   init(_ status: DiscoveryStatus) {
     self.init(
       links: status.links.map {
-        Link(interface: $0.interface, family: $0.family.rawValue, problem: $0.problem)
+        Link(
+          interface: $0.interface, isLoopback: $0.isLoopback, family: $0.family.rawValue,
+          problem: $0.problem)
       },
       neighbours: status.neighbours.map {
         Neighbour(device: $0.device.hex, addresses: $0.addresses, milliseconds: $0.milliseconds)

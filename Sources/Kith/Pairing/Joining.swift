@@ -97,21 +97,26 @@ struct Joining: Sendable {
 extension Joining.Dialling {
   /// Connects by a token: to the address given, or to the first of its own that answers.
   func connect(with token: InvitationToken, address: String?) async throws -> PairingChannel {
-    let addresses =
-      try address.map { [try Self.address($0, defaultPort: token.port)] }
-      ?? token.addresses.compactMap { try? PeerAddress(host: $0, port: token.port) }
-    var problem: any Error = KithError(
-      .network, "The token names no address. Give the other device's address.")
-    for address in addresses {
+    func connect(_ address: PeerAddress) async throws -> PairingChannel {
+      try await dialler.connect(
+        to: address, token: SharedPresharedKey(token.presharedKey()), answer: answer)
+    }
+    if let address {
+      return try await first(of: Self.places(at: address, usualPort: token.port), connect)
+    }
+    let addresses = token.addresses.compactMap { try? PeerAddress(host: $0, port: token.port) }
+    guard !addresses.isEmpty else {
+      throw KithError(
+        .network, "The token names no address. Give the other device's address.")
+    }
+    return try await first(of: addresses) { address in
       do {
-        return try await dialler.connect(
-          to: address, token: SharedPresharedKey(token.presharedKey()), answer: answer)
-      } catch let error as PairingError {
-        guard case .cannotConnect = error else { throw error }
-        problem = error
+        return try await connect(address)
+      } catch PairingError.wrongToken(let address) {
+        // All are one inviter's, where each further wrong token spends a try.
+        throw KithError(pairing: PairingError.wrongToken(address: address))
       }
     }
-    throw problem
   }
 
   /// Connects by a code: to the address given, or to whoever on the LAN has it.
@@ -119,8 +124,10 @@ extension Joining.Dialling {
     with code: TypedCode, address: String?, _ options: Node.JoinOptions
   ) async throws -> PairingChannel {
     if let address {
-      let address = try Self.address(address, defaultPort: NetworkLimits.defaultPairingPort)
-      return try await dialler.connect(to: address, code: code, answer: answer)
+      let places = try Self.places(at: address, usualPort: options.pairingPort)
+      return try await first(of: places) {
+        try await dialler.connect(to: $0, code: code, answer: answer)
+      }
     }
     let finder = InvitationFinder(
       port: options.announcementPort, isLoopbackOnly: options.isLoopbackOnly,
@@ -166,11 +173,36 @@ extension Joining.Dialling {
     throw problem
   }
 
-  private static func address(_ text: String, defaultPort: UInt16) throws -> PeerAddress {
+  /// Connects to the first of some addresses at which an inviter answers.
+  private func first(
+    of addresses: [PeerAddress], _ connect: (PeerAddress) async throws -> PairingChannel
+  ) async throws -> PairingChannel {
+    var problems: [PairingError] = []
+    for address in addresses {
+      do {
+        return try await connect(address)
+      } catch let error as PairingError {
+        switch error {
+        case .cannotConnect, .noInviter, .wrongToken: problems.append(error)
+        default: throw error
+        }
+      }
+    }
+    throw problems.count == 1 ? problems[0] : PairingError.noneAnswered(problems)
+  }
+
+  /// Where an inviter may listen at an address that a person gave: at its port, or at the port where
+  /// invitations listen. The port of nodes comes last: it is the one that `kith run` shows, and a node
+  /// there lets the time for a handshake pass in silence.
+  private static func places(at text: String, usualPort: UInt16) throws -> [PeerAddress] {
+    let given: PeerAddress
     do throws(PeerAddressError) {
-      return try PeerAddress(text, defaultPort: defaultPort)
+      given = try PeerAddress(text, defaultPort: usualPort)
     } catch {
       throw KithError(.network, "\(error).", path: text, cause: error)
     }
+    guard given.port != usualPort else { return [given] }
+    let usual = try PeerAddress(host: given.host, port: usualPort)
+    return given.port == NetworkLimits.defaultPort ? [usual, given] : [given, usual]
   }
 }

@@ -192,7 +192,10 @@ extension Node {
     guard code != nil, options.port == 0 else { return try await listen(at: options.port) }
     do {
       return try await listen(at: NetworkLimits.defaultPairingPort)
-    } catch {
+    } catch let failure as NetworkFailure where failure.reason == .portTaken {
+      configuration.logger.info(
+        "the usual port of invitations is taken, another is used",
+        metadata: ["port": "\(failure.port)"])
       return try await listen(at: 0)
     }
   }

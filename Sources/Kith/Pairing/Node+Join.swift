@@ -24,7 +24,8 @@ extension Node {
   ///   - name: What people call the device, 1 to 64 bytes.
   ///   - token: The long token, as printed by the inviting device.
   ///   - address: Where the inviting device is, `host:port`, instead of what the token says.
-  ///     The token's port counts where none is given.
+  ///     The token's port counts where none is given, and is tried as well where no inviter answers
+  ///     at the one given.
   ///   - passphrase: What to put the device's secrets under; nil: nothing.
   ///   - onMeeting: Gets the inviting device and this one's fingerprint, once the two have met and
   ///     before anything is confirmed: show both, so that they can be compared.
@@ -60,6 +61,7 @@ extension Node {
   ///   - name: What people call the device, 1 to 64 bytes.
   ///   - code: The code, as shown by the inviting device; or the token.
   ///   - address: Where the inviting device is, `host` or `host:port`; nil: it is found on the LAN.
+  ///     If no inviter answers at the port, the one where invitations listen (4115) is tried as well.
   ///   - passphrase: What to put the device's secrets under; nil: nothing.
   ///   - options: How to look for the inviting device.
   ///   - confirm: Gets the inviting device and this one's fingerprint, once the two have met: show
@@ -116,6 +118,8 @@ extension Node {
     package var furtherSearchTime: Duration = .seconds(4)
     /// The UDP port of announcements; tests take their own.
     package var announcementPort = NetworkLimits.defaultPairingPort
+    /// The port at which invitations listen; tests take their own.
+    package var pairingPort = NetworkLimits.defaultPairingPort
     /// Whether to look on this host alone.
     package var isLoopbackOnly = false
 

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Kith
+import KithNetwork
 import KithTerminal
 import Logging
 import ServiceLifecycle
@@ -56,6 +57,7 @@ struct RunCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    DescriptorLimit.raise()
     let identifier = try store.identifier
     let listen = try ListenPlan(listen, port: port)
     var configuration = try Node.Configuration(directory: options.accountDirectory())
@@ -85,7 +87,22 @@ struct RunCommand: AsyncParsableCommand {
       ],
       gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
     groupConfiguration.maximumGracefulShutdownDuration = .seconds(10)
-    try await ServiceGroup(configuration: groupConfiguration).run()
+    do {
+      try await ServiceGroup(configuration: groupConfiguration).run()
+    } catch let error as KithError {
+      throw Self.namingOwner(of: error)
+    }
+  }
+
+  /// If the port is taken, names the process that has it, as far as the system shows it.
+  private static func namingOwner(of error: KithError) -> any Error {
+    guard let failure = error.cause as? NetworkFailure, failure.reason == .portTaken,
+      let owner = ListeningSockets.owner(ofPort: failure.port)
+    else { return error }
+    return CommandFailure(
+      .unreachable,
+      "port \(failure.port) is taken by process \(owner.process) (\(owner.program)); choose another "
+        + "with --port, or stop that one")
   }
 }
 

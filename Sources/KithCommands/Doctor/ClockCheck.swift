@@ -69,15 +69,20 @@ struct ClockCheck: Check {
     return findings
   }
 
-  /// A difference as people say it.
+  /// A difference as people say it, rounded to its last part: `59 s`, `45 min`, `2 h 50 min`.
   private static func span(_ milliseconds: Int64) -> String {
-    let seconds = milliseconds.magnitude / 1_000
-    return switch seconds {
-    case ..<10: "\(milliseconds.magnitude) ms"
-    case ..<120: "\(seconds) s"
-    case ..<7_200: "\(seconds / 60) min"
-    case ..<172_800: "\(seconds / 3_600) h"
-    default: "\(seconds / 86_400) days"
+    let milliseconds = milliseconds.magnitude
+    func rounded(to unit: UInt64) -> UInt64 { (milliseconds + unit / 2) / unit }
+    func parts(_ count: UInt64, _ each: UInt64, _ one: String, _ other: String) -> String {
+      count % each == 0
+        ? "\(count / each) \(one)" : "\(count / each) \(one) \(count % each) \(other)"
+    }
+    return switch milliseconds {
+    case ..<10_000: "\(milliseconds) ms"
+    case ..<119_500: "\(rounded(to: 1_000)) s"
+    case ..<7_170_000: "\(rounded(to: 60_000)) min"
+    case ..<172_770_000: parts(rounded(to: 60_000), 60, "h", "min")
+    default: parts(rounded(to: 3_600_000), 24, "days", "h")
     }
   }
 }

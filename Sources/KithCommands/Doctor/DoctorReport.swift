@@ -13,9 +13,8 @@ struct DoctorReport: Equatable, Sendable {
 
   /// All checks, in the order in which they are told.
   private static let checks: [any Check] = [
-    DirectoryCheck(), DiskCheck(), ClockCheck(), PortCheck(), MulticastCheck(), FirewallCheck(),
-    RosterCheck(),
-    VersionsCheck(),
+    DirectoryCheck(), DiskCheck(), ClockCheck(), NetworkCheck(), PortCheck(), MulticastCheck(),
+    FirewallCheck(), RosterCheck(), VersionsCheck(),
   ]
 
   /// Examines a directory and its host, one thing after another: how long writing takes would suffer

@@ -23,6 +23,7 @@ struct MulticastCheck: Check {
   /// A link, and whether what was sent on it was heard there.
   struct Link: Equatable, Sendable {
     var interface: String
+    var isLoopback = false
     var family: String
     var isHeard: Bool
     /// What the system said where it could not be used.
@@ -55,7 +56,7 @@ struct MulticastCheck: Check {
       let known = heard.links.withLock { $0 }
       links = multicast.links.map { link in
         Link(
-          interface: link.interface, family: link.family.rawValue,
+          interface: link.interface, isLoopback: link.isLoopback, family: link.family.rawValue,
           isHeard: known.contains("\(link.interface) \(link.family.rawValue)"),
           problem: link.problem)
       }
@@ -71,21 +72,27 @@ struct MulticastCheck: Check {
   }
 
   func findings(_ links: [Link], of patient: Patient) -> [Finding] {
-    guard !links.isEmpty else {
-      return [
+    var findings: [Finding] = []
+    if links.allSatisfy(\.isLoopback) {
+      findings.append(
         finding(
-          .note, tried: "looked for links that take multicast", seen: "there are none",
-          advice: "devices do not find each other here: kith run --peer HOST:PORT")
-      ]
+          .note, tried: "looked for links that take multicast",
+          seen: links.isEmpty ? "there are none" : "there are none but within this host",
+          advice: "devices do not find each other here: kith run --peer HOST:PORT"))
     }
-    return links.map { link in
-      let name = "\(Columns.printable(link.interface)) (\(link.family))"
-      let tried = "joined, sent and listened on \(name)"
-      if link.isHeard { return finding(.good, tried: tried, seen: "heard itself") }
-      return finding(
-        .note, tried: tried, seen: link.problem ?? "nothing came back",
-        advice: "devices may not find each other there: let UDP to the multicast groups through, "
-          + "or name addresses with kith run --peer HOST:PORT")
-    }
+    return findings
+      + links.map { link in
+        let name = "\(Columns.printable(link.interface)) (\(link.family))"
+        let tried = "joined, sent and listened on \(name)"
+        if link.isHeard {
+          return finding(
+            .good, tried: tried,
+            seen: link.isLoopback ? "heard itself, which says nothing of networks" : "heard itself")
+        }
+        return finding(
+          .note, tried: tried, seen: link.problem ?? "nothing came back",
+          advice: "devices may not find each other there: let UDP to the multicast groups through, "
+            + "or name addresses with kith run --peer HOST:PORT")
+      }
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Kith
+import KithNetwork
 
 /// The port: whether a node listens, or could.
 struct PortCheck: Check {
@@ -21,19 +22,17 @@ struct PortCheck: Check {
     case free
     /// Somebody else listens on it; who, where the system shows it.
     case taken(Owner?)
-    /// The system does not let this user listen: `errno`.
-    case refused(Int32)
+    /// It cannot be listened on for another reason.
+    case refused(NetworkFailure)
   }
 
-  func look(at patient: Patient) -> Sight {
+  func look(at patient: Patient) async -> Sight {
     if patient.isRunning, let report = patient.report {
       return report.listening.isEmpty ? .silent : .listening(report.listening)
     }
-    switch Self.listen(on: patient.port) {
-    case 0: return .free
-    case EADDRINUSE: return .taken(ListeningSockets.owner(ofPort: patient.port))
-    case let code: return .refused(code)
-    }
+    guard let failure = await NetworkFailure.listening(port: patient.port) else { return .free }
+    return failure.reason == .portTaken
+      ? .taken(ListeningSockets.owner(ofPort: patient.port)) : .refused(failure)
   }
 
   func findings(_ sight: Sight, of patient: Patient) -> [Finding] {
@@ -61,51 +60,13 @@ struct PortCheck: Check {
           advice: (owner == nil ? "see who: sudo ss -ltnp 'sport = :\(patient.port)'; " : "")
             + "stop that one, or run the node on another: kith run --port 0")
       ]
-    case .refused(let code):
+    case .refused(let failure):
       return [
         finding(
-          .problem, tried: tried, seen: String(cString: strerror(code)),
-          advice: code == EACCES
+          .problem, tried: tried, seen: "\(failure)",
+          advice: failure.reason == .forbidden
             ? "ports below 1024 are root's: kith run --port 4114" : "kith run --listen ADDRESS")
       ]
-    }
-  }
-
-  /// Listens as a node does, for a moment; 0 or `errno`.
-  private static func listen(on port: UInt16) -> Int32 {
-    var descriptor = socket(AF_INET6, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    let isIPv6 = descriptor >= 0
-    if !isIPv6 {
-      descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-    }
-    guard descriptor >= 0 else { return errno }
-    defer { close(descriptor) }
-    var (yes, no): (Int32, Int32) = (1, 0)
-    let size = socklen_t(MemoryLayout<Int32>.size)
-    setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, size)
-    var result: Int32
-    if isIPv6 {
-      setsockopt(descriptor, Int32(IPPROTO_IPV6), IPV6_V6ONLY, &no, size)
-      var address = sockaddr_in6()
-      address.sin6_family = sa_family_t(AF_INET6)
-      address.sin6_port = port.bigEndian
-      result = bindAny(descriptor, &address)
-    } else {
-      var address = sockaddr_in()
-      address.sin_family = sa_family_t(AF_INET)
-      address.sin_port = port.bigEndian
-      result = bindAny(descriptor, &address)
-    }
-    if result == 0 { result = Glibc.listen(descriptor, 1) }
-    return result == 0 ? 0 : errno
-  }
-
-  private static func bindAny<Address>(_ descriptor: Int32, _ address: inout Address) -> Int32 {
-    withUnsafeBytes(of: &address) { bytes in
-      bytes.withMemoryRebound(to: sockaddr.self) { address in
-        guard let base = address.baseAddress else { return -1 }
-        return bind(descriptor, base, socklen_t(bytes.count))
-      }
     }
   }
 }

@@ -19,7 +19,9 @@ struct RosterCheck: Check {
       ]
     }
     let tried = "asked for the account's devices"
-    let others = report.devices.filter { !$0.isSelf }
+    let others = report.devices.filter { !$0.isSelf }.map {
+      DeviceFacts($0, in: report, now: patient.nowMilliseconds)
+    }
     guard !others.isEmpty else {
       return [
         finding(
@@ -34,7 +36,7 @@ struct RosterCheck: Check {
           seen: "\(Humane.count(others.count, "other")); without a node nobody is met")
       ]
     }
-    let away = others.filter { !$0.isConnected }
+    let away = others.filter { !$0.isInTouch }
     var findings = [
       finding(
         away.count == others.count ? .note : .good, tried: tried,
@@ -43,7 +45,10 @@ struct RosterCheck: Check {
           ? "see that a node runs there, that the networks reach each other, and the firewall on "
             + "both; kith run --peer HOST:PORT names an address" : nil)
     ]
-    for device in away { findings.append(absence(device, patient)) }
+    for device in away {
+      let issued = report.devices.first { $0.id == device.id }?.issuedMilliseconds
+      findings.append(absence(device, issued: issued ?? patient.nowMilliseconds, patient))
+    }
     let names = report.stores.flatMap(\.policyMismatches)
     for id in Set(names).sorted() {
       findings.append(
@@ -55,13 +60,15 @@ struct RosterCheck: Check {
     return findings
   }
 
-  private func absence(_ device: NodeReport.Device, _ patient: Patient) -> Finding {
+  private func absence(_ device: DeviceFacts, issued: UInt64, _ patient: Patient) -> Finding {
     let (name, now) = (shown(device.name), patient.nowMilliseconds)
+    let tried = "waited for \(name)"
+    if device.isConnected { return finding(.note, tried: tried, seen: device.state.text) }
     let heard = device.lastSeenMilliseconds
-    let known = heard ?? device.issuedMilliseconds
+    let known = heard ?? issued
     let isLong = now > known && now - known > Self.longSilence
     return finding(
-      isLong ? .note : .good, tried: "waited for \(name)",
+      isLong ? .note : .good, tried: tried,
       seen: heard.map { "heard \(Humane.ago($0, now: now))" }
         ?? "not heard since the node started",
       advice: isLong ? "if it is lost, take it out of the account: kith devices revoke" : nil)

@@ -14,6 +14,9 @@ struct DeviceFacts: Equatable, Sendable {
   var isConnected = false
   /// Whether stores are exchanged on that session.
   var isExchanging = false
+  /// For how long nothing was heard on that session, in milliseconds, where that is longer than any
+  /// device that is there lets pass; nil otherwise.
+  var silentMilliseconds: UInt64?
   /// Whether this side dialled.
   var isDialled = false
   /// Where it is, or may be met.
@@ -23,9 +26,18 @@ struct DeviceFacts: Equatable, Sendable {
   /// Its clock less ours, in milliseconds.
   var clockOffsetMilliseconds: Int64?
 
+  /// A device says something at least every 30 s.
+  static let longestPause: UInt64 = 40_000
+
+  /// Whether stores are exchanged with it, as far as can be known.
+  var isInTouch: Bool { isExchanging && silentMilliseconds == nil }
+
   /// How it is doing, in a word or two, and how good that is.
   var state: (text: String, tone: Style.Tone) {
     if isSelf { return ("this device", .plain) }
+    if isExchanging, let silence = silentMilliseconds {
+      return ("silent for \(silence / 1_000) s", .warning)
+    }
     if isExchanging { return ("in touch", .good) }
     if isConnected { return ("connected, not exchanging", .warning) }
     return ("away", .faint)
@@ -44,6 +56,7 @@ struct DeviceFacts: Equatable, Sendable {
       "lastSeenMilliseconds": .int(lastSeenMilliseconds),
       "name": .string(name),
       "self": .bool(isSelf),
+      "silentMilliseconds": .int(silentMilliseconds),
     ])
   }
 }

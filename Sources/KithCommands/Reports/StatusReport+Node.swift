@@ -7,15 +7,14 @@ extension StatusReport {
   /// - Parameters:
   ///   - node: What the node says.
   ///   - processID: The process that runs it; nil where none does.
-  init(_ node: NodeReport, processID: Int32?) {
+  ///   - now: Now, in milliseconds since 1970.
+  init(_ node: NodeReport, processID: Int32?, now: UInt64 = Moment.now) {
     let names = Dictionary(
       node.devices.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first })
     self.init(
       directory: node.directory, processID: processID, listening: node.listening,
       discovery: node.discovery, account: node.account,
-      devices: node.devices.map { device in
-        DeviceFacts(device, session: node.peers.last { $0.device == device.id })
-      },
+      devices: node.devices.map { DeviceFacts($0, in: node, now: now) },
       stores: node.stores.map { store in
         StoreFacts(store) { id in names[id] ?? String(id.prefix(16)) }
       },
@@ -24,12 +23,16 @@ extension StatusReport {
 }
 
 extension DeviceFacts {
-  /// A device with its session, if it has one.
-  init(_ device: NodeReport.Device, session: NodeReport.Peer?) {
+  /// A device of a report, with its session, if it has one; `now` in milliseconds since 1970.
+  init(_ device: NodeReport.Device, in report: NodeReport, now: UInt64) {
+    let session = report.peers.last { $0.device == device.id }
+    let silence = device.lastSeenMilliseconds.map { now - min($0, now) } ?? 0
     self.init(
       id: device.id, name: device.name, fingerprint: Hexadecimal.fingerprint(device.id),
       isSelf: device.isSelf, isConnected: session != nil || device.isConnected,
-      isExchanging: session?.isExchanging ?? false, isDialled: session?.isDialled ?? false,
+      isExchanging: session?.isExchanging ?? false,
+      silentMilliseconds: session != nil && silence > Self.longestPause ? silence : nil,
+      isDialled: session?.isDialled ?? false,
       addresses: (session.map { [$0.address] } ?? [])
         + device.addresses.filter { $0 != session?.address },
       lastSeenMilliseconds: device.lastSeenMilliseconds,

@@ -62,7 +62,7 @@ struct StatusReport: Equatable, Sendable {
   private var peersCell: Table.Cell {
     let others = devices.filter { !$0.isSelf }
     if others.isEmpty { return Table.Cell("no other device yet; add one with: kith invite") }
-    let reached = others.count(where: \.isExchanging)
+    let reached = others.count(where: \.isInTouch)
     return Table.Cell(
       "\(reached) of \(others.count) in touch", reached == 0 ? .warning : .good)
   }
@@ -77,6 +77,9 @@ struct StatusReport: Equatable, Sendable {
       return Table.Cell("no network here takes multicast; name peers with --peer", .warning)
     }
     let heard = Humane.count(discovery.neighbours.count, "device")
+    guard discovery.links.contains(where: { $0.problem == nil && !$0.isLoopback }) else {
+      return Table.Cell("\(heard) heard on this host alone, and no other network", .warning)
+    }
     return Table.Cell("\(heard) heard on \(interfaces.joined(separator: ", "))")
   }
 

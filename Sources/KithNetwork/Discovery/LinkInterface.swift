@@ -9,9 +9,9 @@ internal import NIOCore
 #endif
 
 /// A network interface that is up, with its addresses.
-struct LinkInterface: Hashable, Sendable {
+package struct LinkInterface: Hashable, Sendable {
   /// One of its addresses, with the bits that its subnet has in common; network byte order.
-  struct Subnet: Hashable, Sendable {
+  package struct Subnet: Hashable, Sendable {
     var address: [UInt8]
     var mask: [UInt8]
 
@@ -22,15 +22,17 @@ struct LinkInterface: Hashable, Sendable {
   }
 
   var index: UInt32
-  var name: String
-  var isLoopback: Bool
+  package var name: String
+  package var isLoopback: Bool
+  /// Whether it is connected: a cable that was pulled leaves its address.
+  package var hasCarrier = true
   /// Whether it says of itself that it takes multicast, and is no tunnel. Linux's loopback does not
   /// say so, and does.
   var takesMulticast: Bool
-  var subnets: [Subnet] = []
+  package var subnets: [Subnet] = []
 
   /// The interfaces that are up, by index; none where the system does not say.
-  static func current() -> [LinkInterface] {
+  package static func current() -> [LinkInterface] {
     var first: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&first) == 0 else { return [] }
     defer { freeifaddrs(first) }
@@ -49,6 +51,7 @@ struct LinkInterface: Hashable, Sendable {
         default: LinkInterface(
           index: index, name: String(cString: name),
           isLoopback: entry.ifa_flags & UInt32(IFF_LOOPBACK) != 0,
+          hasCarrier: entry.ifa_flags & UInt32(IFF_RUNNING) != 0,
           takesMulticast: entry.ifa_flags & UInt32(IFF_MULTICAST) != 0
             && entry.ifa_flags & UInt32(IFF_POINTOPOINT) == 0)
       ].subnets.append(Subnet(address: address, mask: mask))

@@ -48,6 +48,8 @@ public final class LinkMulticast: Sendable {
   public struct Link: Sendable, Hashable {
     /// The interface's name.
     public var interface: String
+    /// Whether it leads to this host alone.
+    public var isLoopback: Bool
     /// The family.
     public var family: LinkFamily
     /// What the system said when it was last tried in vain; nil where it works.
@@ -159,7 +161,11 @@ public final class LinkMulticast: Sendable {
     state.withLock { state in
       state.entries.sorted { $0.key < $1.key }
         .filter { $0.value.channel != nil || $0.value.problem != nil }
-        .map { Link(interface: $1.name, family: $0.family, problem: $1.problem) }
+        .map { key, entry in
+          Link(
+            interface: entry.name, isLoopback: state.interfaces[key.index]?.isLoopback ?? false,
+            family: key.family, problem: entry.problem)
+        }
     }
   }
 
@@ -246,10 +252,11 @@ public final class LinkMulticast: Sendable {
   }
 
   private func failed(_ key: Key, _ error: any Error) {
+    let words = (error as? IOError)?.words ?? "\(error)"
     let name = state.withLock { state -> String? in
       guard var entry = state.entries[key] else { return nil }
       entry.isOpening = false
-      entry.problem = "\(error)"
+      entry.problem = words
       entry.retryAt = Dialler.now + NetworkLimits.linkRetryMilliseconds
       state.entries[key] = entry
       return entry.name
@@ -257,7 +264,7 @@ public final class LinkMulticast: Sendable {
     guard let name else { return }
     logger.debug(
       "no multicast on a link",
-      metadata: ["interface": "\(name)", "family": "\(key.family)", "error": "\(error)"])
+      metadata: ["interface": "\(name)", "family": "\(key.family)", "error": "\(words)"])
   }
 
   private func complainIfNothingWorks() {
@@ -304,15 +311,5 @@ public final class LinkMulticast: Sendable {
       (try? SocketAddress(ipAddress: configuration.groupIPv6, port: Int(configuration.port)))?
         .onLink(key.index)
     }
-  }
-}
-
-extension SocketAddress {
-  /// The address as it counts on one interface.
-  fileprivate func onLink(_ index: UInt32) -> SocketAddress {
-    guard case .v6(let v6) = self else { return self }
-    var address = v6.address
-    address.sin6_scope_id = index
-    return SocketAddress(address, host: "")
   }
 }

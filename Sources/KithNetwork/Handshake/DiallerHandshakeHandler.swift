@@ -51,8 +51,9 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
     context.writeHandshakeMessage(message)
   }
 
+  /// Without `channelInactive` before where the connection had ended as the handler was added.
   func handlerRemoved(context: ChannelHandlerContext) {
-    deadline?.cancel()
+    fail(.silence, context)
   }
 
   func channelInactive(context: ChannelHandlerContext) {

@@ -51,7 +51,5 @@ final class AcceptedConnection: ListenerHandshakeOwner {
     transport.counters.update { $0.handshakeFailures += 1 }
   }
 
-  func closed() {
-    transport.gate.leave(id)
-  }
+  func closed() {}
 }

@@ -27,22 +27,35 @@ enum Bootstraps {
 
   /// Listens on all hosts at one port (0: any), or on none. `::` stands for `0.0.0.0` where there
   /// is no IPv6.
+  ///
+  /// `initialize` runs for each accepted connection on its event loop, and closes it by throwing.
+  /// `onShortage` is called where the system has no room for a further one; accepting pauses then.
   static func bind(
     _ group: any EventLoopGroup, hosts: [String], port: UInt16, userTimeout: Duration,
+    onShortage: @escaping @Sendable (IOError) -> Void = { _ in },
     initialize: @escaping @Sendable (any Channel) throws -> Void
-  ) async throws -> [any Channel] {
+  ) async throws(NetworkFailure) -> [any Channel] {
     var bound: [any Channel] = []
     var port = Int(port)
-    func bind(_ host: String) async throws -> any Channel {
-      try await server(group, host: host, userTimeout: userTimeout, initialize: initialize)
-        .bind(host: host, port: port).get()
+    func bind(_ host: String) async throws(NetworkFailure) {
+      do {
+        let server = server(
+          group, host: host, userTimeout: userTimeout, onShortage: onShortage,
+          initialize: initialize)
+        let address = SocketAddress.literal(host, port: port)
+        bound.append(
+          try await (address.map { server.bind(to: $0) } ?? server.bind(host: host, port: port))
+            .get())
+      } catch {
+        throw NetworkFailure(listeningOn: host, port: port, error)
+      }
     }
-    do {
+    do throws(NetworkFailure) {
       for host in hosts {
-        do {
-          bound.append(try await bind(host))
-        } catch let error as IOError where host == "::" && meansNoIPv6(error) {
-          bound.append(try await bind("0.0.0.0"))
+        do throws(NetworkFailure) {
+          try await bind(host)
+        } catch  where host == "::" && [.unsupported, .notLocal].contains(error.reason) {
+          try await bind("0.0.0.0")
         }
         port = bound.last?.localAddress?.port ?? port
       }
@@ -53,17 +66,18 @@ enum Bootstraps {
     return bound
   }
 
-  private static func meansNoIPv6(_ error: IOError) -> Bool {
-    [EAFNOSUPPORT, EADDRNOTAVAIL, EPROTONOSUPPORT].contains(error.errnoCode)
-  }
-
-  /// A listener; `initialize` runs for each accepted connection on its event loop, and closes it
-  /// by throwing.
-  static func server(
+  /// A listener.
+  private static func server(
     _ group: any EventLoopGroup, host: String, userTimeout: Duration,
+    onShortage: @escaping @Sendable (IOError) -> Void,
     initialize: @escaping @Sendable (any Channel) throws -> Void
   ) -> ServerBootstrap {
     let bootstrap = ServerBootstrap(group: group)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(ShortageHandler(onShortage: onShortage))
+        }
+      }
       .serverChannelOption(.backlog, value: NetworkLimits.backlog)
       .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
       .childChannelOption(.maxMessagesPerRead, value: 1)
@@ -82,7 +96,7 @@ enum Bootstraps {
   }
 
   /// Makes a connection, to whichever of a name's addresses takes it first, and adds the handler
-  /// that `handler` makes on the connection's event loop.
+  /// that `handler` makes on the connection's event loop. Fails with a ``NetworkFailure``.
   ///
   /// `admit` sees each connection before it is made; its throwing prevents it.
   static func connect(
@@ -90,7 +104,7 @@ enum Bootstraps {
     userTimeout: Duration, admit: @escaping @Sendable (any Channel) throws -> Void = { _ in },
     handler: @escaping @Sendable () throws -> any ChannelHandler
   ) -> EventLoopFuture<any Channel> {
-    ClientBootstrap(group: group)
+    let bootstrap = ClientBootstrap(group: group)
       .connectTimeout(TimeAmount(connectTimeout))
       .channelOption(.maxMessagesPerRead, value: 1)
       .channelOption(
@@ -103,18 +117,22 @@ enum Bootstraps {
           try admit(channel)
         }
       }
-      .connect(host: address.host, port: Int(address.port))
-      .flatMap { channel in
-        channel.eventLoop.submit {
-          do {
-            try channel.pipeline.syncOperations.addHandler(handler())
-          } catch {
-            channel.close(promise: nil)
-            throw error
-          }
-          return channel
+    let port = Int(address.port)
+    let connected =
+      SocketAddress.literal(address.host, port: port).map { bootstrap.connect(to: $0) }
+      ?? bootstrap.connect(host: address.host, port: port)
+    return connected.flatMap { channel in
+      channel.eventLoop.submit {
+        do {
+          try channel.pipeline.syncOperations.addHandler(handler())
+        } catch {
+          channel.close(promise: nil)
+          throw error
         }
+        return channel
       }
+    }
+    .flatMapErrorThrowing { throw NetworkFailure(connectingTo: address, $0) }
   }
 
   /// Has the kernel ask the other end each second whether it is there, and end the connection where
@@ -150,5 +168,20 @@ extension PeerAddress {
     let address = channel.localAddress
     try self.init(
       host: IPAddressText.host(of: address) ?? "::", port: UInt16(clamping: address?.port ?? 0))
+  }
+}
+
+extension NetworkFailure {
+  /// Why a node could not listen at a port now, on all addresses or those given; nil: it could.
+  package static func listening(on hosts: [String] = ["::"], port: UInt16) async -> Self? {
+    do throws(NetworkFailure) {
+      let bound = try await Bootstraps.bind(
+        MultiThreadedEventLoopGroup.singleton, hosts: hosts, port: port, userTimeout: .seconds(1)
+      ) { _ in throw TransportError.shutDown }
+      for channel in bound { try? await channel.close() }
+      return nil
+    } catch {
+      return error
+    }
   }
 }

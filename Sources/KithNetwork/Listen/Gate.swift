@@ -21,7 +21,8 @@ final class Gate: Sendable {
   /// How many are half open.
   var halfOpen: Int { state.withLock { $0.table.count } }
 
-  /// Takes in an accepted connection, and closes another where there is no room; nil: refused.
+  /// Takes in an accepted connection until it closes or its handshake is done, and closes another
+  /// where there is no room; nil: refused.
   func admit(_ channel: any Channel) -> (id: UInt64, evicted: Bool)? {
     let bucket = AddressBucket(channel.remoteAddress)
     let (id, admission, evicted) = state.withLock { state in
@@ -35,7 +36,10 @@ final class Gate: Sendable {
       return (id, admission, state.channels.removeValue(forKey: other))
     }
     evicted?.close(promise: nil)
-    return admission == .refused ? nil : (id, evicted != nil)
+    guard admission != .refused else { return nil }
+    // No handler can tell: one that closes before the channel is active is not told of its end.
+    channel.closeFuture.whenComplete { _ in self.leave(id) }
+    return (id, evicted != nil)
   }
 
   /// A connection's first message authenticated; false: it was answered before.
@@ -47,7 +51,7 @@ final class Gate: Sendable {
     }
   }
 
-  /// A connection's handshake is done, or it is closed.
+  /// A connection's handshake is done.
   func leave(_ id: UInt64) {
     state.withLock { state in
       state.table.remove(id)

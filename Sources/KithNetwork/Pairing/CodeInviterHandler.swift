@@ -167,14 +167,9 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
     let last = stage
     stage = .over
     switch last {
-    case .awaitingHello: listener.gate.leave(id)
-    case .waiting:
-      listener.leaveTurns(id)
-      listener.gate.leave(id)
-    case .awaitingProof:
-      listener.gate.leave(id)
-      listener.finishExchange()
-    case .over: break
+    case .waiting: listener.leaveTurns(id)
+    case .awaitingProof: listener.finishExchange()
+    case .awaitingHello, .over: break
     }
   }
 }

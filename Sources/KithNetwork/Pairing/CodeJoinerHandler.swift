@@ -44,8 +44,9 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
     context.writeHandshakeMessage(joiner.hello)
   }
 
+  /// Without `channelInactive` before where the connection had ended as the handler was added.
   func handlerRemoved(context: ChannelHandlerContext) {
-    deadline?.cancel()
+    giveUp(context)
   }
 
   func channelInactive(context: ChannelHandlerContext) {

@@ -68,7 +68,6 @@ final class InvitingConnection: ListenerHandshakeOwner {
   }
 
   func closed() {
-    listener.gate.leave(id)
     endExchange()
   }
 

@@ -96,8 +96,8 @@ public struct PairingDialler: Sendable {
     let channel: any Channel
     do {
       channel = try await connected.get()
-    } catch {
-      throw PairingError.cannotConnect(address: address, cause: "\(error)")
+    } catch let failure as NetworkFailure {
+      throw PairingError.cannotConnect(failure)
     }
     return try await withTaskCancellationHandler {
       try await outcome.value()

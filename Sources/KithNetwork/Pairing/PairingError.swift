@@ -1,7 +1,7 @@
 /// Why a pairing came to nothing. Each says what to do.
-public enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// No connection could be made: where to, and why.
-  case cannotConnect(address: PeerAddress, cause: String)
+public indirect enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
+  /// No connection could be made.
+  case cannotConnect(NetworkFailure)
   /// The other side closed without a word: the invitation has another token, or is over.
   case wrongToken(address: PeerAddress)
   /// The invitation's time is over.
@@ -18,35 +18,56 @@ public enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
   case exchangesSpent
   /// The other side closed, or what it sent was malformed, during the exchange.
   case closed
+  /// Several addresses were tried, and none is an inviter's: why not, in the order of trying.
+  case noneAnswered([PairingError])
   /// A message is longer than a pairing allows.
   case messageTooLong(bytes: Int, limit: Int)
 
   /// What happened, and what to do.
   public var description: String {
+    let (fact, advice) = words
+    return advice.map { "\(fact); \($0)" } ?? fact
+  }
+
+  /// What happened, and what to do about it.
+  private var words: (fact: String, advice: String?) {
     switch self {
-    case .cannotConnect(let address, let cause):
-      "cannot connect to \(address): \(cause); check the address, and that `kith invite` is running"
+    case .cannotConnect(let failure): ("\(failure)", Self.checkAddress)
     case .wrongToken(let address):
-      "\(address) does not accept the code; check it for typing errors, or make a new invitation"
-    case .expired: "the invitation has expired; make a new one"
-    case .triesExhausted: "too many wrong codes were tried; make a new invitation"
-    case .busy: "an exchange is under way already; wait for it to end"
+      (
+        "\(address) does not accept the code",
+        "check it for typing errors, or make a new invitation"
+      )
+    case .expired: ("the invitation has expired", "make a new one")
+    case .triesExhausted: ("too many wrong codes were tried", "make a new invitation")
+    case .busy: ("an exchange is under way already", "wait for it to end")
     case .wrongCode(let address, let triesLeft):
       switch triesLeft {
-      case nil: "the device at \(address) does not have this code; check it"
+      case nil: ("the device at \(address) does not have this code", "check it")
       case 0:
-        "the device at \(address) has another code, and its invitation is over; make a new one"
+        (
+          "the device at \(address) has another code, and its invitation is over",
+          "make a new one"
+        )
       case let left?:
-        "the device at \(address) has another code; check it (\(left == 1 ? "1 try" : "\(left) tries") left)"
+        (
+          "the device at \(address) has another code",
+          "check it (\(left == 1 ? "1 try" : "\(left) tries") left)"
+        )
       }
-    case .noInviter(let address):
-      "nobody at \(address) takes a code now; check the address, and that `kith invite` is running"
+    case .noInviter(let address): ("nobody at \(address) takes a code now", Self.checkAddress)
     case .exchangesSpent:
-      "\(NetworkLimits.pairingExchanges) devices were asked and none has this code; check it, or name "
-        + "the inviting device's address"
-    case .closed: "the other side ended the exchange; make a new invitation"
+      (
+        "\(NetworkLimits.pairingExchanges) devices were asked and none has this code",
+        "check it, or name the inviting device's address"
+      )
+    case .closed: ("the other side ended the exchange", "make a new invitation")
+    case .noneAnswered(let errors):
+      (errors.map { $0.words.fact }.joined(separator: ", "), Self.checkAddress)
     case .messageTooLong(let bytes, let limit):
-      "a pairing message of \(bytes) bytes exceeds \(limit) bytes"
+      ("a pairing message of \(bytes) bytes exceeds \(limit) bytes", nil)
     }
   }
+
+  private static let checkAddress = "check the address, and that `kith invite` is running"
 }

@@ -33,7 +33,8 @@ final class SessionHandler: ChannelInboundHandler {
   private let silenceTimeout: TimeAmount?
   private var buffer = ByteBuffer()
   private var context: ChannelHandlerContext?
-  private var lastRead = NIODeadline.now()
+  /// When a message came last, or reading began again.
+  private var lastRead = NIODeadline.distantPast
   private var silenceCheck: Scheduled<Void>?
   private var lingerDeadline: Scheduled<Void>?
   /// Nothing more is taken in.
@@ -51,6 +52,9 @@ final class SessionHandler: ChannelInboundHandler {
     get { codec.messageLimit }
     set { codec.messageLimit = newValue }
   }
+
+  /// How long no message has come.
+  var quietTime: TimeAmount { (context?.eventLoop.now ?? lastRead) - lastRead }
 
   /// Takes over from a handshake's handler, with the bytes that came after its last message.
   func install(
@@ -70,7 +74,7 @@ final class SessionHandler: ChannelInboundHandler {
       value: AdaptiveRecvByteBufferAllocator(
         minimum: 1024, initial: 4096, maximum: NetworkLimits.readBytes))
     try? channel.syncOptions?.setOption(.maxMessagesPerRead, value: 4)
-    lastRead = .now()
+    lastRead = channel.eventLoop.now
     watchForSilence(channel.eventLoop)
     sink.opened(self)
     if rest.readableBytes > 0 { take(rest) }
@@ -113,7 +117,7 @@ final class SessionHandler: ChannelInboundHandler {
     buffer.writeBuffer(&incoming)
     do throws(FrameError) {
       while !isClosing, let message = try codec.open(from: &buffer) {
-        lastRead = .now()
+        lastRead = context?.eventLoop.now ?? lastRead
         sink.received(message)
       }
     } catch {
@@ -188,17 +192,17 @@ final class SessionHandler: ChannelInboundHandler {
   /// Whether bytes are read from the socket.
   func setReading(_ isReading: Bool) {
     isPaused = !isReading
-    if isReading { lastRead = .now() }
+    if isReading { lastRead = context?.eventLoop.now ?? lastRead }
     try? context?.channel.syncOptions?.setOption(.autoRead, value: isReading)
   }
 
   private func watchForSilence(_ eventLoop: any EventLoop) {
     guard let silenceTimeout else { return }
     silenceCheck = eventLoop.assumeIsolated().scheduleTask(
-      deadline: (isPaused ? .now() : lastRead) + silenceTimeout
+      deadline: (isPaused ? eventLoop.now : lastRead) + silenceTimeout
     ) {
       guard !self.isClosing else { return }
-      if !self.isPaused, self.lastRead + silenceTimeout <= .now() {
+      if !self.isPaused, self.lastRead + silenceTimeout <= eventLoop.now {
         self.isClosing = true
         self.sink.fellSilent()
         self.context?.close(promise: nil)

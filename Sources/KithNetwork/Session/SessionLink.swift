@@ -131,13 +131,16 @@ final class SessionLink: Sendable {
 
   /// Ends the session within seconds if its peer is not there any more: its kernel is asked. A session
   /// that lives notices nothing, and one that is being asked is not asked again.
-  func probe(usual userTimeout: Duration) {
-    let isFirst = outbox.withLock { outbox in
-      defer { outbox.isProbing = true }
-      return !outbox.isProbing
-    }
-    guard isFirst else { return }
+  /// With `quiet` only one that brought nothing for so long, and has nothing unsent.
+  func probe(usual userTimeout: Duration, ifQuietFor quiet: TimeAmount? = nil) {
     onLoop { link in
+      if let quiet, link.handler.value.quietTime < quiet { return }
+      let isWanted = link.outbox.withLock { outbox in
+        guard !outbox.isProbing, quiet == nil || outbox.unsentBytes == 0 else { return false }
+        outbox.isProbing = true
+        return true
+      }
+      guard isWanted else { return }
       try? Bootstraps.setPatience(of: link.channel, isProbing: true, userTimeout: userTimeout)
       let time = NetworkLimits.probeTime
       link.channel.eventLoop.scheduleTask(in: time + time) {

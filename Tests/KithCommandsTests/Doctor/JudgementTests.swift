@@ -6,6 +6,7 @@ import KithTerminal
 import Testing
 
 @testable import KithCommands
+@testable import KithNetwork
 
 /// What `kith doctor` makes of what it sees, check by check.
 @Suite("Judgements of the doctor")
@@ -44,13 +45,15 @@ struct JudgementTests {
         """.utf8))
   }
 
-  private func peer(_ name: String, offset: Int64) throws -> NodeReport.Peer {
+  private func peer(
+    _ name: String, offset: Int64 = 0, isExchanging: Bool = true
+  ) throws -> NodeReport.Peer {
     try JSONDecoder().decode(
       NodeReport.Peer.self,
       from: Data(
         """
         {"device": "id-\(name)", "address": "192.0.2.1:4114", "isDialled": true,
-         "clockOffsetMilliseconds": \(offset), "isExchanging": true}
+         "clockOffsetMilliseconds": \(offset), "isExchanging": \(isExchanging)}
         """.utf8))
   }
 
@@ -90,7 +93,11 @@ struct JudgementTests {
     let expected: [(PortCheck.Sight, Finding.Verdict, String)] = [
       (.free, .good, "free"), (.listening(["[::]:4114"]), .good, "[::]:4114"),
       (.silent, .note, "nowhere"), (.taken(owner), .problem, "process 12 (nginx)"),
-      (.taken(nil), .problem, "somebody"), (.refused(EACCES), .problem, "Permission denied"),
+      (.taken(nil), .problem, "somebody"),
+      (
+        .refused(NetworkFailure(host: "::", port: 80, reason: .forbidden)), .problem,
+        "does not let this user use [::]:80"
+      ),
     ]
     for (sight, verdict, words) in expected {
       let findings = check.findings(sight, of: patient)
@@ -128,6 +135,42 @@ struct JudgementTests {
     #expect(wrong.map(\.verdict) == [.note, .problem, .problem])
     #expect(wrong[1].tried.contains("laptop") && wrong[1].seen.contains("61 s ahead"))
     #expect(wrong[2].seen.contains("1825 days behind"))
+  }
+
+  @Test(
+    arguments: [
+      (61_000, "61 s"), (119_499, "119 s"), (119_500, "2 min"), (3_599_999, "60 min"),
+      (7_170_000, "2 h"), (10_799_000, "3 h"), (10_200_000, "2 h 50 min"),
+      (172_769_999, "47 h 59 min"),
+      (172_770_000, "2 days"), (180_000_000, "2 days 2 h"),
+    ] as [(Int64, String)])
+  func `a difference of clocks is rounded, not cut off`(offset: Int64, words: String) throws {
+    let report = try report(
+      devices: [try device("laptop")], peers: [try peer("laptop", offset: offset)])
+    let findings = ClockCheck().findings(.init(isSynchronised: true), of: running(report))
+    #expect(findings.last?.seen == "that one is \(words) ahead")
+  }
+
+  // MARK: Network
+
+  @Test func `a host without an address is a problem, but for a node of this host alone`() throws {
+    func interface(_ name: String, hasCarrier: Bool = true) -> LinkInterface {
+      LinkInterface(
+        index: 2, name: name, isLoopback: false, hasCarrier: hasCarrier, takesMulticast: true)
+    }
+    let check = NetworkCheck()
+    let stopped = patient(.none)
+    let good = check.findings(
+      [interface("eth0"), interface("wlan0", hasCarrier: false)], of: stopped)
+    #expect(good.map(\.verdict) == [.good] && good[0].seen == "this host has an address on eth0")
+    let pulled = check.findings([interface("eth0", hasCarrier: false)], of: stopped)
+    #expect(pulled.map(\.verdict) == [.problem] && pulled[0].seen.contains("connected (eth0)"))
+    let none = check.findings([], of: stopped)
+    #expect(none.map(\.verdict) == [.problem] && none[0].seen == "no interface has an address")
+    let everywhere = check.findings([], of: running(try report(listening: ["[::]:4114"])))
+    #expect(everywhere.map(\.verdict) == [.problem])
+    let local = try report(listening: ["127.0.0.1:4114", "[::1]:4114"])
+    #expect(check.findings([], of: running(local)).map(\.verdict) == [.note])
   }
 
   @Test func `a clock that is behind its own files is a problem`() {
@@ -175,22 +218,32 @@ struct JudgementTests {
 
   @Test func `who is away for a month may be lost`() throws {
     let check = RosterCheck()
-    func findings(_ devices: [NodeReport.Device]) throws -> [Finding] {
-      check.findings((), of: running(try report(devices: devices)))
+    func findings(
+      _ devices: [NodeReport.Device], _ peers: [NodeReport.Peer] = []
+    ) throws -> [Finding] {
+      check.findings((), of: running(try report(devices: devices, peers: peers)))
     }
     let own = try device("own", isSelf: true)
     #expect(try findings([own]).map(\.verdict) == [.note])
     let near = try device("near", isConnected: true)
-    #expect(try findings([own, near]).map(\.verdict) == [.good])
+    let session = try peer("near")
+    #expect(try findings([own, near], [session]).map(\.verdict) == [.good])
     let away = try device("away", seen: Self.now - 29 * Self.day)
     let lost = try device("lost", issued: Self.now - 31 * Self.day)
-    let three = try findings([own, near, away, lost])
+    let three = try findings([own, near, away, lost], [session])
     #expect(three.map(\.verdict) == [.good, .good, .note])
     #expect(three[1].seen == "heard 29 days ago")
     #expect(three[2].advice?.contains("kith devices revoke") == true)
     #expect(try findings([own, away]).map(\.verdict) == [.note, .good])
-    let idle = check.findings((), of: patient(.opened(try report(devices: [own, near]))))
-    #expect(idle.map(\.verdict) == [.unknown])
+    // As in `status`: who exchanges nothing, or has not been heard, is not in touch.
+    let idle = try findings([own, near], [try peer("near", isExchanging: false)])
+    #expect(idle.map(\.verdict) == [.note, .note] && idle[0].seen == "0 of 1 other in touch")
+    #expect(idle[1].seen == "connected, not exchanging")
+    let silent = try device("near", isConnected: true, seen: Self.now - 41_000)
+    let unheard = try findings([own, silent], [session])
+    #expect(unheard[0].seen == "0 of 1 other in touch" && unheard[1].seen == "silent for 41 s")
+    let stopped = check.findings((), of: patient(.opened(try report(devices: [own, near]))))
+    #expect(stopped.map(\.verdict) == [.unknown])
     let blind = check.findings((), of: patient(.failed(KithError(.damaged, ""))))
     #expect(blind.map(\.verdict) == [.unknown])
   }
@@ -209,7 +262,7 @@ struct JudgementTests {
 
   @Test func `links hear themselves or not`() {
     let links = [
-      MulticastCheck.Link(interface: "lo", family: "IPv4", isHeard: true),
+      MulticastCheck.Link(interface: "lo", isLoopback: true, family: "IPv4", isHeard: true),
       MulticastCheck.Link(interface: "eth0", family: "IPv6", isHeard: false, problem: "denied"),
       MulticastCheck.Link(interface: "eth1", family: "IPv4", isHeard: false),
     ]
@@ -217,6 +270,10 @@ struct JudgementTests {
     #expect(findings.map(\.verdict) == [.good, .note, .note])
     #expect(findings[1].seen == "denied" && findings[2].seen == "nothing came back")
     #expect(MulticastCheck().findings([], of: patient(.none)).map(\.verdict) == [.note])
+    // Loopback says nothing of networks.
+    let alone = MulticastCheck().findings([links[0]], of: patient(.none))
+    #expect(alone.map(\.verdict) == [.note, .good])
+    #expect(alone[0].seen == "there are none but within this host")
   }
 
   // MARK: Firewall

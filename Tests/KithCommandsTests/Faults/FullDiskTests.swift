@@ -78,7 +78,7 @@ extension Faults {
         "full disk: \(ledger.acknowledged) writes acknowledged, \(ledger.failures.count) failed, "
           + "settled after \(settled)")
       #expect(ledger.failures.allSatisfy { $0 == "diskFull" }, "\(Set(ledger.failures))")
-      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+      expectNone(problems, seed: seed)
       try await Self.restartsAndShowsTheSame(household, full)
     }
 

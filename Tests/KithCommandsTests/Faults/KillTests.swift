@@ -59,7 +59,7 @@ extension Faults {
           + "acknowledged of \(ledger.history.writes.count), \(ledger.failures.count) calls cut off, "
           + "settled after \(settled)")
       #expect(ledger.acknowledged > rounds * 5)
-      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+      expectNone(problems, seed: seed)
     }
 
     /// The same of a node that is alone: what it loses nobody else can give back.
@@ -81,7 +81,7 @@ extension Faults {
       }
       let problems = ledger.history.problems(try await household.outcome())
       print("kill -9, alone: \(rounds) rounds, \(ledger.acknowledged) writes acknowledged")
-      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+      expectNone(problems, seed: seed)
     }
   }
 }

@@ -67,7 +67,7 @@ extension Faults {
         "\(name): \(rounds) partitions, \(ledger.acknowledged) writes acknowledged, settled after "
           + "\(settled)")
       #expect(ledger.failures.isEmpty)
-      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+      expectNone(problems, seed: seed)
     }
   }
 }

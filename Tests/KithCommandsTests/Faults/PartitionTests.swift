@@ -35,22 +35,22 @@ extension Faults {
             ways.heal()
             try await Task.sleep(for: .milliseconds(Int.random(in: 50...300, using: &random)))
           }
+          // On a busy host the attacks may be over before much was written.
+          try await eventually("enough writes", seconds: 300, every: 50) {
+            ledger.acknowledged > rounds * 10
+          }
         }
         let attacked = ContinuousClock.now - began
         let settled = try await household.settle(seconds: 150)
         let problems = ledger.history.problems(try await household.outcome())
-        let counters = ways.ways.map(\.proxy.counters)
-        let corrupted = counters.reduce(0) { $0 + $1.corruptedBytes }
-        let resets = counters.reduce(0) { $0 + $1.reset }
-        let accepted = counters.reduce(0) { $0 + $1.accepted }
+        let (corrupted, resets) = (ways.count(\.corruptedBytes), ways.count(\.reset))
+        let accepted = ways.count(\.accepted)
         print(
           "partitions: \(rounds) attacks in \(attacked), \(accepted) connections, \(resets) reset, "
             + "\(corrupted) bytes corrupted, \(ledger.acknowledged) writes acknowledged, settled "
             + "after \(settled)")
-        #expect(corrupted > 0 && resets > 0)
         #expect(ledger.failures.isEmpty || ledger.failures.allSatisfy { $0 != "diverged" })
-        #expect(ledger.acknowledged > rounds * 10)
-        #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+        expectNone(problems, seed: seed)
         for member in household.members {
           let report = try await member.client.report()
           #expect(report.problems.isEmpty && report.stores.allSatisfy { $0.quarantined == 0 })
@@ -74,8 +74,12 @@ extension Faults {
           ways.heal()
           try await Task.sleep(for: .milliseconds(Int.random(in: 1...120, using: &random)))
         }
-      case .corruption: ways.set(.init(corruption: .chance(0.001)), node)
-      case .resets: ways.set(.init(resets: .every(30_000)), node)
+      case .corruption:
+        try await untilMore(\.corruptedBytes, ways) {
+          ways.set(.init(corruption: .chance(0.001)), node)
+        }
+      case .resets:
+        try await untilMore(\.reset, ways) { ways.set(.init(resets: .every(30_000)), node) }
       case .slow: ways.set(.init(delay: .milliseconds(40), bytesPerSecond: 200_000), node)
       case .halfOpen:
         // The host loses its power and comes back: the others' connections to it never end.
@@ -85,6 +89,17 @@ extension Faults {
         try await household.start(member, peers: ways.peers(of: node))
       }
       try await Task.sleep(for: length)
+    }
+
+    /// Attacks, and goes on until it has done something: on a busy host little may pass in a while.
+    private func untilMore(
+      _ counter: KeyPath<FaultyProxy.Counters, Int>, _ ways: ProxyPartitions, _ attack: () -> Void
+    ) async throws {
+      let before = ways.count(counter)
+      attack()
+      try await eventually("the attack to do something", seconds: 120, every: 20) {
+        ways.count(counter) > before
+      }
     }
   }
 }

@@ -54,7 +54,7 @@ extension Faults {
         "SIGSTOP: 9 rounds, \(ledger.acknowledged) writes acknowledged, slowest write between the "
           + "others \(slowest), settled after \(settled)")
       #expect(ledger.failures.isEmpty, "\(ledger.failures)")
-      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+      expectNone(problems, seed: seed)
     }
   }
 }

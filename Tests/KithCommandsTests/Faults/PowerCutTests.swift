@@ -89,7 +89,7 @@ extension Faults {
         "power cut: \(findings.count) states opened, \(cuts) of them with a log cut off, "
           + "\(rounds) in a checkpoint; \(ledger.acknowledged) writes acknowledged")
       #expect(cuts > rounds / 3)
-      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+      expectNone(problems, seed: seed)
     }
 
     /// The device on a file system of its own, in a file: what the file holds at an instant is what
@@ -129,7 +129,7 @@ extension Faults {
         Self.problems(ledger.history, finding).map { "\(finding.name): \($0)" }
       }
       print("power cut of a disk: \(findings.count), \(ledger.acknowledged) writes acknowledged")
-      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+      expectNone(problems, seed: seed)
     }
 
     /// Does something while a node stands still; gives the moment before it was stopped.

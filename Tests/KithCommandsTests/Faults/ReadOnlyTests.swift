@@ -70,7 +70,7 @@ extension Faults {
       try await household.start(member)
       let problems = ledger.history.problems(try await household.outcome())
       print("read-only: \(ledger.acknowledged) writes acknowledged")
-      #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+      expectNone(problems, seed: seed)
     }
 
     private func expectReadOnly(_ household: Household, _ member: Household.Member) async throws {

@@ -1,4 +1,16 @@
 import Kith
+import Testing
+
+/// Records problems: not all of many, nor the whole of a long one.
+func expectNone(
+  _ problems: [String], seed: UInt64, sourceLocation: SourceLocation = #_sourceLocation
+) {
+  guard !problems.isEmpty else { return }
+  let shown = problems.prefix(10).map { $0.count > 600 ? "\($0.prefix(600))…" : $0 }
+  Issue.record(
+    "seed \(seed): \(problems.count) problems\n\(shown.joined(separator: "\n"))",
+    sourceLocation: sourceLocation)
+}
 
 /// A write of one key that a test asked for, and what became of it.
 struct HistoryWrite {
@@ -73,7 +85,7 @@ struct History {
       let candidates = writes.filter { $0.value == newest }
       if let newest {
         guard let winner = candidates.first else {
-          problems.append("\(key) shows \(newest), which nobody wrote")
+          problems.append("\(Outcome.name(key, newest)) is shown, and nobody wrote that")
           continue
         }
         winners[key] = winner

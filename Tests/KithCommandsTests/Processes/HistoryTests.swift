@@ -37,6 +37,12 @@ import Testing
     #expect(problems([first, close], shown: "first").isEmpty)
   }
 
+  @Test func `a large value is not printed whole`() {
+    let large = PropertyListValue.string(String(repeating: "v", count: 180_000))
+    let found = problems([write("first", node: 0, at: 0, transaction: 1)], shown: large)
+    #expect(!found.isEmpty && found.allSatisfy { $0.count < 1_000 })
+  }
+
   @Test func `whose place was taken by what was refused is told by that`() {
     let first = write("first", node: 0, at: 0, transaction: 1)
     let early = write("large", node: 1, at: 100, transaction: 2)

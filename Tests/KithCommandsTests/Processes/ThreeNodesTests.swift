@@ -50,7 +50,7 @@ struct ThreeNodesTests {
     let acknowledged = history.writes.count(where: \.isAcknowledged)
     print("three nodes: \(acknowledged) writes acknowledged, \(kills) nodes killed")
     #expect(acknowledged >= Self.writes)
-    #expect(problems.isEmpty, "seed \(seed): \(problems.prefix(10).joined(separator: "\n"))")
+    expectNone(problems, seed: seed)
   }
 
   /// What one node is asked to do.

@@ -28,7 +28,8 @@ struct ReportTests {
 
   private static let discovery = NodeDiscovery(
     links: [
-      .init(interface: "lo", family: "IPv4"), .init(interface: "eth0", family: "IPv4"),
+      .init(interface: "lo", isLoopback: true, family: "IPv4"),
+      .init(interface: "eth0", family: "IPv4"),
       .init(interface: "eth0", family: "IPv6"),
       .init(interface: "eth1", family: "IPv4", problem: "no such device"),
     ],
@@ -51,6 +52,16 @@ struct ReportTests {
         STORE    KEYS       SIZE  USED   ON  REMARKS
         default   264  976.6 KiB  95 %  2/3  1 write to publish, 2 hidden, 1 refused
         """)
+  }
+
+  @Test func `status does not take loopback for a network, nor silence for touch`() {
+    var status = status
+    status.discovery?.links.removeAll { !$0.isLoopback }
+    status.devices[1].silentMilliseconds = 41_999
+    let text = status.text(.plain)
+    #expect(text.contains("discovery  1 device heard on this host alone, and no other network\n"))
+    #expect(text.contains("peers      0 of 2 in touch\n"))
+    #expect(status.devices[1].state.text == "silent for 41 s")
   }
 
   @Test func `status for programs`() {

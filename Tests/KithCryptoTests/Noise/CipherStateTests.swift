@@ -37,6 +37,32 @@ struct CipherStateTests {
     #expect([one, two] == [[1], [2]])
   }
 
+  @Test("A frame that fails in place, in an array or in raw memory, does not move the counter")
+  func failingInPlace() throws {
+    var sender = cipher()
+    var receiver = cipher()
+    var rawReceiver = cipher()
+    let message = try sender.encrypt([1, 2, 3])
+    let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: message.count, alignment: 1)
+    defer { buffer.deallocate() }
+    var altered = message
+    altered[0] ^= 1
+    buffer.copyBytes(from: altered)
+    let inArray = caught { () throws(NoiseError) in _ = try receiver.decryptInPlace(&altered) }
+    let inMemory = caught { () throws(NoiseError) in _ = try rawReceiver.decryptInPlace(buffer) }
+    #expect(inArray == .authenticationFailed && inMemory == .authenticationFailed)
+    let short = UnsafeMutableRawBufferPointer(rebasing: buffer[..<15])
+    let tooShort = caught { () throws(NoiseError) in _ = try rawReceiver.decryptInPlace(short) }
+    #expect(tooShort == .messageTooShort)
+    let nonces = [receiver.nextNonce, rawReceiver.nextNonce]
+    #expect(nonces == [0, 0])
+    var whole = message
+    buffer.copyBytes(from: message)
+    let counts = [try receiver.decryptInPlace(&whole), try rawReceiver.decryptInPlace(buffer)]
+    #expect(counts == [3, 3])
+    #expect(Array(whole[..<3]) == [1, 2, 3] && Array(buffer[..<3]) == [1, 2, 3])
+  }
+
   @Test("Altered bytes, altered additional data and lengths are checked")
   func tampering() throws {
     var sender = cipher()

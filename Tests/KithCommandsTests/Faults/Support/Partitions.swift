@@ -51,6 +51,11 @@ struct ProxyPartitions: Partitions {
 
   func abandon(_ node: Int) { for way in ways where way.touches(node) { way.proxy.abandon() } }
 
+  /// What the proxies have done so far, in all.
+  func count(_ counter: KeyPath<FaultyProxy.Counters, Int>) -> Int {
+    ways.reduce(0) { $0 + $1.proxy.counters[keyPath: counter] }
+  }
+
   /// Where a node dials the others: through the proxies.
   func peers(of node: Int) -> [String] {
     ways.filter { $0.from == node }.map { "127.0.0.1:\($0.proxy.port)" }

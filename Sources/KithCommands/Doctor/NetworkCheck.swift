@@ -1,0 +1,36 @@
+import KithNetwork
+import KithTerminal
+
+/// The network: whether this host is on one.
+struct NetworkCheck: Check {
+  static let name = "network"
+
+  func look(at patient: Patient) -> [LinkInterface] {
+    LinkInterface.current().filter { !$0.isLoopback && !$0.subnets.isEmpty }
+  }
+
+  func findings(_ interfaces: [LinkInterface], of patient: Patient) -> [Finding] {
+    let tried = "looked for networks"
+    let connected = interfaces.filter(\.hasCarrier)
+    guard connected.isEmpty else {
+      let names = connected.map { Columns.printable($0.name) }.joined(separator: ", ")
+      return [finding(.good, tried: tried, seen: "this host has an address on \(names)")]
+    }
+    let seen =
+      interfaces.isEmpty
+      ? "no interface has an address"
+      : "no interface that has an address is connected "
+        + "(\(interfaces.map { Columns.printable($0.name) }.joined(separator: ", ")))"
+    // A node that serves this host alone needs no network.
+    if patient.isRunning, let report = patient.report, !report.listening.isEmpty,
+      report.listening.allSatisfy({ $0.hasPrefix("127.") || $0.hasPrefix("[::1]") })
+    {
+      return [finding(.note, tried: tried, seen: "\(seen); the node serves this host alone")]
+    }
+    return [
+      finding(
+        .problem, tried: tried, seen: seen,
+        advice: "see ip addr: plug the cable in, join a wireless network, or see to DHCP")
+    ]
+  }
+}

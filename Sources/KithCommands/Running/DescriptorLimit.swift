@@ -1,0 +1,14 @@
+import Glibc
+
+/// How many files and connections this process may have open.
+enum DescriptorLimit {
+  /// Raises the soft limit to the hard one: the soft one is low for programs that use select(2).
+  static func raise() {
+    var limit = rlimit()
+    guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,
+      limit.rlim_cur < limit.rlim_max
+    else { return }
+    limit.rlim_cur = limit.rlim_max
+    _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+  }
+}

@@ -1,0 +1,46 @@
+package import NIOCore
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+/// Has a listener rest where the system has no room for a further connection, such as no file that
+/// could be opened. Otherwise it would try the same connection again at once, without end.
+///
+/// NIO's own `AcceptBackoffHandler` waits before it asks for the next connection, but leaves the
+/// listener registered after a failure, so that the system goes on waking it.
+package final class ShortageHandler: ChannelInboundHandler {
+  package typealias InboundIn = any Channel
+
+  private static let shortages: Set<CInt> = [EMFILE, ENFILE, ENOBUFS, ENOMEM]
+
+  private let onShortage: @Sendable (IOError) -> Void
+  private var rest: Scheduled<Void>?
+
+  /// Calls `onShortage` whenever a rest begins.
+  package init(onShortage: @escaping @Sendable (IOError) -> Void = { _ in }) {
+    self.onShortage = onShortage
+  }
+
+  package func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    guard let error = error as? IOError, Self.shortages.contains(error.errnoCode) else {
+      return context.fireErrorCaught(error)
+    }
+    guard rest == nil else { return }
+    onShortage(error)
+    try? context.channel.syncOptions?.setOption(.autoRead, value: false)
+    rest = context.eventLoop.assumeIsolated().scheduleTask(in: NetworkLimits.acceptPause) {
+      self.rest = nil
+      try? context.channel.syncOptions?.setOption(.autoRead, value: true)
+    }
+  }
+
+  package func channelInactive(context: ChannelHandlerContext) {
+    rest?.cancel()
+    context.fireChannelInactive()
+  }
+}

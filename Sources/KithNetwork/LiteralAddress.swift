@@ -1,0 +1,33 @@
+internal import NIOCore
+
+#if canImport(Glibc)
+  internal import Glibc
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Darwin
+#endif
+
+extension SocketAddress {
+  /// The IP address that a host's text spells out, with its zone if it has one; nil for a name.
+  ///
+  /// No resolver is asked. A system's resolver gives no IPv6 address, not even `::`, on a host whose
+  /// networks have none.
+  static func literal(_ host: String, port: Int) -> SocketAddress? {
+    let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
+    guard let text = parts.first,
+      let address = try? SocketAddress(ipAddress: String(text), port: port)
+    else { return nil }
+    guard parts.count == 2 else { return address }
+    let index = UInt32(parts[1]) ?? if_nametoindex(String(parts[1]))
+    return index == 0 ? nil : address.onLink(index)
+  }
+
+  /// The address as it counts on one interface.
+  func onLink(_ index: UInt32) -> SocketAddress {
+    guard case .v6(let v6) = self else { return self }
+    var address = v6.address
+    address.sin6_scope_id = index
+    return SocketAddress(address, host: "")
+  }
+}

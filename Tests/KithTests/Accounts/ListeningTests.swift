@@ -1,0 +1,101 @@
+import Foundation
+import Logging
+import Synchronization
+import Testing
+
+@testable import Kith
+
+/// What a program that serves its accounts learns where it cannot listen.
+@Suite(.timeLimit(.minutes(5)))
+struct ListeningTests {
+  /// Keeps what is logged.
+  private struct Journal: LogHandler {
+    final class Lines: Sendable {
+      private let lines = Mutex<[String]>([])
+      var all: [String] { lines.withLock { $0 } }
+      func add(_ line: String) { lines.withLock { $0.append(line) } }
+    }
+
+    let lines: Lines
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.warning
+    subscript(metadataKey key: String) -> Logger.MetadataValue? {
+      get { metadata[key] }
+      set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+      lines.add("\(event.level): \(event.message) \(event.metadata ?? [:])")
+    }
+  }
+
+  private let lines = Journal.Lines()
+
+  private func accounts(_ path: String, host: String, port: UInt16) async throws -> Accounts {
+    var configuration = Accounts.Configuration(directory: path)
+    configuration.hosts = [host]
+    configuration.port = port
+    configuration.discoversPeers = false
+    configuration.logger = Logger(label: "test") { [lines] _ in Journal(lines: lines) }
+    let accounts = try Accounts(configuration)
+    try await accounts.createAccount(name: "one")
+    return accounts
+  }
+
+  private func listening(_ accounts: Accounts) -> [String] {
+    guard case .own(let node) = accounts.state.withLock({ $0.seat }).kind else { return [] }
+    return node.listeningAddresses
+  }
+
+  @Test func `where the port is taken another is used, and that is said`() async throws {
+    let nodes = try await Nodes()
+    let taken = nodes.first.configuration.port
+    let accounts = try await accounts(
+      nodes.directory.child("a"), host: "127.0.0.1", port: taken)
+    try await running(nodes.first) {
+      try await AccountsTests.serving(accounts) {
+        try await until { !self.listening(accounts).isEmpty }
+        let used = try #require(self.listening(accounts).first?.split(separator: ":").last)
+        #expect(used != "\(taken)")
+        let said = self.lines.all.filter { $0.contains("the port is taken") }
+        #expect(said.count == 1)
+        #expect(said.first?.contains("\(taken)") == true && said.first?.contains(used) == true)
+      }
+    }
+    try accounts.close()
+    try nodes.first.close()
+  }
+
+  /// Listening nowhere is no fallback: the program is told, and so is its log.
+  @Test func `what is no taken port is thrown and logged`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try await accounts(directory.child("a"), host: "192.0.2.1", port: 4_114)
+    let error = await #expect(throws: KithError.self) { try await accounts.run() }
+    #expect(error?.code == .network)
+    #expect(error?.message.contains("192.0.2.1 is no address of this host") == true)
+    #expect(lines.all.contains { $0.hasPrefix("error:") && $0.contains("192.0.2.1") })
+    #expect(!lines.all.contains { $0.contains("taken") })
+    try accounts.close()
+  }
+
+  @Test func `a node whose port is taken says so, and takes no other`() async throws {
+    let nodes = try await Nodes()
+    let other = try await Nodes()
+    let port = nodes.first.configuration.port
+    var configuration = other.first.configuration
+    try other.first.close()
+    configuration.port = port
+    let second = try await Node.open(configuration)
+    try await running(nodes.first) {
+      let error = await #expect(throws: KithError.self) { try await second.run() }
+      #expect(error?.code == .network)
+      #expect(
+        error?.message
+          == "Cannot listen: port \(port) is taken. Choose another port, or stop the program that "
+          + "listens there.")
+      #expect(error?.localizedDescription == error?.message)
+    }
+    try second.close()
+    try nodes.first.close()
+  }
+}
