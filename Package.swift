@@ -11,6 +11,10 @@ let strict: [SwiftSetting] = [
   .treatAllWarnings(as: .error),
 ]
 
+/// The modules for programs of Apple's class are empty where Foundation has it, and must build there
+/// without libsodium and all that stands on it: `Tests/apple` checks it.
+let onLinux: TargetDependencyCondition? = .when(platforms: [.linux])
+
 let package = Package(
   name: "kith",
   products: [
@@ -18,6 +22,8 @@ let package = Package(
     .library(name: "KithTesting", targets: ["KithTesting"]),
     .library(name: "KithUserDefaults", targets: ["KithUserDefaults"]),
     .library(name: "UbiquitousKeyValueStore", targets: ["UbiquitousKeyValueStore"]),
+    .library(
+      name: "UbiquitousKeyValueStorePorting", targets: ["UbiquitousKeyValueStorePorting"]),
     .executable(name: "kith", targets: ["kith"]),
     .executable(name: "kith-sim", targets: ["kith-sim"]),
     // For the nested packages of Tests, and without any promise to others.
@@ -55,8 +61,8 @@ let package = Package(
       name: "KithStorage",
       dependencies: [
         "KithCore", "KithCrypto",
-        .product(name: "GRDB", package: "GRDB.swift"),
-        .product(name: "GRDBSQLite", package: "GRDB.swift"),
+        .product(name: "GRDB", package: "GRDB.swift", condition: onLinux),
+        .product(name: "GRDBSQLite", package: "GRDB.swift", condition: onLinux),
       ],
       swiftSettings: strict),
     .target(
@@ -91,8 +97,12 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "UbiquitousKeyValueStore",
-      dependencies: ["Kith", "KithCore", .product(name: "Logging", package: "swift-log")],
+      dependencies: [
+        .target(name: "Kith", condition: onLinux), .target(name: "KithCore", condition: onLinux),
+        .product(name: "Logging", package: "swift-log", condition: onLinux),
+      ],
       swiftSettings: strict),
+    .target(name: "UbiquitousKeyValueStorePorting", swiftSettings: strict),
     .target(
       name: "KithCommands",
       dependencies: [
@@ -171,6 +181,9 @@ let package = Package(
         "UbiquitousKeyValueStore", "Kith", "KithCore", "KithCrypto", "KithTesting",
         .product(name: "Logging", package: "swift-log"),
       ],
+      swiftSettings: strict),
+    .testTarget(
+      name: "UbiquitousKeyValueStorePortingTests", dependencies: ["UbiquitousKeyValueStorePorting"],
       swiftSettings: strict),
     .testTarget(
       name: "KithCommandsTests",

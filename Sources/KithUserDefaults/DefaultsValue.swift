@@ -42,8 +42,7 @@ enum DefaultsValue {
       }
       return try value(of: object)
     }
-    // Only the dynamic type tells booleans from numbers: `as? Bool` takes the number 1, too.
-    if type(of: object) == Bool.self, let bool = object as? Bool { return .bool(bool) }
+    // `as? Bool` would take the number 1, too.
     switch object {
     case let string as String: return .string(string)
     case let date as Date: return .date(date)
@@ -69,6 +68,9 @@ enum DefaultsValue {
   }
 
   private static func value(of number: NSNumber) throws(KithError) -> PropertyListValue {
+    // Foundation has one object for true and one for false.
+    if number === NSNumber(value: true) { return .bool(true) }
+    if number === NSNumber(value: false) { return .bool(false) }
     switch UInt8(bitPattern: number.objCType.pointee) {
     case UInt8(ascii: "d"), UInt8(ascii: "f"): return .double(number.doubleValue)
     case UInt8(ascii: "Q") where number.uint64Value > UInt64(Int64.max):

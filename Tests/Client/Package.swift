@@ -8,6 +8,7 @@ let dependencies: [Target.Dependency] = [
   .product(name: "Kith", package: "kith"),
   .product(name: "KithTesting", package: "kith"),
   .product(name: "UbiquitousKeyValueStore", package: "kith"),
+  .product(name: "UbiquitousKeyValueStorePorting", package: "kith"),
 ]
 
 let package = Package(

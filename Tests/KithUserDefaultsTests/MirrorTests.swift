@@ -328,6 +328,21 @@ struct MirrorTests {
     #expect(store.value(forKey: "theme") == "late")
   }
 
+  @Test func everyInt8IsANumberAndOnlyBoolsAreBools() throws {
+    let fixture = try MirrorFixture()
+    for number in Int8.min...Int8.max {
+      let expected = PropertyListValue.integer(Int64(number))
+      #expect(try DefaultsValue.value(of: number) == expected)
+      #expect(try DefaultsValue.value(of: [NSNumber(value: number)]) == [expected])
+      fixture.defaults.set(number, forKey: "flag")
+      #expect(try fixture.shown("flag") == expected)
+      fixture.defaults.set([number, true, NSNumber(value: false)] as [Any], forKey: "flag")
+      #expect(try fixture.shown("flag") == [expected, true, false])
+    }
+    // As other programs' objects may hold them.
+    #expect(try DefaultsValue.value(of: NSArray(array: [NSNumber(value: true)])) == [true])
+  }
+
   private struct TimedOut: Error {}
 
   private func until(_ condition: () throws -> Bool) async throws {

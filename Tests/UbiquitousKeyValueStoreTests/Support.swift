@@ -72,8 +72,16 @@ final class FakeBacking: Backing {
   }
 
   let state = Mutex(State())
-  private let stream = AsyncStream<Change>.makeStream()
+  private let view: StoreView
+  private let buffer = ChangeBuffer(seesOwnWrites: false)
   private let accountStream = AsyncStream<AccountID?>.makeStream()
+
+  init() {
+    guard let identifier = StoreIdentifier("com.example.Fake") else {
+      preconditionFailure("it is an identifier")
+    }
+    view = StoreView(identifier: identifier, values: [:])
+  }
 
   func value(forKey key: String) -> PropertyListValue? { state.withLock { $0.values[Key(key)] } }
   var values: [Key: PropertyListValue] { state.withLock { $0.values } }
@@ -91,7 +99,9 @@ final class FakeBacking: Backing {
     }
     if let problem { throw problem }
   }
-  var changes: any AsyncSequence<Change, Never> & Sendable { stream.stream }
+  var changes: StoreChanges? {
+    StoreChanges(subscription: .init(buffer: buffer, view: view, number: 0))
+  }
   var refusals: [RefusedTransaction] { state.withLock { $0.refusals } }
   func takeRefusals(through number: UInt64) {
     state.withLock { $0.refusals.removeAll { $0.number <= number } }
@@ -100,7 +110,7 @@ final class FakeBacking: Backing {
   var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { accountStream.stream }
   func run() async {}
 
-  func tell(_ change: Change) { stream.continuation.yield(change) }
+  func tell(_ change: Change) { buffer.offer(change)?() }
   func signIn(_ account: AccountID?) {
     state.withLock { $0.account = account }
     accountStream.continuation.yield(account)
@@ -117,10 +127,13 @@ extension NSUbiquitousKeyValueStore {
 }
 
 extension Hub {
-  static func on(_ backing: any Backing, isConfigured: Bool = true) -> Hub {
+  static func on(
+    _ backing: any Backing, isConfigured: Bool = true,
+    gathering gather: @escaping @Sendable () async -> Void = Server.gather
+  ) -> Hub {
     var logger = Logger(label: "test")
     logger.logLevel = .critical
-    return Hub { [logger] in
+    return Hub(gathering: gather) { [logger] in
       Basis(backing: backing, isConfigured: isConfigured, logger: logger)
     }
   }
@@ -146,7 +159,7 @@ struct EndlessBacking: Backing {
   var values: [Key: PropertyListValue] { [:] }
   func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {}
   func flush() throws(KithError) {}
-  var changes: any AsyncSequence<Change, Never> & Sendable { nothing.changes }
+  var changes: StoreChanges? { nil }
   var refusals: [RefusedTransaction] { [] }
   func takeRefusals(through number: UInt64) {}
   var account: AccountID? { nil }

@@ -37,6 +37,29 @@ import Testing
     #expect(stored(NSNumber(value: 1.0)) == .double(1))
   }
 
+  @Test func `every Int8 is a number, at the top and nested, and only bools are bools`() {
+    for number in Int8.min...Int8.max {
+      let expected = PropertyListValue.integer(Int64(number))
+      for object: Any in [number, NSNumber(value: number)] {
+        #expect(stored(object) == expected)
+        #expect(stored([object, true]) == .array([expected, .bool(true)]))
+        #expect(
+          stored(["n": object, "b": false, "list": [object]])
+            == .dictionary(["n": expected, "b": .bool(false), "list": .array([expected])]))
+      }
+    }
+    for number in UInt8.min...UInt8.max { #expect(stored(number) == .integer(Int64(number))) }
+    for bool in [true, false] {
+      for object: Any in [
+        bool, NSNumber(value: bool), bool as NSNumber, NSNumber(value: bool).copy(),
+      ] {
+        #expect(stored(object) == .bool(bool))
+        #expect(stored(NSArray(array: [object])) == .array([.bool(bool)]))
+        #expect(stored(NSDictionary(dictionary: ["b": object])) == .dictionary(["b": .bool(bool)]))
+      }
+    }
+  }
+
   @Test func `Foundation's classes are taken as Swift's types`() {
     #expect(stored(NSString("a")) == .string("a"))
     #expect(stored(NSMutableString(string: "b")) == .string("b"))

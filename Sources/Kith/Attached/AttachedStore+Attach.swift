@@ -41,6 +41,7 @@ extension AttachedStore {
         descriptor: stream.descriptor, wakeup: try wakeup(path), onEnd: onEnd)
       attached.begin(pending, reason)
       attached.startReceiving(stream)
+      ExitFlush.register(attached)
       return attached
     } catch {
       stream.close()

@@ -82,7 +82,10 @@ final class AttachedStore: StoreBacking {
 
   // MARK: Writing
 
-  func write(_ store: StoreIdentifier, _ operations: [KithCore.Operation]) throws(KithError) {
+  /// Makes writes visible at once, and sends them at once: the node gathers nothing for others.
+  func write(
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool = false
+  ) throws(KithError) {
     let line = try encode(operations)
     let start = SuspendingClock.now
     while true {

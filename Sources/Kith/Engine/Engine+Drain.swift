@@ -34,8 +34,9 @@ extension Engine {
         endDraining(&state)
         return nil
       }
-      if state.hasWrites || state.replica.needsFlush {
+      if state.needsFlush {
         state.hasWrites = false
+        state.gathersUntilMilliseconds = nil
         let effects = state.replica.handle(.flush, at: clock())
         later = state.absorb(effects, reporting: report)
       }

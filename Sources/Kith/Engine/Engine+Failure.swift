@@ -13,6 +13,7 @@ extension Engine {
       state.outbox = []
       state.outboxBytes = 0
       state.hasWrites = false
+      state.gathersUntilMilliseconds = nil
       state.sessions = []
       state.tickAtMilliseconds = nil
       setFailed(&state, error, attempts: 0)

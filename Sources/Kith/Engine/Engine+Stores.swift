@@ -65,7 +65,10 @@ extension Engine {
   /// Takes nothing in any more, and makes all durable that was written: where another thread is
   /// at it, waits for that.
   func close() throws(KithError) {
-    state.withLock { $0.isClosed = true }
+    state.withLock { state in
+      state.isClosed = true
+      state.endGathering()
+    }
     drainIfIdle()
     let isDrainedElsewhere = state.withLock { state in
       state.isDrainAwaited = state.isDraining

@@ -31,6 +31,7 @@ extension Engine {
     state.withLock { state in
       state.isRunning = false
       state.link = nil
+      state.endGathering()
     }
     wakeup.signal()
   }
@@ -42,6 +43,9 @@ extension Engine {
       let (wake, isRunning) = state.withLock { state -> (UInt64, Bool) in
         var wake = now + Self.longestSleepMilliseconds
         if let tick = state.tickAtMilliseconds { wake = min(wake, tick) }
+        if let end = state.gathersUntilMilliseconds {
+          if end <= now { state.endGathering() } else { wake = min(wake, end) }
+        }
         if case .failed(_, _, let time) = state.health { wake = min(wake, time) }
         if state.hasWork && !state.isDraining { wake = now }
         state.sleepsUntilMilliseconds = wake

@@ -2,13 +2,20 @@ internal import Dispatch
 internal import KithCore
 
 extension Engine {
+  /// How long a write that gathers waits for others, in milliseconds: about one turn of a run loop.
+  static let gatheringMilliseconds: UInt64 = 20
+
   /// Makes a write visible at once; it is durable soon after, or, where the node does not run, on
-  /// return.
-  func write(_ store: StoreIdentifier, _ operations: [KithCore.Operation]) throws(KithError) {
+  /// return. Where it gathers, what follows within ``gatheringMilliseconds`` is committed and
+  /// published with it, unless something else wants a commit before.
+  func write(
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool = false
+  ) throws(KithError) {
     retryIfDue()
     let accepted = perform(drainsHere: false) { state in
       let isAwaited = !state.isRunning
-      let (result, effects) = self.write(store, operations, isAwaited: isAwaited, &state)
+      let (result, effects) = self.write(
+        store, operations, isAwaited: isAwaited, gathers: gathers && !isAwaited, &state)
       return (result.map { ($0, isAwaited) }, effects)
     }
     let (write, isAwaited) = try accepted.get()
@@ -92,6 +99,7 @@ extension Engine {
     var later: [() -> Void] = []
     let waited = state.withLock { state -> Result<WriteID?, KithError> in
       if let problem = state.health.problem { return .failure(problem) }
+      state.endGathering()
       guard state.hasWork || state.isDraining else { return .success(nil) }
       state.hasWrites = false
       later = state.absorb(state.replica.handle(.flush, at: clock()), reporting: report)
@@ -133,7 +141,7 @@ extension Engine {
 
   private func write(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], isAwaited: Bool,
-    _ state: inout EngineState
+    gathers: Bool = false, _ state: inout EngineState
   ) -> (Result<WriteID, KithError>, [Effect]) {
     if state.isClosed { return (.failure(.closedNode), []) }
     if let problem = state.health.problem { return (.failure(problem), []) }
@@ -144,7 +152,12 @@ extension Engine {
       return (.failure(KithError(error)), effects)
     }
     meters.sets.increment(by: operations.count)
-    state.hasWrites = true
+    if gathers {
+      let end = clock().monotonicMilliseconds + Self.gatheringMilliseconds
+      state.gathersUntilMilliseconds = state.gathersUntilMilliseconds ?? end
+    } else {
+      state.hasWrites = true
+    }
     if isAwaited { state.waiters.expect(write) }
     return (.success(write), effects)
   }

@@ -106,7 +106,8 @@ final class Engine: Sendable {
   private func nextDrain(_ state: inout EngineState, drainsHere: Bool) -> Drain {
     pauseIfNeeded(&state)
     if state.isRunning {
-      let isEarlier = (state.tickAtMilliseconds ?? .max) < state.sleepsUntilMilliseconds
+      let due = min(state.tickAtMilliseconds ?? .max, state.gathersUntilMilliseconds ?? .max)
+      let isEarlier = due < state.sleepsUntilMilliseconds
       if isEarlier { return .thread }
       return state.hasWork && !state.isDraining && !drainsHere ? .thread : .nobody
     }

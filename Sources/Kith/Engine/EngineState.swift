@@ -24,6 +24,8 @@ struct EngineState {
   var outboxBytes = 0
   /// Whether writes wait for `Input.flush`.
   var hasWrites = false
+  /// Until when writes that gather wait for others; nil: none waits.
+  var gathersUntilMilliseconds: UInt64?
   /// Whether somebody commits and sends now: only one does.
   var isDraining = false
   /// Whether the writer's thread is there.
@@ -53,8 +55,14 @@ struct EngineState {
   }
 
   /// Whether there is something to commit or to send, and storage that takes it.
-  var hasWork: Bool {
-    health.problem == nil && (hasWrites || !outbox.isEmpty || replica.needsFlush)
+  var hasWork: Bool { health.problem == nil && (needsFlush || !outbox.isEmpty) }
+
+  /// Whether `Input.flush` has something to do now. Writes that gather can wait.
+  var needsFlush: Bool { hasWrites || gathersUntilMilliseconds == nil && replica.needsFlush }
+
+  /// Lets no write wait for others any more.
+  mutating func endGathering() {
+    if gathersUntilMilliseconds.take() != nil { hasWrites = true }
   }
 
   /// Sorts effects: what programs see changes at once, the rest waits for its turn in the outbox.

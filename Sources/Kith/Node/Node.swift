@@ -66,6 +66,7 @@ public final class Node: Service, Sendable {
     let opened = try Storage.open(configuration.directory, configuration.passphrase)
     do throws(KithError) {
       let engine = try Self.engine(of: opened, logger: configuration.logger)
+      ExitFlush.register(engine)
       self.init(configuration: configuration, engine: engine, opened: opened, staticPeers: peers)
     } catch {
       try? opened.close()

@@ -100,6 +100,14 @@ public final class KeyValueStore: Sendable {
     try write([.encoding(value, forKey: key)])
   }
 
+  /// Sets a key's value; see ``set(_:forKey:)``. Where it gathers, the write waits a moment for others, so
+  /// that they are committed and published as one; ``flush()`` ends that.
+  package func set(
+    _ value: PropertyListValue?, forKey key: String, gathers: Bool
+  ) throws(KithError) {
+    try write([.encoding(value, forKey: key)], gathers: gathers)
+  }
+
   /// Sets a key's value; see ``set(_:forKey:)``. Nil, for a key of an optional type, removes it.
   ///
   /// - Throws: ``KithError`` as ``set(_:forKey:)`` does.
@@ -165,8 +173,12 @@ public final class KeyValueStore: Sendable {
   }
 
   /// Writes to what stands behind, also where that changes meanwhile.
-  private func write(_ operations: [KithCore.Operation]) throws(KithError) {
-    try withBacking { backing throws(KithError) in try backing.write(identifier, operations) }
+  private func write(
+    _ operations: [KithCore.Operation], gathers: Bool = false
+  ) throws(KithError) {
+    try withBacking { backing throws(KithError) in
+      try backing.write(identifier, operations, gathers: gathers)
+    }
   }
 
   /// Makes everything that was written before durable; it blocks for as long as the disk takes.

@@ -4,8 +4,11 @@ internal import KithCore
 ///
 /// Whoever stands behind also applies what changes to the store's ``StoreView``.
 protocol StoreBacking: AnyObject, Sendable {
-  /// Makes writes that stand or fall together visible at once, durable soon after.
-  func write(_ store: StoreIdentifier, _ operations: [KithCore.Operation]) throws(KithError)
+  /// Makes writes that stand or fall together visible at once, durable soon after. Where it
+  /// gathers, they may wait a moment for others, to be published with them.
+  func write(
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
+  ) throws(KithError)
 
   /// Makes writes that stand or fall together visible at once, and returns when they are durable.
   func writeDurably(

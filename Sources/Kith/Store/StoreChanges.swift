@@ -35,6 +35,9 @@ public struct StoreChanges: AsyncSequence, Sendable {
 
   let subscription: Subscription
 
+  /// Takes what waits, and waits for nothing.
+  package func takeWaiting() -> [Change] { subscription.buffer.takeAll() }
+
   /// An iterator; all iterators of a sequence share what waits.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription: subscription) }
 }

@@ -49,9 +49,7 @@ enum PropertyListReader {
 
   /// The value of one object.
   static func value(_ object: Any) throws(ImportError) -> PropertyListValue {
-    // Foundation on Linux gives booleans as `Bool` and numbers as `NSNumber`; only the dynamic type
-    // tells them apart, because `as? Bool` also takes the number 1.
-    if type(of: object) == Bool.self, let bool = object as? Bool { return .bool(bool) }
+    // `as? Bool` would also take the number 1.
     switch object {
     case let string as String: return .string(string)
     case let date as Date: return .date(date)
@@ -71,6 +69,9 @@ enum PropertyListReader {
   }
 
   private static func value(_ number: NSNumber) throws(ImportError) -> PropertyListValue {
+    // Foundation has one object for true and one for false.
+    if number === NSNumber(value: true) { return .bool(true) }
+    if number === NSNumber(value: false) { return .bool(false) }
     switch UInt8(bitPattern: number.objCType.pointee) {
     case UInt8(ascii: "d"), UInt8(ascii: "f"): return .double(number.doubleValue)
     case UInt8(ascii: "Q") where number.uint64Value > UInt64(Int64.max):

@@ -31,7 +31,7 @@
       try plain.set(value, forKey: key)
     }
     func flush() throws(KithError) { try plain.flush() }
-    var changes: any AsyncSequence<Change, Never> & Sendable { plain.changes }
+    var changes: StoreChanges? { plain.changes }
     var refusals: [RefusedTransaction] { plain.refusals }
     func takeRefusals(through number: UInt64) { plain.takeRefusals(through: number) }
     var account: AccountID? { accounts.signedIn }

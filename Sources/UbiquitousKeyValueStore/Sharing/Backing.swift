@@ -7,12 +7,13 @@
     func value(forKey key: String) -> PropertyListValue?
     /// All that is shown, as of one moment.
     var values: [Key: PropertyListValue] { get }
-    /// Sets a key's value, visible at once; nil removes the key.
+    /// Sets a key's value, visible at once; nil removes the key. It is published with what else is set
+    /// within a moment, or before the next ``flush()``.
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError)
     /// Makes everything durable. Waits for the disk, never for a network.
     func flush() throws(KithError)
-    /// What came from outside from now on.
-    var changes: any AsyncSequence<Change, Never> & Sendable { get }
+    /// What came from outside from now on; nil: nothing ever does.
+    var changes: StoreChanges? { get }
     /// Transactions that were accepted and refused later, oldest first.
     var refusals: [RefusedTransaction] { get }
     /// Forgets refusals that the program has heard of.
@@ -32,10 +33,10 @@
     func value(forKey key: String) -> PropertyListValue? { store.value(forKey: key) }
     var values: [Key: PropertyListValue] { store.dictionary }
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
-      try store.set(value, forKey: key)
+      try store.set(value, forKey: key, gathers: true)
     }
     func flush() throws(KithError) { try store.flush() }
-    var changes: any AsyncSequence<Change, Never> & Sendable { store.changes }
+    var changes: StoreChanges? { store.changes }
     var refusals: [RefusedTransaction] { store.refusals }
     func takeRefusals(through number: UInt64) { store.takeRefusals(through: number) }
     var account: AccountID? { nil }

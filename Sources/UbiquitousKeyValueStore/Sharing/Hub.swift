@@ -28,6 +28,7 @@
     static let shared = Hub { UbiquityBootstrap.setup.open() }
 
     private let open: @Sendable () -> Basis
+    private let gather: @Sendable () async -> Void
     private let opened = Mutex<Opened?>(nil)
     private let objects = LiveObjects()
     private let poster: Poster
@@ -36,7 +37,15 @@
     private let failure = Mutex<KithError.Code?>(nil)
 
     /// Makes a hub that opens what it stands on when it is first used.
-    init(opening open: @escaping @Sendable () -> Basis) {
+    ///
+    /// - Parameters:
+    ///   - gather: Waits while changes are gathered for one notification.
+    ///   - open: Opens what it stands on.
+    init(
+      gathering gather: @escaping @Sendable () async -> Void = Server.gather,
+      opening open: @escaping @Sendable () -> Basis
+    ) {
+      self.gather = gather
       self.open = open
       poster = Poster(objects: objects)
     }
@@ -61,7 +70,7 @@
       opened.withLock { opened in
         if let opened { return opened.basis }
         let basis = open()
-        let server = Server(backing: basis.backing, poster: poster)
+        let server = Server(backing: basis.backing, poster: poster, gather: gather)
         // Made before anybody reads, so that nothing falls between.
         let changes = basis.backing.changes
         let account = basis.backing.account

@@ -39,7 +39,7 @@
     }
 
     func flush() throws(KithError) { throw problem }
-    var changes: any AsyncSequence<Change, Never> & Sendable { Nothing() }
+    var changes: StoreChanges? { nil }
     var refusals: [RefusedTransaction] { [] }
     func takeRefusals(through number: UInt64) {}
     var account: AccountID? { nil }

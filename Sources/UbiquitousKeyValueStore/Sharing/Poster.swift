@@ -13,16 +13,28 @@
   }
 
   extension Notice {
-    /// What a change says: the keys that show something else, and those whose writes lost.
-    init(_ change: Change) {
-      reason =
-        switch change.reason {
-        case .ownWrite, .serverChange: NSUbiquitousKeyValueStoreServerChange
-        case .initialSyncChange: NSUbiquitousKeyValueStoreInitialSyncChange
-        case .quotaViolationChange: NSUbiquitousKeyValueStoreQuotaViolationChange
-        case .accountChange: NSUbiquitousKeyValueStoreAccountChange
-        }
-      keys = Set((change.keys + change.superseded).map { Key($0) }).sorted().map(\.text)
+    /// What changes say, one notice for each reason, in the order in which the reasons came first:
+    /// the keys that show something else, and those whose writes lost.
+    static func joining(_ changes: [Change]) -> [Notice] {
+      var reasons: [Int] = []
+      var keys: [Int: Set<Key>] = [:]
+      for change in changes {
+        let reason = reason(change.reason)
+        if keys[reason] == nil { reasons.append(reason) }
+        keys[reason, default: []].formUnion((change.keys + change.superseded).map { Key($0) })
+      }
+      return reasons.map { reason in
+        Notice(reason: reason, keys: (keys[reason] ?? []).sorted().map(\.text))
+      }
+    }
+
+    private static func reason(_ reason: Change.Reason) -> Int {
+      switch reason {
+      case .ownWrite, .serverChange: NSUbiquitousKeyValueStoreServerChange
+      case .initialSyncChange: NSUbiquitousKeyValueStoreInitialSyncChange
+      case .quotaViolationChange: NSUbiquitousKeyValueStoreQuotaViolationChange
+      case .accountChange: NSUbiquitousKeyValueStoreAccountChange
+      }
     }
   }
 

@@ -4,17 +4,23 @@
   /// Turns what happens to a store into notifications. It knows no object of the class but those
   /// that are alive, so it keeps none alive.
   struct Server: Sendable {
+    /// How long changes are gathered, from the first one on, so that a steady stream is told too.
+    private static let gatheringTime = Duration.milliseconds(50)
+
     let backing: any Backing
     let poster: Poster
+    /// Waits while changes are gathered for one notification.
+    let gather: @Sendable () async -> Void
+
+    /// Waits as long as changes are gathered; shorter where the task is cancelled.
+    @Sendable static func gather() async { try? await Task.sleep(for: gatheringTime) }
 
     /// Works until cancelled, or until the store is closed.
     ///
     /// - Parameters:
     ///   - changes: What came from outside, from before the program could read.
     ///   - account: Who was signed in then.
-    func run(
-      _ changes: any AsyncSequence<Change, Never> & Sendable, since account: AccountID?
-    ) async {
+    func run(_ changes: StoreChanges?, since account: AccountID?) async {
       await withDiscardingTaskGroup { group in
         group.addTask { await backing.run() }
         group.addTask { await tellOfIdentity(since: account) }
@@ -22,12 +28,15 @@
       }
     }
 
-    private func tell(_ changes: any AsyncSequence<Change, Never> & Sendable) async {
+    private func tell(_ changes: StoreChanges?) async {
       await tellOfOldRefusals()
-      for await change in changes {
-        let notice = Notice(change)
-        await poster.post(notice)
-        if change.reason != .serverChange { take(refusalsOf: notice) }
+      guard let changes else { return }
+      for await first in changes {
+        await gather()
+        for notice in Notice.joining([first] + changes.takeWaiting()) {
+          await poster.post(notice)
+          if notice.reason != NSUbiquitousKeyValueStoreServerChange { take(refusalsOf: notice) }
+        }
       }
     }
 

@@ -59,9 +59,11 @@
     }
 
     private init(_ number: NSNumber) throws(UnsupportedValue) {
-      // Swift's Foundation gives bools, and nothing else, the type of a C character.
+      // Foundation has one object for true and one for false. The type says less: that of an `Int8`
+      // beyond -1...12 is a C character, as that of a bool is.
       switch UInt8(truncatingIfNeeded: number.objCType.pointee) {
-      case UInt8(ascii: "c"): self = .bool(number.boolValue)
+      case _ where number === NSNumber(value: true): self = .bool(true)
+      case _ where number === NSNumber(value: false): self = .bool(false)
       case UInt8(ascii: "d"), UInt8(ascii: "f"): self = .double(number.doubleValue)
       case UInt8(ascii: "Q"):
         guard let value = Int64(exactly: number.uint64Value) else {

@@ -45,6 +45,15 @@ struct ImportTests {
     #expect(value("LastScan", in: player) == .date(scan))
   }
 
+  @Test func `every Int8 is a number, and only bools are bools`() throws {
+    for number in Int8.min...Int8.max {
+      let expected = PropertyListValue.integer(Int64(number))
+      #expect(try PropertyListReader.value(number) == expected)
+      let nested: [String: Any] = ["list": [NSNumber(value: number), true, NSNumber(value: false)]]
+      #expect(try PropertyListReader.value(nested) == ["list": [expected, true, false]])
+    }
+  }
+
   @Test func `property-list objects that are no values`() throws {
     let odd = try file(samples("odd-objects.plist"))
     #expect(odd.skipped.map(\.key) == ["huge", "key"])

@@ -149,6 +149,55 @@ struct EngineTests {
     fixture.engine.stopWriter()
   }
 
+  @Test func writesThatGatherAreOneCommitAfterAMoment() async throws {
+    let fixture = try EngineFixture()
+    let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)
+    #expect(engine.beginRunning(link: NoLink()))
+    async let writer: Void = engine.runWriter()
+    defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
+    let before = storage.commits
+    for number in 0..<10 { try store.set(.integer(1), forKey: "k\(number)", gathers: true) }
+    #expect(store.keys.count == 10)
+    // The writer has seen them, and waits for the clock, which stands still.
+    let end = engine.clock().monotonicMilliseconds + Engine.gatheringMilliseconds
+    try await until { engine.state.withLock { $0.sleepsUntilMilliseconds == end } }
+    // What others want of the engine does not end it.
+    engine.input(.tick)
+    engine.drainIfIdle()
+    #expect(storage.commits == before)
+    fixture.advance(milliseconds: Engine.gatheringMilliseconds)
+    engine.wakeup.signal()
+    try await until { try storage.load().stores.values.contains { $0.drafts.count == 10 } }
+    #expect(storage.commits == before + 1)
+    engine.stopWriter()
+    await writer
+  }
+
+  @Test func gatheringEndsWhereSomebodyWaitsForTheDisk() async throws {
+    let fixture = try EngineFixture()
+    let (store, storage, engine) = (fixture.store, fixture.storage, fixture.engine)
+    #expect(engine.beginRunning(link: NoLink()))
+    // Its clock stands still, so of itself it commits none.
+    async let writer: Void = engine.runWriter()
+    defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
+    let ends: [() async throws -> Void] = [
+      { try store.flush() },
+      { try await store.commit { $0.set(1, forKey: "other") } },
+      { try engine.close() },
+    ]
+    for end in ends {
+      let before = storage.commits
+      try store.set(.integer(Int64(before)), forKey: "a", gathers: true)
+      try store.set(.integer(Int64(before)), forKey: "b", gathers: true)
+      #expect(storage.commits == before)
+      try await end()
+      #expect(storage.commits == before + 1)
+    }
+    #expect(try storage.load().stores.values.contains { $0.drafts.count > 1 })
+    engine.stopWriter()
+    await writer
+  }
+
   @Test func flushingWaitsForTheThreadThatCommits() async throws {
     let fixture = try EngineFixture()
     let (store, storage) = (fixture.store, fixture.storage)

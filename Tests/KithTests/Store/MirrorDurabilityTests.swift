@@ -11,7 +11,9 @@ private final class UnflushedBacking: StoreBacking {
 
   init(_ view: StoreView) { self.view = view }
 
-  func write(_ store: StoreIdentifier, _ operations: [KithCore.Operation]) throws(KithError) {
+  func write(
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
+  ) throws(KithError) {
     let change = ViewChange(
       store: store, reason: nil, changes: operations.map { (Kith.Key($0.key), $0.value) })
     for run in view.apply([change]) { run() }

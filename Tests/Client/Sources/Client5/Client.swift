@@ -14,10 +14,13 @@ import UbiquitousKeyValueStore
       let store = try UbiquityBootstrap.makeStore(on: account[0].store("com.example.Client"))
       Shapes(checks: checks, store: store).runAll()
       try Notifications(checks: checks).runAll()
+      try Ported(checks: checks).runAll()
     case "default":
       Shapes(checks: checks, store: .default).runAll()
       Programs(checks: checks).first()
     case "again": Programs(checks: checks).again()
+    case "leave": Programs(checks: checks).leave(CommandLine.arguments.last ?? "")
+    case "left": Programs(checks: checks).left(CommandLine.arguments.last ?? "")
     case "unconfigured": Programs(checks: checks).unconfigured()
     case "code": try Programs(checks: checks).code()
     case "unusable": Programs(checks: checks).unusable()

@@ -23,6 +23,24 @@ import UbiquitousKeyValueStore
     checks.expect(store.synchronize())
   }
 
+  /// Writes, and ends without synchronising: at once, or when the store is served already.
+  func leave(_ round: String) {
+    store.set(true, forKey: "left\(round)")
+    if let number = Int(round), number % 2 == 0 {
+      RunLoop.main.run(until: Date(timeIntervalSinceNow: 0.05))
+      store.set(true, forKey: "late\(round)")
+    }
+    exit(0)
+  }
+
+  /// Finds what the programs before left.
+  func left(_ rounds: String) {
+    for round in 1...(Int(rounds) ?? 0) {
+      checks.expect(store.bool(forKey: "left\(round)"), "left\(round)")
+      if round % 2 == 0 { checks.expect(store.bool(forKey: "late\(round)"), "late\(round)") }
+    }
+  }
+
   /// Nothing says which store is meant.
   func unconfigured() {
     let before = store.longLong(forKey: "runs")

@@ -1,0 +1,81 @@
+#if !canImport(Darwin)
+  internal import Foundation
+  internal import Synchronization
+
+  /// The observers that were added with a selector. None is kept alive by it.
+  final class SelectorObservers: Sendable {
+    static let shared = SelectorObservers()
+
+    /// An object that is only called while somebody else holds it.
+    // Unchecked: observers say themselves how they are guarded, as on Apple's systems.
+    private struct Weak: @unchecked Sendable {
+      weak var object: AnyObject?
+    }
+
+    // Unchecked: what is held is compared, and handed back to the center.
+    private struct Registration: @unchecked Sendable {
+      var observer: Weak
+      var center: NotificationCenter
+      var name: NSNotification.Name?
+      var object: ObjectIdentifier?
+      var token: any NSObjectProtocol
+    }
+
+    private let registrations = Mutex<[ObjectIdentifier: [Registration]]>([:])
+
+    /// How many are remembered.
+    var count: Int { registrations.withLock { $0.values.reduce(0) { $0 + $1.count } } }
+
+    /// Calls a method of an observer for each notification, as long as the observer lives.
+    func add(
+      _ observer: AnyObject, _ selector: Selector, _ center: NotificationCenter,
+      _ name: NSNotification.Name?, _ object: Any?
+    ) {
+      let id = ObjectIdentifier(observer)
+      let weak = Weak(object: observer)
+      let token = center.addObserver(forName: name, object: object, queue: nil) { notification in
+        guard let observer = weak.object else {
+          return self.remove { $0.observer.object == nil }
+        }
+        selector.call(observer, notification)
+      }
+      let registration = Registration(
+        observer: weak, center: center, name: name,
+        object: object.map { ObjectIdentifier($0 as AnyObject) }, token: token)
+      registrations.withLock { $0[id, default: []].append(registration) }
+    }
+
+    /// Calls an observer no more; nil stands for all names, or objects.
+    func remove(
+      _ observer: AnyObject, _ center: NotificationCenter, _ name: NSNotification.Name?,
+      _ object: Any?
+    ) {
+      // An observer that is about to be gone cannot be found by a weak reference any more, but by
+      // its address. Whoever had that before is gone.
+      let object = object.map { ObjectIdentifier($0 as AnyObject) }
+      remove(ObjectIdentifier(observer)) { registration in
+        registration.center === center && (name == nil || registration.name == name)
+          && (object == nil || registration.object == object)
+          || registration.observer.object == nil
+      }
+    }
+
+    /// Forgets registrations of one observer, or of all.
+    private func remove(
+      _ id: ObjectIdentifier? = nil, where isRemoved: (Registration) -> Bool
+    ) {
+      let removed = registrations.withLock { registrations in
+        var removed: [Registration] = []
+        for id in id.map({ [$0] }) ?? Array(registrations.keys) {
+          guard var rest = registrations[id] else { continue }
+          removed += rest.filter(isRemoved)
+          rest.removeAll(where: isRemoved)
+          registrations[id] = rest.isEmpty ? nil : rest
+        }
+        return removed
+      }
+      // `as Any`: Foundation's own, which knows tokens only.
+      for each in removed { each.center.removeObserver(each.token as Any) }
+    }
+  }
+#endif

@@ -1,0 +1,1 @@
+../Client5/Ported.swift
