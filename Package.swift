@@ -166,6 +166,18 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       swiftSettings: strict),
+    // The code of README and of the guides.
+    .testTarget(
+      name: "KithGuideTests",
+      dependencies: [
+        "Kith", "KithTesting", .product(name: "Logging", package: "swift-log"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+      ],
+      swiftSettings: strict),
+    // As programs that keep to the main actor are compiled.
+    .testTarget(
+      name: "KithMainActorTests", dependencies: ["Kith", "KithTesting"],
+      swiftSettings: strict + [.defaultIsolation(MainActor.self)]),
     .testTarget(
       name: "KithTestingTests",
       dependencies: [

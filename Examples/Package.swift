@@ -45,6 +45,12 @@ let package = Package(
         .product(name: "KithUserDefaults", package: "kith"),
       ],
       swiftSettings: strict),
+    // The programs of README, word for word; a test compares them.
+    .executableTarget(name: "ReadmeModern", dependencies: [kith], swiftSettings: strict),
+    .executableTarget(
+      name: "ReadmeClassic",
+      dependencies: [.product(name: "UbiquitousKeyValueStore", package: "kith")],
+      swiftSettings: strict),
     .executableTarget(
       name: "ServiceExample",
       dependencies: [

@@ -144,6 +144,24 @@ import Testing
     try await until { backing.refusals.isEmpty }
   }
 
+  @Test func `a refusal of two keys is kept until both were told`() async throws {
+    let backing = FakeBacking()
+    let store = NSUbiquitousKeyValueStore.on(backing)
+    let heard = Heard(store)
+    #expect(store.synchronize())
+    backing.tell(Change(reason: .serverChange, items: []))
+    try await until { heard.all.count == 1 }
+    backing.state.withLock { $0.refusals = [.test(1, .quota, ["a", "b"])] }
+    // Each is told once what came before has been dealt with.
+    for keys in [["a"], ["other"], ["another"]] {
+      backing.tell(Change(reason: .quotaViolationChange, items: [], superseded: keys))
+      try await until { heard.keys.last == keys }
+    }
+    #expect(backing.refusals.map(\.number) == [1], "nobody has heard of b")
+    backing.tell(Change(reason: .quotaViolationChange, items: [], superseded: ["a", "b"]))
+    try await until { backing.refusals.isEmpty }
+  }
+
   @Test
   func `synchronizing is true offline, and false where the disk fails or nothing is configured`()
     throws

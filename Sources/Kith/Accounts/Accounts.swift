@@ -125,17 +125,6 @@ public final class Accounts: Service, Sendable {
   /// task is cancelled.
   public var signedInUpdates: SignedInUpdates { SignedInUpdates(accounts: self) }
 
-  /// What the node knows of itself and its peers: this program's, or the one that it is attached to.
-  ///
-  /// - Throws: ``KithError`` with `notRunning` or `control` where that one does not answer.
-  public func report() async throws(KithError) -> NodeReport {
-    switch state.withLock({ $0.seat.kind }) {
-    case .own(let node): try await node.report()
-    case .attached(let attachment):
-      try await ControlClient(directory: attachment.directory).report()
-    }
-  }
-
   /// Makes everything durable, ends all sequences and unlocks the directory. Call it once ``run()``
   /// has ended.
   ///

@@ -64,6 +64,37 @@ extension DeviceReport {
   }
 }
 
+extension AccountDevice {
+  /// The device that a report tells of; nil where it is malformed.
+  init?(_ report: DeviceReport) {
+    guard let id = DeviceID(hex: report.id) else { return nil }
+    let enroller: Enroller?
+    switch report.enroller {
+    case nil: enroller = nil
+    case DeviceReport.creation?: enroller = .creation
+    case DeviceReport.recoveryKey?: enroller = .recoveryKey
+    case let text?:
+      guard let device = DeviceID(hex: text) else { return nil }
+      enroller = .device(device)
+    }
+    let revokers = report.revokers.compactMap(DeviceID.init(hex:))
+    guard revokers.count == report.revokers.count else { return nil }
+    var behind: [StoreIdentifier: UInt64] = [:]
+    for (text, count) in report.behind {
+      guard let store = StoreIdentifier(text) else { return nil }
+      behind[store] = count
+    }
+    self.init(
+      id: id, name: report.name, fingerprint: report.fingerprint,
+      isThisDevice: report.isThisDevice, enrolledMilliseconds: report.enrolledMilliseconds,
+      enroller: enroller,
+      revocation: report.revokedMilliseconds.map { .init(revokers: revokers, milliseconds: $0) },
+      lastSeenMilliseconds: report.lastSeenMilliseconds, isConnected: report.isConnected,
+      behind: behind, software: report.software,
+      clockOffsetMilliseconds: report.clockOffsetMilliseconds)
+  }
+}
+
 extension Node {
   /// The devices of the account, also those that were revoked, by id.
   public func deviceReports() async throws(KithError) -> [DeviceReport] {

@@ -48,6 +48,22 @@ public struct Change: Sendable, Hashable {
   /// - Complexity: O(*n*).
   public var keys: [String] { items.map(\.key) }
 
+  /// What a key showed and shows, each its default where it was nothing of the type; nil if the key
+  /// shows the same as before.
+  ///
+  /// ```swift
+  /// for await change in store.changes {
+  ///   if let theme = change[.theme] { animate(from: theme.old, to: theme.new) }
+  /// }
+  /// ```
+  ///
+  /// - Complexity: O(*n*) in the keys of the change.
+  public subscript<Value>(key: StoreKey<Value>) -> (old: Value, new: Value)? {
+    let name = Key(key.name)
+    guard let item = items.first(where: { Key($0.key) == name }) else { return nil }
+    return (key.value(in: item.old), key.value(in: item.new))
+  }
+
   /// Makes a change.
   public init(reason: Reason, items: [Item], superseded: [String] = [], isJoined: Bool = false) {
     self.reason = reason

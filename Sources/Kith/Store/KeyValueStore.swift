@@ -5,7 +5,7 @@ internal import Synchronization
 /// One key-value space of an account, shared by all its devices.
 ///
 /// Reads come from memory and never wait. Writes show at once, and are durable soon after
-/// (``set(_:forKey:)``) or on return (``commit(_:)``). All members may be used from any thread.
+/// (``set(_:forKey:)``) or on return (`commit`). All members may be used from any thread.
 public final class KeyValueStore: Sendable {
   /// The store's identifier.
   public let identifier: StoreIdentifier
@@ -72,8 +72,27 @@ public final class KeyValueStore: Sendable {
   ///
   /// - Complexity: O(1) for scalars, otherwise O(*n*) in the size of the value.
   public subscript<Value>(key: StoreKey<Value>) -> Value {
-    view.value(key.name).flatMap(Value.init(propertyListValue:)) ?? key.defaultValue
+    key.value(in: view.value(key.name))
   }
+
+  /// Whether a key reads as its default because the store shows no value of its type.
+  ///
+  /// A value that was set counts, also where it equals the default.
+  ///
+  /// - Complexity: As reading the key.
+  public func isDefault<Value>(_ key: StoreKey<Value>) -> Bool {
+    key.isDefault(in: view.value(key.name))
+  }
+
+  /// What the store shows at this moment, to read several keys that belong together.
+  ///
+  /// ```swift
+  /// let now = store.snapshot
+  /// draw(now[.theme], now[.fontSize])
+  /// ```
+  ///
+  /// - Complexity: O(1), copied on write.
+  public var snapshot: StoreSnapshot { StoreSnapshot(values: view.values) }
 
   /// The keys that show something, in order of their UTF-8 bytes.
   ///
@@ -136,22 +155,70 @@ public final class KeyValueStore: Sendable {
     try remove(key.name)
   }
 
+  /// Removes keys all at once, so that they read as their defaults again.
+  ///
+  /// ```swift
+  /// try store.reset(.theme, .fontSize)
+  /// ```
+  ///
+  /// - Parameter keys: The keys; their types may differ.
+  /// - Throws: ``KithError`` as ``remove(_:)-(String)`` does; nothing has changed then.
+  /// - Complexity: O(*n* log *k*) in the keys named and the keys of the store.
+  public func reset<each Value>(_ keys: repeat StoreKey<each Value>) throws(KithError) {
+    var operations: [KithCore.Operation] = []
+    for key in repeat each keys {
+      operations.append(KithCore.Operation(key: key.name, value: nil))
+    }
+    if !operations.isEmpty { try write(operations) }
+  }
+
   /// Writes several keys that stand or fall together, and returns once they survive a crash.
   ///
-  /// The body sees the store as it was when it began, and is called once. Transactions of several
-  /// tasks are committed together where they meet.
+  /// ```swift
+  /// try await store.commit {
+  ///   $0[.theme] = .dark
+  ///   $0[.window].width += 100
+  /// }
+  /// ```
+  /// The body runs where the caller is, on its actor if it has one, and is called once. It sees the
+  /// store as it was when it began. Transactions of several tasks are committed together where they
+  /// meet.
   ///
   /// - Parameter body: Reads and writes; what it throws undoes all of it.
   /// - Returns: What the body returns.
   /// - Throws: ``KithError`` as ``set(_:forKey:)`` does, or what the body throws.
+  /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
   @discardableResult
-  public func commit<Result>(
+  public nonisolated(nonsending) func commit<Result>(
     _ body: (inout Transaction) throws(KithError) -> Result
   ) async throws(KithError) -> Result {
     var transaction = Transaction(base: view.values)
     let result = try body(&transaction)
-    let operations = try transaction.operations()
-    try await commit(operations)
+    try await commit(transaction.operations())
+    return result
+  }
+
+  /// Writes several keys that stand or fall together, and returns once they survive a crash; the body
+  /// may throw errors of the program's own.
+  ///
+  /// ```swift
+  /// try await store.commit {
+  ///   guard $0[.credits] >= price else { throw ShopError.tooFewCredits }
+  ///   $0[.credits] -= price
+  /// }
+  /// ```
+  ///
+  /// - Parameter body: Reads and writes; what it throws undoes all of it.
+  /// - Returns: What the body returns.
+  /// - Throws: What the body throws, or ``KithError`` as ``set(_:forKey:)`` does.
+  /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
+  @discardableResult
+  public nonisolated(nonsending) func commit<Result>(
+    _ body: (inout Transaction) throws -> Result
+  ) async throws -> Result {
+    var transaction = Transaction(base: view.values)
+    let result = try body(&transaction)
+    try await commit(transaction.operations())
     return result
   }
 

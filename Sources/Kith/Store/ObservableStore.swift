@@ -1,3 +1,4 @@
+public import KithCore
 public import Observation
 public import ServiceLifecycle
 internal import Synchronization
@@ -54,6 +55,47 @@ public final class ObservableStore: Observable, Service, Sendable {
         try store.set(newValue, for: key)
       }
     }
+  }
+
+  /// What a key shows, or nil.
+  ///
+  /// - Complexity: As reading the store.
+  public func value(forKey key: String) -> PropertyListValue? {
+    track(Key(key))
+    return store.value(forKey: key)
+  }
+
+  /// Whether a key reads as its default; see ``KeyValueStore/isDefault(_:)``.
+  ///
+  /// - Complexity: As reading the store.
+  public func isDefault<Value>(_ key: StoreKey<Value>) -> Bool {
+    track(Key(key.name))
+    return store.isDefault(key)
+  }
+
+  /// The values of one type of all keys that begin with a prefix; see
+  /// ``StoreSnapshot/values(prefix:as:)``. Observers hear of every key of the store then.
+  ///
+  /// ```swift
+  /// let tabs = settings.values(prefix: "tab.", as: URL.self)
+  /// ```
+  ///
+  /// - Complexity: As reading the store.
+  public func values<Value: StoreValue>(
+    prefix: String, as type: Value.Type = PropertyListValue.self
+  ) -> [Key: Value] {
+    registrar.access(self, keyPath: \.anyKey)
+    registrar.access(self, keyPath: \.all)
+    return store.snapshot.values(prefix: prefix, as: type)
+  }
+
+  /// Removes keys all at once; see ``KeyValueStore/reset(_:)``.
+  ///
+  /// - Throws: ``KithError`` as the store's does; ``error`` says it, too.
+  public func reset<each Value>(_ keys: repeat StoreKey<each Value>) throws(KithError) {
+    var names: [Key] = []
+    for key in repeat each keys { names.append(Key(key.name)) }
+    try write(names) { (store) throws(KithError) in try store.reset(repeat each keys) }
   }
 
   /// Why the last assignment was refused; nil once one was accepted.
@@ -125,6 +167,8 @@ public final class ObservableStore: Observable, Service, Sendable {
 
   /// Stands for one key in the registrar's books.
   private subscript(key: Key) -> Bool { false }
+  /// Changes with every key.
+  private var anyKey: Bool { false }
   /// Stands for all of them.
   private var all: Bool { false }
 
@@ -135,6 +179,7 @@ public final class ObservableStore: Observable, Service, Sendable {
 
   private func tell(_ key: Key) {
     registrar.withMutation(of: self, keyPath: \.[key]) {}
+    registrar.withMutation(of: self, keyPath: \.anyKey) {}
   }
 
   private func tellAll() {

@@ -1,17 +1,30 @@
 internal import KithCore
 
-/// The values of one key; see `KeyValueStore.values(for:)`.
-public struct StoreValues<Value: StoreValue & Equatable>: AsyncSequence, Sendable {
+/// The values of one key, of some or of all, now and whenever they change; see
+/// `KeyValueStore.values(for:)`, ``KeyValueStore/values(prefix:as:)`` and
+/// ``KeyValueStore/values(of:)``.
+///
+/// It ends when its task is cancelled or the node is closed.
+public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
+  /// What a sequence makes of what the store shows.
+  struct Question: Sendable {
+    /// Whether a key can make a difference.
+    let concerns: @Sendable (Key) -> Bool
+    let answer: @Sendable (StoreSnapshot) -> Value
+    let isSame: @Sendable (Value, Value) -> Bool
+  }
+
   /// Takes the values.
   public struct AsyncIterator: AsyncIteratorProtocol {
-    private let key: StoreKey<Value>
-    private var first: PropertyListValue??
+    private let question: Question
+    /// What the keys that make a difference show, of all that the changes told.
+    private var shown: [Key: PropertyListValue]
     private var last: Value?
     private var changes: StoreChanges.AsyncIterator
 
     init(_ values: StoreValues) {
-      key = values.key
-      first = .some(values.current)
+      question = values.question
+      shown = values.current.filter { values.question.concerns($0.key) }
       changes = values.changes.makeAsyncIterator()
     }
 
@@ -22,27 +35,31 @@ public struct StoreValues<Value: StoreValue & Equatable>: AsyncSequence, Sendabl
 
     /// The next value that differs from the one before, or nil at the end.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Value? {
-      if let current = first.take() { return typed(current) }
+      guard let before = last else { return take() }
       while let change = await changes.next(isolation: actor) {
-        guard let item = change.items.first(where: { Key($0.key) == Key(key.name) }) else {
-          continue
+        var isTouched = false
+        for item in change.items {
+          let key = Key(item.key)
+          guard question.concerns(key) else { continue }
+          shown[key] = item.new
+          isTouched = true
         }
-        let before = last
-        let value = typed(item.new)
-        if value != before { return value }
+        guard isTouched else { continue }
+        let value = take()
+        if !question.isSame(before, value) { return value }
       }
       return nil
     }
 
-    private mutating func typed(_ value: PropertyListValue?) -> Value {
-      let value = value.flatMap(Value.init(propertyListValue:)) ?? key.defaultValue
-      last = value
+    private mutating func take() -> Value {
+      let value = question.answer(StoreSnapshot(values: shown))
+      last = .some(value)
       return value
     }
   }
 
-  let key: StoreKey<Value>
-  let current: PropertyListValue?
+  let question: Question
+  let current: [Key: PropertyListValue]
   let changes: StoreChanges
 
   /// An iterator, which begins with the value at the time the sequence was made.

@@ -43,6 +43,18 @@ public struct StoredKey<Value: StoreValue>: Sendable {
     }
   }
 
+  /// Whether the property shows its default because the store shows no value of its type.
+  ///
+  /// ```swift
+  /// resetButton.isEnabled = !settings.$theme.isDefault
+  /// ```
+  public var isDefault: Bool {
+    switch place {
+    case .plain(let store): store.isDefault(key)
+    case .observable(let observable): observable.isDefault(key)
+    }
+  }
+
   /// Why the last write through the property was refused; nil once one was accepted.
   public var error: KithError? { last.error.withLock { $0 } }
 

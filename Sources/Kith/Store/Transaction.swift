@@ -2,6 +2,10 @@ public import KithCore
 
 /// Writes that stand or fall together. Reads see the store as it was when the transaction began,
 /// with the transaction's own writes over it.
+///
+/// ```swift
+/// try await store.commit { $0[.unread] += 1 }
+/// ```
 public struct Transaction {
   private let base: [Key: PropertyListValue]
   private var writes: [Key: PropertyListValue?] = [:]
@@ -44,7 +48,7 @@ public struct Transaction {
   /// The key's value, or its default where it shows none of the type. Nil, for a key of an optional
   /// type, removes it. A value that cannot be encoded makes the whole transaction throw at its end.
   public subscript<Value>(key: StoreKey<Value>) -> Value {
-    get { value(forKey: key.name).flatMap(Value.init(propertyListValue:)) ?? key.defaultValue }
+    get { key.value(in: value(forKey: key.name)) }
     set {
       do throws(KithError) {
         write(try newValue.storedValue(), forKey: key.name)

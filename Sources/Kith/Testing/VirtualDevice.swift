@@ -17,7 +17,7 @@ package final class VirtualDevice: Sendable {
     func closeAll()
   }
 
-  private let engine: Engine
+  let engine: Engine
 
   /// Makes a device of what storage holds, and starts it.
   ///

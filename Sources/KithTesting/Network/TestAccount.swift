@@ -1,6 +1,6 @@
 public import Kith
-public import KithCore
-public import KithCrypto
+internal import KithCore
+internal import KithCrypto
 internal import KithSimulator
 internal import Synchronization
 
@@ -19,8 +19,8 @@ internal import Synchronization
 /// decides the network's chances.
 public final class TestAccount: Sendable {
   let network: VirtualNetwork
-  private let account: AccountID
-  private let entropy: Mutex<SeededEntropy>
+  let account: AccountID
+  let entropy: Mutex<SeededEntropy>
 
   /// Makes an account whose devices are linked, each with every other.
   ///
@@ -46,7 +46,7 @@ public final class TestAccount: Sendable {
 
   /// A device, counted from 0.
   public subscript(number: Int) -> TestDevice {
-    TestDevice(number: number, network: network)
+    TestDevice(number: number, testAccount: self)
   }
 
   /// Enrols a further device, as pairing with device `inviter` does, and links it with all others.
@@ -111,33 +111,6 @@ public final class TestAccount: Sendable {
   ///
   /// - Throws: ``KithError`` where what is stored makes no device.
   public func crash(_ device: Int) throws(KithError) {
-    let process = entropy.withLock { ProcessID($0.draw()) }
-    try network.restart(device, account, process)
-  }
-}
-
-/// One device of a ``TestAccount``.
-public struct TestDevice: Sendable {
-  /// Its number, counted from 0.
-  public let number: Int
-  let network: VirtualNetwork
-
-  /// Its id.
-  public var id: DeviceID { network.host(number).keys.id }
-
-  /// A store of the account, begun if it is new, as `Node.store(_:policy:)` gives it.
-  ///
-  /// - Parameters:
-  ///   - identifier: the store's identifier.
-  ///   - policy: its limits, which must be the same on all devices.
-  /// - Returns: The store.
-  /// - Throws: ``KithError`` with `invalidStoreIdentifier` or `invalidPolicy`.
-  public func store(
-    _ identifier: String, policy: Policy = .standard
-  ) throws(KithError) -> KeyValueStore {
-    guard let name = StoreIdentifier(identifier) else {
-      throw KithError(.invalidStoreIdentifier, "\"\(identifier)\" is no store identifier")
-    }
-    return try network.host(number).device.store(name, policy: policy)
+    try network.restart(device, account) { entropy.withLock { ProcessID($0.draw()) } }
   }
 }

@@ -11,6 +11,19 @@ final class VirtualNetwork: Sendable {
     var device: VirtualDevice
     let keys: DeviceKeys
     let storage: MemoryStorage
+    /// The stores that the program has open.
+    var stores: [StoreIdentifier: (store: KeyValueStore, policy: Policy)] = [:]
+    /// What is written while the device is signed out; nil: nothing was yet.
+    var local: LocalStores?
+    /// What the stores show while the device is signed out; nil: it is signed in.
+    var signedOut: VirtualDevice?
+  }
+
+  /// The stores of nobody: an account that no other device can join.
+  struct LocalStores {
+    let account: AccountID
+    let keys: DeviceKeys
+    let storage: MemoryStorage
   }
 
   /// What happens at a moment.
@@ -74,7 +87,8 @@ final class VirtualNetwork: Sendable {
     device.attach(VirtualLink(network: self, device: number))
   }
 
-  private func make(
+  /// Makes a device that is in no network of its own yet.
+  func make(
     _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ storage: MemoryStorage
   ) throws(KithError) -> VirtualDevice {
     try VirtualDevice(account: account, keys: keys, process: process, storage: storage) {
@@ -86,17 +100,33 @@ final class VirtualNetwork: Sendable {
   }
 
   /// Starts a device again from what it had made durable.
-  func restart(_ number: Int, _ account: AccountID, _ process: ProcessID) throws(KithError) {
+  func restart(
+    _ number: Int, _ account: AccountID, _ process: () -> ProcessID
+  ) throws(KithError) {
     let old = host(number)
     // What the dead process still does reaches nobody and no disk.
     let storage = MemoryStorage((try? old.storage.load()) ?? Snapshot())
     disconnectAll(of: number)
-    let device = try make(account, old.keys, process, storage)
-    state.withLock { state in
-      state.hosts[number] = Host(device: device, keys: old.keys, storage: storage)
+    let device = try make(account, old.keys, process(), storage)
+    var new = Host(device: device, keys: old.keys, storage: storage)
+    if let local = old.local {
+      let copy = MemoryStorage((try? local.storage.load()) ?? Snapshot())
+      new.local = LocalStores(account: local.account, keys: local.keys, storage: copy)
+      if old.signedOut != nil {
+        new.signedOut = try make(local.account, local.keys, process(), copy)
+      }
     }
+    change(number) { $0 = new }
     device.attach(VirtualLink(network: self, device: number))
     connectAll()
+  }
+
+  /// Changes what is known of a device.
+  func change(_ number: Int, _ body: (inout Host) -> Void) {
+    state.withLock { state in
+      precondition(state.hosts.indices.contains(number), "there is no device \(number)")
+      body(&state.hosts[number])
+    }
   }
 
   // MARK: Links
@@ -120,7 +150,7 @@ final class VirtualNetwork: Sendable {
     deliver()
   }
 
-  private func disconnectAll(of device: Int) {
+  func disconnectAll(of device: Int) {
     for other in 0..<count where other != device { disconnect(device, other) }
   }
 
@@ -141,7 +171,9 @@ final class VirtualNetwork: Sendable {
   private func establish(_ one: Int, _ other: Int) {
     let session = state.withLock { state -> Session? in
       let pair = [one, other]
-      guard !state.cuts.contains(pair), state.sessions[pair] == nil else { return nil }
+      guard !state.cuts.contains(pair), state.sessions[pair] == nil,
+        pair.allSatisfy({ state.hosts[$0].signedOut == nil })
+      else { return nil }
       let sides = [
         (one, SessionID(rawValue: state.nextSession)),
         (other, SessionID(rawValue: state.nextSession + 1)),

@@ -196,7 +196,7 @@ struct SharedDirectoryTests {
   }
 
   /// Blocks a thread of its own: in one process the other side needs Swift's.
-  private static func blocking<Result: Sendable>(
+  static func blocking<Result: Sendable>(
     _ body: @escaping @Sendable () throws -> Result
   ) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in

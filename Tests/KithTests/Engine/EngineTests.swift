@@ -15,6 +15,10 @@ struct EngineFixture {
 
   final class TestTime: Sendable {
     let milliseconds = Atomic<UInt64>(1_000_000)
+    var now: Instant {
+      let now = milliseconds.load(ordering: .relaxed)
+      return Instant(wallMilliseconds: now, monotonicMilliseconds: now)
+    }
   }
 
   init(copyOf incarnation: Incarnation? = nil, failing: StorageError.Code? = nil) throws {
@@ -35,10 +39,7 @@ struct EngineFixture {
     engine = try Engine(
       account: account, keys: keys, process: ProcessID(entropy.draw()), storage: storage,
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-      clock: {
-        let now = time.milliseconds.load(ordering: .relaxed)
-        return Instant(wallMilliseconds: now, monotonicMilliseconds: now)
-      })
+      clock: { time.now })
     let identifier = try #require(StoreIdentifier("com.example.test"))
     store = KeyValueStore(backing: engine, view: try engine.open(identifier, policy: .standard))
   }

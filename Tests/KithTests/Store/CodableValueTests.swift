@@ -155,4 +155,67 @@ struct CodableValueTests {
     }
     #expect(error?.code == .unsupportedValue)
   }
+
+  // MARK: A property-list value is Codable itself
+
+  private static let all: PropertyListValue = [
+    "bool": true, "integer": 1, "double": 2.5, "whole": .double(3), "text": "é",
+    "date": .date(Date(timeIntervalSinceReferenceDate: 3)), "data": .data(Data([1, 2])),
+    "array": [1, false, ["x"], [:]], "dictionary": ["a": ["b": []]],
+  ]
+
+  struct Envelope: Codable, Equatable, StoreValue {
+    var rest: PropertyListValue
+    var more: [String: PropertyListValue]
+  }
+
+  @Test func `inside Codable types a property-list value stays as it is`() throws {
+    let envelope = Envelope(rest: Self.all, more: ["k": Self.all])
+    let value = try envelope.propertyListValue()
+    #expect(value == ["rest": Self.all, "more": ["k": Self.all]])
+    #expect(Envelope(propertyListValue: value) == envelope)
+    #expect(try PropertyListValue(encoding: Self.all) == Self.all)
+  }
+
+  @Test(arguments: [PropertyListSerialization.PropertyListFormat.xml, .binary])
+  func `a property list has all but the kind of a whole number`(
+    format: PropertyListSerialization.PropertyListFormat
+  ) throws {
+    let encoder = PropertyListEncoder()
+    encoder.outputFormat = format
+    var back = try PropertyListDecoder().decode(
+      [String: PropertyListValue].self, from: try encoder.encode(Self.all))
+    #expect(back["whole"] == 3, "Foundation gives it as an integer, too")
+    back["whole"] = .double(3)
+    #expect(PropertyListValue.dictionary(back) == Self.all)
+  }
+
+  @Test func `JSON has what it can hold`() throws {
+    let json = #"{"a":[true,1,2.5,"x",{}],"b":{"c":[]},"big":9223372036854775807}"#
+    let value = try JSONDecoder().decode(PropertyListValue.self, from: Data(json.utf8))
+    #expect(
+      value == [
+        "a": [true, 1, 2.5, "x", [:]], "b": ["c": []], "big": .integer(.max),
+      ])
+    let encoder = JSONEncoder()
+    encoder.outputFormatting = .sortedKeys
+    #expect(String(decoding: try encoder.encode(value), as: UTF8.self) == json)
+    let back = try JSONDecoder().decode(
+      PropertyListValue.self, from: try encoder.encode(Self.all))
+    guard case .dictionary(let members) = back else { throw TimedOut() }
+    #expect(members["date"] == 3, "JSON has no dates")
+    #expect(members["data"] == "AQI=", "nor data")
+    #expect(members["whole"] == 3, "nor two kinds of numbers")
+  }
+
+  @Test func `null and endless nesting are refused`() throws {
+    let deep = String(repeating: "[", count: 65) + String(repeating: "]", count: 65)
+    for json in ["null", "[null]", #"{"a":null}"#, deep] {
+      #expect(throws: DecodingError.self) {
+        try JSONDecoder().decode(PropertyListValue.self, from: Data(json.utf8))
+      }
+    }
+    let allowed = String(deep.dropFirst().dropLast())
+    _ = try JSONDecoder().decode(PropertyListValue.self, from: Data(allowed.utf8))
+  }
 }

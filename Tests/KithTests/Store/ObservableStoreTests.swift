@@ -101,6 +101,20 @@ struct ObservableStoreTests {
     #expect($theme.store === observable.store)
   }
 
+  @Test func `all ways of reading are observed, and a reset is told`() throws {
+    let observable = ObservableStore(try EngineFixture().store)
+    try observable.store.set(1, for: .count)
+    let value = follow { _ = observable.value(forKey: "count") }
+    let isDefault = follow { _ = observable.isDefault(.count) }
+    let prefix = follow { _ = observable.values(prefix: "co", as: Int.self) }
+    let theme = follow { _ = observable.isDefault(.theme) }
+    #expect(observable.values(prefix: "co", as: Int.self) == ["count": 1])
+    try observable.reset(.count)
+    #expect(observable.isDefault(.count))
+    #expect([value, isDefault, prefix].map(\.value) == [1, 1, 1])
+    #expect(theme.value == 0)
+  }
+
   @Test func aJoinedChangeTellsEverybody() async throws {
     let observable = ObservableStore(try EngineFixture().store)
     try await running(observable) {

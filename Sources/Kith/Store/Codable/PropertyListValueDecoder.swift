@@ -58,6 +58,8 @@ struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
       found = Data(propertyListValue: value)
     } else if T.self == URL.self {
       found = URL(propertyListValue: value)
+    } else if T.self == PropertyListValue.self {
+      found = value
     } else {
       return try T(from: self)
     }

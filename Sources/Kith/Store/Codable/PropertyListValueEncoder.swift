@@ -90,6 +90,8 @@ final class EncodingNode {
       set(.data(data))
     } else if T.self == URL.self, let url = value as? URL {
       set(.string(url.absoluteString))
+    } else if T.self == PropertyListValue.self, let value = value as? PropertyListValue {
+      set(value)
     } else {
       try value.encode(to: NodeEncoder(node: self, path: path))
     }

@@ -1,0 +1,119 @@
+internal import KithCore
+internal import Synchronization
+
+extension Accounts {
+  /// How often a node of another program is asked.
+  private static let askInterval = Duration.seconds(1)
+
+  /// What the node knows of itself and its peers: this program's, or the one that it is attached to.
+  ///
+  /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` where that one does not
+  ///   answer.
+  public func report() async throws(KithError) -> NodeReport { try await seated().node.report() }
+
+  /// The ``report()`` now and whenever it changes, through signing in and out. Only the latest is kept
+  /// for who is slow. It ends when the accounts are closed or the task is cancelled.
+  ///
+  /// ```swift
+  /// for await status in accounts.statusUpdates { show(status.peers.count, status.problems) }
+  /// ```
+  /// A node of another program is asked once a second.
+  public var statusUpdates: StatusUpdates { StatusUpdates(accounts: self) }
+
+  /// Waits until this device has pulled for the first time what the account has; returns at once where
+  /// it has, and where nobody is signed in. Somebody has to ``run()`` meanwhile.
+  ///
+  /// ```swift
+  /// try await accounts.signIn(token: token, name: "desktop")
+  /// try await accounts.waitForFirstSync(timeout: .seconds(30))
+  /// ```
+  ///
+  /// - Parameter timeout: How long to wait.
+  /// - Throws: ``KithError`` with `timedOut`, `cancelled` or `closed`.
+  public func waitForFirstSync(timeout: Duration) async throws(KithError) {
+    let updates = statusUpdates
+    let hasPulled = await withTaskGroup(of: Bool?.self) { group in
+      group.addTask {
+        for await status in updates where !status.isProvisional { return true }
+        return nil
+      }
+      group.addTask {
+        try? await Task.sleep(for: timeout)
+        return false
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? nil
+    }
+    if hasPulled == true { return }
+    if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
+    if hasPulled == nil { throw .closedNode }
+    throw KithError(
+      .timedOut,
+      "No other device was met in time. See that one runs, and that this one knows its address.")
+  }
+
+  /// What the accounts' node says of itself, whenever that changes; see ``Accounts/statusUpdates``.
+  public struct StatusUpdates: AsyncSequence, Sendable {
+    /// Takes the statuses.
+    public struct AsyncIterator: AsyncIteratorProtocol {
+      let accounts: Accounts
+      private var last: NodeReport?
+
+      init(_ accounts: Accounts) {
+        self.accounts = accounts
+      }
+
+      /// The status, once it differs from the one before; nil at the end.
+      public mutating func next() async -> NodeReport? {
+        while !Task.isCancelled, !accounts.moved.isFinished {
+          let moment = Moment(accounts)
+          // Where nobody answers, somebody else is about to.
+          if let report = try? await accounts.report(), report != last {
+            last = report
+            return report
+          }
+          await moment.pass()
+        }
+        return nil
+      }
+    }
+
+    let accounts: Accounts
+
+    /// An iterator, which begins with the status now.
+    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
+  }
+
+  /// What can change the status, as of before it was looked at.
+  private struct Moment {
+    let moved: (signal: Signal, version: UInt64)
+    /// Of this program's own node.
+    let progress: (signal: Signal, version: UInt64)?
+
+    init(_ accounts: Accounts) {
+      moved = (accounts.moved, accounts.moved.version)
+      let seat = accounts.state.withLock { $0.seat }
+      if case .own(let node) = seat.kind {
+        progress = (node.engine.progress, node.engine.progress.version)
+      } else {
+        progress = nil
+      }
+    }
+
+    /// Returns once there may be something new.
+    func pass() async {
+      await withTaskGroup(of: Void.self) { group in
+        group.addTask { [moved] in await moved.signal.wait(after: moved.version) }
+        group.addTask { [progress] in
+          if let progress {
+            await progress.signal.wait(after: progress.version)
+          } else {
+            try? await Task.sleep(for: askInterval)
+          }
+        }
+        await group.next()
+        group.cancelAll()
+      }
+    }
+  }
+}

@@ -1,0 +1,91 @@
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+extension PropertyListValue: Codable {
+  /// The name of a dictionary's member, or the place of an array's element.
+  private struct Member: CodingKey {
+    let stringValue: String
+    let intValue: Int? = nil
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { return nil }
+  }
+
+  /// Encodes the value as what it holds: a bool, a number, a text, an array, a dictionary.
+  ///
+  /// Dates and data are encoded as the coder has it. JSON has neither, so there they come back as
+  /// numbers and texts. From JSON and from property lists a double without a fraction comes back as
+  /// an integer. Under a store's key, and inside `Codable` types under one, every value comes back as
+  /// it was.
+  ///
+  /// - Complexity: O(*n* log *n*) in the size of the value.
+  public func encode(to encoder: any Encoder) throws {
+    switch self {
+    case .array(let values):
+      var container = encoder.unkeyedContainer()
+      for value in values { try container.encode(value) }
+    case .dictionary(let members):
+      var container = encoder.container(keyedBy: Member.self)
+      for (key, value) in members.sorted(by: { Key($0.key) < Key($1.key) }) {
+        try container.encode(value, forKey: Member(stringValue: key))
+      }
+    default:
+      var container = encoder.singleValueContainer()
+      switch self {
+      case .bool(let value): try container.encode(value)
+      case .integer(let value): try container.encode(value)
+      case .double(let value): try container.encode(value)
+      case .string(let value): try container.encode(value)
+      case .date(let value): try container.encode(value)
+      case .data(let value): try container.encode(value)
+      case .array, .dictionary: break
+      }
+    }
+  }
+
+  /// Decodes what the coder holds; see ``encode(to:)``.
+  ///
+  /// - Throws: `DecodingError` for null and for more than ``maximumDepth`` arrays and dictionaries
+  ///   inside each other.
+  /// - Complexity: O(*n*) in the size of the value.
+  public init(from decoder: any Decoder) throws {
+    if let container = try? decoder.container(keyedBy: Member.self) {
+      try Self.checkDepth(decoder)
+      var members: [String: PropertyListValue] = [:]
+      for key in container.allKeys {
+        members[key.stringValue] = try container.decode(PropertyListValue.self, forKey: key)
+      }
+      self = .dictionary(members)
+    } else if var container = try? decoder.unkeyedContainer() {
+      try Self.checkDepth(decoder)
+      var values: [PropertyListValue] = []
+      while !container.isAtEnd { values.append(try container.decode(PropertyListValue.self)) }
+      self = .array(values)
+    } else {
+      self = try Self.scalar(decoder.singleValueContainer())
+    }
+  }
+
+  private static func scalar(_ container: any SingleValueDecodingContainer) throws -> Self {
+    if let value = try? container.decode(Bool.self) { return .bool(value) }
+    if let value = try? container.decode(Int64.self) { return .integer(value) }
+    if let value = try? container.decode(Double.self) { return .double(value) }
+    if let value = try? container.decode(String.self) { return .string(value) }
+    if let value = try? container.decode(Date.self) { return .date(value) }
+    if let value = try? container.decode(Data.self) { return .data(value) }
+    throw DecodingError.dataCorruptedError(
+      in: container, debugDescription: "property lists have no such value")
+  }
+
+  private static func checkDepth(_ decoder: any Decoder) throws {
+    guard decoder.codingPath.count < maximumDepth else {
+      throw DecodingError.dataCorrupted(
+        .init(
+          codingPath: decoder.codingPath,
+          debugDescription: "more than \(maximumDepth) arrays and dictionaries inside each other"))
+    }
+  }
+}

@@ -1,0 +1,98 @@
+public import Kith
+public import KithCore
+public import KithCrypto
+internal import KithSimulator
+internal import Synchronization
+
+/// One device of a ``TestAccount``.
+public struct TestDevice: Sendable {
+  /// Its number, counted from 0.
+  public let number: Int
+  let testAccount: TestAccount
+
+  private var network: VirtualNetwork { testAccount.network }
+
+  /// Its id.
+  public var id: DeviceID { network.host(number).keys.id }
+
+  /// A store of the device, begun if it is new, as `Accounts.store(_:policy:)` gives it. Opening it
+  /// again gives the same object, which stays through signing in and out.
+  ///
+  /// - Parameters:
+  ///   - identifier: the store's identifier.
+  ///   - policy: its limits, which must be the same on all devices.
+  /// - Returns: The store.
+  /// - Throws: ``KithError`` with `invalidStoreIdentifier` or `invalidPolicy`.
+  public func store(
+    _ identifier: String, policy: Policy = .standard
+  ) throws(KithError) -> KeyValueStore {
+    guard let name = StoreIdentifier(identifier) else {
+      throw KithError(.invalidStoreIdentifier, "\"\(identifier)\" is no store identifier")
+    }
+    let host = network.host(number)
+    // Opened also where it is open: other limits are refused.
+    let store = try (host.signedOut ?? host.device).store(name, policy: policy)
+    if let known = host.stores[name] { return known.store }
+    network.change(number) { $0.stores[name] = (store, policy) }
+    return store
+  }
+
+  // MARK: Signing in and out
+
+  /// Whether the device's program is signed in to the account; it is at first.
+  public var isSignedIn: Bool { network.host(number).signedOut == nil }
+
+  /// Signs out, as `Accounts.signOut()` does: the device leaves its links, and its stores show what is
+  /// local, with the reason `accountChange`. Nothing happens where it is signed out already.
+  ///
+  /// ```swift
+  /// let device = try TestAccount(devices: 2)[1]
+  /// try device.signOut()
+  /// try device.store("com.example.Editor").set("dark", forKey: "theme")   // of nobody
+  /// try device.signIn()                                                   // of the account
+  /// ```
+  ///
+  /// - Throws: ``KithError`` where a store cannot be opened; it never is without a reason.
+  public func signOut() throws(KithError) {
+    let host = network.host(number)
+    guard host.signedOut == nil else { return }
+    let stores = host.local ?? makeLocalStores()
+    let local = try network.make(stores.account, stores.keys, drawProcess(), stores.storage)
+    network.change(number) { host in
+      host.local = stores
+      host.signedOut = local
+    }
+    network.disconnectAll(of: number)
+    try local.show(Array(host.stores.values), insteadOf: host.device)
+  }
+
+  /// Signs in to the account again, as `Accounts.signIn(to:)` does: the stores show the account's
+  /// values, with the reason `accountChange`, and the device is linked again. What was written while
+  /// it was signed out is the account's then, unless the account has the key already. Nothing happens
+  /// where it is signed in already.
+  ///
+  /// - Throws: ``KithError`` where a store cannot be opened; it never is without a reason.
+  public func signIn() throws(KithError) {
+    let host = network.host(number)
+    guard let local = host.signedOut, let stores = host.local else { return }
+    let superseded = try host.device.adopt(from: stores.storage)
+    try host.device.show(
+      Array(host.stores.values), insteadOf: local, superseded: superseded)
+    try local.close()
+    network.change(number) { $0.signedOut = nil }
+    network.connectAll()
+  }
+
+  private func makeLocalStores() -> VirtualNetwork.LocalStores {
+    testAccount.entropy.withLock { entropy in
+      let founder = Founder(devices: 1, entropy: &entropy)
+      let member = founder.members[0]
+      return .init(
+        account: founder.account, keys: member.keys, storage: MemoryStorage(member.snapshot))
+    }
+  }
+
+  private func drawProcess() -> ProcessID {
+    testAccount.entropy.withLock { ProcessID($0.draw()) }
+  }
+}

@@ -1,0 +1,71 @@
+import Kith
+import KithTesting
+import Testing
+
+/// A program whose person signs out and in, as its author would test it.
+@Suite(.timeLimit(.minutes(5))) struct SigningInTests {
+  private static let store = "com.example.Editor"
+
+  @Test func `signed out, a device shows what is local; signed in, what the account has`()
+    async throws
+  {
+    let account = try TestAccount()
+    let (laptop, desktop) = (account[0], account[1])
+    let (there, store) = (try laptop.store(Self.store), try desktop.store(Self.store))
+    #expect(store === (try desktop.store(Self.store)))
+    try there.set("dark", forKey: "theme")
+    var changes = store.changes.makeAsyncIterator()
+    #expect(desktop.isSignedIn)
+    try desktop.signOut()
+    #expect(!desktop.isSignedIn)
+    #expect(store.dictionary.isEmpty)
+    var change = try #require(await changes.next())
+    #expect(change.reason == .accountChange)
+    #expect(change.items == [.init(key: "theme", old: "dark", new: nil)])
+    try store.set("local", forKey: "theme")
+    try store.set(12, forKey: "size")
+    try there.set("light", forKey: "theme")
+    #expect(store.value(forKey: "theme") == "local", "no link is left")
+    #expect(there.value(forKey: "size") == nil)
+    try desktop.signIn()
+    #expect(desktop.isSignedIn)
+    change = try #require(await changes.next())
+    #expect(change.reason == .accountChange)
+    #expect(change.superseded == ["theme"])
+    #expect(store.value(forKey: "theme") == "light")
+    #expect(there.value(forKey: "theme") == "light")
+    #expect(there.value(forKey: "size") == 12, "what the account did not have is its own now")
+    #expect(store.refusals.map { $0.writes.map(\.value) } == [["local"]])
+    // Nothing is local any more.
+    try desktop.signOut()
+    #expect(store.dictionary.isEmpty)
+    try desktop.signOut()
+    try desktop.signIn()
+    try desktop.signIn()
+    #expect(store.dictionary == there.dictionary)
+  }
+
+  @Test func `a store opened while signed out is the account's later`() throws {
+    let account = try TestAccount()
+    try account[1].signOut()
+    let store = try account[1].store(Self.store)
+    try store.set(1, forKey: "n")
+    try account[1].signIn()
+    #expect(try account[0].store(Self.store).value(forKey: "n") == 1)
+    #expect(throws: KithError.self) {
+      try account[1].store(Self.store, policy: Policy(totalBytes: 9, keys: 1, valueBytes: 9))
+    }
+  }
+
+  @Test func `a crash while signed out keeps what is local`() async throws {
+    let account = try TestAccount()
+    try account[1].signOut()
+    try await account[1].store(Self.store).commit { $0.set("kept", forKey: "k") }
+    try account.crash(1)
+    #expect(!account[1].isSignedIn)
+    let store = try account[1].store(Self.store)
+    #expect(store.value(forKey: "k") == "kept")
+    try account[1].signIn()
+    #expect(try account[0].store(Self.store).value(forKey: "k") == "kept")
+  }
+}

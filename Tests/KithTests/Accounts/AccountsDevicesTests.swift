@@ -1,0 +1,123 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import Kith
+
+/// What ``Accounts`` says and does about the devices of the account, in the program that has the
+/// directory open and in one that is attached to it.
+@Suite(.timeLimit(.minutes(5)))
+struct AccountsDevicesTests {
+  private static let store = "com.example.test"
+
+  /// Two accounts objects in directories of their own, the second joined by the first's invitation.
+  private static func pair(
+    _ inviter: Accounts, _ joiner: Accounts, name: String
+  ) async throws {
+    let (tokens, continuation) = AsyncStream<String>.makeStream()
+    async let invited = inviter.invite(addresses: ["127.0.0.1"]) { event in
+      if case .opened(let invitation) = event {
+        #expect(invitation.code?.isEmpty == false)
+        continuation.yield(invitation.token)
+        continuation.finish()
+      }
+    } onJoinRequest: {
+      $0.name == name
+    }
+    for await token in tokens { try await joiner.signIn(token: token, name: name) }
+    #expect(try await invited.name == name)
+  }
+
+  @Test func `devices are invited, listed, renamed and revoked`() async throws {
+    let directory = try TestDirectory()
+    let laptop = try AccountsTests.open(directory.child("laptop"))
+    #expect(try await laptop.devices().isEmpty, "nobody is signed in")
+    let error = await #expect(throws: KithError.self) {
+      try await laptop.invite { _ in
+      } onJoinRequest: { _ in
+        true
+      }
+    }
+    #expect(error?.code == .missing)
+    try await laptop.createAccount(name: "laptop")
+    try laptop.store(Self.store).set("dark", forKey: "theme")
+    let desktop = try AccountsTests.open(directory.child("desktop"))
+    try await AccountsTests.serving(laptop) {
+      try await AccountsTests.serving(desktop) {
+        try await Self.pair(laptop, desktop, name: "desktop")
+        try await desktop.waitForFirstSync(timeout: .seconds(60))
+        #expect(try desktop.store(Self.store).value(forKey: "theme") == "dark")
+        // Told by the statuses, without asking again and again.
+        for await status in laptop.statusUpdates
+        where status.devices.count == 2 && status.peers.contains(where: \.isExchanging) { break }
+        let devices = try await laptop.devices()
+        #expect(Set(devices.map(\.name)) == ["laptop", "desktop"])
+        let other = try #require(devices.first { !$0.isThisDevice })
+        #expect(try await laptop.dependents(of: other.id).isEmpty)
+        try await laptop.rename(other.id, to: "studio")
+        try await until { try await desktop.devices().contains { $0.name == "studio" } }
+        try await laptop.revoke(other.id, keeping: [])
+        #expect(try await laptop.devices().first { $0.id == other.id }?.isMember == false)
+        for await status in desktop.statusUpdates where !status.problems.isEmpty { break }
+      }
+    }
+    try laptop.close()
+    #expect(throws: KithError.self) { try laptop.seated() }
+    try desktop.close()
+  }
+
+  @Test func `a program that is attached does the same`() async throws {
+    let directory = try TestDirectory()
+    let owner = try AccountsTests.open(directory.child("a"))
+    try await owner.createAccount(name: "laptop")
+    try await AccountsTests.serving(owner) {
+      try await until { (try? await owner.report().isRunning) == true }
+      let guest = try await SharedDirectoryTests.blocking {
+        try AccountsTests.open(directory.child("a"))
+      }
+      let desktop = try AccountsTests.open(directory.child("desktop"))
+      try await AccountsTests.serving(desktop) {
+        try await Self.pair(guest, desktop, name: "desktop")
+        try await until { try await owner.devices().count == 2 }
+        for await status in guest.statusUpdates where status.devices.count == 2 { break }
+        var (seen, known) = (try await guest.devices(), try await owner.devices())
+        try await until {
+          (seen, known) = (try await guest.devices(), try await owner.devices())
+          return seen == known
+        }
+        #expect(seen.count == 2)
+        let other = try #require(seen.first { !$0.isThisDevice })
+        try await guest.rename(other.id, to: "studio")
+        #expect(try await owner.devices().contains { $0.name == "studio" })
+        try await guest.waitForFirstSync(timeout: .seconds(60))
+        try await guest.revoke(other.id, keeping: [])
+        #expect(try await owner.devices().first { $0.id == other.id }?.isMember == false)
+      }
+      try desktop.close()
+      try await SharedDirectoryTests.blocking { try guest.close() }
+    }
+    try owner.close()
+  }
+
+  @Test func `who waits for a first pull is told when none comes, and when all is closed`()
+    async throws
+  {
+    let directory = try TestDirectory()
+    let laptop = try AccountsTests.open(directory.child("laptop"))
+    try await laptop.createAccount(name: "laptop")
+    try await laptop.waitForFirstSync(timeout: .zero)  // The account's only device has all of it.
+    let desktop = try AccountsTests.open(directory.child("desktop"))
+    // Nobody's stores have nothing to pull.
+    try await desktop.waitForFirstSync(timeout: .seconds(60))
+    try await Self.pair(laptop, desktop, name: "desktop")
+    let late = await #expect(throws: KithError.self) {
+      try await desktop.waitForFirstSync(timeout: .milliseconds(1))
+    }
+    #expect(late?.code == .timedOut)
+    let waiting = Task { try await desktop.waitForFirstSync(timeout: .seconds(60)) }
+    try desktop.close()
+    let closed = await #expect(throws: KithError.self) { try await waiting.value }
+    #expect(closed?.code == .closed)
+    try laptop.close()
+  }
+}

@@ -1,0 +1,126 @@
+import KithCore
+import KithCrypto
+import Synchronization
+
+@testable import Kith
+
+/// Two devices of one account in one session, whose messages the test carries; the first is over a
+/// storage that can be held and fail.
+final class DevicePair: Sendable {
+  let devices: [VirtualDevice]
+  let links = [RecordingLink(), RecordingLink()]
+  let storage: FailingStorage
+  private let keys: [DeviceKeys]
+  private let time = EngineFixture.TestTime()
+
+  init() throws {
+    var entropy = SeededEntropy(seed: 11)
+    var keys: [DeviceKeys] = []
+    for _ in 0..<2 {
+      keys.append(
+        DeviceKeys(
+          signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),
+          transport: TransportPrivateKey(random: &entropy)))
+    }
+    let recovery = RecoveryKey(entropy: &entropy)
+    let (account, records) = try Account.create(
+      recovery: recovery, keys: keys[0], name: "first", issued: 1, entropy: &entropy)
+    var roster = Roster(account: account)
+    _ = roster.learn(all: records)
+    var keyring = Keyring()
+    keyring.refresh(from: roster, keys: keys[0])
+    _ = roster.learn(
+      all: try JoinRequest.accept(
+        JoinRequest.make(account: account, keys: keys[1], name: "second", issued: 2),
+        roster: roster, keyring: keyring, keys: keys[0], entropy: &entropy))
+    var disk = Snapshot()
+    for record in roster.records { disk.apply(.putRecord(record.id, record.encoded)) }
+    self.keys = keys
+    storage = FailingStorage(MemoryStorage(disk))
+    var devices: [VirtualDevice] = []
+    for (keys, storage) in zip(keys, [storage, MemoryStorage(disk)] as [any ReplicaStorage]) {
+      devices.append(
+        try VirtualDevice(
+          account: account, keys: keys, process: ProcessID(entropy.draw()), storage: storage,
+          clock: { [time] in time.now }))
+    }
+    self.devices = devices
+    for (device, link) in zip(devices, links) { device.attach(link) }
+  }
+
+  /// A store of both devices.
+  func stores(_ name: String = "com.example.test") throws -> [KeyValueStore] {
+    guard let identifier = StoreIdentifier(name) else { throw TimedOut() }
+    return try devices.map { try $0.store(identifier, policy: .standard) }
+  }
+
+  func advance(milliseconds: UInt64) {
+    time.milliseconds.wrappingAdd(milliseconds, ordering: .relaxed)
+  }
+
+  /// Begins a session.
+  func connect() {
+    for side in 0..<2 {
+      devices[side].input(
+        .connected(
+          SessionID(rawValue: 1),
+          SessionPeer(
+            transportKey: keys[1 - side].transportPublicKey, hello: devices[1 - side].hello(),
+            isDialled: side == 0, address: "virtual:\(side)")))
+    }
+  }
+
+  /// Carries messages until neither has any.
+  func carry() {
+    while true {
+      let waiting = links.map { $0.takeAll() }
+      if waiting.allSatisfy(\.isEmpty) { return }
+      for (side, events) in waiting.enumerated() {
+        for event in events {
+          switch event {
+          case .message(let bytes):
+            devices[1 - side].receive(bytes, on: SessionID(rawValue: 1))
+          case .room: devices[side].input(.room(SessionID(rawValue: 1)))
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Keeps what a device sends.
+final class RecordingLink: VirtualDevice.Link {
+  enum Event {
+    case message([UInt8])
+    case room
+  }
+
+  private struct State {
+    var waiting: [Event] = []
+    var closings = 0
+  }
+
+  private let state = Mutex(State())
+
+  /// How many messages wait to be carried.
+  var messages: Int {
+    state.withLock { $0.waiting.count { if case .message = $0 { true } else { false } } }
+  }
+
+  /// How often the device has ended all its sessions.
+  var closings: Int { state.withLock { $0.closings } }
+
+  func takeAll() -> [Event] {
+    state.withLock { state in
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+  }
+
+  func send(_ message: [UInt8], on session: SessionID) {
+    state.withLock { $0.waiting.append(.message(message)) }
+  }
+  func awaitRoom(on session: SessionID) { state.withLock { $0.waiting.append(.room) } }
+  func close(_ session: SessionID) {}
+  func closeAll() { state.withLock { $0.closings += 1 } }
+}

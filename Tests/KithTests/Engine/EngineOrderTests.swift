@@ -1,0 +1,104 @@
+import KithCore
+import Synchronization
+import Testing
+
+@testable import Kith
+
+/// What is durable before what, and what becomes of sessions and retries when storage fails.
+@Suite(.timeLimit(.minutes(5)))
+struct EngineOrderTests {
+  @Test func `nothing is sent before it is durable`() async throws {
+    let pair = try DevicePair()
+    let stores = try pair.stores()
+    pair.connect()
+    pair.carry()
+    try stores[0].set(0, forKey: "n")
+    pair.carry()
+    #expect(stores[1].value(forKey: "n") == 0)
+    // In touch: a write is one commit, and a message to the other.
+    pair.storage.hold()
+    defer { pair.storage.release() }
+    let commits = pair.storage.commits
+    async let writing: Void = onThread { try stores[0].set(1, forKey: "n") }
+    try await until { pair.storage.isHolding }
+    #expect(pair.links[0].messages == 0, "the commit has begun, and has not ended")
+    pair.storage.release()
+    try await writing
+    #expect(pair.storage.commits == commits + 1, "the one that was held is the write's")
+    #expect(pair.links[0].messages > 0)
+    pair.carry()
+    #expect(stores[1].value(forKey: "n") == 1)
+  }
+
+  @Test func `a failed commit sends nothing, and ends all sessions`() throws {
+    let pair = try DevicePair()
+    let stores = try pair.stores()
+    pair.connect()
+    pair.carry()
+    let closings = pair.links[0].closings
+    pair.storage.failNextCommit(.diskFull)
+    let error = #expect(throws: KithError.self) { try stores[0].set(1, forKey: "n") }
+    #expect(error?.code == .diskFull)
+    #expect(pair.links[0].messages == 0)
+    // The core has begun anew, and knows of no session: who is met must be met anew.
+    #expect(pair.links[0].closings == closings + 1)
+    pair.connect()
+    try stores[0].set(2, forKey: "n")
+    pair.carry()
+    #expect(stores[1].value(forKey: "n") == 2)
+  }
+
+  @Test func `flushing waits for a commit under way also where nothing else is to be done`()
+    async throws
+  {
+    let fixture = try EngineFixture()
+    let (store, storage) = (fixture.store, fixture.storage)
+    storage.hold()
+    defer { storage.release() }
+    async let writing: Void = onThread { try store.set(1, forKey: "a") }
+    try await until { storage.isHolding }
+    let hasReturned = Atomic<Bool>(false)
+    async let flushing: Void = onThread {
+      try store.flush()
+      hasReturned.store(true, ordering: .sequentiallyConsistent)
+    }
+    // It never does while the commit is held; one that did would need no more than a moment.
+    try? await until(.milliseconds(300)) { hasReturned.load(ordering: .sequentiallyConsistent) }
+    let hasNotWaited = hasReturned.load(ordering: .sequentiallyConsistent)
+    #expect(!hasNotWaited)
+    storage.release()
+    try await writing
+    try await flushing
+  }
+
+  @Test func `tries at a failing storage come ever more rarely, up to a limit`() throws {
+    let pair = try DevicePair()
+    let store = try pair.stores()[0]
+    pair.storage.fail(.diskFull)
+    #expect(throws: KithError.self) { try store.set(1, forKey: "n") }
+    let step: UInt64 = 50
+    var waits: [UInt64] = []
+    var wait: UInt64 = 0
+    var commits = pair.storage.commits
+    while waits.count < 10 {
+      pair.advance(milliseconds: step)
+      wait += step
+      pair.devices[0].keepTime()
+      try #require(wait <= 2 * Engine.longestRetryMilliseconds, "it tries again; \(waits)")
+      guard pair.storage.commits > commits else { continue }
+      commits = pair.storage.commits
+      waits.append(wait)
+      wait = 0
+    }
+    for (before, after) in zip(waits, waits.dropFirst()) {
+      #expect(after == min(2 * before, Engine.longestRetryMilliseconds), "\(waits)")
+    }
+    #expect(waits.last == Engine.longestRetryMilliseconds)
+    // The first success begins from the start.
+    pair.storage.fail(nil)
+    pair.advance(milliseconds: Engine.longestRetryMilliseconds)
+    pair.devices[0].keepTime()
+    try store.set(2, forKey: "n")
+    #expect(store.value(forKey: "n") == 2)
+  }
+}
