@@ -16,7 +16,7 @@ extension Replica {
     batch.covers += part.covers
     if isWanted {
       for checked in part.changeSets {
-        collect(checked, into: &batch, noting: &session.partialTaint, in: part.store, device)
+        collect(checked, into: &batch, of: &session, in: part.store)
       }
     } else {
       // What follows may be wanted, but counts for nothing without this part.
@@ -30,6 +30,7 @@ extension Replica {
     let taint = session.partialTaint
     session.partial = nil
     session.partialBytes = 0
+    session.partialWeights = [:]
     session.partialTaint = Taint()
     sessions[id] = session
     if taint.rejected > 0 {
@@ -40,24 +41,55 @@ extension Replica {
   }
 
   private mutating func collect(
-    _ checked: CheckedChangeSet, into batch: inout Batch, noting taint: inout Taint,
-    in store: StoreIdentifier, _ peer: DeviceID
+    _ checked: CheckedChangeSet, into batch: inout Batch, of session: inout Session,
+    in store: StoreIdentifier
   ) {
     switch checked {
-    case .sound(let changeSet): batch.changeSets.append(changeSet)
+    case .sound(let changeSet):
+      if isWorthKeeping(changeSet, of: &session, in: store) { batch.changeSets.append(changeSet) }
     case .unsound(let chain):
-      taint.rejected += 1
-      if let chain { taint.chains.insert(chain) } else { taint.isTotal = true }
+      session.partialTaint.rejected += 1
+      if let chain {
+        session.partialTaint.chains.insert(chain)
+      } else {
+        session.partialTaint.isTotal = true
+      }
     case .unknownFormat(let chain):
-      taint.chains.insert(chain)
-      taint.isUnjudged = true
+      session.partialTaint.chains.insert(chain)
+      session.partialTaint.isUnjudged = true
     case .impossible(let chain):
       // Wrong for ever, and without a sequence that could be counted.
       counters.quarantined += 1
       stores[store]?.quarantined += 1
-      taint.chains.insert(chain)
+      session.partialTaint.chains.insert(chain)
       effects.append(.report(.quarantined(store: store, author: chain.device, count: 1)))
     }
+  }
+
+  /// Whether a change set waits for the rest of its batch: a batch takes no more memory than what is
+  /// kept of its authors.
+  private func isWorthKeeping(
+    _ changeSet: ChangeSet, of session: inout Session, in identifier: StoreIdentifier
+  ) -> Bool {
+    let author = changeSet.reference.device
+    guard author != keys.id, let store = stores[identifier] else { return true }
+    guard !roster.isRevoked(author) else { return false }
+    guard roster.isMember(author) else {
+      session.partialTaint.chains.insert(changeSet.header.chain)
+      session.partialTaint.isUnjudged = true
+      return Canary.countWhatCannotBeJudged.isPlanted
+    }
+    let weight = session.partialWeights[author, default: 0] + changeSet.weight
+    let room = min(
+      store.policy.room(factor: Limits.authorFactor),
+      store.isOpened ? Limits.authorBytes : Limits.unopenedAuthorBytes)
+    guard weight <= room || Canary.takeEverything.isPlanted else {
+      session.partialTaint.chains.insert(changeSet.header.chain)
+      session.partialTaint.overLimit.insert(author)
+      return false
+    }
+    session.partialWeights[author] = weight
+    return true
   }
 
   /// Applies a batch, counts it in the vector and passes it on, in one step (design, section 5).
@@ -93,8 +125,16 @@ extension Replica {
       effects.append(.report(.authorOverLimit(store: batch.store, author: author)))
     }
     intake.covered = cover(batch, in: &store, taint: intake.taint)
-    intake.mutations += intake.covered.map {
-      .setVector(batch.store, $0.chain.device, $0.chain.incarnation, $0.through)
+    let wasLacking = store.log.hasLost
+    for cover in intake.covered {
+      intake.mutations.append(
+        .setVector(batch.store, cover.chain.device, cover.chain.incarnation, cover.through))
+      intake.mutations += store.log.regain(
+        cover.chain, through: cover.through, in: batch.store)
+    }
+    if wasLacking, !store.log.hasLost {
+      effects.append(.report(.regained(store: batch.store)))
+      effects.append(.progress)
     }
     // What cannot be judged yet may be newer than what a program writes as its defaults. No member
     // that keeps the rules passes on what never can be, so nobody is held up by its author.
