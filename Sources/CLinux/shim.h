@@ -3,6 +3,7 @@
 
 // What Linux offers and Swift's Glibc module leaves out.
 
+#include <malloc.h>
 #include <spawn.h>
 #include <sys/timex.h>
 
@@ -12,6 +13,9 @@ static inline int kith_clock_is_synchronised(void) {
   int state = adjtimex(&status);
   return state >= 0 && state != TIME_ERROR && (status.status & STA_UNSYNC) == 0;
 }
+
+/// Gives free memory back to the system: malloc_trim(3).
+static inline void kith_give_memory_back(void) { malloc_trim(0); }
 
 // What a child does before its program begins: posix_spawn(3). glibc declares them to GNU programs only.
 int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions, int from);

@@ -51,6 +51,13 @@ public enum Limits {
   static let quarantined = 256
   /// A node keeps this many times the policy's bytes of one author in a store (design, section 5).
   static let authorFactor = 8
+  /// A node keeps so many bytes of one author, over all stores.
+  static let authorBytes = 64 << 20
+  /// So many of them in stores that no program on this host has opened.
+  static let unopenedAuthorBytes = 16 << 20
+  /// Bytes of change sets that came or were published at once and are passed on as they are; more are
+  /// read from storage when they are sent.
+  static let heldBatchBytes = 1 << 20
   /// What each change set and entry counts beside its bytes, so that empty ones are bounded too.
   static let overheadBytes = 256
   /// Statements that are kept of devices about stores; the newest of each.

@@ -65,7 +65,8 @@ extension StorageError {
       return .readOnly(path, String(cString: strerror(systemError)))
     case .SQLITE_IOERR where [ENOSPC, EDQUOT, EFBIG].contains(systemError):
       return .diskFull(path, String(cString: strerror(systemError)))
-    case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+    // The text of a table's definition may be what is damaged: no statement of ours is wrong else.
+    case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR, .SQLITE_MISMATCH:
       return .damaged(path, "the database is damaged (\(reason))")
     default:
       return Self(

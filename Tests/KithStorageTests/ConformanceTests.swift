@@ -31,7 +31,8 @@ import Testing
         .putEntry(store, reference(1), index: .max, box: []),
         .putEntry(store, reference(1), index: 0, box: [5]),
         .putHeader(store, reference(1 << 53), header: [6], signature: [7]),
-        .setVector(store, device, incarnation, .max),
+        .setVector(store, device, incarnation, .max), .setOpened(store),
+        .setLost(store, device, incarnation, 5), .dropDamaged,
         .putDraft(store, .max, [8]), .putRefusal(store, 1, []),
       ])
       var expected = Snapshot()
@@ -42,6 +43,8 @@ import Testing
       expected.addresses = [device: ["b:1", "a:2"]]
       var stored = StoredStore(policy: policy, isProvisional: true)
       stored.vector = [device: [incarnation: .max]]
+      stored.isOpened = true
+      stored.lost = [device: [incarnation: 5]]
       stored.changeSets = [
         reference(1): StoredChangeSet(header: [3], signature: [4], entries: [.max: [], 0: [5]]),
         reference(1 << 53): StoredChangeSet(header: [6], signature: [7]),
@@ -51,6 +54,13 @@ import Testing
       expected.stores = [store: stored]
       #expect(try subject.storage.load() == expected)
       #expect(try subject.reload() == expected)
+      // A change of limits leaves the rest.
+      try subject.storage.commit([
+        .putStore(store, .standard, isProvisional: false),
+        .removeLost(store, device, incarnation),
+      ])
+      let changed = try subject.reload().stores[store]
+      #expect(changed?.isOpened == true && changed?.policy == .standard && changed?.lost == [:])
     }
   }
 
@@ -111,6 +121,47 @@ import Testing
       #expect(
         snapshot.stores[store]?.changeSets
           == [reference(1): StoredChangeSet(header: [1], signature: [1])])
+    }
+  }
+
+  /// As when a write supersedes entries of several change sets at once.
+  @Test(arguments: Backend.allCases)
+  func severalEntriesGoWhereAHeaderComes(backend: Backend) throws {
+    try backend.withSubject { subject in
+      let twin = MemoryStorage()
+      func commit(_ mutations: [Mutation]) throws {
+        try subject.storage.commit(mutations)
+        try twin.commit(mutations)
+      }
+      try commit([.putStore(store, .standard, isProvisional: false)])
+      for sequence in UInt64(1)...4 {
+        try commit(
+          [.putHeader(store, reference(sequence), header: [1], signature: [1])]
+            + (0..<4).map {
+              .putEntry(store, reference(sequence), index: $0, box: [UInt8(sequence), UInt8($0)])
+            })
+      }
+      try commit([
+        .removeEntry(store, reference(1), index: 0), .removeEntry(store, reference(1), index: 2),
+        .removeEntry(store, reference(2), index: 3),
+        .putHeader(store, reference(5), header: [5], signature: [5]),
+        .putEntry(store, reference(5), index: 0, box: [5, 0]),
+        .removeEntry(store, reference(2), index: 0), .removeEntry(store, reference(3), index: 1),
+        .putEntry(store, reference(5), index: 1, box: [5, 1]),
+        .removeEntry(store, reference(5), index: 0), .removeEntry(store, reference(4), index: 0),
+        .removeEntry(store, reference(4), index: 1), .removeChangeSet(store, reference(3)),
+        .putHeader(store, reference(6), header: [6], signature: [6]),
+        .putEntry(store, reference(6), index: 2, box: [6, 2]),
+      ])
+      #expect(try subject.storage.load() == twin.load())
+      #expect(try subject.reload() == twin.load())
+      let left = try subject.storage.load().stores[store]?.changeSets.mapValues(\.entries)
+      #expect(left?[reference(1)] == [1: [1, 1], 3: [1, 3]])
+      #expect(left?[reference(2)] == [1: [2, 1], 2: [2, 2]])
+      #expect(left?[reference(3)] == nil)
+      #expect(left?[reference(4)] == [2: [4, 2], 3: [4, 3]])
+      #expect(left?[reference(5)] == [1: [5, 1]])
+      #expect(left?[reference(6)] == [2: [6, 2]])
     }
   }
 

@@ -192,7 +192,7 @@ import Testing
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [Self.begin(Self.store), Self.put(42)])
     try device.storage.execute(
-      "INSERT INTO draft SELECT id + 1, store, ordinal, clock, sealed FROM draft")
+      "INSERT INTO draft SELECT id + 1, store, ordinal, clock, checksum, sealed FROM draft")
     let error = #expect(throws: StorageError.self) { _ = try device.storage.load() }
     #expect(error?.code == .damaged)
     #expect(error?.message.contains("row 42 of table draft") == true)

@@ -77,6 +77,8 @@ public struct NodeReport: Codable, Sendable, Hashable {
     public var quarantined: Int
     /// Whether its first pull is still to come.
     public var isProvisional: Bool
+    /// Whether a part of it was damaged here, and no device has given it back yet.
+    public var isLacking: Bool
     /// The digest of its state.
     public var digest: String
     /// Devices known to have everything that this one published.
@@ -139,7 +141,7 @@ extension NodeReport {
         identifier: $0.identifier.rawValue, usage: UsageReport($0.usage),
         hiddenKeys: $0.hiddenKeys, drafts: $0.drafts, refusals: $0.refusals,
         removals: $0.removals, quarantined: $0.quarantined, isProvisional: $0.isProvisional,
-        digest: $0.digest.hex, heldBy: $0.heldBy.map(\.hex),
+        isLacking: $0.isLacking, digest: $0.digest.hex, heldBy: $0.heldBy.map(\.hex),
         policyMismatches: $0.policyMismatches.map(\.hex))
     }
   }

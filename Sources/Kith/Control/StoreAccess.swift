@@ -94,7 +94,7 @@ extension Node: StoreAccess {
   ) async throws(KithError) {
     var operations: [KithCore.Operation] = []
     for write in writes { operations.append(try .encoding(write.value, forKey: write.key)) }
-    if let known = try existing(store) {
+    if let known = try existing(store, isLooking: false) {
       guard !operations.isEmpty else { return }
       try await engine.settle(engine.accept(known.identifier, operations, origin: origin))
       return
@@ -175,11 +175,14 @@ extension Node: StoreAccess {
 
   /// A store that the account has, under the limits that it has already; nil where nobody wrote to
   /// it and nobody opened it.
-  private func existing(_ identifier: String) throws(KithError) -> KeyValueStore? {
+  private func existing(
+    _ identifier: String, isLooking: Bool = true
+  ) throws(KithError) -> KeyValueStore? {
     // A malformed identifier is refused as it would be on writing.
     guard let name = StoreIdentifier(identifier) else { return try store(identifier) }
     guard let policy = engine.read({ $0.usage(of: name)?.policy }) else { return nil }
-    return try store(identifier, policy: policy)
+    return KeyValueStore(
+      backing: engine, view: try engine.open(name, policy: policy, isLooking: isLooking))
   }
 
   /// A store that the account has.

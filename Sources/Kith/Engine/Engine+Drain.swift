@@ -71,23 +71,30 @@ extension Engine {
   /// never earlier.
   private func execute(_ round: [Effect]) -> KithError? {
     let first = round.firstIndex { if case .persist = $0 { true } else { false } }
-    act(on: round[..<(first ?? round.endIndex)])
-    guard let first else { return nil }
-    var mutations: [Mutation] = []
-    for case .persist(let some) in round[first...] { mutations += some }
-    if !mutations.isEmpty {
-      do throws(StorageError) {
+    var bytes = 0
+    do throws(StorageError) {
+      let round = try round.filled(from: storage)
+      try act(on: round[..<(first ?? round.endIndex)])
+      guard let first else { return nil }
+      var mutations: [Mutation] = []
+      for case .persist(let some) in round[first...] { mutations += some }
+      if !mutations.isEmpty {
         try meters.commit { () throws(StorageError) in try storage.commit(mutations) }
-      } catch {
-        return KithError(error)
       }
+      try act(on: round[first...])
+      bytes = round.reduce(0) { $0 + $1.byteCount }
+    } catch {
+      return KithError(error)
     }
-    act(on: round[first...])
+    if bytes > Self.largeRoundBytes { Self.giveMemoryBack() }
     return nil
   }
 
+  /// After a round of more bytes memory is given back to the system.
+  private static let largeRoundBytes = 4 << 20
+
   /// Does what needs no commit any more.
-  private func act(on effects: ArraySlice<Effect>) {
+  private func act(on effects: ArraySlice<Effect>) throws(StorageError) {
     var settled: [WriteID] = []
     var hasProgress = false
     let link = state.withLock { $0.link }
@@ -96,6 +103,11 @@ extension Engine {
       case .send(let session, let bytes):
         meters.sent(bytes.count)
         link?.send(bytes, to: session)
+      case .sendStored(let session, let message):
+        guard let link else { continue }
+        let bytes = try message.encoded(from: storage)
+        meters.sent(bytes.count)
+        link.send(bytes, to: session)
       case .awaitRoom(let session): link?.awaitRoom(session)
       case .close(let session, let reason): link?.close(session, reason)
       case .promote(let session): link?.promote(session)

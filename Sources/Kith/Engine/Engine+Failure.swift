@@ -50,15 +50,14 @@ extension Engine {
   /// Makes a replica of what storage holds, shows it, and probes whether storage takes commits.
   @discardableResult
   private func reload() -> Bool {
-    let snapshot: Snapshot
     let fresh: Replica
     do throws(StorageError) {
-      snapshot = try storage.load()
-      fresh = try Self.replica(account, keys, process, snapshot)
+      fresh = try Self.replica(account, keys, process, storage)
     } catch {
       state.withLock { setFailed(&$0, KithError(error), attempts: nextAttempt($0)) }
       return false
     }
+    let reading = fresh.hybridClock
     var later: [() -> Void] = []
     state.withLock { state in
       state.replica = fresh
@@ -68,7 +67,7 @@ extension Engine {
     }
     for run in later { run() }
     do throws(StorageError) {
-      try storage.commit([.setClock(snapshot.clock)])
+      try storage.commit([.setClock(reading)])
     } catch {
       state.withLock { setFailed(&$0, KithError(error), attempts: nextAttempt($0)) }
       return false

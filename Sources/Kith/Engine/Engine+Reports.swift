@@ -46,8 +46,11 @@ extension Engine {
     case .revoked(let device, let revokers):
       message = "a device was removed from the account"
       metadata = ["device": "\(device)", "by": "\(revokers)"]
-    case .damagedItem(let store):
-      message = "a stored item cannot be opened any more"
+    case .damaged(let rows, let stores):
+      message = "the database is damaged: rows differ from their checksum and were dropped"
+      metadata = ["rows": "\(rows)", "stores": "\(stores.map(\.rawValue))"]
+    case .regained(let store):
+      message = "other devices have given back what was damaged"
       metadata = ["store": "\(store)"]
     }
     logger.info(message, metadata: metadata)

@@ -1,12 +1,16 @@
 internal import KithCore
 
 extension Engine {
-  /// The view of a store, which is opened if need be.
-  func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView {
+  /// The view of a store, which is opened if need be. A person who looks at a store that is there
+  /// does not open it as a program does, for which more of it is kept.
+  func open(
+    _ store: StoreIdentifier, policy: Policy, isLooking: Bool = false
+  ) throws(KithError) -> StoreView {
     let opened = perform(drainsHere: false) { state -> (Result<StoreView, KithError>, [Effect]) in
       if state.isClosed { return (.failure(.closedNode), []) }
+      let isOpen = !isLooking && state.health.problem == nil
       if let view = state.views[store] {
-        guard state.policies[store] == policy else {
+        guard state.policies[store] ?? policy == policy else {
           return (
             .failure(
               KithError(
@@ -14,17 +18,18 @@ extension Engine {
                 "The store \(store) is open with other limits. Use the same everywhere.")), []
           )
         }
-        return (.success(view), [])
+        guard isOpen, state.policies[store] == nil else { return (.success(view), []) }
+        state.policies[store] = policy
+        return (.success(view), state.replica.handle(.open(store, policy), at: clock()))
       }
-      let effects =
-        state.health.problem == nil ? state.replica.handle(.open(store, policy), at: clock()) : []
+      let effects = isOpen ? state.replica.handle(.open(store, policy), at: clock()) : []
       for case .refusedStore(store, let error) in effects {
         return (.failure(KithError(error, store: store)), effects)
       }
       let values = state.replica.view(of: store).compactMapValues { try? $0.decoded() }
       let view = StoreView(identifier: store, values: values)
       state.views[store] = view
-      state.policies[store] = policy
+      if !isLooking { state.policies[store] = policy }
       return (.success(view), effects.filter { if case .view = $0 { false } else { true } })
     }
     return try opened.get()

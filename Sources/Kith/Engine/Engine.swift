@@ -1,3 +1,4 @@
+internal import CLinux
 internal import Dispatch
 internal import KithCore
 internal import KithCrypto
@@ -41,28 +42,35 @@ final class Engine: Sendable {
     self.logger = logger
     let replica: Replica
     do throws(StorageError) {
-      replica = try Self.replica(account, keys, process, try storage.load())
+      replica = try Self.replica(account, keys, process, storage)
     } catch {
       throw KithError(error)
     }
     state = Mutex(EngineState(replica: replica))
+    Self.giveMemoryBack()
     input(.start(isCopy: storage.isCopy))
   }
 
   /// A replica of what storage holds.
   static func replica(
-    _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ snapshot: Snapshot
+    _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ storage: any ReplicaStorage
   ) throws(StorageError) -> Replica {
-    do {
+    let outline = try storage.outline()
+    do throws(ReplicaError) {
       return try Replica(
-        account: account, keys: keys, snapshot: snapshot, process: process, entropy: SystemRandom())
+        account: account, keys: keys, outline: outline, process: process, entropy: SystemRandom()
+      ) { (store, reference) throws(StorageError) in try storage.changeSet(reference, in: store) }
     } catch {
+      if case .storage(let error) = error { throw error }
       throw StorageError(
         code: .damaged, path: "",
         message: "What is stored makes no replica: \(error). Restore the directory from a backup, "
           + "or recover the account on a new device.")
     }
   }
+
+  /// Gives memory that was needed for a moment only back to the system.
+  static func giveMemoryBack() { kith_give_memory_back() }
 
   /// Hands an input to the core. Inputs that come while storage fails, or after closing, are
   /// dropped: sessions are made anew afterwards.

@@ -96,6 +96,7 @@ extension Effect {
   var byteCount: Int {
     switch self {
     case .send(_, let bytes): bytes.count
+    case .sendStored(_, let message): message.byteCount
     case .persist(let mutations):
       mutations.reduce(0) { sum, mutation in
         switch mutation {

@@ -65,7 +65,7 @@ public final class Node: Service, Sendable {
     }
     let opened = try Storage.open(configuration.directory, configuration.passphrase)
     do throws(KithError) {
-      let engine = try Self.engine(of: opened, logger: configuration.logger)
+      let engine = try Self.engine(of: opened, configuration)
       ExitFlush.register(engine)
       self.init(configuration: configuration, engine: engine, opened: opened, staticPeers: peers)
     } catch {
@@ -75,13 +75,15 @@ public final class Node: Service, Sendable {
   }
 
   private static func engine(
-    of opened: OpenDevice, logger: Logger
+    of opened: OpenDevice, _ configuration: Configuration
   ) throws(KithError) -> Engine {
     let account = try Storage.account(of: opened)
     var entropy = SystemRandom()
     return try Engine(
       account: account, keys: opened.keys, process: ProcessID(entropy.draw()),
-      storage: opened.storage, logger: logger)
+      storage: configuration.readsMembershipOnly
+        ? MembershipStorage(opened.storage) : opened.storage,
+      logger: configuration.logger)
   }
 
   /// A store of the account, which is begun if it is new. Opening it again gives the same data.

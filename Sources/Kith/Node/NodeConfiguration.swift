@@ -22,6 +22,10 @@ extension Node {
     /// Where to log: at most at info, never keys or values.
     public var logger = Logger(label: "kith")
 
+    /// Whether to read membership alone: no store is there then, nor its memory needed. For a change of
+    /// membership while no node runs; such a node is not run.
+    package var readsMembershipOnly = false
+
     /// The defaults, for a directory.
     public init(directory: String) {
       self.directory = directory

@@ -74,12 +74,21 @@ extension Node {
             + "copy was put back. Stop all but one, and join again elsewhere in new directories.",
           device: device))
     }
-    if replica.counters.damaged > 0 {
+    let lacking = replica.stores.filter(\.isLacking).map(\.identifier.rawValue)
+    if !lacking.isEmpty {
       problems.append(
         KithError(
           .damaged,
-          "Stored items cannot be opened any more: \(replica.counters.damaged). What other devices "
-            + "have of them comes back from there.", path: configuration.directory))
+          "The database was damaged: something is missing of \(lacking.joined(separator: ", ")), "
+            + "which keys cannot be told. Other devices give it back as they are met; until then "
+            + "keys may be missing or show older values. See to the disk.",
+          path: configuration.directory))
+    } else if replica.counters.damaged > 0 {
+      problems.append(
+        KithError(
+          .damaged,
+          "Rows of the database were damaged: \(replica.counters.damaged). Nothing is missing. See "
+            + "to the disk.", path: configuration.directory))
     }
     if replica.counters.divergences > 0 {
       problems.append(

@@ -58,7 +58,13 @@ enum Storage {
 
   /// The account of a device: the one whose genesis it holds and which it is a member of.
   static func account(of device: OpenDevice) throws(KithError) -> AccountID {
-    let records = try load(device).records.values.compactMap { try? Record(decoding: $0) }
+    let encoded: [[UInt8]]
+    do throws(StorageError) {
+      encoded = try device.storage.records()
+    } catch {
+      throw KithError(error)
+    }
+    let records = encoded.compactMap { try? Record(decoding: $0) }
     for case (let record, .genesis) in records.map({ ($0, $0.kind) }) {
       var roster = Roster(account: AccountID(record.id))
       _ = roster.learn(all: records)

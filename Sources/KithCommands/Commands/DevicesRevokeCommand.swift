@@ -48,7 +48,8 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       throw CommandFailure(
         .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
     }
-    let plan = try await options.withNode { node in
+    // A member may have filled the stores that it is to be thrown out of.
+    let plan = try await options.withNode(readsMembershipOnly: true) { node in
       let plan = try makePlan(try await node.deviceReports())
       for line in plan.lines { options.console.talk(line) }
       guard yes || Confirmation.isGiven("This cannot be undone. Do it?", options.console) else {

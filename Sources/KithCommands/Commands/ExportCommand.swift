@@ -1,5 +1,6 @@
 import ArgumentParser
 import Kith
+import KithTerminal
 
 /// `kith export`.
 struct ExportCommand: AsyncParsableCommand {
@@ -10,18 +11,28 @@ struct ExportCommand: AsyncParsableCommand {
       Without --json a plain JSON object of keys and values, one key a line; with --json the same \
       inside a document that names the store. Keys stand in the order of their UTF-8 bytes and \
       each value has one form, so devices that show the same print the same bytes. Nothing in it \
-      tells of the device. `kith import` reads both.
+      tells of the device. `kith import` reads both. Status 1 if a part of the store was damaged \
+      here and is still missing.
       """)
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
 
   func run() async throws {
-    let (identifier, entries) = try await options.withNode { node in
+    let (identifier, entries, isLacking) = try await options.withNode { node in
       let name = try await store.existing(at: node)
-      return (name, try await node.entries(in: name))
+      // Asked first: what comes back meanwhile is complete.
+      let isLacking = try await node.report().stores
+        .contains { $0.identifier == name && $0.isLacking }
+      return (name, try await node.entries(in: name), isLacking)
     }
     let document = ExportDocument(store: identifier, entries: entries)
     try options.console.data((options.json ? document.versioned : document.plain).text())
+    guard !isLacking else {
+      throw CommandFailure(
+        .failure,
+        "what is printed is not complete: a part of the store was damaged on this disk, and no other "
+          + "device has given it back yet; run the node beside one that has it, then export again")
+    }
   }
 }

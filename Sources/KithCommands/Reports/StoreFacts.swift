@@ -26,6 +26,8 @@ struct StoreFacts: Equatable, Sendable {
   var quarantined = 0
   /// Whether its first pull is still to come.
   var isProvisional = false
+  /// Whether a part of it was damaged here, and is missing still.
+  var isLacking = false
   /// The digest of its state in hexadecimal: equal on devices that have exchanged everything.
   var digest: String
   /// Names of the other devices known to have everything that this one published.
@@ -36,6 +38,7 @@ struct StoreFacts: Equatable, Sendable {
   /// What a person should know of it, in a few words.
   var remarks: String {
     var remarks: [String] = []
+    if isLacking { remarks.append("damaged, a part is missing") }
     if isProvisional { remarks.append("waits for its first sync") }
     if drafts > 0 { remarks.append("\(Humane.count(drafts, "write")) to publish") }
     if hidden > 0 { remarks.append("\(Humane.count(hidden)) hidden") }
@@ -68,6 +71,7 @@ struct StoreFacts: Equatable, Sendable {
     .object(
       quotaMembers.merging([
         "digest": .string(digest),
+        "damaged": .bool(isLacking),
         "drafts": .int(drafts),
         "heldBy": .strings(heldBy),
         "policyMismatches": .strings(mismatches),

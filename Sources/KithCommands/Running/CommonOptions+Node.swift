@@ -45,18 +45,22 @@ extension CommonOptions {
   ///
   /// - Parameters:
   ///   - needsNode: Whether only a running node will do.
+  ///   - readsMembershipOnly: Whether a node that is opened has no stores, and so needs no memory for
+  ///     them.
   ///   - body: What to do with it.
   /// - Returns: What the body returns.
   /// - Throws: `KithError`, ``CommandFailure`` where a running node is missing, or what the body
   ///   throws.
   func withNode<Result: Sendable>(
-    needsNode: Bool = false, _ body: (any StoreAccess) async throws -> Result
+    needsNode: Bool = false, readsMembershipOnly: Bool = false,
+    _ body: (any StoreAccess) async throws -> Result
   ) async throws -> Result {
     let directory = try Accounts.deviceDirectory(in: directoryURL.path)
     let client = ControlClient(directory: directory)
     let end = ContinuousClock.now + Self.patience
     var configuration = Node.Configuration(directory: directory)
     configuration.passphrase = passphraseQuestionAskedOnce
+    configuration.readsMembershipOnly = readsMembershipOnly
     // Commands say what is wrong themselves; a line of the log would stand amid a question.
     configuration.logger.logLevel = .critical
     while true {

@@ -22,11 +22,16 @@ package struct ChangeSet: Hashable, Sendable {
   }
 
   /// The encoded form, with the entries that are left.
+  var wire: WireChangeSet { stored.wire }
+}
+
+extension StoredChangeSet {
+  /// The encoded form, with the entries that are left.
   var wire: WireChangeSet {
     var wire = WireChangeSet()
-    wire.header = .init(stored.header)
-    wire.signature = .init(stored.signature)
-    wire.entries = stored.entries.sorted { $0.key < $1.key }.map { index, box in
+    wire.header = .init(header)
+    wire.signature = .init(signature)
+    wire.entries = entries.sorted { $0.key < $1.key }.map { index, box in
       var entry = WireSealedEntry()
       entry.index = index
       entry.box = .init(box)

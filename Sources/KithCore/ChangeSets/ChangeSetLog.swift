@@ -14,7 +14,7 @@ struct ChangeSetLog {
   }
 
   private(set) var chains: [ChainID: Chain] = [:]
-  private(set) var changeSets: [ChangeSetReference: ChangeSet] = [:]
+  private(set) var changeSets: [ChangeSetReference: KeptChangeSet] = [:]
   /// Bytes kept of each author.
   private(set) var weights: [DeviceID: Int] = [:]
   /// Entries set aside for ever, oldest first.
@@ -25,6 +25,9 @@ struct ChangeSetLog {
   private(set) var replacements: [ChainID: Replacement] = [:]
   /// After which publishing clock nothing of a chain counts, since another replaced it.
   private(set) var cutoffs: [ChainID: HybridTime] = [:]
+  /// How far chains were covered when a part of what was stored was found damaged and dropped. It is
+  /// known to be mended once they are covered so far again.
+  private(set) var lost: [ChainID: UInt64] = [:]
 
   /// What is covered, by chain.
   var vector: [ChainID: UInt64] {
@@ -60,8 +63,9 @@ struct ChangeSetLog {
     let previous = chains[id]?.received ?? 0
     chains[id, default: Chain()].received = max(previous, reference.sequence)
     chains[id]?.kept[reference.sequence, default: []].append(reference.digest)
-    changeSets[reference] = changeSet
-    weights[reference.device, default: 0] += changeSet.weight
+    let kept = KeptChangeSet(changeSet)
+    changeSets[reference] = kept
+    weights[reference.device, default: 0] += kept.weight
     guard previous > 0, previous < reference.sequence else { return [] }
     return (chains[id]?.kept[previous] ?? []).map {
       ChangeSetReference(
@@ -89,6 +93,45 @@ struct ChangeSetLog {
     chains[id] = chain
   }
 
+  // MARK: Damage
+
+  /// Whether a part of what was stored was lost, and nobody has given it back yet. What a revoked
+  /// device published is not told of any more, and so given back by nobody.
+  var hasLost: Bool { lost.keys.contains { !withheld.contains($0.device) } }
+
+  /// Puts back from storage how far a chain was covered before damage was found.
+  mutating func restore(_ id: ChainID, lost covered: UInt64) {
+    lost[id] = max(covered, lost[id] ?? 0)
+    // Its sequences are not given again.
+    chains[id, default: Chain()].received = max(chains[id]?.received ?? 0, covered)
+  }
+
+  /// A part of what was stored is damaged, and it is not known of which chain: covers nothing any
+  /// more, so that everything is asked for again.
+  ///
+  /// - Returns: What storage has to do.
+  mutating func lose(in store: StoreIdentifier) -> [Mutation] {
+    var mutations: [Mutation] = []
+    for (id, covered) in vector.sorted(by: { $0.key < $1.key }) {
+      restore(id, lost: covered)
+      chains[id]?.covered = 0
+      mutations += [
+        .setLost(store, id.device, id.incarnation, lost[id] ?? covered),
+        .removeVector(store, id.device, id.incarnation),
+      ]
+    }
+    return mutations
+  }
+
+  /// A chain is covered so far again. Returns what storage has to do.
+  mutating func regain(
+    _ id: ChainID, through covered: UInt64, in store: StoreIdentifier
+  ) -> [Mutation] {
+    guard let lost = lost[id], covered >= lost else { return [] }
+    self.lost[id] = nil
+    return [.removeLost(store, id.device, id.incarnation)]
+  }
+
   /// No entry of these is set aside any more.
   mutating func unquarantine(_ references: Set<ChangeSetReference>) {
     quarantined.removeAll { references.contains($0.changeSet) }
@@ -103,12 +146,11 @@ struct ChangeSetLog {
     var emptied = candidates
     var dropped: [EntryHome] = []
     for home in homes {
-      guard let box = changeSets[home.changeSet]?.stored.entries.removeValue(forKey: home.index)
-      else { continue }
-      weights[home.changeSet.device, default: 0] -= box.count + Limits.overheadBytes
-      if changeSets[home.changeSet]?.stored.entries.isEmpty == true {
-        emptied.append(home.changeSet)
-      }
+      let before = changeSets[home.changeSet]?.weight ?? 0
+      guard changeSets[home.changeSet]?.drop(home.index) == true else { continue }
+      let after = changeSets[home.changeSet]?.weight ?? 0
+      weights[home.changeSet.device, default: 0] -= before - after
+      if changeSets[home.changeSet]?.isEmpty == true { emptied.append(home.changeSet) }
       dropped.append(home)
     }
     var forgotten: [ChangeSetReference] = []
@@ -128,7 +170,7 @@ struct ChangeSetLog {
   mutating func drop(chains isDropped: (ChainID) -> Bool, in store: StoreIdentifier) -> [Mutation] {
     var mutations: [Mutation] = []
     for reference in changeSets.keys.sorted() {
-      guard let changeSet = changeSets[reference], isDropped(changeSet.header.chain) else {
+      guard let changeSet = changeSets[reference], isDropped(changeSet.chain) else {
         continue
       }
       forget(reference)
@@ -137,6 +179,9 @@ struct ChangeSetLog {
     for chain in chains.keys.sorted() where isDropped(chain) {
       chains[chain] = nil
       mutations.append(.removeVector(store, chain.device, chain.incarnation))
+      if lost.removeValue(forKey: chain) != nil {
+        mutations.append(.removeLost(store, chain.device, chain.incarnation))
+      }
     }
     quarantined.removeAll { changeSets[$0.changeSet] == nil }
     weights = weights.filter { $0.value != 0 }
@@ -144,16 +189,14 @@ struct ChangeSetLog {
   }
 
   private func isSpent(_ reference: ChangeSetReference) -> Bool {
-    guard let changeSet = changeSets[reference], changeSet.stored.entries.isEmpty else {
-      return false
-    }
-    return reference.sequence < chains[changeSet.header.chain]?.received ?? 0
+    guard let changeSet = changeSets[reference], changeSet.isEmpty else { return false }
+    return reference.sequence < chains[changeSet.chain]?.received ?? 0
   }
 
   private mutating func forget(_ reference: ChangeSetReference) {
     guard let changeSet = changeSets.removeValue(forKey: reference) else { return }
     weights[reference.device, default: 0] -= changeSet.weight
-    let id = changeSet.header.chain
+    let id = changeSet.chain
     chains[id]?.kept[reference.sequence]?.removeAll { $0 == reference.digest }
     if chains[id]?.kept[reference.sequence]?.isEmpty == true {
       chains[id]?.kept[reference.sequence] = nil
@@ -161,10 +204,10 @@ struct ChangeSetLog {
   }
 
   /// Puts an entry back into a change set that is kept without it.
-  mutating func restore(_ box: [UInt8], to home: EntryHome) {
-    guard changeSets[home.changeSet]?.stored.entries.updateValue(box, forKey: home.index) == nil
-    else { return }
-    weights[home.changeSet.device, default: 0] += box.count + Limits.overheadBytes
+  mutating func restore(boxOf bytes: Int, to home: EntryHome) {
+    let before = changeSets[home.changeSet]?.weight ?? 0
+    changeSets[home.changeSet]?.restore(home.index, bytes: bytes)
+    weights[home.changeSet.device, default: 0] += (changeSets[home.changeSet]?.weight ?? 0) - before
   }
 
   /// Sets an entry aside for ever. Returns the homes that no longer have room among those kept.
@@ -207,7 +250,7 @@ struct ChangeSetLog {
     var mutations: [Mutation] = []
     var ids = Set<ChainID>()
     for reference in references {
-      guard let id = changeSets[reference]?.header.chain else { continue }
+      guard let id = changeSets[reference]?.chain else { continue }
       forget(reference)
       ids.insert(id)
       mutations.append(.removeChangeSet(store, reference))
@@ -232,16 +275,10 @@ struct ChangeSetLog {
   /// Change sets above a vector and the newest of every chain, in order.
   ///
   /// - Complexity: O(*n* log *n*) in the change sets kept.
-  func changeSets(above vector: [ChainID: UInt64]) -> [ChangeSet] {
+  func changeSets(above vector: [ChainID: UInt64]) -> [KeptChangeSet] {
     changeSets.values.filter { changeSet in
-      changeSet.reference.sequence > vector[changeSet.header.chain] ?? 0
+      changeSet.sequence > vector[changeSet.chain] ?? 0
         && !withheld.contains(changeSet.reference.device)
-    }.sorted { left, right in
-      if left.header.chain != right.header.chain { return left.header.chain < right.header.chain }
-      if left.header.sequence != right.header.sequence {
-        return left.header.sequence < right.header.sequence
-      }
-      return left.reference.digest < right.reference.digest
-    }
+    }.sorted { $0.reference < $1.reference }
   }
 }

@@ -68,7 +68,7 @@ extension Replica {
         kept.home.map {
           StoreInspection.Kept(
             entry: kept.entry, digest: kept.digest, changeSet: $0.changeSet, index: $0.index,
-            published: store.log.changeSets[$0.changeSet]?.header.clock ?? .zero)
+            published: store.log.changeSets[$0.changeSet]?.clock ?? .zero)
         }
       }
     }

@@ -29,7 +29,21 @@ public final class MemoryStorage: ReplicaStorage {
     state.withLock { $0.failure = error }
   }
 
+  /// All that was committed, change sets by name only.
+  public func outline() throws(StorageError) -> StorageOutline {
+    StorageOutline(state.withLock { $0.snapshot })
+  }
+
+  /// A change set as it was committed.
+  public func changeSet(
+    _ reference: ChangeSetReference, in store: StoreIdentifier
+  ) throws(StorageError) -> StoredChangeSet? {
+    state.withLock { $0.snapshot.stores[store]?.changeSets[reference] }
+  }
+
   /// All that was committed.
+  ///
+  /// - Complexity: O(1).
   public func load() throws(StorageError) -> Snapshot {
     state.withLock { $0.snapshot }
   }

@@ -43,8 +43,12 @@ public struct StoredStore: Hashable, Sendable {
   public var policy: Policy
   /// Whether the first pull is still to come.
   public var isProvisional: Bool
+  /// Whether a program on this host has opened it.
+  public var isOpened = false
   /// What is covered, by device and incarnation.
   public var vector: [DeviceID: [Incarnation: UInt64]] = [:]
+  /// What was covered when damage was found, of chains that are not covered so far again.
+  public var lost: [DeviceID: [Incarnation: UInt64]] = [:]
   /// Change sets by reference.
   public var changeSets: [ChangeSetReference: StoredChangeSet] = [:]
   /// Drafts by ordinal, as the core encodes them. Sealed by the storage.
@@ -78,6 +82,50 @@ public struct Snapshot: Hashable, Sendable {
   public init() {}
 }
 
+/// What a replica begins from: everything that is remembered, change sets by name only. They are
+/// read one by one, so that their boxes are never in memory all at once.
+public struct StorageOutline: Sendable {
+  /// All but change sets.
+  public var snapshot: Snapshot
+  /// Names of the change sets that are kept, by store, in any order.
+  public var changeSets: [StoreIdentifier: [ChangeSetReference]]
+  /// What does not hold any more, and is left out.
+  public var damage: StorageDamage
+
+  /// Makes an outline.
+  public init(
+    snapshot: Snapshot, changeSets: [StoreIdentifier: [ChangeSetReference]],
+    damage: StorageDamage = StorageDamage()
+  ) {
+    self.snapshot = snapshot
+    self.changeSets = changeSets
+    self.damage = damage
+  }
+
+  /// The outline of a snapshot.
+  public init(_ snapshot: Snapshot, damage: StorageDamage = StorageDamage()) {
+    var outline = snapshot
+    for identifier in snapshot.stores.keys { outline.stores[identifier]?.changeSets = [:] }
+    self.init(
+      snapshot: outline, changeSets: snapshot.stores.mapValues { Array($0.changeSets.keys) },
+      damage: damage)
+  }
+}
+
+/// What storage found damaged: rows that differ from their checksum. `Mutation.dropDamaged` removes
+/// them.
+public struct StorageDamage: Hashable, Sendable {
+  /// How many rows.
+  public var rows = 0
+  /// Stores of which change sets or entries may be among them.
+  public var stores: Set<StoreIdentifier> = []
+  /// Whether the hybrid logical clock may be among them.
+  public var mayLackClock = false
+
+  /// No damage.
+  public init() {}
+}
+
 /// One change to what is remembered. The core asks for them in `Effect.persist`; storage applies
 /// those of one commit together or not at all.
 public enum Mutation: Hashable, Sendable {
@@ -95,6 +143,8 @@ public enum Mutation: Hashable, Sendable {
   case setAddresses(DeviceID, [String])
   /// Begins a store, or changes its policy and whether it is provisional.
   case putStore(StoreIdentifier, Policy, isProvisional: Bool)
+  /// Remembers that a program on this host has opened a store.
+  case setOpened(StoreIdentifier)
   /// Keeps a change set's header and signature; its entries come as mutations of their own.
   case putHeader(StoreIdentifier, ChangeSetReference, header: [UInt8], signature: [UInt8])
   /// Forgets a change set with all its entries.
@@ -107,6 +157,12 @@ public enum Mutation: Hashable, Sendable {
   case setVector(StoreIdentifier, DeviceID, Incarnation, UInt64)
   /// Forgets what was covered of one incarnation.
   case removeVector(StoreIdentifier, DeviceID, Incarnation)
+  /// Remembers how far an incarnation was covered when damage was found.
+  case setLost(StoreIdentifier, DeviceID, Incarnation, UInt64)
+  /// Forgets that: it is covered so far again.
+  case removeLost(StoreIdentifier, DeviceID, Incarnation)
+  /// Removes the rows that the last outline left out as damaged.
+  case dropDamaged
   /// Keeps a draft under its ordinal.
   case putDraft(StoreIdentifier, UInt64, [UInt8])
   /// Forgets a draft.
@@ -124,11 +180,36 @@ public protocol ReplicaStorage: AnyObject, Sendable {
   /// been committed since (design, section 4).
   var isCopy: Bool { get }
 
-  /// All that was committed.
-  func load() throws(StorageError) -> Snapshot
+  /// All that was committed, change sets by name only. Compares everything with its checksum.
+  ///
+  /// - Throws: `damaged` where something does not hold without which there is no replica.
+  func outline() throws(StorageError) -> StorageOutline
+
+  /// A change set as it was committed; nil where it is not kept.
+  ///
+  /// - Throws: `damaged` where it differs from its checksum.
+  func changeSet(
+    _ reference: ChangeSetReference, in store: StoreIdentifier
+  ) throws(StorageError) -> StoredChangeSet?
 
   /// Applies mutations in order, durably, together or not at all.
   func commit(_ mutations: [Mutation]) throws(StorageError)
+}
+
+extension ReplicaStorage {
+  /// All that was committed, with all boxes in memory.
+  ///
+  /// - Complexity: O(*n*) in the bytes stored.
+  public func load() throws(StorageError) -> Snapshot {
+    let outline = try outline()
+    var snapshot = outline.snapshot
+    for (store, references) in outline.changeSets {
+      for reference in references {
+        snapshot.stores[store]?.changeSets[reference] = try changeSet(reference, in: store)
+      }
+    }
+    return snapshot
+  }
 }
 
 /// Why storage refused, with the path it is about and what to do.

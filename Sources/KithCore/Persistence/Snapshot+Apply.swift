@@ -18,6 +18,7 @@ extension Snapshot {
         stores[store]?.policy = policy
         stores[store]?.isProvisional = isProvisional
       }
+    case .setOpened(let store): stores[store]?.isOpened = true
     case .putHeader(let store, let reference, let header, let signature):
       stores[store]?.putHeader(reference, header: header, signature: signature)
     case .removeChangeSet(let store, let reference):
@@ -29,7 +30,12 @@ extension Snapshot {
     case .setVector(let store, let device, let incarnation, let sequence):
       stores[store]?.vector[device, default: [:]][incarnation] = sequence
     case .removeVector(let store, let device, let incarnation):
-      stores[store]?.removeVector(device, incarnation)
+      stores[store]?.vector.remove(device, incarnation)
+    case .setLost(let store, let device, let incarnation, let sequence):
+      stores[store]?.lost[device, default: [:]][incarnation] = sequence
+    case .removeLost(let store, let device, let incarnation):
+      stores[store]?.lost.remove(device, incarnation)
+    case .dropDamaged: break
     case .putDraft(let store, let ordinal, let draft): stores[store]?.drafts[ordinal] = draft
     case .removeDraft(let store, let ordinal): stores[store]?.drafts[ordinal] = nil
     case .putRefusal(let store, let number, let refusal):
@@ -51,10 +57,12 @@ extension StoredStore {
       changeSets[reference]?.signature = signature
     }
   }
+}
 
+extension [DeviceID: [Incarnation: UInt64]] {
   /// Forgets an incarnation, and with the last one the device.
-  fileprivate mutating func removeVector(_ device: DeviceID, _ incarnation: Incarnation) {
-    vector[device]?[incarnation] = nil
-    if vector[device]?.isEmpty == true { vector[device] = nil }
+  fileprivate mutating func remove(_ device: DeviceID, _ incarnation: Incarnation) {
+    self[device]?[incarnation] = nil
+    if self[device]?.isEmpty == true { self[device] = nil }
   }
 }

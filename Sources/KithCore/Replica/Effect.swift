@@ -6,6 +6,9 @@ public enum Effect: Sendable {
   case persist([Mutation])
   /// Send a message, which is encoded already.
   case send(SessionID, [UInt8])
+  /// Send a message whose change sets lie in storage, as they are at this place in the order: see
+  /// ``StoredMessage``.
+  case sendStored(SessionID, StoredMessage)
   /// Hand in `Input.room`, once, when little is left unsent of what was sent on the session before;
   /// the core sends no more batches there until then. Whatever order the network's own `writable`
   /// comes in, no more is ever under way than the core meant to be.
@@ -233,6 +236,9 @@ public enum Report: Hashable, Sendable {
   case authorOverLimit(store: StoreIdentifier, author: DeviceID)
   /// A device was revoked, this one or another.
   case revoked(DeviceID, by: [DeviceID])
-  /// A stored item cannot be opened any more.
-  case damagedItem(store: StoreIdentifier)
+  /// So many rows of storage are damaged and were dropped; the stores of which something is missing
+  /// until another device has given it back.
+  case damaged(rows: Int, stores: [StoreIdentifier])
+  /// Nothing is missing of a store any more of which damage was found.
+  case regained(store: StoreIdentifier)
 }

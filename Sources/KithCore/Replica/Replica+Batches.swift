@@ -16,15 +16,7 @@ extension Replica {
     batch.covers += part.covers
     if isWanted {
       for checked in part.changeSets {
-        switch checked {
-        case .sound(let changeSet): batch.changeSets.append(changeSet)
-        case .unsound(let chain):
-          session.partialTaint.rejected += 1
-          session.partialTaint.chains.insert(chain)
-        case .unknownFormat(let chain):
-          session.partialTaint.chains.insert(chain)
-          session.partialTaint.isUnjudged = true
-        }
+        collect(checked, into: &batch, of: &session, in: part.store)
       }
     } else {
       // What follows may be wanted, but counts for nothing without this part.
@@ -38,6 +30,7 @@ extension Replica {
     let taint = session.partialTaint
     session.partial = nil
     session.partialBytes = 0
+    session.partialWeights = [:]
     session.partialTaint = Taint()
     sessions[id] = session
     if taint.rejected > 0 {
@@ -45,6 +38,48 @@ extension Replica {
       effects.append(.report(.rejected(peer: device, count: taint.rejected)))
     }
     if isWanted { apply(batch, taint: taint, from: id, device) }
+  }
+
+  private mutating func collect(
+    _ checked: CheckedChangeSet, into batch: inout Batch, of session: inout Session,
+    in store: StoreIdentifier
+  ) {
+    switch checked {
+    case .sound(let changeSet):
+      if isWorthKeeping(changeSet, of: &session, in: store) { batch.changeSets.append(changeSet) }
+    case .unsound(let chain):
+      session.partialTaint.rejected += 1
+      session.partialTaint.chains.insert(chain)
+    case .unknownFormat(let chain):
+      session.partialTaint.chains.insert(chain)
+      session.partialTaint.isUnjudged = true
+    }
+  }
+
+  /// Whether a change set waits for the rest of its batch: a batch takes no more memory than what is
+  /// kept of its authors.
+  private func isWorthKeeping(
+    _ changeSet: ChangeSet, of session: inout Session, in identifier: StoreIdentifier
+  ) -> Bool {
+    let author = changeSet.reference.device
+    guard author != keys.id, let store = stores[identifier] else { return true }
+    guard !roster.isRevoked(author) else { return false }
+    guard roster.isMember(author) else {
+      session.partialTaint.chains.insert(changeSet.header.chain)
+      session.partialTaint.isUnjudged = true
+      return Canary.countWhatCannotBeJudged.isPlanted
+    }
+    let weight = session.partialWeights[author, default: 0] + changeSet.weight
+    let room = min(
+      store.policy.room(factor: Limits.authorFactor),
+      store.isOpened ? Limits.authorBytes : Limits.unopenedAuthorBytes)
+    guard weight <= room || Canary.takeEverything.isPlanted else {
+      session.partialTaint.chains.insert(changeSet.header.chain)
+      session.partialTaint.overLimit.insert(author)
+      return false
+    }
+    session.partialWeights[author] = weight
+    return true
   }
 
   /// Applies a batch, counts it in the vector and passes it on, in one step (design, section 5).
@@ -80,8 +115,16 @@ extension Replica {
       effects.append(.report(.authorOverLimit(store: batch.store, author: author)))
     }
     intake.covered = cover(batch, in: &store, taint: intake.taint)
-    intake.mutations += intake.covered.map {
-      .setVector(batch.store, $0.chain.device, $0.chain.incarnation, $0.through)
+    let wasLacking = store.log.hasLost
+    for cover in intake.covered {
+      intake.mutations.append(
+        .setVector(batch.store, cover.chain.device, cover.chain.incarnation, cover.through))
+      intake.mutations += store.log.regain(
+        cover.chain, through: cover.through, in: batch.store)
+    }
+    if wasLacking, !store.log.hasLost {
+      effects.append(.report(.regained(store: batch.store)))
+      effects.append(.progress)
     }
     // What cannot be judged yet may be newer than what a program writes as its defaults. No member
     // that keeps the rules passes on what never can be, so nobody is held up by its author.

@@ -86,9 +86,8 @@ extension Replica {
     }
     return stores.values.contains { store in
       store.log.changeSets.values.contains { changeSet in
-        let author = changeSet.header.chain.device
-        guard author != keys.id, changeSet.header.clock > limit,
-          !store.log.isVoid(changeSet.header)
+        let author = changeSet.chain.device
+        guard author != keys.id, changeSet.clock > limit, !store.log.isVoid(changeSet)
         else { return false }
         guard isConfirmed, let claim = timeClaims[author] else { return true }
         return (self.time(of: claim) - wall).magnitude <= (time - wall).magnitude

@@ -200,8 +200,8 @@ extension Replica {
     send(batch, on: id)
   }
 
-  static func batch(of store: StoreReplica, above vector: [ChainID: UInt64]) -> Batch {
-    var batch = Batch(store: store.identifier)
+  static func batch(of store: StoreReplica, above vector: [ChainID: UInt64]) -> StoredBatch {
+    var batch = StoredBatch(store: store.identifier)
     batch.changeSets = store.log.changeSets(above: vector)
     batch.covers = store.log.vector.sorted { $0.key < $1.key }.compactMap { chain, covered in
       let from = vector[chain] ?? 0

@@ -15,9 +15,22 @@ struct Intake {
   var hasDropped = false
   /// Authors of whom more came than is kept.
   var overLimit: Set<DeviceID> = []
+  /// What authors have left for the store at hand of their budgets over all stores.
+  private var budgets: [DeviceID: Int] = [:]
 
   init(taint: Taint) {
     self.taint = taint
+    overLimit = taint.overLimit
+  }
+
+  /// How much of an author a store takes; `others` are all other stores, which do not change while
+  /// the batch is taken in.
+  mutating func room(
+    of author: DeviceID, in store: StoreReplica, among others: [StoreIdentifier: StoreReplica]
+  ) -> Int {
+    let left = budgets[author] ?? AuthorBudget.left(of: author, in: store, among: others)
+    budgets[author] = left
+    return min(left, store.policy.room(factor: Limits.authorFactor))
   }
 }
 
@@ -28,7 +41,7 @@ extension Replica {
     noting intake: inout Intake
   ) {
     let isKnown = store.log.knows(changeSet.reference)
-    guard !isKnown || mending else { return }
+    guard !isKnown || mending || store.log.hasLost else { return }
     let isVoid = store.log.isVoid(changeSet.header)
     guard isVoid || changeSet.header.clock <= latestAccepted else {
       // What was to replace it could not be judged.
@@ -37,7 +50,8 @@ extension Replica {
       return
     }
     let changeSet = isVoid ? changeSet.withoutEntries : changeSet
-    switch judge(changeSet, in: store) {
+    let room = intake.room(of: changeSet.header.chain.device, in: store, among: stores)
+    switch judge(changeSet, in: store, room: room) {
     case .notYet where Canary.countWhatCannotBeJudged.isPlanted: store.log.insert(changeSet)
     case .notYet:
       intake.taint.chains.insert(changeSet.header.chain)
@@ -100,18 +114,20 @@ extension Replica {
     ).filter { !$0.concerns(reference) }
     // What nothing is left of is neither kept nor passed on: nobody keeps it, so where its chain is
     // not covered it would be new again wherever it comes, and go round for ever.
-    guard let left = store.log.changeSets[reference]?.stored else { return }
+    guard let left = store.log.changeSets[reference] else { return }
     intake.fresh.append(changeSet)
+    let stored = changeSet.stored
     intake.mutations.append(
       .putHeader(
-        store.identifier, reference, header: left.header, signature: left.signature))
-    for (index, box) in left.entries.sorted(by: { $0.key < $1.key }) {
+        store.identifier, reference, header: stored.header, signature: stored.signature))
+    for index in left.indices {
+      guard let box = stored.entries[index] else { continue }
       intake.mutations.append(.putEntry(store.identifier, reference, index: index, box: box))
     }
   }
 
-  /// Equal vectors had different digests: takes back entries of a change set that we hold without
-  /// them, should they still count.
+  /// Equal vectors had different digests, or a part of what was stored was lost: takes back entries
+  /// of a change set that we hold without them, should they still count.
   private func mend(
     _ changeSet: ChangeSet, _ judged: Judged, in store: inout StoreReplica,
     noting intake: inout Intake
@@ -119,12 +135,12 @@ extension Replica {
     var dropped: [EntryHome] = []
     for (index, entry, digest) in judged.entries {
       let home = EntryHome(changeSet: changeSet.reference, index: index)
-      guard store.log.changeSets[changeSet.reference]?.stored.entries[index] == nil,
+      guard store.log.changeSets[changeSet.reference]?.holds(index) == false,
         let box = changeSet.stored.entries[index]
       else { continue }
       let merged = store.merge(KeptEntry(entry: entry, digest: digest, home: home))
       guard merged.isNew else { continue }
-      store.log.restore(box, to: home)
+      store.log.restore(boxOf: box.count, to: home)
       intake.mutations.append(
         .putEntry(store.identifier, changeSet.reference, index: index, box: box))
       intake.touched.insert(entry.key)

@@ -21,9 +21,11 @@ enum Judgement {
 }
 
 extension Replica {
-  /// Judges a change set whose signature holds. Quarantine is judged from its own bytes alone, one
-  /// entry at a time.
-  mutating func judge(_ changeSet: ChangeSet, in store: StoreReplica) -> Judgement {
+  /// Judges a change set whose signature holds; of its author the store takes `room` bytes.
+  /// Quarantine is judged from its own bytes alone, one entry at a time.
+  mutating func judge(
+    _ changeSet: ChangeSet, in store: StoreReplica, room: Int
+  ) -> Judgement {
     let header = changeSet.header
     guard !roster.isRevoked(header.chain.device) else { return .void }
     guard roster.isMember(header.chain.device),
@@ -37,10 +39,9 @@ extension Replica {
     // What is kept already counts already; mending only gives it back entries that it lost.
     if header.chain.device != keys.id, !store.log.knows(changeSet.reference) {
       let weight = (store.log.weights[header.chain.device] ?? 0) + changeSet.weight
-      guard
-        weight <= store.policy.room(factor: Limits.authorFactor)
-          || Canary.takeEverything.isPlanted
-      else { return .tooMuch }
+      guard weight <= room || Canary.takeEverything.isPlanted else {
+        return .tooMuch
+      }
     }
     return open(changeSet, box: box)
   }

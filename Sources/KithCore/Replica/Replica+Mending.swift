@@ -60,7 +60,7 @@ extension Replica {
       stores[identifier] = store
     }
     let kept = stores.values.flatMap { store in
-      store.log.changeSets.values.map(\.header.clock)
+      store.log.changeSets.values.map(\.clock)
     }
     let drafted = drafts.values.flatMap { $0.map(\.clock) }
     clock = HybridClock(latest: (kept + drafted).filter { $0 <= limit }.max() ?? .zero)
@@ -207,7 +207,7 @@ extension StoreReplica {
   fileprivate mutating func dropAhead(
     of limit: HybridTime, author: DeviceID
   ) -> (own: [KeptEntry], touched: Set<Key>, mutations: [Mutation]) {
-    let ahead = log.changeSets.values.filter { $0.header.clock > limit && !log.isVoid($0.header) }
+    let ahead = log.changeSets.values.filter { $0.clock > limit && !log.isVoid($0) }
       .map(\.reference).sorted()
     let (own, others) = (
       ahead.filter { $0.device == author }, ahead.filter { $0.device != author }
@@ -227,7 +227,7 @@ extension StoreReplica {
   fileprivate mutating func dropVoid(
     of chain: ChainID
   ) -> (entries: [KeptEntry], touched: Set<Key>, mutations: [Mutation]) {
-    let void = log.changeSets.values.filter { $0.header.chain == chain && log.isVoid($0.header) }
+    let void = log.changeSets.values.filter { $0.chain == chain && log.isVoid($0) }
       .map(\.reference).sorted()
     let dropped = drop(entriesOf: Set(void))
     if !dropped.isEmpty { mayLack = true }
@@ -251,9 +251,13 @@ extension StoreReplica {
 
 extension ChangeSetLog {
   /// Whether a change set counts no more, since a mended clock's incarnation replaced its own.
-  func isVoid(_ header: ChangeSetHeader) -> Bool {
+  func isVoid(_ header: ChangeSetHeader) -> Bool { isVoid(header.chain, header.clock) }
+
+  func isVoid(_ changeSet: KeptChangeSet) -> Bool { isVoid(changeSet.chain, changeSet.clock) }
+
+  private func isVoid(_ chain: ChainID, _ clock: HybridTime) -> Bool {
     if Canary.keepWhatIsReplaced.isPlanted { return false }
-    return cutoffs[header.chain].map { header.clock > $0 } ?? false
+    return cutoffs[chain].map { clock > $0 } ?? false
   }
 
   /// Whether the newest of a chain was published after a reading, and no cutoff before it.
@@ -262,7 +266,7 @@ extension ChangeSetLog {
     let isLate = newest.value.contains { digest in
       let reference = ChangeSetReference(
         device: chain.device, incarnation: chain.incarnation, sequence: newest.key, digest: digest)
-      return changeSets[reference].map { $0.header.clock > limit } ?? false
+      return changeSets[reference].map { $0.clock > limit } ?? false
     }
     return isLate && cutoffs[chain].map { $0 > limit } ?? true
   }
@@ -273,7 +277,7 @@ extension ChangeSetLog {
   ) -> [Mutation] {
     unquarantine(Set(references))
     let homes = references.flatMap { reference in
-      (changeSets[reference]?.stored.entries.keys.sorted() ?? []).map {
+      (changeSets[reference]?.indices ?? []).map {
         EntryHome(changeSet: reference, index: $0)
       }
     }

@@ -64,9 +64,8 @@ extension Replica {
     _ identifier: StoreIdentifier
   ) -> (mutations: [Mutation], batch: Batch?)? {
     guard let store = stores[identifier] else { return nil }
-    let entries = store.withheldEntries.compactMap { kept in
-      plaintext(of: kept, in: store).map { (kept.entry, $0) }
-    }
+    // The plaintext that its author sealed, byte for byte: an entry has one encoding.
+    let entries = store.withheldEntries.map { ($0.entry, $0.entry.plaintext()) }
     guard !entries.isEmpty, !Canary.leaveWhatTheRevokedWrote.isPlanted else {
       return (stores[identifier]?.log.dropWithheld(in: identifier) ?? [], nil)
     }
@@ -94,17 +93,6 @@ extension Replica {
     }
     stores[identifier] = store
     return (mutations, batch)
-  }
-
-  /// An entry's plaintext as its author sealed it, byte for byte.
-  private mutating func plaintext(of kept: KeptEntry, in store: StoreReplica) -> [UInt8]? {
-    guard let home = kept.home, let changeSet = store.log.changeSets[home.changeSet],
-      let sealed = changeSet.stored.entries[home.index],
-      let author = roster.certificate(of: changeSet.header.chain.device),
-      let box = keyring.sharedBox(epoch: changeSet.header.epoch, author: author)
-    else { return nil }
-    let nonce = BoxNonce(prefix: changeSet.header.noncePrefix, index: home.index)
-    return try? box.open(sealed, nonce: nonce)
   }
 }
 

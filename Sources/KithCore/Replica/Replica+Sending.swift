@@ -4,8 +4,8 @@ extension Replica {
   /// Sends new change sets at once to every peer whose first `Have` of the store was answered, but
   /// not to where they came from, nor to one that has them.
   mutating func push(_ batch: Batch, except source: SessionID?) {
-    // Encoded once, for whoever it is that gets it first.
-    var encoded: [[UInt8]]?
+    // Encoded once, for the first session that gets it.
+    var encoded: [OutboundMessage]?
     for id in sessions.keys.sorted() where id != source {
       guard let session = sessions[id], session.isExchanging,
         session.answered.contains(batch.store), !session.mismatched.contains(batch.store)
@@ -19,19 +19,54 @@ extension Replica {
         batch.changeSets.allSatisfy { $0.header.sequence <= vector[$0.header.chain] ?? 0 }
         && batch.covers.allSatisfy { $0.through <= vector[$0.chain] ?? 0 }
       if isKnown { continue }
-      let messages = encoded ?? batch.messages()
+      let messages = encoded ?? outbound(batch)
       encoded = messages
       send(messages, on: id)
     }
   }
 
-  mutating func send(_ batch: Batch, on id: SessionID) { send(batch.messages(), on: id) }
+  mutating func send(_ batch: StoredBatch, on id: SessionID) {
+    send(batch.messages().map(OutboundMessage.stored), on: id)
+  }
+
+  /// A batch that is at hand as messages: a large one is read from storage again, where it is by then.
+  private func outbound(_ batch: Batch) -> [OutboundMessage] {
+    let weight = batch.changeSets.reduce(0) { $0 + $1.weight }
+    guard weight > Limits.heldBatchBytes, let log = stores[batch.store]?.log else {
+      return batch.messages().map(OutboundMessage.ready)
+    }
+    let stored = StoredBatch(
+      store: batch.store, answers: batch.answers, isEverything: batch.isEverything,
+      changeSets: batch.changeSets.compactMap { log.changeSets[$0.reference] },
+      covers: batch.covers)
+    return stored.messages().map(OutboundMessage.stored)
+  }
+
+  /// A message of a batch, encoded or still in storage.
+  private enum OutboundMessage {
+    case ready([UInt8])
+    case stored(StoredMessage)
+
+    var byteCount: Int {
+      switch self {
+      case .ready(let bytes): bytes.count
+      case .stored(let message): message.byteCount
+      }
+    }
+
+    func effect(on id: SessionID) -> Effect {
+      switch self {
+      case .ready(let bytes): .send(id, bytes)
+      case .stored(let message): .sendStored(id, message)
+      }
+    }
+  }
 
   /// Sends a batch, and nothing behind it once many bytes are under way, until the network says
   /// that little of them is left: it may not even have seen them yet.
-  private mutating func send(_ batch: [[UInt8]], on id: SessionID) {
-    for message in batch { effects.append(.send(id, message)) }
-    sessions[id]?.bytesUnderWay += batch.reduce(0) { $0 + $1.count }
+  private mutating func send(_ batch: [OutboundMessage], on id: SessionID) {
+    effects += batch.map { $0.effect(on: id) }
+    sessions[id]?.bytesUnderWay += batch.reduce(0) { $0 + $1.byteCount }
     guard let session = sessions[id], session.bytesUnderWay >= Limits.bytesUnderWay,
       !session.awaitsRoom
     else { return }

@@ -33,6 +33,11 @@ extension Replica {
   /// Stores of the account that this node knows, in order.
   public var storeIdentifiers: [StoreIdentifier] { stores.keys.sorted() }
 
+  /// Whether a part of a store was damaged in storage, and no device has given it back yet.
+  public func isLacking(_ identifier: StoreIdentifier) -> Bool {
+    stores[identifier]?.isLacking == true
+  }
+
   /// Whether local transactions of a store wait to be published.
   public func hasUnpublished(_ identifier: StoreIdentifier) -> Bool {
     stores[identifier]?.drafts.isEmpty == false
@@ -119,7 +124,8 @@ extension Replica {
         bytes: store.state.shownBytes, keys: store.state.shown.count, policy: store.policy),
       hiddenKeys: store.state.hiddenKeys.count, drafts: store.drafts.count,
       refusals: store.refusals.count, removals: store.state.removals.count,
-      quarantined: store.quarantined, isProvisional: store.isProvisional, digest: digest,
+      quarantined: store.quarantined, isProvisional: store.isProvisional,
+      isLacking: store.isLacking, digest: digest,
       heldBy: holders(of: identifier).filter(\.value).keys.sorted(),
       policyMismatches: mismatches.compactMap(\.device).sorted())
   }

@@ -50,6 +50,8 @@ public struct Replica: Sendable {
   /// Only for tests: whether this device behaves as if nobody had revoked it.
   var ignoresItsRevocation = false
   var counters = ReplicaStatus.Counters()
+  /// What storage found damaged, until the start has seen to it.
+  var damage = StorageDamage()
   /// Other processes of this very device that were met.
   var clones: Set<ProcessID> = []
 
@@ -65,13 +67,28 @@ public struct Replica: Sendable {
   /// When to look again whether what is ahead of the time can be taken back.
   private var mendAt: UInt64?
 
-  /// Makes a replica of what storage holds.
+  /// Makes a replica of all that storage holds.
   ///
   /// - Complexity: O(*n*) in the entries stored; each is opened.
   public init(
-    account: AccountID, keys: DeviceKeys, snapshot: Snapshot, process: ProcessID,
-    entropy: some Entropy
+    account: AccountID, keys: DeviceKeys, snapshot: Snapshot,
+    damage: StorageDamage = StorageDamage(), process: ProcessID, entropy: some Entropy
   ) throws(ReplicaError) {
+    try self.init(
+      account: account, keys: keys, outline: StorageOutline(snapshot, damage: damage),
+      process: process, entropy: entropy
+    ) { store, reference in snapshot.stores[store]?.changeSets[reference] }
+  }
+
+  /// Makes a replica of what storage holds. It reads change sets one by one, and keeps no box.
+  ///
+  /// - Complexity: O(*n*) in the entries stored; each is opened.
+  public init(
+    account: AccountID, keys: DeviceKeys, outline: StorageOutline, process: ProcessID,
+    entropy: some Entropy,
+    changeSet: (StoreIdentifier, ChangeSetReference) throws(StorageError) -> StoredChangeSet?
+  ) throws(ReplicaError) {
+    let snapshot = outline.snapshot
     var roster = Roster(account: account)
     var records: [Record] = []
     for (_, bytes) in snapshot.records.sorted(by: { $0.key < $1.key }) {
@@ -89,9 +106,18 @@ public struct Replica: Sendable {
     clock = HybridClock(latest: snapshot.clock)
     incarnation = snapshot.incarnation
     addresses = snapshot.addresses
+    damage = outline.damage
+    counters.damaged = damage.rows
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
-      stores[identifier] = restored(identifier, stored)
+      do throws(StorageError) {
+        stores[identifier] = try restored(
+          identifier, stored, outline.changeSets[identifier] ?? []
+        ) { (reference) throws(StorageError) in try changeSet(identifier, reference) }
+      } catch {
+        throw .storage(error)
+      }
     }
+    if damage.mayLackClock { clock = HybridClock(latest: max(clock.latest, latestStored)) }
     if let chain = ownChain {
       replacement = stores.values.lazy.compactMap { $0.log.replacements[chain] }.first
     }
@@ -213,7 +239,10 @@ public struct Replica: Sendable {
   // MARK: Start
 
   private mutating func start(isCopy: Bool) {
-    if isCopy || incarnation == nil { takeNewIncarnation(isFirst: incarnation == nil) }
+    let isParted = dropDamage()
+    if isCopy || isParted || incarnation == nil {
+      takeNewIncarnation(isFirst: incarnation == nil)
+    }
     for identifier in stores.keys.sorted() {
       guard var store = stores[identifier] else { continue }
       let recheck = store.recheckDrafts(author: keys.id)
@@ -279,8 +308,15 @@ public struct Replica: Sendable {
       return
     }
     if let store = stores[identifier] {
-      guard store.policy != policy else { return }
-      changePolicy(of: identifier, to: policy)
+      if !store.isOpened { markOpened(identifier) }
+      if store.policy != policy {
+        changePolicy(of: identifier, to: policy)
+      } else if !store.isOpened {
+        // More of it is kept from here on.
+        for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
+          sendHave(on: id, only: [identifier])
+        }
+      }
       return
     }
     guard stores.count < Limits.stores else {
@@ -288,10 +324,17 @@ public struct Replica: Sendable {
       return
     }
     create(identifier, policy: policy)
+    markOpened(identifier)
     // Peers that do not have it yet begin it; those that do answer.
     for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
       sendHave(on: id, only: [identifier])
     }
+  }
+
+  /// A program on this host wants the store.
+  private mutating func markOpened(_ identifier: StoreIdentifier) {
+    stores[identifier]?.isOpened = true
+    effects.append(.persist([.setOpened(identifier)]))
   }
 
   /// Begins a store with nothing in it.
@@ -340,4 +383,6 @@ public enum ReplicaError: Error, Hashable, Sendable {
   case damagedRecord
   /// The records do not make this device a member of the account.
   case notAMember
+  /// Storage cannot be read.
+  case storage(StorageError)
 }

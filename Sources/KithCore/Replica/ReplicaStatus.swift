@@ -139,6 +139,9 @@ public struct ReplicaStatus: Sendable {
     public var quarantined: Int
     /// Whether its first pull is still to come.
     public var isProvisional: Bool
+    /// Whether a part of it was damaged in storage, and no device has given it back yet. Which keys
+    /// that is about cannot be told.
+    public var isLacking: Bool
     /// The digest of its state.
     public var digest: Digest256
     /// Devices known to have everything that this device has published, this device not counted.
@@ -178,7 +181,7 @@ public struct ReplicaStatus: Sendable {
     public var clones = 0
     /// Equal vectors with different digests.
     public var divergences = 0
-    /// Stored items that could not be opened.
+    /// Stored items that were damaged, or could not be opened.
     public var damaged = 0
     /// How often data ahead of a mended clock was taken back.
     public var mendings = 0

@@ -53,6 +53,7 @@ struct Session {
   /// The batch whose last part is still to come.
   var partial: Batch?
   var partialBytes = 0
+  var partialWeights: [DeviceID: Int] = [:]
   /// Parts of it that cannot be counted.
   var partialTaint = Taint()
   /// Whether the network takes more.
@@ -83,6 +84,8 @@ struct Taint {
   var rejected = 0
   /// Whether something cannot be judged yet.
   var isUnjudged = false
+  /// Authors of whom the batch held more than is kept.
+  var overLimit: Set<DeviceID> = []
 
   func covers(_ chain: ChainID) -> Bool { isTotal || chains.contains(chain) }
 }

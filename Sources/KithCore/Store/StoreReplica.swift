@@ -6,6 +6,8 @@ struct StoreReplica {
   let identifier: StoreIdentifier
   /// Whether the first pull is still to come.
   var isProvisional: Bool
+  /// Whether a program on this host has opened it.
+  var isOpened = false
   var state: StoreState
   var log = ChangeSetLog()
 
@@ -41,12 +43,17 @@ struct StoreReplica {
   var untold: Set<ChainID> = []
   /// Chains of other devices whose coverage rose last, the latest first.
   private var risenLast: [ChainID] = []
+  /// Change sets in storage of which no entry could be opened.
+  var unreadable = 0
   /// Entries of other devices set aside for ever since the start.
   var quarantined = 0
 
   private var cachedDigest: Digest256?
 
   var policy: Policy { state.policy }
+
+  /// Whether a part of what was stored is missing, and no device has given it back yet.
+  var isLacking: Bool { log.hasLost || unreadable > 0 }
 
   init(identifier: StoreIdentifier, policy: Policy, isProvisional: Bool) {
     self.identifier = identifier

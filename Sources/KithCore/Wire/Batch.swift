@@ -39,29 +39,77 @@ package struct Batch: Sendable {
 
   /// The messages that carry the batch: one or more, back to back.
   package func messages() -> [[UInt8]] {
-    var parts: [[UInt8]] = []
-    var part = WireBatch()
-    var bytes = 0
-    func close(more: Bool) {
-      part.store = store.rawValue
-      part.answers = answers
-      part.everything = isEverything
-      part.more = more
-      var message = WireMessage()
-      message.batch = part
-      parts.append(message.encodedBytes())
-      part = WireBatch()
-      bytes = 0
+    BatchFrame.parts(of: changeSets.map(\.weight), covers: covers.count).map { part in
+      frame(isLast: part.isLast).encoded(changeSets[part.range].map(\.wire))
     }
-    for changeSet in changeSets {
-      if bytes > 0, bytes + changeSet.weight > Limits.batchPartBytes { close(more: true) }
-      part.changeSets.append(changeSet.wire)
-      bytes += changeSet.weight
+  }
+
+  private func frame(isLast: Bool) -> BatchFrame {
+    BatchFrame(
+      store: store, answers: answers, isEverything: isEverything, hasMore: !isLast,
+      covers: isLast ? covers : [])
+  }
+}
+
+/// A batch of change sets that lie in storage.
+struct StoredBatch: Sendable {
+  var store: StoreIdentifier
+  var answers: UInt64 = 0
+  var isEverything = false
+  var changeSets: [KeptChangeSet] = []
+  var covers: [Cover] = []
+
+  var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
+
+  /// The messages that carry the batch, less what lies in storage.
+  func messages() -> [StoredMessage] {
+    BatchFrame.parts(of: changeSets.map(\.weight), covers: covers.count).map { part in
+      let part = (changeSets: changeSets[part.range], isLast: part.isLast)
+      return StoredMessage(
+        frame: BatchFrame(
+          store: store, answers: answers, isEverything: isEverything, hasMore: !part.isLast,
+          covers: part.isLast ? covers : []),
+        changeSets: part.changeSets.map(\.reference),
+        byteCount: part.changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight })
     }
-    if bytes > 0, bytes + covers.count * Limits.coverBytes > Limits.batchPartBytes {
-      close(more: true)
+  }
+}
+
+/// What a message of a batch holds beside change sets.
+struct BatchFrame: Hashable, Sendable {
+  var store: StoreIdentifier
+  var answers: UInt64
+  var isEverything: Bool
+  var hasMore: Bool
+  var covers: [Cover]
+
+  /// How change sets of some weights are spread over messages; the last may hold covers alone.
+  static func parts(of weights: [Int], covers: Int) -> [(range: Range<Int>, isLast: Bool)] {
+    var ranges: [Range<Int>] = []
+    var (start, bytes) = (0, 0)
+    func close(at end: Int) {
+      ranges.append(start..<end)
+      (start, bytes) = (end, 0)
     }
-    part.covers = covers.map { cover in
+    for (place, weight) in weights.enumerated() {
+      if bytes > 0, bytes + weight > Limits.batchPartBytes { close(at: place) }
+      bytes += weight
+    }
+    if bytes > 0, bytes + covers * Limits.coverBytes > Limits.batchPartBytes {
+      close(at: weights.count)
+    }
+    close(at: weights.count)
+    return ranges.enumerated().map { ($0.element, $0.offset == ranges.count - 1) }
+  }
+
+  func encoded(_ changeSets: [WireChangeSet]) -> [UInt8] {
+    var message = WireMessage()
+    message.batch.store = store.rawValue
+    message.batch.answers = answers
+    message.batch.everything = isEverything
+    message.batch.more = hasMore
+    message.batch.changeSets = changeSets
+    message.batch.covers = covers.map { cover in
       var wire = WireCover()
       wire.device = .init(cover.chain.device.bytes)
       wire.incarnation = cover.chain.incarnation.rawValue
@@ -69,8 +117,7 @@ package struct Batch: Sendable {
       wire.through = cover.through
       return wire
     }
-    close(more: false)
-    return parts
+    return message.encodedBytes()
   }
 }
 

@@ -198,8 +198,14 @@ package struct Spread {
     var delay: UInt64 = 0
     for effect in effects {
       switch effect {
-      case .persist: delay = setup.commitMicroseconds
+      case .persist(let mutations):
+        delay = setup.commitMicroseconds
+        try? devices[number].disk.commit(mutations)
       case .send(let session, let bytes): send(bytes, on: session, from: number, delay: delay)
+      case .sendStored(let session, let message):
+        let disk = devices[number].disk
+        guard let bytes = try? message.encoded(from: disk) else { continue }
+        send(bytes, on: session, from: number, delay: delay)
       case .close(let session, _): disconnect(session, of: number)
       case .wake(let reading):
         devices[number].tickAt = reading
@@ -289,6 +295,8 @@ struct SpreadDevice {
 
   let keys: DeviceKeys
   var replica: Replica
+  /// What it sends again is read from here.
+  let disk = MemoryStorage()
   var overlay: OverlayPlan
   var sessions: [SessionID: Session] = [:]
   var tickAt: UInt64?

@@ -66,6 +66,16 @@ package final class SimulatedDisk: ReplicaStorage {
     SimulatedDisk(durable, isCopy: isNoticed)
   }
 
+  /// Everything that survives, change sets by name only.
+  package func outline() throws(StorageError) -> StorageOutline { StorageOutline(try load()) }
+
+  /// A change set as it was committed.
+  package func changeSet(
+    _ reference: ChangeSetReference, in store: StoreIdentifier
+  ) throws(StorageError) -> StoredChangeSet? {
+    state.withLock { $0.current.stores[store]?.changeSets[reference] }
+  }
+
   /// Everything that survives, read from the checkpoint and the log.
   package func load() throws(StorageError) -> Snapshot {
     let (isDamaged, snapshot) = state.withLock { state -> (Bool, Snapshot) in

@@ -29,11 +29,13 @@ extension Simulation {
 
   /// Makes a replica of what the disk holds; false where that is damaged.
   private func load(_ device: SimulatedDevice) -> Bool {
-    guard let snapshot = try? device.disk.load() else { return false }
+    guard let outline = try? device.disk.outline() else { return false }
     let seed = keyChance.next()
+    let disk = device.disk
     device.replica = try? Replica(
-      account: account, keys: device.keys, snapshot: snapshot, process: device.process,
-      entropy: SeededEntropy(seed: seed))
+      account: account, keys: device.keys, outline: outline, process: device.process,
+      entropy: SeededEntropy(seed: seed)
+    ) { (store, reference) throws(StorageError) in try disk.changeSet(reference, in: store) }
     return device.replica != nil
   }
 
@@ -177,7 +179,7 @@ extension Simulation {
       device.hasWrites = false
       try hand(.flush, to: device)
     }
-    let round = device.outbox
+    let round = (try? device.outbox.filled(from: device.disk)) ?? device.outbox
     device.outbox = []
     let first = round.firstIndex { if case .persist = $0 { true } else { false } }
     let life = device.life
@@ -222,6 +224,9 @@ extension Simulation {
       if burn(device) { return }
       switch effect {
       case .send(let session, let bytes): try send(bytes, on: session, from: device)
+      case .sendStored(let session, let message):
+        guard let bytes = try? message.encoded(from: device.disk) else { continue }
+        try send(bytes, on: session, from: device)
       case .awaitRoom(let session): awaitRoom(on: session, of: device)
       case .close(let session, let reason): close(session, of: device, because: reason)
       case .promote(let session): promote(session, of: device)
@@ -324,7 +329,8 @@ extension Report {
     case .publishedAhead: "change sets from the future"
     case .authorOverLimit: "authors over their limit"
     case .revoked: "revocations learnt"
-    case .damagedItem: "damaged items"
+    case .damaged: "damage found"
+    case .regained: "damage mended"
     }
   }
 }

@@ -33,8 +33,9 @@ extension CommitWriter {
       id: index.drafts[key] ?? freeDraftRows.popLast() ?? index.drafts.lastRow + 1,
       clock: index.drafts.clock)
     try statements.run(
-      "INSERT OR REPLACE INTO draft VALUES (?, ?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO draft VALUES (?, ?, ?, ?, ?, ?)",
       .integer(slot.id), .integer(row), ordinal.signed, slot.clock.rawValue.signed,
+      RowChecksum.of(.integer(row), ordinal.signed, slot.clock.rawValue.signed),
       seal.seal(.draft, store, ordinal, draft).blob)
     index.drafts.insert(slot, for: key)
     hasNewDraft = true

@@ -6,6 +6,7 @@ import KithCrypto
 /// Turns the mutations of one commit into statements: as few as will do, since each row that is
 /// touched may dirty a page, and every dirty page is written before the commit counts.
 struct CommitWriter {
+  let database: Database
   let statements: Statements
   var index: RowIndex
   /// A header not yet written, because its first entry may follow and go into the same row.
@@ -30,7 +31,8 @@ struct CommitWriter {
     var signature: [UInt8]
   }
 
-  init(statements: Statements, index: RowIndex) {
+  init(_ database: Database, statements: Statements, index: RowIndex) {
+    self.database = database
     self.statements = statements
     self.index = index
   }
@@ -58,13 +60,22 @@ struct CommitWriter {
     case .setProvisional(let isProvisional):
       try Meta.set(.isProvisional, isProvisional ? [1] : [0], statements)
     case .putRecord(let digest, let record):
+      let checksum = RowChecksum.of(digest.bytes.blob, record.blob)
       try statements.run(
-        "INSERT OR REPLACE INTO record VALUES (?, ?)", digest.bytes.blob, record.blob)
+        "INSERT OR REPLACE INTO record VALUES (?, ?, ?)", digest.bytes.blob, record.blob, checksum)
+      try statements.run(
+        "INSERT OR REPLACE INTO record_copy VALUES (?, ?, ?)", digest.bytes.blob, record.blob,
+        checksum)
     case .removeRecord(let digest):
       try statements.run("DELETE FROM record WHERE digest = ?", digest.bytes.blob)
+      try statements.run("DELETE FROM record_copy WHERE digest = ?", digest.bytes.blob)
     case .setAddresses(let device, let list): try setAddresses(device, list)
     case .putStore(let store, let policy, let isProvisional):
       try putStore(store, policy, isProvisional)
+    case .setOpened(let store):
+      guard var facts = index.storeRows[store], !facts.isOpened else { return }
+      facts.isOpened = true
+      try putStore(store, facts)
     case .putHeader(let store, let reference, let header, let signature):
       try putHeader(store, reference, header, signature)
     case .removeChangeSet(let store, let reference): try removeChangeSet(store, reference)
@@ -80,6 +91,21 @@ struct CommitWriter {
       try statements.run(
         "DELETE FROM counter WHERE store = ? AND device = ? AND incarnation = ?",
         .integer(row), device.bytes.blob, incarnation.rawValue.signed)
+    case .setLost(let store, let device, let incarnation, let sequence):
+      guard let row = index.stores[store] else { return }
+      let checksum = RowChecksum.of(
+        .integer(row), device.bytes.blob, incarnation.rawValue.signed, sequence.signed)
+      try statements.run(
+        "INSERT OR REPLACE INTO lost VALUES (?, ?, ?, ?, ?)", .integer(row), device.bytes.blob,
+        incarnation.rawValue.signed, sequence.signed, checksum)
+    case .removeLost(let store, let device, let incarnation):
+      guard let row = index.stores[store] else { return }
+      try statements.run(
+        "DELETE FROM lost WHERE store = ? AND device = ? AND incarnation = ?",
+        .integer(row), device.bytes.blob, incarnation.rawValue.signed)
+    case .dropDamaged:
+      try index.damaged.drop(database)
+      index.damaged = DamagedRows()
     case .putDraft(let store, let ordinal, let draft): try putDraft(store, ordinal, draft, seal)
     case .removeDraft(let store, let ordinal): removeDraft(store, ordinal)
     case .putRefusal(let store, let number, let refusal):
@@ -99,41 +125,53 @@ struct CommitWriter {
   ) throws {
     try statements.run(
       """
-      INSERT INTO counter VALUES (?, ?, ?, ?)
-      ON CONFLICT (store, device, incarnation) DO UPDATE SET value = excluded.value
+      INSERT INTO counter VALUES (?, ?, ?, ?, ?)
+      ON CONFLICT (store, device, incarnation)
+      DO UPDATE SET value = excluded.value, checksum = excluded.checksum
       """,
-      .integer(store), device.blob, incarnation.signed, value.signed)
+      .integer(store), device.blob, incarnation.signed, value.signed,
+      RowChecksum.of(.integer(store), device.blob, incarnation.signed, value.signed))
   }
 
   private func setAddresses(_ device: DeviceID, _ list: [String]) throws {
     try statements.run("DELETE FROM address WHERE device = ?", device.bytes.blob)
     for (position, address) in list.enumerated() {
       try statements.run(
-        "INSERT INTO address VALUES (?, ?, ?)", device.bytes.blob, .integer(Int64(position)),
-        .text(address))
+        "INSERT INTO address VALUES (?, ?, ?, ?)", device.bytes.blob, .integer(Int64(position)),
+        .text(address),
+        RowChecksum.of(device.bytes.blob, .integer(Int64(position)), .text(address)))
     }
   }
 
   private mutating func putStore(
     _ store: StoreIdentifier, _ policy: Policy, _ isProvisional: Bool
   ) throws {
-    if let row = index.stores[store] {
-      try statements.run(
-        """
-        UPDATE store SET total_bytes = ?, keys = ?, key_bytes = ?, value_bytes = ?,
-          is_provisional = ? WHERE id = ?
-        """,
-        .count(policy.totalBytes), .count(policy.keys), .count(policy.keyBytes),
-        .count(policy.valueBytes), .flag(isProvisional), .integer(row))
-    } else {
-      let row = index.lastStore + 1
-      try statements.run(
-        "INSERT INTO store VALUES (?, ?, ?, ?, ?, ?, ?)",
-        .integer(row), .text(store.rawValue), .count(policy.totalBytes), .count(policy.keys),
-        .count(policy.keyBytes), .count(policy.valueBytes), .flag(isProvisional))
-      index.lastStore = row
-      index.stores[store] = row
-    }
+    try putStore(
+      store,
+      RowIndex.Store(
+        policy: policy, isProvisional: isProvisional,
+        isOpened: index.storeRows[store]?.isOpened ?? false))
+  }
+
+  private mutating func putStore(_ store: StoreIdentifier, _ facts: RowIndex.Store) throws {
+    let row = index.stores[store] ?? index.lastStore + 1
+    let policy = facts.policy
+    let (name, total, keys, key, value) = (
+      Argument.text(store.rawValue), Argument.count(policy.totalBytes), Argument.count(policy.keys),
+      Argument.count(policy.keyBytes), Argument.count(policy.valueBytes)
+    )
+    let (provisional, opened) = (Argument.flag(facts.isProvisional), Argument.flag(facts.isOpened))
+    let checksum = RowChecksum.of(
+      .integer(row), name, total, keys, key, value, provisional, opened)
+    try statements.run(
+      "INSERT OR REPLACE INTO store VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      .integer(row), name, total, keys, key, value, provisional, opened, checksum)
+    try statements.run(
+      "INSERT OR REPLACE INTO store_copy VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      .integer(row), name, total, keys, key, value, provisional, opened, checksum)
+    index.lastStore = max(index.lastStore, row)
+    index.stores[store] = row
+    index.storeRows[store] = facts
   }
 }
 
@@ -147,8 +185,10 @@ extension CommitWriter {
     let key = RowIndex.ChangeSetKey(store: row, reference: reference)
     if let slot = index.changeSets[key] {
       try statements.run(
-        "UPDATE change_set SET header = ?, signature = ? WHERE id = ?",
-        header.blob, signature.blob, .integer(slot.id))
+        "UPDATE change_set SET header = ?, signature = ?, checksum = ? WHERE id = ?",
+        header.blob, signature.blob,
+        RowChecksum.of(ChangeSetName(reference), header: header, signature: signature),
+        .integer(slot.id))
     } else {
       pending = PendingHeader(key: key, header: header, signature: signature)
     }
@@ -161,14 +201,23 @@ extension CommitWriter {
     let slot = RowIndex.Slot(id: try takeRow(for: header.key), inlineIndex: entry?.index)
     let reference = header.key.reference
     try statements.run(
-      "INSERT OR REPLACE INTO change_set VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      .integer(slot.id), .integer(header.key.store), reference.device.bytes.blob,
-      reference.incarnation.rawValue.signed, reference.sequence.signed,
-      reference.digest.bytes.blob, entry.map { .integer(Int64($0.index)) } ?? .null,
-      header.header.blob,
-      header.signature.blob, entry?.box.blob ?? .null)
+      "INSERT OR REPLACE INTO change_set VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      .integer(slot.id), .integer(header.key.store), .integer(header.key.store),
+      reference.device.bytes.blob, reference.incarnation.rawValue.signed,
+      reference.sequence.signed, reference.digest.bytes.blob,
+      entry.map { .integer(Int64($0.index)) } ?? .null, header.header.blob, header.signature.blob,
+      RowChecksum.of(
+        ChangeSetName(reference), header: header.header, signature: header.signature),
+      entry.map { Self.checksum(of: reference, $0.index, $0.box) } ?? .null,
+      entry?.box.blob ?? .null)
     index.lastChangeSet = max(index.lastChangeSet, slot.id)
     index.changeSets[header.key] = slot
+  }
+
+  private static func checksum(
+    of reference: ChangeSetReference, _ index: UInt32, _ box: [UInt8]
+  ) -> Argument {
+    RowChecksum.of(digest: reference.digest.bytes, index: index, box: box)
   }
 
   /// The row of a change set that this commit removes, or a new one. Whatever else the commit does
@@ -208,12 +257,14 @@ extension CommitWriter {
     guard var slot = index.changeSets[key] else { return }
     if slot.inlineIndex == entry || (slot.inlineIndex == nil && !slot.hasMore) {
       try statements.run(
-        "UPDATE change_set SET entry_index = ?, entry_box = ? WHERE id = ?",
-        .integer(Int64(entry)), box.blob, .integer(slot.id))
+        "UPDATE change_set SET entry_index = ?, entry_checksum = ?, entry_box = ? WHERE id = ?",
+        .integer(Int64(entry)), Self.checksum(of: reference, entry, box), box.blob,
+        .integer(slot.id))
       slot.inlineIndex = entry
     } else {
       try statements.run(
-        "INSERT OR REPLACE INTO entry VALUES (?, ?, ?)", .integer(slot.id), .integer(Int64(entry)),
+        "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", .integer(slot.id),
+        .integer(Int64(entry)), .integer(slot.id), Self.checksum(of: reference, entry, box),
         box.blob)
       slot.hasMore = true
     }
@@ -229,13 +280,23 @@ extension CommitWriter {
     guard pending?.key != key, doomed.last != key, let slot = index.changeSets[key] else { return }
     if slot.inlineIndex == entry {
       try statements.run(
-        "UPDATE change_set SET entry_index = NULL, entry_box = NULL WHERE id = ?", .integer(slot.id)
-      )
+        """
+        UPDATE change_set SET entry_index = NULL, entry_checksum = NULL, entry_box = NULL
+        WHERE id = ?
+        """, .integer(slot.id))
       index.changeSets[key]?.inlineIndex = nil
     } else if slot.hasMore {
       try statements.run(
         "DELETE FROM entry WHERE change_set = ? AND entry_index = ?",
         .integer(slot.id), .integer(Int64(entry)))
     }
+  }
+}
+
+extension ChangeSetName {
+  init(_ reference: ChangeSetReference) {
+    self.init(
+      device: reference.device.bytes, incarnation: reference.incarnation.rawValue.signed,
+      sequence: reference.sequence.signed, digest: reference.digest.bytes)
   }
 }

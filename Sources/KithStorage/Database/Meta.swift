@@ -12,8 +12,12 @@ enum Meta {
   }
 
   static func set(_ name: Name, _ value: [UInt8], _ statements: Statements) throws {
+    let checksum = RowChecksum.of(.text(name.rawValue), value.blob)
     try statements.run(
-      "INSERT OR REPLACE INTO meta VALUES (?, ?)", .text(name.rawValue), value.blob)
+      "INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", .text(name.rawValue), value.blob, checksum)
+    try statements.run(
+      "INSERT OR REPLACE INTO meta_copy VALUES (?, ?, ?)", .text(name.rawValue), value.blob,
+      checksum)
   }
 
   static func set(_ name: Name, _ incarnation: Incarnation, _ statements: Statements) throws {
@@ -21,10 +25,15 @@ enum Meta {
     try set(name, bytes, statements)
   }
 
+  /// A fact, from the copy where its row does not hold.
   static func get(_ name: Name, _ database: Database) throws -> [UInt8]? {
-    let value = try Data.fetchOne(
-      database, sql: "SELECT value FROM meta WHERE name = ?", arguments: [name.rawValue])
-    return value.map { Array($0) }
+    for table in [Twin.meta.table, Twin.meta.copy] {
+      for row in try CheckedRows(database, table).rows
+      where row.isSound && row.columns[0].string == name.rawValue {
+        return row.columns[1].bytes
+      }
+    }
+    return nil
   }
 }
 

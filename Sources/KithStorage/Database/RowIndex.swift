@@ -18,9 +18,19 @@ struct RowIndex {
     var hasMore = false
   }
 
+  /// What a store's row holds, which is written whole.
+  struct Store {
+    var policy: Policy
+    var isProvisional: Bool
+    var isOpened = false
+  }
+
   var stores: [StoreIdentifier: Int64] = [:]
+  var storeRows: [StoreIdentifier: Store] = [:]
   var changeSets: [ChangeSetKey: Slot] = [:]
   var drafts = DraftIndex()
+  /// What was found damaged.
+  var damaged = DamagedRows()
   /// The highest row id given out.
   var lastChangeSet: Int64 = 0
   var lastStore: Int64 = 0

@@ -53,14 +53,74 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   /// taken a new incarnation yet.
   public var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin.isCopy } }
 
-  /// All that was committed. Checks the database's structure; what is damaged is named.
+  /// All that was committed, change sets by name only. Checks the database's structure, and every row.
   ///
-  /// - Complexity: O(*n*) in the bytes stored.
-  public func load() throws(StorageError) -> Snapshot {
+  /// - Complexity: O(*n*) in the bytes stored; no two boxes are in memory at once.
+  public func outline() throws(StorageError) -> StorageOutline {
     try withDatabase { database, _ in
       let reader = try read(database)
       state?.index = reader.index
-      return reader.snapshot
+      return reader.outline
+    }
+  }
+
+  /// A change set as it was committed.
+  ///
+  /// - Complexity: O(*n*) in its bytes.
+  public func changeSet(
+    _ reference: ChangeSetReference, in store: StoreIdentifier
+  ) throws(StorageError) -> StoredChangeSet? {
+    try withDatabase { database, _ in
+      if state?.index == nil { state?.index = try read(database).index }
+      guard let row = state?.index?.stores[store],
+        let slot = state?.index?.changeSets[.init(store: row, reference: reference)]
+      else { return nil }
+      return try read(slot, reference, database)
+    }
+  }
+
+  private func read(
+    _ slot: RowIndex.Slot, _ reference: ChangeSetReference, _ database: Database
+  ) throws -> StoredChangeSet {
+    let damaged = StorageError.damaged(path, "row \(slot.id) of table change_set is damaged")
+    let statement = try database.cachedStatement(
+      sql: "SELECT \(ChangeSetRow.columns) FROM change_set WHERE id = ?")
+    guard
+      let row = try Row.fetchOne(statement, arguments: [slot.id]).map({
+        ChangeSetRow($0, from: 0)
+      }), row.isSound, row.reference == reference
+    else { throw damaged }
+    var changeSet = StoredChangeSet(header: row.header, signature: row.signature)
+    if let index = slot.inlineIndex {
+      guard let entry = row.entry, entry.index == index else { throw damaged }
+      changeSet.entries[index] = entry.box
+    }
+    guard slot.hasMore else { return changeSet }
+    let more = try database.cachedStatement(
+      sql: "SELECT \(EntryRow.columns) FROM entry WHERE change_set = ?")
+    let rows = try Row.fetchCursor(more, arguments: [slot.id])
+    while let row = try rows.next() {
+      guard let entry = EntryRow(row, from: 0, of: reference) else {
+        // One that was found damaged is left out until it is dropped.
+        let index: Int64 = row[0]
+        guard
+          state?.index?.damaged.entries.contains(where: { $0 == (slot.id, index) }) == true
+        else { throw damaged }
+        continue
+      }
+      changeSet.entries[entry.index] = entry.box
+    }
+    return changeSet
+  }
+
+  /// The membership records alone.
+  public func records() throws(StorageError) -> [[UInt8]] {
+    try withDatabase { database, _ in
+      for table in [Twin.record.table, Twin.record.copy] {
+        let rows = try CheckedRows(database, table)
+        if rows.areSound { return rows.sound.compactMap { $0[1].bytes } }
+      }
+      throw StorageError.damaged(path, "a row of table record is damaged, and its copy too")
     }
   }
 
@@ -92,7 +152,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       let index = try state?.index ?? read(database).index
       // A failed commit leaves the index as unknown: it is read again.
       state?.index = nil
-      var writer = CommitWriter(statements: statements, index: index)
+      var writer = CommitWriter(database, statements: statements, index: index)
       try transaction(database, statements) {
         try writer.apply(mutations, seal: seal)
         if mutations.contains(where: \.isSetIncarnation) { try origin.settle(statements) }

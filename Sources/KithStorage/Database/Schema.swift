@@ -16,41 +16,76 @@ import KithCore
 ///   the hybrid clock as of the commit that wrote the row; the clock is the latest of these and of
 ///   the counter (see ``DraftIndex``).
 /// - `draft` and `refusal` hold sealed bytes (see ``RowSeal``).
+/// - Every other row has a `checksum` (see ``RowChecksum``); a draft's is of its clock. Where a row
+///   names another, it does so twice (`…_again`), so that damage is laid at the right door.
+/// - `meta`, `record` and `store` are small and seldom written, and nothing can be read without them:
+///   each has a copy, and one is made anew of the other where a row of it does not hold.
+/// - No table has an index beside its own tree, which could differ from it.
 enum Schema {
   /// Marks a database as Kith's: "Kith" in ASCII.
   static let applicationID: Int32 = 0x4b69_7468
 
+  /// The columns of the table of further entries.
+  static let entryColumns = """
+    change_set INTEGER NOT NULL, entry_index INTEGER NOT NULL, change_set_again INTEGER NOT NULL,
+    checksum INTEGER NOT NULL, box BLOB NOT NULL,
+    PRIMARY KEY (change_set, entry_index)
+    """
+
   /// What takes a database from the version that is its index to the next.
   static let migrations = [
     """
-    CREATE TABLE meta (name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID;
-    CREATE TABLE record (digest BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL) STRICT;
+    CREATE TABLE meta (
+      name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE meta_copy (
+      name TEXT NOT NULL PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE record (
+      digest BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE record_copy (
+      digest BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL, checksum INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
     CREATE TABLE address (
       device BLOB NOT NULL, position INTEGER NOT NULL, address TEXT NOT NULL,
+      checksum INTEGER NOT NULL,
       PRIMARY KEY (device, position)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE store (
-      id INTEGER NOT NULL PRIMARY KEY, identifier TEXT NOT NULL UNIQUE,
+      id INTEGER NOT NULL PRIMARY KEY, identifier TEXT NOT NULL,
       total_bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
-      key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, is_provisional INTEGER NOT NULL
+      key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, is_provisional INTEGER NOT NULL,
+      is_opened INTEGER NOT NULL, checksum INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE store_copy (
+      id INTEGER NOT NULL PRIMARY KEY, identifier TEXT NOT NULL,
+      total_bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
+      key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, is_provisional INTEGER NOT NULL,
+      is_opened INTEGER NOT NULL, checksum INTEGER NOT NULL
     ) STRICT;
     CREATE TABLE counter (
       store INTEGER NOT NULL, device BLOB NOT NULL, incarnation INTEGER NOT NULL,
-      value INTEGER NOT NULL,
+      value INTEGER NOT NULL, checksum INTEGER NOT NULL,
+      PRIMARY KEY (store, device, incarnation)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE lost (
+      store INTEGER NOT NULL, device BLOB NOT NULL, incarnation INTEGER NOT NULL,
+      value INTEGER NOT NULL, checksum INTEGER NOT NULL,
       PRIMARY KEY (store, device, incarnation)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE change_set (
-      id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, device BLOB NOT NULL,
-      incarnation INTEGER NOT NULL, sequence INTEGER NOT NULL, digest BLOB NOT NULL,
-      entry_index INTEGER, header BLOB NOT NULL, signature BLOB NOT NULL, entry_box BLOB
+      id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, store_again INTEGER NOT NULL,
+      device BLOB NOT NULL, incarnation INTEGER NOT NULL, sequence INTEGER NOT NULL,
+      digest BLOB NOT NULL, entry_index INTEGER, header BLOB NOT NULL, signature BLOB NOT NULL,
+      checksum INTEGER NOT NULL, entry_checksum INTEGER, entry_box BLOB
     ) STRICT;
     CREATE TABLE entry (
-      change_set INTEGER NOT NULL, entry_index INTEGER NOT NULL, box BLOB NOT NULL,
-      PRIMARY KEY (change_set, entry_index)
+      \(entryColumns)
     ) STRICT, WITHOUT ROWID;
     CREATE TABLE draft (
       id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, ordinal INTEGER NOT NULL,
-      clock INTEGER NOT NULL, sealed BLOB NOT NULL
+      clock INTEGER NOT NULL, checksum INTEGER NOT NULL, sealed BLOB NOT NULL
     ) STRICT;
     CREATE TABLE refusal (
       store INTEGER NOT NULL, number INTEGER NOT NULL, sealed BLOB NOT NULL,

@@ -26,7 +26,7 @@ import Testing
     // All were counted, and not all are kept; those of the last change set all are.
     #expect(store.quarantined == 300)
     #expect(store.log.quarantined.count == Limits.quarantined)
-    let kept = store.log.changeSets.values.map { ($0.reference.sequence, $0.stored.entries.count) }
+    let kept = store.log.changeSets.values.map { ($0.reference.sequence, $0.indices.count) }
       .sorted { $0.0 < $1.0 }
     #expect(kept.map(\.1) == [56, 100, 100])
     // So it is on the disk.

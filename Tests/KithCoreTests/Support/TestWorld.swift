@@ -124,11 +124,12 @@ final class TestWorld {
   }
 
   private func makeReplica(
-    _ keys: DeviceKeys, _ disk: Snapshot, _ process: ProcessID
+    _ keys: DeviceKeys, _ disk: Snapshot, _ process: ProcessID,
+    _ damage: StorageDamage = StorageDamage()
   ) throws -> Replica {
     let seed = random.draw(Digest128.self).bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     return try Replica(
-      account: account, keys: keys, snapshot: disk, process: process,
+      account: account, keys: keys, snapshot: disk, damage: damage, process: process,
       entropy: SeededEntropy(seed: seed))
   }
 
@@ -141,11 +142,13 @@ final class TestWorld {
   }
 
   /// Kills a device and starts it from its disk, as it was.
-  func restart(_ index: Int, isCopy: Bool = false) throws {
+  func restart(
+    _ index: Int, isCopy: Bool = false, damage: StorageDamage = StorageDamage()
+  ) throws {
     for other in devices.indices where other != index { disconnect(index, other) }
     let device = devices[index]
     device.process = ProcessID(random.draw())
-    device.replica = try makeReplica(device.keys, device.disk, device.process)
+    device.replica = try makeReplica(device.keys, device.disk, device.process, damage)
     begin(index, isCopy: isCopy)
   }
 
@@ -208,6 +211,12 @@ final class TestWorld {
       guard let (key, end) = find(session, from: index) else { return }
       links[key]?.ends[end].messages.append(message)
       links[key]?.ends[end].noteBytes()
+    case .sendStored(let session, let message):
+      let stores = device.disk.stores
+      guard let bytes = try? message.encoded({ stores[message.store]?.changeSets[$0] }) else {
+        return
+      }
+      carryOut(.send(session, bytes), on: index)
     case .awaitRoom(let session):
       guard let (key, end) = find(session, from: index) else { return }
       links[key]?.ends[end].isRoomAwaited = true

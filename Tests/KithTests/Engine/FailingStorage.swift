@@ -44,7 +44,11 @@ final class FailingStorage: ReplicaStorage {
 
   var isCopy: Bool { inner.isCopy }
 
-  func load() throws(StorageError) -> Snapshot { try inner.load() }
+  func outline() throws(StorageError) -> StorageOutline { try inner.outline() }
+
+  func changeSet(
+    _ reference: ChangeSetReference, in store: StoreIdentifier
+  ) throws(StorageError) -> StoredChangeSet? { try inner.changeSet(reference, in: store) }
 
   func commit(_ mutations: [Mutation]) throws(StorageError) {
     let holds = state.withLock { state in

@@ -1,7 +1,8 @@
 import Foundation
-import Kith
 import KithCore
 import Testing
+
+@testable import Kith
 
 /// Devices are listed, renamed and revoked by people, over real connections.
 @Suite(.timeLimit(.minutes(5)))
@@ -72,5 +73,54 @@ struct MembershipTests {
     #expect(again.devices().first { $0.id == second.device }?.revocation != nil)
     try again.close()
     try second.close()
+  }
+}
+
+/// A member may have filled the stores that it is to be thrown out of.
+@Suite(.timeLimit(.minutes(5)))
+struct RevokingWithoutStoresTests {
+  @Test func `a device is revoked without a look at what it wrote, which is carried over later`()
+    async throws
+  {
+    let nodes = try await Nodes()
+    let first = nodes.first
+    let second = try await running(first) { try await nodes.join("second", by: first) }
+    try await running(first, second) {
+      let one = try first.store("com.example.test")
+      let two = try second.store("com.example.test")
+      try await second.waitForFirstSync(timeout: .seconds(30))
+      try await two.commit { $0.set("theirs", forKey: "kept") }
+      try await until { one.value(forKey: "kept") == "theirs" }
+    }
+    let directory = first.configuration.directory
+    try first.close()
+    var configuration = Node.Configuration(directory: directory)
+    configuration.readsMembershipOnly = true
+    let alone = try await Node.open(configuration)
+    #expect(alone.status.stores.isEmpty, "nothing is in memory")
+    #expect(alone.devices().contains { $0.id == second.device && $0.isMember })
+    try await alone.revoke(second.device, keeping: [])
+    try alone.close()
+    let again = try await Nodes.open(directory)
+    #expect(again.devices().contains { $0.id == second.device && !$0.isMember })
+    #expect(try await again.value(forKey: "kept", in: "com.example.test") == "theirs")
+    #expect(!again.status.stores.contains { $0.isLacking })
+    // The duty of every member: what it wrote lives on under this device's name.
+    let published = again.status.stores.first?.digest
+    try await running(again) {
+      try await until {
+        again.engine.read { replica in
+          replica.storeIdentifiers.allSatisfy { store in
+            replica.covered(of: store).keys.contains { $0.device == again.device }
+          }
+        }
+      }
+    }
+    #expect(again.status.stores.first?.digest == published)
+    try again.close()
+    try second.close()
+    let last = try await Nodes.open(directory)
+    #expect(try await last.value(forKey: "kept", in: "com.example.test") == "theirs")
+    try last.close()
   }
 }

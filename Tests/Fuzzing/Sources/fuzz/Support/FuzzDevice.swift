@@ -63,6 +63,13 @@ struct FuzzDevice {
         bytes += message.count
         checkIsKept(message)
         sent[session, default: []].append(message)
+      case .sendStored(let session, let message):
+        let stores = disk.stores
+        guard let bytes = try? message.encoded({ stores[message.store]?.changeSets[$0] }) else {
+          continue
+        }
+        checkIsKept(bytes)
+        sent[session, default: []].append(bytes)
       case .close(let session, _): closed.insert(session)
       case .awaitRoom(let session): awaitsRoom.insert(session)
       case .view(let change):

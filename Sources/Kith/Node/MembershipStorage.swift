@@ -1,0 +1,23 @@
+internal import KithCore
+
+/// Storage of which membership alone is read. What it takes it keeps.
+final class MembershipStorage: ReplicaStorage {
+  private let storage: any ReplicaStorage
+
+  init(_ storage: any ReplicaStorage) { self.storage = storage }
+
+  /// Whether the directory is a copy is for the next opening to settle.
+  var isCopy: Bool { false }
+
+  func outline() throws(StorageError) -> StorageOutline {
+    var snapshot = try storage.outline().snapshot
+    snapshot.stores = [:]
+    return StorageOutline(snapshot)
+  }
+
+  func changeSet(
+    _ reference: ChangeSetReference, in store: StoreIdentifier
+  ) throws(StorageError) -> StoredChangeSet? { nil }
+
+  func commit(_ mutations: [Mutation]) throws(StorageError) { try storage.commit(mutations) }
+}

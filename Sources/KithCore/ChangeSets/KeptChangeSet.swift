@@ -1,0 +1,69 @@
+internal import KithCrypto
+
+/// A change set that is kept: what is needed to judge, count and name it. Its header's bytes, its
+/// signature and its boxes lie in storage, and are read when it is sent.
+struct KeptChangeSet: Hashable, Sendable {
+  /// A sealed entry that still counts.
+  private struct Box: Hashable {
+    var index: UInt32
+    var bytes: UInt32
+  }
+
+  let reference: ChangeSetReference
+  /// The publishing clock.
+  let clock: HybridTime
+  private let headerBytes: Int
+  /// By index, ascending.
+  private var boxes: [Box]
+  /// What it takes of a node's memory and disk, counted against its author.
+  private(set) var weight: Int
+
+  init(_ changeSet: ChangeSet) {
+    reference = changeSet.reference
+    clock = changeSet.header.clock
+    headerBytes = changeSet.stored.header.count
+    boxes = changeSet.stored.entries.map { Box(index: $0.key, bytes: UInt32($0.value.count)) }
+      .sorted { $0.index < $1.index }
+    weight = changeSet.weight
+  }
+
+  var chain: ChainID {
+    ChainID(device: reference.device, incarnation: reference.incarnation)
+  }
+
+  var sequence: UInt64 { reference.sequence }
+
+  /// Whether no entry of it counts any more.
+  var isEmpty: Bool { boxes.isEmpty }
+
+  /// The entries that still count, by index, ascending.
+  var indices: [UInt32] { boxes.map(\.index) }
+
+  /// - Complexity: O(log *n*) in the entries left.
+  func holds(_ index: UInt32) -> Bool { place(of: index).isThere }
+
+  /// Forgets an entry. Returns whether it was there.
+  mutating func drop(_ index: UInt32) -> Bool {
+    let (place, isThere) = place(of: index)
+    guard isThere else { return false }
+    weight -= Int(boxes.remove(at: place).bytes) + Limits.overheadBytes
+    return true
+  }
+
+  /// Takes an entry back.
+  mutating func restore(_ index: UInt32, bytes: Int) {
+    let (place, isThere) = place(of: index)
+    guard !isThere else { return }
+    boxes.insert(Box(index: index, bytes: UInt32(bytes)), at: place)
+    weight += bytes + Limits.overheadBytes
+  }
+
+  private func place(of index: UInt32) -> (place: Int, isThere: Bool) {
+    var (low, high) = (boxes.startIndex, boxes.endIndex)
+    while low < high {
+      let middle = (low + high) / 2
+      if boxes[middle].index < index { low = middle + 1 } else { high = middle }
+    }
+    return (low, low < boxes.endIndex && boxes[low].index == index)
+  }
+}

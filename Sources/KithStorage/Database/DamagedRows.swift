@@ -1,0 +1,57 @@
+import GRDB
+import KithCore
+
+/// Rows that differ from their checksum, until they are dropped.
+struct DamagedRows {
+  /// Change sets, by row.
+  var changeSets: [Int64] = []
+  /// Change sets whose row holds a damaged entry.
+  var inlineEntries: [Int64] = []
+  /// Further entries, by the columns of their key as they are read.
+  var entries: [(changeSet: Int64, index: Int64)] = []
+  /// Drafts whose clock does not hold.
+  var drafts: [Int64] = []
+  /// What is left of small tables of which a row does not hold.
+  var remains: [String: [[Argument]]] = [:]
+
+  /// Drops them all. What lies in a tree whose order may be damaged is not looked up in it.
+  func drop(_ database: Database) throws {
+    for row in changeSets {
+      try database.execute(sql: "DELETE FROM change_set WHERE id = ?", arguments: [row])
+    }
+    for row in inlineEntries {
+      try database.execute(
+        sql: """
+          UPDATE change_set SET entry_index = NULL, entry_box = NULL, entry_checksum = NULL
+          WHERE id = ?
+          """, arguments: [row])
+    }
+    for row in drafts {
+      try database.execute(sql: "UPDATE draft SET clock = 0 WHERE id = ?", arguments: [row])
+    }
+    for (table, rows) in remains { try CheckedRows.rewrite(database, table, rows) }
+    if !entries.isEmpty { try dropEntries(database) }
+  }
+
+  private func dropEntries(_ database: Database) throws {
+    try database.execute(
+      sql: """
+        CREATE TEMP TABLE damaged_entry (change_set INTEGER, entry_index INTEGER);
+        CREATE TABLE sound_entry (\(Schema.entryColumns)) STRICT, WITHOUT ROWID;
+        """)
+    for (changeSet, index) in entries {
+      try database.execute(
+        sql: "INSERT INTO temp.damaged_entry VALUES (?, ?)", arguments: [changeSet, index])
+    }
+    try database.execute(
+      sql: """
+        INSERT OR REPLACE INTO sound_entry SELECT * FROM entry WHERE NOT EXISTS (
+          SELECT 1 FROM temp.damaged_entry AS damaged
+          WHERE damaged.change_set = entry.change_set AND damaged.entry_index = entry.entry_index
+        );
+        DROP TABLE entry;
+        ALTER TABLE sound_entry RENAME TO entry;
+        DROP TABLE temp.damaged_entry;
+        """)
+  }
+}

@@ -1,0 +1,59 @@
+import Foundation
+import GRDB
+
+/// A table that is kept twice.
+enum Twin: String {
+  case meta, record, store
+
+  var table: String { rawValue }
+  var copy: String { rawValue + "_copy" }
+}
+
+/// The rows of a table whose last column is the checksum of the others.
+struct CheckedRows {
+  struct Row {
+    /// All columns but the checksum.
+    var columns: [Argument]
+    var isSound: Bool
+  }
+
+  private(set) var rows: [Row] = []
+
+  init(_ database: Database, _ table: String) throws {
+    let cursor = try GRDB.Row.fetchCursor(database, sql: "SELECT * FROM \(table)")
+    while let row = try cursor.next() {
+      let all = row.databaseValues.map(Argument.init)
+      let columns = Array(all.dropLast())
+      rows.append(Row(columns: columns, isSound: all.last?.number == RowChecksum.of(columns)))
+    }
+  }
+
+  var areSound: Bool { rows.allSatisfy(\.isSound) }
+
+  /// Those that hold.
+  var sound: [[Argument]] { rows.filter(\.isSound).map(\.columns) }
+
+  /// Puts rows in the place of all that a table holds; nothing is looked up in a tree whose order may
+  /// be damaged.
+  static func rewrite(_ database: Database, _ table: String, _ rows: [[Argument]]) throws {
+    try database.execute(sql: "DELETE FROM \(table)")
+    for row in rows {
+      let all = row + [.integer(RowChecksum.of(row))]
+      let places = all.map { _ in "?" }.joined(separator: ", ")
+      try database.execute(
+        sql: "INSERT INTO \(table) VALUES (\(places))",
+        arguments: StatementArguments(all.map(\.databaseValue)))
+    }
+  }
+}
+
+extension Argument {
+  var databaseValue: DatabaseValue {
+    switch self {
+    case .null: .null
+    case .integer(let number): number.databaseValue
+    case .blob(let bytes): Data(bytes).databaseValue
+    case .text(let text): text.databaseValue
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// A member that makes stores under limits of its own choice fills no other's memory or disk.
+@Suite struct AuthorBudgetTests {
+  /// Hands large values of device 0 to device 1, in so many stores, and returns what is kept of it.
+  private func fill(_ stores: Int, of world: TestWorld, changeSets: Int) throws -> [Int] {
+    let value = try EncodedValue(.string(String(repeating: "v", count: (2 << 20) - 16)))
+    let names = (0..<stores).compactMap { StoreIdentifier("fill\($0)") }
+    let session = try #require(world.links[[0, 1]]?.ends.first { $0.to == 1 }?.session)
+    for name in names {
+      for number in 0..<changeSets {
+        let clock = world.devices[0].replica.tick()
+        let stamp = Stamp(clock: clock, device: world.devices[0].keys.id)
+        let entry = Entry(
+          key: Key("k\(number)"), stamp: stamp, content: .value(value),
+          claim: Claim(clock: clock, device: stamp.device, group: 0))
+        let changeSet = try world.seal(
+          [entry.plaintext()], by: 0, sequence: UInt64(number + 1), for: name)
+        let batch = Batch(
+          store: name, changeSets: [changeSet],
+          covers: [
+            Cover(chain: changeSet.header.chain, from: UInt64(number), through: UInt64(number + 1))
+          ])
+        if number == 0 {
+          let have = Have(
+            number: 1, isWhole: true, listsAll: false, isProvisional: false,
+            stores: [
+              StoreHave(
+                store: name, vector: [:], digest: nil, policy: .maximum, isProvisional: false)
+            ])
+          for message in have.messages() {
+            let inbound = try #require(InboundMessage(decoding: message, account: world.account))
+            world.perform(.received(session, inbound), on: 1)
+          }
+        }
+        for message in batch.messages() {
+          let inbound = try #require(InboundMessage(decoding: message, account: world.account))
+          world.perform(.received(session, inbound), on: 1)
+        }
+      }
+    }
+    let author = world.devices[0].keys.id
+    return names.map { world.devices[1].replica.stores[$0]?.log.weights[author] ?? 0 }
+  }
+
+  @Test func `stores that no program here opened share a small part of the budget`() throws {
+    let world = try TestWorld(devices: 2, seed: 310)
+    world.connectAll()
+    world.settle()
+    let kept = try fill(3, of: world, changeSets: 5)
+    #expect(kept.reduce(0, +) <= Limits.unopenedAuthorBytes, "\(kept)")
+    #expect(kept.reduce(0, +) > Limits.unopenedAuthorBytes - (3 << 20), "\(kept)")
+    // What was not taken is not counted as covered, and is said.
+    let last = try #require(StoreIdentifier("fill2"))
+    #expect(
+      world.devices[1].reports.contains(
+        .authorOverLimit(store: last, author: world.devices[0].keys.id)))
+    let chain = try world.chain(of: 0)
+    #expect(world.devices[1].replica.stores[last]?.log.vector[chain] ?? 0 < 5)
+    // A program that opens a store has more of it kept.
+    world.perform(.open(last, .maximum), on: 1)
+    #expect(world.devices[1].disk.stores[last]?.isOpened == true)
+    let store = try #require(world.devices[1].replica.stores[last])
+    let left = AuthorBudget.left(
+      of: world.devices[0].keys.id, in: store, among: world.devices[1].replica.stores)
+    #expect(left == Limits.authorBytes - kept.dropLast().reduce(0, +))
+    try world.restart(1)
+    #expect(world.devices[1].replica.stores[last]?.isOpened == true)
+  }
+
+  @Test func `a batch under way takes no more than is kept`() throws {
+    let world = try TestWorld(devices: 2, seed: 311)
+    world.connectAll()
+    world.settle()
+    let session = try #require(world.links[[0, 1]]?.ends.first { $0.to == 1 }?.session)
+    let value = try EncodedValue(.string(String(repeating: "v", count: 1 << 20)))
+    let room = Policy.standard.room(factor: Limits.authorFactor)
+    for number in 1...(room / (1 << 20) + 4) {
+      let clock = world.devices[0].replica.tick()
+      let stamp = Stamp(clock: clock, device: world.devices[0].keys.id)
+      let entry = Entry(
+        key: "k", stamp: stamp, content: .value(value),
+        claim: Claim(clock: clock, device: stamp.device, group: 0))
+      let changeSet = try world.seal([entry.plaintext()], by: 0, sequence: UInt64(number))
+      var message = WireMessage()
+      message.batch.store = TestWorld.store.rawValue
+      message.batch.more = true
+      message.batch.changeSets = [changeSet.wire]
+      let inbound = try #require(
+        InboundMessage(decoding: message.encodedBytes(), account: world.account))
+      world.perform(.received(session, inbound), on: 1)
+    }
+    let partial = try #require(world.devices[1].replica.sessions[session]?.partial)
+    let weight = partial.changeSets.reduce(0) { $0 + $1.weight }
+    #expect(weight <= room && weight > room - (2 << 20))
+  }
+}

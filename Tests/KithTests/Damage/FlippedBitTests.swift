@@ -1,0 +1,214 @@
+import Foundation
+import KithCore
+import KithCrypto
+import KithStorage
+import Testing
+
+@testable import Kith
+
+/// One bit of a stopped device's database flips. Opening it then ends in one of three ways: it is
+/// refused by name, it shows the same, or it shows something else and says that something is missing.
+/// Beside a device that has it, what is missing comes back.
+@Suite(.timeLimit(.minutes(10)))
+struct FlippedBitTests {
+  /// A device with something of every kind, closed; and another that has the same, closed too.
+  private struct Pair {
+    let nodes: Nodes
+    let victim: String
+    let healthy: String
+    let good: [String: [Key: PropertyListValue]]
+
+    static let stores = ["com.example.one", "com.example.two"]
+
+    init() async throws {
+      let nodes = try await Nodes()
+      self.nodes = nodes
+      let first = nodes.first
+      let second = try await running(first) { try await nodes.join("second", by: first) }
+      try await running(first, second) {
+        for name in Pair.stores {
+          let mine = try first.store(name)
+          let theirs = try second.store(name)
+          try await second.waitForFirstSync(timeout: .seconds(30))
+          // One change set of many entries, some of one, a removal, and what was superseded.
+          try await mine.commit { change in
+            for number in 0..<12 {
+              change.set(.string("value \(number)"), forKey: "group\(number)")
+            }
+          }
+          let large = PropertyListValue.string(String(repeating: "large ", count: 1_500))
+          try await theirs.commit { $0.set(large, forKey: "large") }
+          for number in 0..<4 {
+            try await mine.commit { $0.set(.integer(Int64(number)), forKey: "mine\(number)") }
+            try await theirs.commit { $0.set(.integer(Int64(number)), forKey: "theirs\(number)") }
+          }
+          try await mine.commit { $0.remove("mine0") }
+          try await theirs.commit { $0.set("new", forKey: "group3") }
+          try await until {
+            first.status.stores.map(\.digest) == second.status.stores.map(\.digest)
+              && mine.dictionary == theirs.dictionary && mine.dictionary.count == 20
+          }
+        }
+      }
+      var good: [String: [Key: PropertyListValue]] = [:]
+      for name in Pair.stores { good[name] = try await second.values(in: name) }
+      self.good = good
+      victim = second.configuration.directory
+      healthy = first.configuration.directory
+      try first.close()
+      try second.close()
+    }
+
+    var database: String { victim + "/kith.sqlite" }
+  }
+
+  private enum Outcome: String {
+    case refused
+    case same
+    case said
+    case silent
+  }
+
+  private func text(_ counts: [Outcome: Int]) -> String {
+    counts.sorted { $0.key.rawValue < $1.key.rawValue }.map { "\($0.key.rawValue) \($0.value)" }
+      .joined(separator: ", ")
+  }
+
+  /// Opens the victim and looks at it as a person would.
+  private func look(_ pair: Pair) async throws -> Outcome {
+    let node: Node
+    do {
+      node = try await Nodes.open(pair.victim)
+    } catch is KithError {
+      return .refused
+    }
+    defer { try? node.close() }
+    var isSame = true
+    for name in Pair.stores {
+      let values = try await node.values(in: name)
+      isSame = isSame && values == pair.good[name]
+    }
+    if isSame { return .same }
+    let isSaid =
+      node.status.stores.contains(where: \.isLacking)
+      && node.status.problems.contains { $0.code == .damaged }
+    return isSaid ? .said : .silent
+  }
+
+  /// Flips a bit of the file, in place, so that the directory is no copy.
+  private func flip(_ path: String, at offset: Int, bit: Int) throws {
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+    defer { try? file.close() }
+    try file.seek(toOffset: UInt64(offset))
+    let byte = try #require(try file.read(upToCount: 1)?.first)
+    try file.seek(toOffset: UInt64(offset))
+    try file.write(contentsOf: [byte ^ (1 << UInt8(bit))])
+  }
+
+  /// Puts a file's bytes back, in place.
+  private func restore(_ path: String, _ bytes: Data) throws {
+    let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+    defer { try? file.close() }
+    try file.truncate(atOffset: 0)
+    try file.write(contentsOf: bytes)
+  }
+
+  @Test func `no region of the database gives other data without a word`() async throws {
+    let pair = try await Pair()
+    let files = ["kith.sqlite", "lock"].map { pair.victim + "/" + $0 }
+    let saved = try files.map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
+    let seed = UInt64.random(in: 0...UInt64.max)
+    var random = SeededEntropy(seed: seed)
+    var counts: [Outcome: Int] = [:]
+    for start in stride(from: 0, to: saved[0].count, by: 512) {
+      for (path, bytes) in zip(files, saved) { try restore(path, bytes) }
+      try? FileManager.default.removeItem(atPath: pair.database + "-wal")
+      let offset = start + Int.random(in: 0..<min(512, saved[0].count - start), using: &random)
+      let bit = Int.random(in: 0..<8, using: &random)
+      try flip(pair.database, at: offset, bit: bit)
+      let outcome = try await look(pair)
+      counts[outcome, default: 0] += 1
+      #expect(outcome != .silent, "seed \(seed), bit \(bit) of byte \(offset)")
+    }
+    print("flipped bits, one for each 512 bytes: \(text(counts))")
+    #expect(counts[.same] ?? 0 > 0)
+  }
+
+  /// What lies in rows, by what it is: bytes that stand in the file in one piece.
+  private func rows(of pair: Pair) async throws -> [(name: String, bytes: [UInt8])] {
+    let device = try DeviceDirectory.open(at: pair.victim)
+    let snapshot = try device.storage.load()
+    try device.close()
+    var rows: [(String, [UInt8])] = []
+    for record in snapshot.records.values.sorted(by: { $0.count < $1.count }) {
+      rows.append(("record", record))
+    }
+    for (name, store) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
+      rows.append(("store", Array(name.rawValue.utf8)))
+      for (device, _) in store.vector { rows.append(("vector", device.bytes)) }
+      for (_, changeSet) in store.changeSets.sorted(by: { $0.key < $1.key }) {
+        rows.append(("header", changeSet.header))
+        rows.append(("signature", changeSet.signature))
+        for (_, box) in changeSet.entries.sorted(by: { $0.key < $1.key }) {
+          rows.append(("box", box))
+        }
+      }
+    }
+    return rows
+  }
+
+  @Test func `no row gives other data without a word, and what is missing comes back`()
+    async throws
+  {
+    let pair = try await Pair()
+    let rows = try await rows(of: pair)
+    let files = ["kith.sqlite", "lock"].map { pair.victim + "/" + $0 }
+    let saved = try files.map { try Data(contentsOf: URL(fileURLWithPath: $0)) }
+    var counts: [String: [Outcome: Int]] = [:]
+    var healed: Set<String> = []
+    for (name, bytes) in rows {
+      let piece = Data(bytes.prefix(64).suffix(48))
+      // In every place where it stands, one after the other: a row and its copy.
+      var search = saved[0].startIndex..<saved[0].endIndex
+      while let place = saved[0].range(of: piece, in: search) {
+        search = place.upperBound..<saved[0].endIndex
+        for (path, bytes) in zip(files, saved) { try restore(path, bytes) }
+        try? FileManager.default.removeItem(atPath: pair.database + "-wal")
+        try flip(pair.database, at: place.lowerBound + piece.count / 2, bit: 0)
+        let outcome = try await look(pair)
+        counts[name, default: [:]][outcome, default: 0] += 1
+        #expect(outcome != .silent, "\(name) at \(place.lowerBound)")
+        if outcome == .said, healed.insert(name).inserted { try await checkHealing(pair, name) }
+      }
+    }
+    for (name, counts) in counts.sorted(by: { $0.key < $1.key }) {
+      print("flipped bits in a \(name): \(text(counts))")
+    }
+    #expect(counts["record"]?[.refused] == nil && counts["store"]?[.refused] == nil)
+    #expect(healed.isSuperset(of: ["header", "signature", "box"]))
+    for (name, outcomes) in counts { #expect(outcomes[.refused] == nil, "\(name)") }
+  }
+
+  /// Beside a device that has everything the data comes back, and nobody is blamed.
+  private func checkHealing(_ pair: Pair, _ name: String) async throws {
+    let healthy = try await Nodes.open(pair.healthy)
+    try await running(healthy) {
+      let victim = try await Nodes.open(pair.victim, peers: healthy.listeningAddresses)
+      #expect(victim.status.stores.contains { $0.isLacking })
+      try await running(victim) {
+        try await until { !victim.status.stores.contains(where: \.isLacking) }
+        for store in Pair.stores {
+          let values = try await victim.values(in: store)
+          #expect(values == pair.good[store], "\(name)")
+        }
+        #expect(healthy.status.counters.rejected == 0, "\(name)")
+        #expect(victim.status.counters.rejected == 0, "\(name)")
+      }
+      try victim.close()
+    }
+    try healthy.close()
+    // It stays so.
+    let outcome = try await look(pair)
+    #expect(outcome == .same, "\(name)")
+  }
+}
