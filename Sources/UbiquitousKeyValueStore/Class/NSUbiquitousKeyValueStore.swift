@@ -5,7 +5,7 @@
   /// A key-value store that all devices of an account share: Apple's class of this name, on Kith.
   ///
   /// Reads come from memory. Writes show at once and are durable soon, at the latest when
-  /// ``synchronize()`` returns. What other devices write is announced by
+  /// ``synchronize()`` returns or the process ends normally; those of 20 ms are published as one. What other devices write is announced by
   /// ``didChangeExternallyNotification``. Any thread may use an object.
   ///
   /// Every member is called through the class, so a subclass may replace it: typed setters call
@@ -34,9 +34,9 @@
     ///
     /// `object` is the store, for each object that is alive. `userInfo` holds the reason as
     /// `NSNumber` under ``NSUbiquitousKeyValueStoreChangeReasonKey`` and the keys as `[String]`
-    /// under ``NSUbiquitousKeyValueStoreChangedKeysKey``. It is posted on a thread of its own, one
-    /// notification after the other; an observer that belongs on the main thread says so with
-    /// `queue: .main`.
+    /// under ``NSUbiquitousKeyValueStoreChangedKeysKey``. What arrives within 50 ms is told as one
+    /// for each reason. It is posted on a thread of its own, one notification after the other; an
+    /// observer that belongs on the main thread says so with `queue: .main`.
     public static let didChangeExternallyNotification = NSNotification.Name(
       "NSUbiquitousKeyValueStoreDidChangeExternallyNotification")
 
