@@ -52,7 +52,7 @@ public enum Limits {
   /// A node keeps this many times the policy's bytes of one author in a store (design, section 5).
   static let authorFactor = 8
   /// A node keeps so many bytes of one author, over all stores.
-  static let authorBytes = 64 << 20
+  static let authorBytes = 56 << 20
   /// So many of them in stores that no program on this host has opened.
   static let unopenedAuthorBytes = 16 << 20
   /// Bytes of change sets that came or were published at once and are passed on as they are; more are

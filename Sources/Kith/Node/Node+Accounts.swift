@@ -117,6 +117,12 @@ extension Snapshot {
           mutations.append(.setVector(identifier, device, incarnation, sequence))
         }
       }
+      for (device, incarnations) in store.lost {
+        for (incarnation, sequence) in incarnations {
+          mutations.append(.setLost(identifier, device, incarnation, sequence))
+        }
+      }
+      if store.isOpened { mutations.append(.setOpened(identifier)) }
       for (ordinal, draft) in store.drafts {
         mutations.append(.putDraft(identifier, ordinal, draft))
       }

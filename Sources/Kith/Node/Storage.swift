@@ -47,10 +47,18 @@ enum Storage {
     }
   }
 
-  /// What a device remembers.
+  /// What a device remembers. Of stores that were damaged nothing is covered, and it is noted how far
+  /// they were.
   static func load(_ device: OpenDevice) throws(KithError) -> Snapshot {
     do throws(StorageError) {
-      return try device.storage.load()
+      let damage = try device.storage.outline().damage
+      var snapshot = try device.storage.load()
+      for store in damage.stores {
+        guard let vector = snapshot.stores[store]?.vector else { continue }
+        snapshot.stores[store]?.lost.merge(vector) { $0.merging($1, uniquingKeysWith: max) }
+        snapshot.stores[store]?.vector = [:]
+      }
+      return snapshot
     } catch {
       throw KithError(error)
     }
