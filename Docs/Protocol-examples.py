@@ -1,226 +1,289 @@
 #!/usr/bin/env python3
 """Computes the worked examples of Protocol.md, independently of the Swift code.
 
-    python3 -m venv venv && venv/bin/pip install pynacl cryptography
-    venv/bin/python Protocol-examples.py
+    Protocol-examples.py            prints them as the page has them
+    Protocol-examples.py --check    compares them with the page; status 1 if one differs
+
+Needs Python's standard library and libsodium; what it shares with the device that is written along the
+page stands in Tests/Member. Without libsodium its status is 77.
 """
 
 import hashlib
-import hmac
+import pathlib
+import re
 import struct
+import sys
 
-import nacl.bindings as sodium
-from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
-
-
-# ------------------------------------------------------------------------------- primitives
-
-def blake2b(data, size=32, key=b""):
-    return hashlib.blake2b(data, digest_size=size, key=key).digest()
-
-
-def kdf(master, number, context):
-    """crypto_kdf_derive_from_key."""
-    salt = struct.pack("<Q", number) + bytes(8)
-    return hashlib.blake2b(
-        b"", digest_size=32, key=master, salt=salt, person=context + bytes(8)).digest()
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Tests" / "Member"))
+try:
+    from kithwire import (
+        PAGE, Frames, Noise, blake2b, box, box_key, box_pair, crockford, encode, frame, groups, kdf,
+        seal_secret, sign, signing_pair, transport_public)
+except ImportError as error:
+    print(f"Protocol-examples.py: {error}", file=sys.stderr)
+    sys.exit(77)
 
 
-def varint(n):
-    out = b""
-    while n > 0x7F:
-        out, n = out + bytes([n & 0x7F | 0x80]), n >> 7
-    return out + bytes([n])
+def seed(byte):
+    return bytes([byte]) * 32
 
 
-def number(field, value):
-    """A varint field; proto3 leaves zero out."""
-    return varint(field << 3) + varint(value) if value else b""
+CLOCK = 1_700_000_000_000 << 16
+ISSUED = 1_700_000_000_000
+STORE = "com.example.App"
 
 
-def fixed(field, value):
-    """A fixed64 field; proto3 leaves zero out."""
-    return varint(field << 3 | 1) + struct.pack("<Q", value) if value else b""
+class Device:
+    """The keys of three seeds."""
+
+    def __init__(self, signing, box, transport):
+        self.id, self.signing = signing_pair(seed(signing))
+        self.box_public, self.box_private = box_pair(seed(box))
+        self.transport = seed(transport)
+
+    def certificate(self, name):
+        return {
+            "device": self.id, "box_key": self.box_public,
+            "transport_key": transport_public(self.transport), "name": name, "issued": ISSUED}
 
 
-def data(field, value):
-    """A length-delimited field, written even if empty."""
-    return varint(field << 3 | 2) + varint(len(value)) + value
-
-
-def crockford(raw):
-    bits = int.from_bytes(raw, "big")
-    length = (len(raw) * 8 + 4) // 5
-    bits <<= length * 5 - len(raw) * 8
-    alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-    return "".join(alphabet[bits >> 5 * i & 31] for i in reversed(range(length)))
-
-
-def groups(text):
-    return "-".join(text[i:i + 4] for i in range(0, len(text), 4))
-
-
-def show(title, *pairs):
-    print(f"\n## {title}")
-    for name, value in pairs:
-        print(f"{name}: {value.hex() if isinstance(value, bytes) else value}")
+laptop, phone = Device(0x01, 0x02, 0x03), Device(0x11, 0x12, 0x13)
 
 
 # ----------------------------------------------------------------------------------- values
 
-# Of a Value the tag is written even where the number is zero: it is part of a oneof.
 def integer(n):
-    return b"\x10" + varint(((n << 1) ^ (n >> 63)) & (1 << 64) - 1)
+    return encode("Value", integer=n)
 
 
 def string(text):
-    return data(4, text.encode())
+    return encode("Value", string=text)
 
 
-def array(*values):
-    return data(7, b"".join(data(1, value) for value in values))
+def values():
+    members = {"b": encode("Value", array={"values": [integer(1), string("x")]}),
+               "a": encode("Value", bool=True)}
+    # Of a Value alone the empty key is left out, as it is here of every message.
+    dictionary = encode("Value", dictionary={"members": [
+        {"key": key, "value": value} for key, value in sorted(members.items())]})
+    return [
+        ("bool(false)", encode("Value", bool=False)), ("integer(-3)", integer(-3)),
+        ("double(1.5)", encode("Value", double=1.5)), ('string("")', string("")),
+        ("date, 1 s after 2001", encode("Value", date=1.0)),
+        ('{"b": [1, "x"], "a": true}', dictionary)]
 
 
-def dictionary(members):
-    body = b""
-    for key, value in sorted((key.encode(), value) for key, value in members.items()):
-        body += data(1, (data(1, key) if key else b"") + data(2, value))
-    return data(8, body)
-
-
-show(
-    "Values",
-    ("bool(false)", b"\x08\x00"),
-    ("integer(-3)", integer(-3)),
-    ("double(1.5)", b"\x19" + struct.pack("<d", 1.5)),
-    ("string(\"\")", string("")),
-    ("date(2001-01-01T00:00:01Z)", b"\x29" + struct.pack("<d", 1)),
-    ("{b: [1, \"x\"], a: true}",
-     dictionary({"b": array(integer(1), string("x")), "a": b"\x08\x01"})))
-
-# --------------------------------------------------------------------- keys, account, epoch
-
-seed = lambda byte: bytes([byte]) * 32
-device, signing = sodium.crypto_sign_seed_keypair(seed(0x01))
-box_public, box_secret = sodium.crypto_box_seed_keypair(seed(0x02))
-transport_secret = seed(0x03)
-transport_public = sodium.crypto_scalarmult_base(transport_secret)
+# --------------------------------------------------------------------- keys, account, records
 
 recovery_seed = seed(0x04)
-recovery_public, recovery_signing = sodium.crypto_sign_seed_keypair(
-    kdf(recovery_seed, 1, b"KithReco"))
-recovery_box, _ = sodium.crypto_box_seed_keypair(kdf(recovery_seed, 2, b"KithReco"))
-
-certificate = (data(1, device) + data(2, box_public) + data(3, transport_public)
-               + data(4, b"laptop") + number(5, 1_700_000_000_000))
-body = data(1, data(1, recovery_public) + data(2, recovery_box) + data(3, certificate))
-account = blake2b(body)
-signed = b"kith record v1\0" + bytes(32) + body
-genesis_signature = sodium.crypto_sign(signed, signing)[:64]
+recovery_public, recovery_private = signing_pair(kdf(recovery_seed, 1, b"KithReco"))
+recovery_box, _ = box_pair(kdf(recovery_seed, 2, b"KithReco"))
+genesis_body = encode("RecordBody", genesis={
+    "recovery_signing_key": recovery_public, "recovery_box_key": recovery_box,
+    "first_device": laptop.certificate("laptop")})
+account = blake2b(genesis_body)
 
 epoch_secret = seed(0x05)
-epoch_box, _ = sodium.crypto_box_seed_keypair(kdf(epoch_secret, 1, b"KithEpo1"))
-psk = kdf(epoch_secret, 2, b"KithEpo1")
-epoch = blake2b(epoch_box)
-store_tag = blake2b(b"com.example.App", 16, kdf(epoch_secret, 3, b"KithEpo1"))
+epoch_box, _ = box_pair(kdf(epoch_secret, 1, b"KithEpo1"))
+epoch_id = blake2b(epoch_box)
+store_tag = blake2b(STORE.encode(), 16, kdf(epoch_secret, 3, b"KithEpo1"))
 
-show("Genesis and epoch", ("device", device), ("box key", box_public),
-     ("transport key", transport_public), ("recovery signing key", recovery_public),
-     ("recovery box key", recovery_box), ("genesis body", body), ("account", account),
-     ("first device's signature", genesis_signature), ("epoch box key", epoch_box),
-     ("epoch", epoch), ("psk", psk), ("store tag", store_tag))
 
-# ------------------------------------------------------------------------------- change set
+def record_signature(private, body):
+    root = bytes(32) if body == genesis_body else account
+    return sign(private, b"kith record v1\0" + root + body)
 
-clock = 1_700_000_000_000 << 16
-incarnation = 0x1122334455667788
-value = string("dark")
-stamp = fixed(1, clock) + data(2, device)
-claim = fixed(1, clock + 1) + data(2, device)  # group 0 is left out
-entry = data(1, b"theme") + data(2, stamp) + data(3, value) + data(5, claim)
+
+def genesis():
+    return [
+        ("device", laptop.id), ("box key", laptop.box_public),
+        ("transport key", transport_public(laptop.transport)),
+        ("recovery signing key", recovery_public), ("recovery box key", recovery_box),
+        ("genesis body", genesis_body), ("account", account),
+        ("first device's signature", record_signature(laptop.signing, genesis_body)),
+        ("epoch box key", epoch_box), ("epoch", epoch_id),
+        ("psk", kdf(epoch_secret, 2, b"KithEpo1")), ("store tag", store_tag)]
+
+
+def roster_digest():
+    ephemeral = lambda byte: box_pair(seed(byte))[1]
+    epoch = encode("RecordBody", epoch={
+        "generation": 1, "box_public_key": epoch_box,
+        "recipients": [{"device": laptop.id, "box": seal_secret(
+            epoch_secret, laptop.box_public, ephemeral(0x14))}],
+        "recovery_secret": seal_secret(epoch_secret, recovery_box, ephemeral(0x15))})
+    certificate = encode("RecordBody", certificate=phone.certificate("phone"))
+    rename = encode("RecordBody", rename={"device": laptop.id, "name": "desk", "issued": ISSUED + 1})
+    records = [
+        (genesis_body, [recovery_private, laptop.signing]), (epoch, [laptop.signing]),
+        (certificate, [laptop.signing, phone.signing]), (rename, [laptop.signing])]
+    text = b"kith roster v1\0" + account
+    for body, signers in sorted(records, key=lambda record: blake2b(record[0])):
+        # The second half of an Ed25519 private key is its public key.
+        signatures = sorted((signer[32:], record_signature(signer, body)) for signer in signers)
+        text += blake2b(body) + bytes([len(signatures)])
+        text += b"".join(signer + signature for signer, signature in signatures)
+    return [
+        ("epoch's body", epoch), ("certificate's body", certificate),
+        ("rename's body", rename), ("roster digest", blake2b(text))]
+
+
+# -------------------------------------------------------------------------------- change sets
+
+def stamp(after, device=laptop):
+    return {"clock": CLOCK + after, "device": device.id}
+
+
+def claim(after, device=laptop, group=0):
+    return {**stamp(after, device), "group": group}
+
+
+INCARNATION = 0x1122334455667788
+dark = encode("Entry", key="theme", stamp=stamp(0), value=string("dark"), claim=claim(1))
 prefix = bytes(range(20))
-shared = sodium.crypto_box_beforenm(epoch_box, box_secret)
-box = sodium.crypto_box_easy_afternm(entry, prefix + struct.pack(">I", 0), shared)
-header = (number(1, 1) + data(2, store_tag) + data(3, epoch) + data(4, device)
-          + fixed(5, incarnation) + number(6, 1) + fixed(7, clock + 1) + data(8, prefix)
-          + data(9, blake2b(box)))
-signature = sodium.crypto_sign(b"kith change set v1\0" + account + header, signing)[:64]
-change_set = data(1, header) + data(2, signature) + data(3, data(2, box))  # index 0 left out
-digest = blake2b(struct.pack(">I", 5) + b"theme" + blake2b(entry))
+shared = box_key(epoch_box, laptop.box_private)
+dark_box = box(dark, prefix + struct.pack(">I", 0), shared)
+header = encode(
+    "ChangeSetHeader", format=1, store_tag=store_tag, epoch=epoch_id, device=laptop.id,
+    incarnation=INCARNATION, sequence=1, clock=CLOCK + 1, nonce_prefix=prefix,
+    entry_digests=[blake2b(dark_box)])
+header_signature = sign(laptop.signing, b"kith change set v1\0" + account + header)
 
-show("Change set", ("entry", entry), ("entry digest", blake2b(entry)), ("box", box),
-     ("header", header), ("signature", signature), ("change set's bytes", len(change_set)),
-     ("state digest", digest))
+
+def state_digest(kept):
+    """Of (key, newest, runner-up or None), each an encoded entry."""
+    text = b""
+    for key, *entries in sorted(kept):
+        for entry in filter(None, entries):
+            text += struct.pack(">I", len(key)) + key.encode() + blake2b(entry)
+    return blake2b(text)
+
+
+def change_set():
+    return [
+        ("entry", dark), ("entry digest", blake2b(dark)), ("box", dark_box), ("header", header),
+        ("signature", header_signature), ("state digest", state_digest([("theme", dark, None)]))]
+
+
+def admitted(limit, offers):
+    """Section 8, of offers by key: [(claim, value)], least wanted first; one step a group here."""
+    shown, done = {}, set()
+    steps = sorted(
+        (each["clock"], each["device"], key, number)
+        for key, offer in offers.items() for number, (each, _) in enumerate(offer))
+    while True:
+        for step in steps:
+            _, _, key, number = step
+            size = len(offers[key][number][1])
+            others = sum(len(offers[k][n][1]) for k, n in shown.items() if k != key)
+            if step in done or others + size > limit:
+                continue
+            done.add(step)
+            shown[key] = max(shown.get(key, 0), number)
+            break
+        else:
+            return {key: offers[key][number][1] for key, number in shown.items()}
+
+
+def admission():
+    text = lambda letter, count: string(letter * count)
+    first = encode("Entry", key="a", stamp=stamp(1), value=text("a", 8), claim=claim(1))
+    other = encode("Entry", key="b", stamp=stamp(2), value=text("b", 12), claim=claim(2))
+    fallback = {"value": text("a", 8), "claim": claim(1)}
+    runner_up = encode(
+        "Entry", key="a", stamp=stamp(3, phone), value=text("c", 14), claim=claim(3, phone),
+        replaced=stamp(1), fallback=fallback)
+    newest = encode(
+        "Entry", key="a", stamp=stamp(4), value=text("d", 18), claim=claim(4),
+        replaced=stamp(1), fallback=fallback)
+    shown = admitted(30, {
+        "a": [(claim(1), text("a", 8)), (claim(3, phone), text("c", 14)),
+              (claim(4), text("d", 18))],
+        "b": [(claim(2), text("b", 12))]})
+    return [
+        ("first a, digest", blake2b(first)), ("b, digest", blake2b(other)),
+        ("runner-up", runner_up), ("newest", newest),
+        ("shown of a", shown["a"]), ("shown of b", shown["b"]),
+        ("state digest", state_digest([("a", newest, runner_up), ("b", other, None)]))]
+
+
+def draft_over_draft():
+    published = CLOCK + (2_000 << 16)
+    return [("entry", encode(
+        "Entry", key="theme", stamp=stamp(1_500 << 16), value=string("dim"),
+        claim=claim(published - CLOCK), replaced=stamp(0),
+        fallback={"value": string("dark"), "claim": claim(1)}))]
+
+
+# ----------------------------------------------------------------- statements and answers
+
+def vector_digest(vector):
+    return blake2b(b"".join(
+        device + struct.pack(">QQ", incarnation, sequence)
+        for device, incarnation, sequence in sorted(vector)))
+
+
+def entry_of_vector(device, incarnation, sequence):
+    return {"device": device, "incarnation": incarnation, "sequence": sequence}
+
+
+def statement():
+    vector = [(laptop.id, INCARNATION, 1), (phone.id, 0x42, 3)]
+    digest = vector_digest(vector)
+    body = encode(
+        "StatementBody", device=laptop.id, store=STORE, clock=CLOCK + 2,
+        process=0x0B0B0B0B0B0B0B0B, vector_digest=digest, risen=[entry_of_vector(phone.id, 0x42, 3)])
+    signature = sign(laptop.signing, b"kith statement v1\0" + account + body)
+    message = encode("Message", have={"statements": [{"body": body, "signature": signature}]})
+    held = blake2b(laptop.id + struct.pack(">Q", CLOCK + 2))
+    return [
+        ("vector digest", digest), ("body", body), ("signature", signature),
+        ("message", message), ("digest of the statements held", held)]
+
+
+def answer():
+    cover = lambda device, incarnation, below, through: {
+        "device": device, "incarnation": incarnation, "from": below, "through": through}
+    return [("message", encode("Message", batch={
+        "store": STORE, "answers": 1,
+        "change_sets": [{"header": header, "signature": header_signature, "entries": [
+            {"index": 0, "box": dark_box}]}],
+        "covers": sorted(
+            [cover(laptop.id, INCARNATION, 0, 1), cover(phone.id, 0x42, 2, 3)],
+            key=lambda each: each["device"])}))]
+
 
 # -------------------------------------------------------------------------------- handshake
 
-
-class Noise:
-    """Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b; both roles see the same symmetric state."""
-
-    def __init__(self, prologue, psk):
-        name = b"Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b"
-        self.hash = self.chain = name + bytes(64 - len(name))
-        self.mix_hash(prologue)
-        self.chain, mixed, self.key = self.hkdf(psk, 3)
-        self.mix_hash(mixed)
-        self.nonce = 0
-
-    def mix_hash(self, part):
-        self.hash = hashlib.blake2b(self.hash + part).digest()
-
-    def hkdf(self, material, count):
-        mac = lambda key, part: hmac.new(key, part, hashlib.blake2b).digest()
-        temporary, outputs = mac(self.chain, material), [b""]
-        for index in range(count):
-            outputs.append(mac(temporary, outputs[-1] + bytes([index + 1])))
-        return outputs[1:]
-
-    def mix_key(self, material):
-        self.chain, self.key = self.hkdf(material, 2)
-        self.nonce = 0
-
-    def ephemeral(self, public):
-        self.mix_hash(public)
-        self.mix_key(public)
-        return public
-
-    def seal(self, plaintext):
-        sealed = encrypt(self.key, self.nonce, plaintext, self.hash)
-        self.nonce += 1
-        self.mix_hash(sealed)
-        return sealed
+def hello(process, port):
+    return encode(
+        "Hello", version=1, clock=CLOCK, synchronised=True, process_id=bytes([process]) * 16,
+        roster_digest=seed(0x0A), port=port)
 
 
-def encrypt(key, nonce, plaintext, additional=b""):
-    return ChaCha20Poly1305(key[:32]).encrypt(
-        bytes(4) + struct.pack("<Q", nonce), plaintext, additional)
-
-
-def handshake(prologue, psk, dialler, listener, payloads):
-    """Each side is (static private key, ephemeral private key)."""
-    public, dh = sodium.crypto_scalarmult_base, sodium.crypto_scalarmult
-    (s_i, e_i), (s_r, e_r) = dialler, listener
-    noise = Noise(prologue, psk)
-    first = noise.ephemeral(public(e_i)) + noise.seal(payloads[0])
-    second = noise.ephemeral(public(e_r))
-    noise.mix_key(dh(e_i, public(e_r)))
-    second += noise.seal(public(s_r))
-    noise.mix_key(dh(e_i, public(s_r)))
-    second += noise.seal(payloads[1])
-    third = noise.seal(public(s_i))
-    noise.mix_key(dh(s_i, public(e_r)))
-    third += noise.seal(payloads[2])
-    return first, second, third, noise.hash, [key[:32] for key in noise.hkdf(b"", 2)]
-
-
-def hello(clock, process, port):
-    return (number(1, 1) + fixed(2, clock) + number(3, 1) + data(4, process)
-            + data(5, seed(0x0A)) + number(6, port))
-
-
-def frame(message):
-    return struct.pack(">H", len(message)) + message
+def handshake():
+    psk = kdf(epoch_secret, 2, b"KithEpo1")
+    dialler = Noise(laptop.transport, psk, ephemeral=seed(0x06))
+    listener = Noise(seed(0x07), psk, ephemeral=seed(0x08))
+    offer, hellos = encode("Offer", versions=[1]), (hello(0x0B, 4114), hello(0x0C, 0))
+    first = dialler.write_first(offer)
+    assert listener.read_first(first) == offer
+    second = listener.write_second(hellos[0])
+    assert dialler.read_second(second) == hellos[0]
+    third = dialler.write_third(hellos[1])
+    assert listener.read_third(third) == hellos[1] and listener.hash == dialler.hash
+    keys = dialler.split()
+    # Have 1, whole, all, provisional, no stores: the first message of a new device.
+    message = encode("Message", have={
+        "number": 1, "whole": True, "all": True, "provisional": True})
+    plaintext = struct.pack(">I", len(message)) + message
+    return [
+        ("offer", offer), ("listener's hello", hellos[0]), ("dialler's hello", hellos[1]),
+        ("frame 1", frame(first)), ("frame 2", frame(second)), ("frame 3", frame(third)),
+        ("handshake hash", dialler.hash), ("dialler's sending key", keys[0]),
+        ("listener's sending key", keys[1]), ("message", message),
+        ("plaintext", plaintext + bytes(-len(plaintext) % 64)),
+        ("frame", Frames(keys[0]).seal(message))]
 
 
 # ---------------------------------------------------------------------- the code exchange
@@ -343,37 +406,81 @@ def code_exchange(code, inviter, joiner):
             blake2b(b"noise psk" + text, key=key), text + proof + confirmation)
 
 
-if __name__ == "__main__":
-    offer = data(1, b"\x01")  # a packed list of one version
-    hellos = (hello(clock, bytes([0x0B]) * 16, 4114), hello(clock, bytes([0x0C]) * 16, 0))
-    first, second, third, name, keys = handshake(
-        b"Kith/1", psk, (transport_secret, seed(0x06)), (seed(0x07), seed(0x08)),
-        (offer, *hellos))
-    show("Handshake", ("offer", offer), ("listener's hello", hellos[0]),
-         ("dialler's hello", hellos[1]), ("frame 1", frame(first)), ("frame 2", frame(second)),
-         ("frame 3", frame(third)), ("handshake hash", name),
-         ("dialler's sending key", keys[0]), ("listener's sending key", keys[1]))
-
-    # Have 1, whole, all, provisional, no stores: the first message of a new device.
-    message = data(2, number(1, 1) + number(2, 1) + number(3, 1) + number(4, 1))
-    plaintext = struct.pack(">I", len(message)) + message
-    plaintext += bytes(-len(plaintext) % 64)
-    show("First message frame", ("message", message), ("plaintext", plaintext),
-         ("frame", frame(encrypt(keys[0], 0, plaintext))))
-
-    show("Code exchange", *zip(
+def exchange():
+    return list(zip(
         ("hello", "offer", "proof", "confirmation", "ISK", "psk", "prologue"),
         code_exchange(b"40713352", (b"\x0f" * 16, b"\x0d" * 64), (b"\x10" * 16, b"\x0e" * 64))))
 
-    # ---------------------------------------------------------------------------------- text
 
+# -------------------------------------------------------------------------------------- texts
+
+def texts():
     checksum = blake2b(b"kith recovery key v1\0" + recovery_seed)[:3]
     content = (b"\x01" + seed(0x09) + struct.pack(">H", 4115) + b"\x01"
                + bytes([len("192.0.2.1")]) + b"192.0.2.1")
     token = content + blake2b(b"kith invitation v1\0" + content)[:4]
-    show("Text",
-         ("fingerprint",
-          groups(crockford(blake2b(b"kith device fingerprint\0" + device)[:10]))),
-         ("recovery key", groups(crockford(recovery_seed + checksum))),
-         ("invitation", "kith1-" + crockford(token).lower()),
-         ("pairing psk", kdf(seed(0x09), 1, b"KithPair")))
+    return [
+        ("fingerprint",
+         groups(crockford(blake2b(b"kith device fingerprint\0" + laptop.id)[:10]))),
+        ("recovery key", groups(crockford(recovery_seed + checksum))),
+        ("invitation", "kith1-" + crockford(token).lower()),
+        ("pairing psk", kdf(seed(0x09), 1, b"KithPair"))]
+
+
+# --------------------------------------------------------------------------------- the page
+
+EXAMPLES = {
+    "Values": values, "Genesis and epoch": genesis, "A roster digest": roster_digest,
+    "A change set": change_set, "Admission with a runner-up and a fallback": admission,
+    "A draft over a draft": draft_over_draft, "A statement": statement,
+    "An answer with covers": answer, "A handshake": handshake, "A code exchange": exchange,
+    "Texts": texts}
+
+
+def computed():
+    """By title and label, as texts."""
+    return {
+        title: {label: value.hex() if isinstance(value, bytes) else value for label, value in make()}
+        for title, make in EXAMPLES.items()}
+
+
+def printed():
+    """The same out of the page: a label stands four spaces in, its value behind or below it."""
+    section = PAGE.read_text().split("\n## 20. ", 1)[1].split("\n## ", 1)[0]
+    examples = {}
+    for part in section.split("\n### ")[1:]:
+        title, *lines = part.split("\n")
+        found, label = examples.setdefault(title, {}), None
+        for line in lines:
+            begin = re.fullmatch(r"    (\S.*?)(?:  +(\S+))?", line)
+            if begin:
+                label = begin[1]
+                found[label] = begin[2] or ""
+            elif line.startswith("     ") and label is not None:
+                found[label] += line.strip()
+    return examples
+
+
+def check():
+    wrong = []
+    right, page = computed(), printed()
+    for title in right.keys() | page.keys():
+        for label in right.get(title, {}).keys() | page.get(title, {}).keys():
+            one, other = right.get(title, {}).get(label), page.get(title, {}).get(label)
+            if one != other:
+                wrong.append(f"{title}, {label}: the page has {other}, computed is {one}")
+    print("\n".join(wrong) or f"{sum(map(len, right.values()))} examples are as computed")
+    return 1 if wrong else 0
+
+
+def show():
+    for title, examples in computed().items():
+        print(f"\n### {title}")
+        for label, value in examples.items():
+            print(f"    {label}")
+            for at in range(0, len(value), 88):
+                print(f"      {value[at:at + 88]}")
+
+
+if __name__ == "__main__":
+    sys.exit(check() if sys.argv[1:] == ["--check"] else show())

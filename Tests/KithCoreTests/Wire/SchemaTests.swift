@@ -1,0 +1,80 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// kith.proto beside what repeats it by hand.
+@Suite struct SchemaTests {
+  private func schema() throws -> [String: [UInt64: ProtoField]] {
+    protoMessages(try ProtocolPage.text(of: "Sources/KithCore/Wire/kith.proto"))
+  }
+
+  @Test func `the page prints the schema, but for what never travels`() throws {
+    let page = protoMessages(try ProtocolPage.text(of: "Docs/Protocol.md"))
+    let travels = try schema().filter { !$0.key.hasPrefix("Stored") }
+    #expect(travels.count > 30)
+    for (name, fields) in travels { #expect(page[name] == fields, "\(name)") }
+    #expect(Set(page.keys) == Set(travels.keys))
+  }
+
+  /// Messages that are decoded from so few bytes that their elements need no count of their own.
+  private static let small: Set = [
+    "Offer", "StatementBody", "RecordBody", "Invitation", "JoinRequest", "Value",
+    "StoredDraft", "StoredRefusal",
+  ]
+
+  /// Every repeated field under a message, as the numbers that lead to it.
+  private func repeated(
+    under message: String, in schema: [String: [UInt64: ProtoField]], path: [UInt64] = []
+  ) -> [[UInt64]] {
+    (schema[message] ?? [:]).sorted { $0.key < $1.key }.flatMap { number, field in
+      (field.isRepeated ? [path + [number]] : [])
+        + repeated(under: field.type, in: schema, path: path + [number])
+    }
+  }
+
+  private func varint(_ value: UInt64) -> [UInt8] {
+    value < 0x80 ? [UInt8(value)] : [UInt8(value & 0x7f) | 0x80] + varint(value >> 7)
+  }
+
+  private func field(_ number: UInt64, _ bytes: [UInt8]) -> [UInt8] {
+    varint(number << 3 | 2) + varint(UInt64(bytes.count)) + bytes
+  }
+
+  /// A repeated field that no outline knows would be decoded however often it stands.
+  @Test func `every repeated field of a message is counted before it is decoded`() throws {
+    let schema = try schema()
+    // An unknown field: an element of this is long enough for any.
+    let element = field(4_000, [UInt8](repeating: 0, count: 150))
+    for (root, outline): (String, MessageOutline) in [
+      ("Message", .session), ("ChangeSetHeader", .header), ("JoinReply", .joinReply),
+    ] {
+      let paths = repeated(under: root, in: schema)
+      #expect(!paths.isEmpty)
+      for path in paths {
+        func message(_ count: Int) -> [UInt8] {
+          let one = field(path[path.count - 1], element)
+          let elements = (0..<count).flatMap { _ in one }
+          return path.dropLast().reversed().reduce(elements) { field($1, $0) }
+        }
+        #expect(outline.permits(message(1)), "one \(path) of \(root)")
+        #expect(!outline.permits(message(Limits.elementsPerMessage + 1)), "many \(path) of \(root)")
+      }
+    }
+  }
+
+  @Test func `every other message with repeated fields is small`() throws {
+    let schema = try schema()
+    var known = Self.small
+    for root in Self.small.union(["Message", "ChangeSetHeader", "JoinReply"]) {
+      var new: Set = [root]
+      while let next = new.popFirst() {
+        known.insert(next)
+        new.formUnion((schema[next] ?? [:]).values.map(\.type).filter { !known.contains($0) })
+      }
+    }
+    for (name, fields) in schema where fields.values.contains(where: \.isRepeated) {
+      #expect(known.contains(name), "\(name) is decoded, and nothing bounds its elements")
+    }
+  }
+}
