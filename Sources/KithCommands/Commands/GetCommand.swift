@@ -26,8 +26,10 @@ struct GetCommand: AsyncParsableCommand {
     let store = try store.identifier.rawValue
     let found = try await options.withNode { try await $0.value(forKey: key, in: store) }
     guard let value = found else {
+      let place = try options.isSignedOut ? " of this host, where nobody is signed in" : ""
       throw CommandFailure(
-        .notFound, "\"\(Columns.printable(key, limit: 80))\" is missing in the store \"\(store)\"")
+        .notFound,
+        "\"\(Columns.printable(key, limit: 80))\" is missing in the store \"\(store)\"\(place)")
     }
     if options.json {
       let document = Document.versioned([

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import Kith
 import KithCore
-import KithStorage
 import KithTerminal
 
 /// `kith join`.
@@ -45,12 +44,8 @@ struct JoinCommand: AsyncParsableCommand {
 
   func run() async throws {
     let console = options.console
-    let path = options.directoryURL.path
     // Before anybody is asked for a code.
-    guard try !DeviceDirectory.holdsDevice(path) || Accounts.isSignedOut(in: path) else {
-      throw CommandFailure(
-        .directory, "\(path): the directory holds a device already; give another one")
-    }
+    try options.checkNewDevice()
     let text = try text()
     // A token that a script carries is answer enough; a code was meant for a person.
     let isSure = yes || (Node.isToken(text) && !Terminal.hasInput)
@@ -70,22 +65,21 @@ struct JoinCommand: AsyncParsableCommand {
       console.talk("Compare both with what the other device shows, and say yes there.")
       return isSure || Confirmation.isGiven("Does it show the same two? Join it?", console)
     }
-    let summary: AccountSummary
     let passphrase = try device.passphrase()
-    if let accounts = try options.signedOutAccounts(new: passphrase) {
-      summary = try await accounts.use {
-        try await $0.signIn(code: text, name: name, address: peer, confirm: confirm)
-      }
-    } else {
-      summary = try await Node.join(
-        directory: path, name: name, code: text, address: peer, passphrase: passphrase,
+    let (summary, directory) = try await Accounts.add(options.accounts()) {
+      directory throws(KithError) in
+      try await Node.join(
+        directory: directory, name: name, code: text, address: peer, passphrase: passphrase,
         confirm: confirm)
     }
-    let directory = try Accounts.deviceDirectory(in: path)
+    let adoption = await options.adoption(passphrase: passphrase)
     var report = AccountReport(summary, directory: directory)
-    report.others = try await Self.others(in: directory, passphrase)
+    report.others = try await options.withNode(passphrase: passphrase?.answer) {
+      try await $0.statusReport().devices.filter { !$0.isSelf }
+    }
     let result = report
     try options.print(result.document, text: result.text)
+    try adoption.get()
     console.talk("Joined. Start the node with: kith run")
   }
 
@@ -103,17 +97,6 @@ struct JoinCommand: AsyncParsableCommand {
       } catch {
         options.console.warn("this is no pairing code: \(error); type it again")
       }
-    }
-  }
-
-  /// The devices that this one has joined.
-  private static func others(
-    in directory: String, _ passphrase: Passphrase?
-  ) async throws -> [DeviceFacts] {
-    var configuration = Node.Configuration(directory: directory)
-    configuration.passphrase = passphrase?.answer
-    return try await Node.open(configuration).use { node in
-      StatusReport(NodeReport(node.status), processID: nil).devices.filter { !$0.isSelf }
     }
   }
 }

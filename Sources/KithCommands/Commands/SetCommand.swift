@@ -64,7 +64,7 @@ struct SetCommand: AsyncParsableCommand {
       writes.append((pairs[index], try value(pairs[index + 1])))
     }
     let final = writes
-    try await options.withNode { try await $0.write(final, in: store) }
+    try await options.withNode(writes: true) { try await $0.write(final, in: store) }
     if options.json {
       let keys = Document.strings(writes.map(\.key))
       try options.console.data(Document.versioned(["set": keys]).text())
