@@ -206,4 +206,63 @@ import Testing
     }
     #expect(refused == .alreadyExists)
   }
+
+  @Test func aDatabaseBesideAnotherDevicesSecretsIsRefused() throws {
+    let (directory, other) = (try TemporaryDirectory(), try TemporaryDirectory())
+    for path in [directory.device, other.device] {
+      try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: []).close()
+    }
+    let path = directory.device + "/kith.sqlite"
+    for file in ["", "-wal"] where Files.exists(path + file) {
+      try FileManager.default.removeItem(atPath: path + file)
+    }
+    try FileManager.default.copyItem(atPath: other.device + "/kith.sqlite", toPath: path)
+    chmod(path, 0o600)
+    let before = try Data(contentsOf: URL(fileURLWithPath: path))
+    let error = #expect(throws: StorageError.self) {
+      _ = try DeviceDirectory.open(at: directory.device)
+    }
+    #expect(error?.code == .damaged && error?.path == path)
+    #expect(error?.message.contains("another device") == true)
+    // It is as it was, for whoever puts it where it belongs.
+    #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+  }
+
+  @Test func aPreparedDeviceDoesNotExistAndIsTakenAway() throws {
+    let directory = try TemporaryDirectory()
+    let prepared = try DeviceDirectory.prepare(
+      in: DeviceDirectory.reserve(directory.device), secrets: newSecrets(), initial: [])
+    #expect(!DeviceDirectory.holdsDevice(directory.device))
+    try prepared.discard()
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.device) == ["lock"])
+  }
+
+  /// The database names the next generation before the lock file has it: a crash in between is no copy.
+  @Test func aCrashBetweenTheDatabasesCommitAndTheLocksGenerationIsNoCopy() throws {
+    let directory = try TemporaryDirectory()
+    let path = directory.device
+    try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: []).close()
+    let lock = URL(fileURLWithPath: path + "/lock")
+    for _ in 0..<3 {
+      let before = try Data(contentsOf: lock)
+      do {
+        // Let go of without being closed, as by a kill: nothing more is written.
+        let device = try DeviceDirectory.open(at: path)
+        #expect(!device.storage.isCopy)
+      }
+      #expect(try Data(contentsOf: lock) != before)
+      let file = try FileHandle(forWritingTo: lock)
+      try file.write(contentsOf: before)
+      try file.close()
+      let device = try DeviceDirectory.open(at: path)
+      #expect(!device.storage.isCopy)
+      try device.close()
+    }
+    // An older one is no crash's.
+    let old = try Data(contentsOf: lock)
+    for _ in 0..<2 { try DeviceDirectory.open(at: path).close() }
+    try old.write(to: lock)
+    let device = try DeviceDirectory.open(at: path)
+    #expect(device.storage.isCopy)
+  }
 }

@@ -130,8 +130,10 @@ func until(
 }
 
 /// Runs a body that blocks on a thread of its own.
-func onThread(_ body: @escaping @Sendable () throws -> Void) async throws {
+func onThread<Result: Sendable>(
+  _ body: @escaping @Sendable () throws -> Result
+) async throws -> Result {
   try await withCheckedThrowingContinuation { continuation in
-    Thread.detachNewThread { continuation.resume(with: Result { try body() }) }
+    Thread.detachNewThread { continuation.resume(with: Swift.Result { try body() }) }
   }
 }

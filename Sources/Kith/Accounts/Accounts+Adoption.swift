@@ -1,37 +1,122 @@
+internal import Glibc
 internal import KithCore
 internal import KithStorage
 internal import Logging
 internal import Synchronization
 
+extension AccountsDirectory {
+  /// How long a node may take to give back the local stores, or to serve its control socket.
+  static let longestWait = Duration.seconds(10)
+  /// How long to wait between two looks, in microseconds.
+  static let lookMicroseconds: UInt32 = 20_000
+
+  /// Hands what was written while nobody was signed in to an account. What the account took, or
+  /// refused (``KeyValueStore/refusals``), is the local stores' no more: nobody else has them until
+  /// this returns, so nothing is handed over twice or to two accounts.
+  ///
+  /// - Parameters:
+  ///   - wait: How long to wait for another process that has the local stores open.
+  ///   - account: Who has the account's device; asked only where there is something to hand over.
+  /// - Returns: The keys whose writes lost, by store.
+  /// - Throws: ``KithError`` with `inUse` where the local stores stay open elsewhere, or what keeps the
+  ///   account from taking them; what it has taken by then is not handed over again.
+  @discardableResult
+  func handOver(
+    waiting wait: Duration = .zero, to account: () throws(KithError) -> Seat.Kind
+  ) throws(KithError) -> [StoreIdentifier: Set<Key>] {
+    guard DeviceDirectory.holdsDevice(local) else { return [:] }
+    let device = try openLocal(waiting: wait)
+    defer { try? device.close() }
+    var superseded: [StoreIdentifier: Set<Key>] = [:]
+    var recipient: Seat.Kind?
+    for (store, stored) in try Storage.load(device).stores.sorted(by: { $0.key < $1.key }) {
+      let transactions = stored.draftedTransactions
+      guard !transactions.isEmpty else { continue }
+      let chosen: Seat.Kind
+      if let recipient { chosen = recipient } else { chosen = try account() }
+      recipient = chosen
+      superseded[store] = try chosen.adopt(store, stored.policy, transactions.map(\.operations))
+      do throws(StorageError) {
+        try device.storage.commit(transactions.map { .removeDraft(store, $0.ordinal) })
+      } catch {
+        throw KithError(error)
+      }
+    }
+    return superseded
+  }
+
+  /// Opens the local stores' device, once whoever has it open has given it back.
+  func openLocal(waiting wait: Duration) throws(KithError) -> OpenDevice {
+    let begun = ContinuousClock.now
+    while true {
+      do throws(KithError) {
+        return try Storage.open(local, nil)
+      } catch {
+        guard error.code == .inUse, ContinuousClock.now - begun < wait else { throw error }
+      }
+      usleep(Self.lookMicroseconds)
+    }
+  }
+}
+
+extension Seat.Kind {
+  /// Hands transactions that were written while nobody was signed in to the device. Durable on return.
+  ///
+  /// - Returns: The keys whose writes lost.
+  fileprivate func adopt(
+    _ store: StoreIdentifier, _ policy: Policy, _ transactions: [[KithCore.Operation]]
+  ) throws(KithError) -> Set<Key> {
+    switch self {
+    case .own(let node): try node.adopt(store, policy, transactions)
+    case .attached(let attachment): try attachment.adopt(store, policy, transactions)
+    }
+  }
+}
+
+extension Node {
+  /// Takes in what was written to a store while nobody was signed in; it blocks until that is durable.
+  /// The policy counts where the account has no such store.
+  ///
+  /// - Returns: The keys whose writes lost.
+  func adopt(
+    _ store: StoreIdentifier, _ policy: Policy, _ transactions: [[KithCore.Operation]]
+  ) throws(KithError) -> Set<Key> {
+    let known = engine.read { $0.usage(of: store)?.policy } ?? policy
+    _ = try engine.open(store, policy: known)
+    return try engine.adopt(store, transactions)
+  }
+}
+
 extension Accounts {
-  /// What keeps local stores from being taken for a while only.
+  /// What keeps local stores from being handed over for a while only.
   private static let passingTroubles: Set<KithError.Code> = [
-    .inUse, .diskFull, .readOnly, .inputOutput,
+    .inUse, .diskFull, .readOnly, .inputOutput, .notRunning, .timedOut, .control, .closed,
   ]
+  /// What another process ends soon: its turn with the local stores, or its start.
+  private static let shortTroubles: Set<KithError.Code> = [.inUse, .notRunning]
   /// How long a disk is left alone after it took no writes.
   private static let adoptionPause = Duration.seconds(5)
 
-  /// Hands what was written while nobody was signed in to the account that is, if this process has
-  /// its device open. What the account took, or refused (``KeyValueStore/refusals``), is the local
-  /// stores' no more. Where another process has those open, or the disk takes no writes, it is owed and
-  /// tried again.
+  /// Hands what was written while nobody was signed in to the account that is. Where another process
+  /// has the local stores open, or a disk takes no writes, it is owed and tried again.
   ///
   /// - Returns: The keys whose writes lost, by store.
   @discardableResult
   func adopt(_ state: inout State) -> [StoreIdentifier: Set<Key>] {
-    let wasOwed = state.owesAdoption
-    state.owesAdoption = false
-    guard case .own(let node) = state.seat.kind, state.seat.place != .signedOut,
-      DeviceDirectory.holdsDevice(directory.local)
-    else { return [:] }
+    let before = state.owed
+    state.owed = nil
+    guard state.seat.place != .signedOut else { return [:] }
+    let recipient = state.seat.kind
     do throws(KithError) {
-      return try adopt(node)
+      return try directory.handOver { () throws(KithError) in recipient }
     } catch {
-      state.owesAdoption = Self.passingTroubles.contains(error.code)
-      let isInUse = error.code == .inUse
-      state.adoptsAgainAt = .now + (isInUse ? .zero : Self.adoptionPause)
+      let isShort = Self.shortTroubles.contains(error.code)
+      state.owed = Debt(
+        error: error,
+        retryAt: Self.passingTroubles.contains(error.code)
+          ? .now + (isShort ? .zero : Self.adoptionPause) : nil)
       // Once, however often it is tried again.
-      if !isInUse && !(wasOwed && state.owesAdoption) {
+      if !isShort && before?.retryAt == nil {
         configuration.logger.error(
           "what was written without an account is not the account's yet",
           metadata: ["code": "\(error.code)"])
@@ -40,22 +125,41 @@ extension Accounts {
     }
   }
 
-  private func adopt(_ node: Node) throws(KithError) -> [StoreIdentifier: Set<Key>] {
-    let local = try Storage.open(directory.local, nil)
-    defer { try? local.close() }
-    var superseded: [StoreIdentifier: Set<Key>] = [:]
-    for (identifier, stored) in try Storage.load(local).stores.sorted(by: { $0.key < $1.key }) {
-      let transactions = stored.draftedTransactions
-      guard !transactions.isEmpty else { continue }
-      let policy = node.engine.read { $0.usage(of: identifier)?.policy } ?? stored.policy
-      _ = try node.engine.open(identifier, policy: policy)
-      superseded[identifier] = try node.engine.adopt(identifier, transactions.map(\.operations))
-      do throws(StorageError) {
-        try local.storage.commit(transactions.map { .removeDraft(identifier, $0.ordinal) })
-      } catch {
-        throw KithError(error)
+  /// Tries again what is owed, if the time has come; whether it is settled with that.
+  func adoptIfOwed(_ state: inout State) -> Bool {
+    guard let time = state.owed?.retryAt, time <= .now else { return false }
+    adopt(&state)
+    return state.owed == nil
+  }
+
+  /// Blocks until what was written while nobody was signed in is the account's. It waits for another
+  /// process's turn with the local stores, and for nothing else.
+  ///
+  /// - Throws: ``KithError`` that says why it is not.
+  func settleDebt() throws(KithError) {
+    let begun = ContinuousClock.now
+    while true {
+      let debt = state.withLock { state in
+        _ = adoptIfOwed(&state)
+        return state.owed
       }
+      guard let debt else { return }
+      guard Self.shortTroubles.contains(debt.error.code),
+        ContinuousClock.now - begun < AccountsDirectory.longestWait
+      else { throw .owed(debt.error) }
+      usleep(AccountsDirectory.lookMicroseconds)
     }
-    return superseded
+  }
+}
+
+extension KithError {
+  /// What was written while nobody was signed in is not the account's yet.
+  static func owed(_ error: KithError) -> KithError {
+    var owed = error
+    owed.message =
+      "What was written here while nobody was signed in is not the account's yet: \(error.message) "
+      + "It becomes the account's once that is over; until then nobody can sign out or in to another "
+      + "account here."
+    return owed
   }
 }

@@ -50,7 +50,7 @@ extension Accounts {
   /// keeps it from listening is logged, for programs learn of it only when they await ``run()``.
   private func serve(_ node: Node) async throws {
     do {
-      try await node.run(onAnyPort: true)
+      try await node.run(onAnyPort: !configuration.insistsOnItsOwn)
     } catch let error as KithError where error.code == .network {
       configuration.logger.error(
         "other devices cannot be served", metadata: ["reason": "\(error)"])
@@ -75,10 +75,10 @@ extension Accounts {
 
   /// Whether the seat is to be left. Hands over what local stores still owe.
   private func look(_ seat: Seat) throws(KithError) -> Bool {
-    let stores = state.withLock { state in
-      if state.owesAdoption, state.adoptsAgainAt <= .now { adopt(&state) }
-      return state.stores.values.map(\.store)
+    let (stores, isSettled) = state.withLock { state in
+      (state.stores.values.map(\.store), adoptIfOwed(&state))
     }
+    if isSettled { moved.raise() }
     return try mustLeave(seat, stores)
   }
 
@@ -122,6 +122,11 @@ extension Accounts {
     if !isTakeOver {
       // Another account's.
       Attachment.settle(&pending, .closedNode)
+    }
+    if case .attached = old.kind, old.place == .signedOut {
+      // The node that serves the local stores follows, too. It keeps them until it has the account's
+      // device: not to be waited for by one that has that open.
+      try? directory.openLocal(waiting: AccountsDirectory.longestWait).close()
     }
     let next: Seat
     do throws(KithError) {

@@ -1,5 +1,4 @@
 public import KithCore
-internal import KithCrypto
 internal import KithStorage
 internal import Synchronization
 
@@ -22,19 +21,17 @@ extension Accounts {
   /// - Throws: ``KithError`` with `damaged` or another storage code.
   public var known: [KnownAccount] {
     get throws(KithError) {
-      let registry = try registry()
-      return registry.devices.map { device in
-        KnownAccount(
-          account: device.account,
-          directory: directory.directory(of: .signedIn(directory: device.directory)),
-          isSignedIn: device.directory == registry.signedIn)
-      }
+      directory.known(try registry())
     }
   }
 
   /// Begins an account, and signs in to it. What was written so far is its first data.
   ///
-  /// - Parameter name: What people call this device, 1 to 64 bytes.
+  /// - Parameters:
+  ///   - name: What people call this device, 1 to 64 bytes.
+  ///   - show: Gets the account and its recovery key before the account exists: a program that shows
+  ///     the key here cannot end with an account whose key nobody has seen. Where it throws, no
+  ///     account is begun.
   /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be written
   ///   down. Also where the node does not follow in time, or cannot: the account is there then, and
   ///   ``signedIn`` says whether the stores are its own.
@@ -42,14 +39,19 @@ extension Accounts {
   ///   then.
   @discardableResult
   public func createAccount(
-    name: String
+    name: String,
+    showing show:
+      @Sendable (_ summary: AccountSummary, _ recoveryKey: String) throws(KithError) -> Void = {
+        (_, _) throws(KithError) in
+      }
   ) async throws(KithError) -> (summary: AccountSummary, recoveryKey: String) {
-    let place = try newDirectory()
+    try await settleBeforeLeaving()
+    let place = try directory.newPlace()
     let made = try Node.createAccount(
-      directory: directory.directory(of: place), name: name, passphrase: newPassphrase()
-    )
+      directory: directory.directory(of: place), name: name, passphrase: newPassphrase(),
+      showing: show)
     do throws(KithError) {
-      try note(place, made.summary)
+      try directory.note(place, made.summary, first)
     } catch {
       directory.discard(place)
       throw error
@@ -82,12 +84,13 @@ extension Accounts {
       _, _ in
     }
   ) async throws(KithError) -> AccountSummary {
-    let place = try newDirectory()
-    try checkNoting(place)
+    try await settleBeforeLeaving()
+    let place = try directory.newPlace()
+    try directory.checkNoting(place, first)
     let summary = try await Node.join(
       directory: directory.directory(of: place), name: name, token: token, address: address,
       passphrase: newPassphrase(), onMeeting: onMeeting)
-    try noteJoined(place, summary)
+    try directory.noteJoined(place, summary, first)
     try await arrive(at: place)
     return summary
   }
@@ -108,12 +111,13 @@ extension Accounts {
     code: String, name: String, address: String? = nil,
     confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
   ) async throws(KithError) -> AccountSummary {
-    let place = try newDirectory()
-    try checkNoting(place)
+    try await settleBeforeLeaving()
+    let place = try directory.newPlace()
+    try directory.checkNoting(place, first)
     let summary = try await Node.join(
       directory: directory.directory(of: place), name: name, code: code, address: address,
       passphrase: newPassphrase(), confirm: confirm)
-    try noteJoined(place, summary)
+    try directory.noteJoined(place, summary, first)
     try await arrive(at: place)
     return summary
   }
@@ -132,13 +136,7 @@ extension Accounts {
 
   private func signIn(toAccount account: String) async throws(KithError) {
     let registry = try registry()
-    guard let device = registry.devices.last(where: { $0.account == account }) else {
-      throw KithError(
-        .missing,
-        "No device of the account \(account.prefix(16)) is here. Join it with a pairing code.",
-        path: configuration.directory)
-    }
-    try await move(to: .signedIn(directory: device.directory), registry)
+    try await move(to: directory.place(of: account, in: registry), registry)
   }
 
   /// Signs out: the stores show what is local from here on. The account's data stays here, and on
@@ -150,53 +148,31 @@ extension Accounts {
   }
 
   /// The directory of the device whose stores programs see, for a directory of accounts, or one that
-  /// holds a device. Where nothing is there yet it is the directory itself.
+  /// holds a device. While nobody is signed in it is that of the local stores, which the first write
+  /// begins.
   ///
   /// - Throws: ``KithError`` with `damaged` or another storage code.
   public static func deviceDirectory(in path: String) throws(KithError) -> String {
     let accounts = AccountsDirectory(path: path)
-    let place = try accounts.place()
-    guard place == .signedOut, !DeviceDirectory.holdsDevice(accounts.local) else {
-      return accounts.directory(of: place)
-    }
-    return path
+    return try accounts.directory(of: accounts.place())
   }
 
-  /// Whether programs see the local stores of nobody in a directory.
+  /// Whether nobody is signed in in a directory: programs see the local stores.
   ///
   /// - Throws: ``KithError`` with `damaged` or another storage code.
   package static func isSignedOut(in path: String) throws(KithError) -> Bool {
-    let accounts = AccountsDirectory(path: path)
-    return try accounts.place() == .signedOut && DeviceDirectory.holdsDevice(accounts.local)
+    try AccountsDirectory(path: path).place() == .signedOut
   }
 
   // MARK: Moving
 
   /// The registry; where none was written yet, what it would hold.
   private func registry() throws(KithError) -> AccountsDirectory.Registry {
-    if let registry = try directory.read() { return registry }
-    var registry = AccountsDirectory.Registry()
-    if let account = signedIn {
-      registry.signedIn = "."
-      registry.devices = [.init(account: account.digest.hex, directory: ".")]
-    }
-    return registry
+    try directory.registry(first)
   }
 
-  /// Where a new device is made: in the directory itself, where that holds none.
-  private func newDirectory() throws(KithError) -> AccountsDirectory.Place {
-    guard DeviceDirectory.holdsDevice(configuration.directory) else {
-      return .signedIn(directory: ".")
-    }
-    var random = SystemRandom()
-    let name = random.draw(Digest128.self).hex
-    do throws(StorageError) {
-      try SmallFile.makeDirectory(configuration.directory + "/accounts")
-    } catch {
-      throw KithError(error)
-    }
-    return .signedIn(directory: "accounts/" + name)
-  }
+  /// The account of the device in the directory itself, for the first registry.
+  private func first() throws(KithError) -> AccountID? { signedIn }
 
   /// What a new device is put under; nil: nothing.
   private func newPassphrase() throws(KithError) -> Passphrase? {
@@ -204,74 +180,38 @@ extension Accounts {
     return try configuration.passphrase?()
   }
 
-  /// Notes a new device, and that its account is the one that is signed in. Nothing needs to be noted
-  /// of the one in the directory itself, where nobody has signed in or out yet.
-  private func note(
-    _ place: AccountsDirectory.Place, _ summary: AccountSummary
-  ) throws(KithError) {
-    guard case .signedIn(let path) = place else { return }
-    let isFirst = try directory.read() == nil
-    if path == "." && isFirst { return }
-    var registry = try registry()
-    registry.devices.removeAll { $0.directory == path }
-    registry.devices.append(.init(account: summary.account.digest.hex, directory: path))
-    try note(place, registry)
-  }
-
-  /// Writes the list of accounts as it is, if it is to be changed. To be called before an account takes
-  /// a device in: nothing takes it out again, and without its note nothing finds it.
-  private func checkNoting(_ place: AccountsDirectory.Place) throws(KithError) {
-    let isFirst = try directory.read() == nil
-    if place == .signedIn(directory: ".") && isFirst { return }
-    let registry = try registry()
-    try directory.update { if isFirst && $0 == AccountsDirectory.Registry() { $0 = registry } }
-  }
-
-  /// Notes a device that an account has taken in.
-  private func noteJoined(
-    _ place: AccountsDirectory.Place, _ summary: AccountSummary
-  ) throws(KithError) {
-    do throws(KithError) {
-      try note(place, summary)
-    } catch {
-      let path = directory.directory(of: place)
-      throw KithError(
-        error.code,
-        "The account has taken this device in, and the list of accounts could not be written: "
-          + "\(error.message) Open the device's directory by itself, or revoke it on another device "
-          + "and sign in anew.",
-        path: path, cause: error)
-    }
-  }
-
-  /// Notes who is signed in.
-  private func note(
-    _ place: AccountsDirectory.Place, _ registry: AccountsDirectory.Registry
-  ) throws(KithError) {
-    try directory.update { stored in
-      for device in registry.devices where !stored.devices.contains(device) {
-        stored.devices.append(device)
-      }
-      stored.signedIn = if case .signedIn(let path) = place { path } else { nil }
-    }
-  }
-
   private func move(
     to place: AccountsDirectory.Place, _ registry: AccountsDirectory.Registry
   ) async throws(KithError) {
-    try note(place, registry)
+    if state.withLock({ $0.seat.place != place }) { try await settleBeforeLeaving() }
+    try directory.note(place, registry)
     try await arrive(at: place)
   }
 
-  /// Waits until the stores are those of the place that was noted.
+  /// Hands over what is owed to the account that is signed in, before another takes its place: it
+  /// would get what is not its own.
+  private func settleBeforeLeaving() async throws(KithError) {
+    guard state.withLock({ $0.owed != nil }) else { return }
+    try await BlockingThread.run { () throws(KithError) in try self.settleDebt() }
+  }
+
+  /// Waits until the stores are those of the place that was noted, and what was written while nobody
+  /// was signed in is the account's.
   private func arrive(at place: AccountsDirectory.Place) async throws(KithError) {
     moved.raise()
     let isTaken = try await BlockingThread.run { () throws(KithError) in
-      try self.follow(isServing: false)
+      guard try self.follow(isServing: false) else { return false }
+      try self.settleDebt()
+      return true
     }
     if isTaken { return }
     let hasMoved = await moved.wait(timeout: Self.longestFollow) {
-      self.state.withLock { $0.seat.place == place }
+      self.state.withLock { state in
+        state.seat.place == place && state.owed.map { $0.retryAt == nil } ?? true
+      }
+    }
+    if let debt = state.withLock({ $0.seat.place == place ? $0.owed : nil }) {
+      throw .owed(debt.error)
     }
     if hasMoved { return }
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }

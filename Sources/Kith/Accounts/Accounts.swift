@@ -40,6 +40,9 @@ public final class Accounts: Service, Sendable {
 
     /// What devices that are made here are put under instead; `.some(nil)`: nothing.
     package var newDevicePassphrase: Passphrase??
+    /// Whether to fail where another process has the device open, or another program the port, as is
+    /// right where a person chose both.
+    package var insistsOnItsOwn = false
 
     /// The defaults, for a directory.
     public init(directory: String) {
@@ -58,10 +61,16 @@ public final class Accounts: Service, Sendable {
     var stores: [StoreIdentifier: OpenStore] = [:]
     var isRunning = false
     var isClosed = false
-    /// Whether local stores may hold what the account has not taken yet.
-    var owesAdoption = false
-    /// When taking it is tried again.
-    var adoptsAgainAt = ContinuousClock.now
+    /// Why local stores may hold what the account has not taken yet; nil: they do not.
+    var owed: Debt?
+  }
+
+  /// What was written while nobody was signed in and is not the account's yet.
+  struct Debt {
+    /// Why it is not.
+    var error: KithError
+    /// When it is tried again; nil: not by this process.
+    var retryAt: ContinuousClock.Instant?
   }
 
   /// How they were opened.
@@ -124,6 +133,12 @@ public final class Accounts: Service, Sendable {
   /// Who is signed in, now and whenever that changes. It ends when the accounts are closed or the
   /// task is cancelled.
   public var signedInUpdates: SignedInUpdates { SignedInUpdates(accounts: self) }
+
+  /// The node whose stores these are, if this process has it open. It is closed when somebody signs in
+  /// or out.
+  package var node: Node? {
+    if case .own(let node) = state.withLock({ $0.seat.kind }) { node } else { nil }
+  }
 
   /// Makes everything durable, ends all sequences and unlocks the directory. Call it once ``run()``
   /// has ended.

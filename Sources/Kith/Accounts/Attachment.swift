@@ -18,6 +18,32 @@ struct Attachment {
     return answered.first.status.flatMap { Digest256(hex: $0.account) }.map { AccountID($0) }
   }
 
+  /// Hands the node what was written to a store while nobody was signed in; it blocks until the node
+  /// has made that durable.
+  ///
+  /// - Returns: The keys whose writes lost.
+  func adopt(
+    _ store: StoreIdentifier, _ policy: Policy, _ transactions: [[KithCore.Operation]]
+  ) throws(KithError) -> Set<Key> {
+    var request = ControlRequest(id: 1)
+    request.operation = .adopt
+    request.store = store.rawValue
+    request.policy = ControlPolicy(policy)
+    request.transactions = transactions.map { $0.map { ControlEntry($0) } }
+    let bytes = try ControlStream.encode(request).readableBytes
+    guard bytes <= ControlLimits.lineBytes else {
+      throw KithError(
+        .control,
+        "What was written is more than the node that runs takes at once. Stop it, and start it again.",
+        path: directory, actual: bytes, limit: ControlLimits.lineBytes)
+    }
+    let (stream, first) = try ControlStream.open(
+      DeviceDirectory.controlSocketPath(directory), request,
+      until: SuspendingClock.now.advanced(by: AttachedLimits.answer))
+    stream.close()
+    return Set((first.keys ?? []).map { Key($0) })
+  }
+
   /// Whether the node of a store's connection has ended.
   static func hasEnded(_ stores: [KeyValueStore]) -> Bool {
     stores.contains { ($0.backing as? AttachedStore)?.hasEnded == true }

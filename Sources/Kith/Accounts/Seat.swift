@@ -47,6 +47,7 @@ struct Seat {
         guard error.code == .inUse || isBeingMade else { throw error }
         let attachment = Attachment(directory: directory)
         if !isBeingMade, let theirs = attachment.account {
+          guard !configuration.insistsOnItsOwn else { throw error }
           kind = .attached(attachment)
           account = place == .signedOut ? nil : theirs
           return
@@ -73,7 +74,7 @@ struct Seat {
 
   /// The local stores are those of an account that nobody else can ever join: its recovery key is
   /// forgotten, and its device listens nowhere.
-  private static func makeLocalDevice(_ directory: String) throws(KithError) {
+  static func makeLocalDevice(_ directory: String) throws(KithError) {
     guard !DeviceDirectory.holdsDevice(directory) else { return }
     do throws(KithError) {
       _ = try Node.createAccount(directory: directory, name: "local")

@@ -24,7 +24,11 @@
 /// | `rename` | `device`, `name` | |
 /// | `revoke` | `device`, `keeping` (devices) | |
 /// | `invite` | `addresses`, `hasCode` | `token`, `code` and `listens`; `triesLeft` after each wrong code; then `candidate`, which the next line answers with `isAccepted` |
+/// | `adopt` | `store`, `policy`, `transactions` (of writes) | `keys` whose writes lost; see below |
 /// | `attach` | `store`, `policy` | `entries`, then a `change` each; see below |
+///
+/// `adopt` hands over what was written on this host while nobody was signed in. It is answered once
+/// that is durable; who asks forgets it then. The policy counts where the account has no such store.
 ///
 /// An attached connection belongs to a program that works with the store as if it were its own. The
 /// store is begun under the limits where it is new, and refused with `invalidPolicy` where it is
@@ -39,7 +43,7 @@
 struct ControlRequest: Codable, Sendable {
   enum Operation: String, Codable, Sendable {
     case version, get, list, commit, status, usage, hidden, refusals, synchronize, watch, invite,
-      attach, devices, rename, revoke
+      attach, adopt, devices, rename, revoke
 
     /// Whether it lasts until something happens, or for ever.
     var isLasting: Bool {
@@ -54,6 +58,7 @@ struct ControlRequest: Codable, Sendable {
   var store: String?
   var key: String?
   var writes: [ControlEntry]?
+  var transactions: [[ControlEntry]]?
   var seconds: Double?
   var takesThrough: UInt64?
   var isAccepted: Bool?
@@ -76,6 +81,7 @@ struct ControlResponse: Codable, Sendable {
   var version: Int?
   var value: String?
   var entries: [ControlEntry]?
+  var keys: [String]?
   var status: NodeReport?
   var devices: [DeviceReport]?
   var usage: UsageReport?
@@ -104,6 +110,10 @@ package enum ControlLimits {
   static let lineBytes = 32 << 20
   /// The most connections at once that wait for an answer.
   static let connections = 16
+  /// The most connections at once that are told that there is no room; more are closed without a word.
+  static let turnedAwayConnections = 256
+  /// How long such a connection may still send its request, in milliseconds.
+  static let farewellMilliseconds: Int64 = 1_000
   /// The most connections at once whose requests last: `watch`, `invite`, `synchronize`. They take
   /// no room from the others.
   static let lastingConnections = 16

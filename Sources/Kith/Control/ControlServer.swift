@@ -18,6 +18,8 @@ final class ControlServer: Sendable {
     var short = 0
     var lasting = 0
     var attached = 0
+    /// Connections that are told that there is no room.
+    var turnedAway = 0
     /// How many were ever attached.
     var lastAttached: UInt64 = 0
     /// Channels that were accepted and not closed; nil: none is accepted any more.
@@ -54,7 +56,12 @@ final class ControlServer: Sendable {
       try await withThrowingDiscardingTaskGroup { group in
         for try await channel in connections {
           let hasRoom = begin()
+          guard hasRoom || beginTurningAway() else {
+            channel.close(promise: nil)
+            continue
+          }
           group.addTask {
+            defer { if !hasRoom { self.endTurningAway() } }
             // A connection that breaks is its client's matter, not the node's.
             guard let connection = try? await self.open(channel) else {
               if hasRoom { self.end() }
@@ -136,15 +143,32 @@ final class ControlServer: Sendable {
 
   private func endAttached() { counts.withLock { $0.attached -= 1 } }
 
-  /// Says that there is no room.
+  private func beginTurningAway() -> Bool {
+    counts.withLock { counts in
+      guard counts.turnedAway < ControlLimits.turnedAwayConnections else { return false }
+      counts.turnedAway += 1
+      return true
+    }
+  }
+
+  private func endTurningAway() { counts.withLock { $0.turnedAway -= 1 } }
+
+  /// Says that there is no room, and closes the connection.
   private func turnAway(_ connection: Connection) async throws {
+    let channel = connection.channel
+    // Open for a moment more: a client that is just sending would fail at that before it reads why.
+    let farewell = channel.eventLoop.scheduleTask(
+      in: .milliseconds(ControlLimits.farewellMilliseconds)
+    ) {
+      channel.close(promise: nil)
+    }
+    defer { farewell.cancel() }
     try await connection.executeThenClose { inbound, outbound in
-      // Taken first, so that the client does not fail at sending before it reads why.
-      var lines = inbound.makeAsyncIterator()
-      guard try await lines.next() != nil else { return }
-      let session = ControlSession(node: node, channel: connection.channel, outbound: outbound)
+      let session = ControlSession(node: node, channel: channel, outbound: outbound)
       try await session.refuse(
         0, "\(ControlLimits.connections) commands are under way already. Try again.")
+      var lines = inbound.makeAsyncIterator()
+      _ = try await lines.next()
     }
   }
 

@@ -1,3 +1,4 @@
+internal import KithCore
 internal import NIOCore
 
 /// One connection's requests, on the node's side.
@@ -83,8 +84,25 @@ struct ControlSession: Sendable {
       var staying: Set<DeviceID> = []
       for id in request.keeping ?? [] { staying.insert(try DeviceID(control: id)) }
       try await node.revoke(DeviceID(control: request.device ?? ""), keeping: staying)
+    case .adopt: response.keys = try await adopt(request)
     case .watch, .invite, .attach: throw .malformedControl
     }
+  }
+
+  /// Takes in what was written while nobody was signed in; the keys whose writes lost.
+  private func adopt(_ request: ControlRequest) async throws(KithError) -> [String] {
+    let policy = request.policy?.policy ?? .standard
+    let store = try Node.checked(request.store ?? "", policy)
+    var transactions: [[KithCore.Operation]] = []
+    for transaction in request.transactions ?? [] {
+      transactions.append(
+        try transaction.map { entry throws(KithError) in try entry.operation() })
+    }
+    let (node, taken) = (node, transactions)
+    let lost = try await BlockingThread.run { () throws(KithError) in
+      try node.adopt(store, policy, taken)
+    }
+    return lost.sorted().map(\.text)
   }
 
   /// Sends what a store shows and every change after it, until the connection closes.

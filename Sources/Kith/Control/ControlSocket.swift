@@ -4,22 +4,28 @@ internal import NIOCore
 
 /// The Unix-domain socket of a device's directory.
 enum ControlSocket {
-  /// Binds and listens, under a mask that lets nobody but this user connect. What a node that is
+  /// Binds and listens, so that at no moment anybody but this user can connect. What a node that is
   /// gone left at the path is removed: the caller holds the directory's lock.
+  ///
+  /// Linux gives the name the socket's own mode, less the process's mask: set before binding, no mask
+  /// has to be changed, which all threads of the program share.
   static func listen(at path: String) throws(KithError) -> Int32 {
     let address = try address(of: path)
     let descriptor = socket(
       AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw failure("socket", path) }
     _ = unlink(path)
-    let mask = umask(0o177)
-    let result = withUnsafePointer(to: address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
-    umask(mask)
-    guard result == 0, Glibc.listen(descriptor, Int32(ControlLimits.connections)) == 0 else {
+    let isBound =
+      fchmod(descriptor, 0o600) == 0
+      && withUnsafePointer(to: address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+      } == 0
+    // A mask may have taken bits from the owner. Nobody can connect before `listen`.
+    guard isBound, chmod(path, 0o600) == 0,
+      Glibc.listen(descriptor, Int32(ControlLimits.connections)) == 0
+    else {
       let error = failure("bind", path)
       close(descriptor)
       throw error

@@ -41,6 +41,8 @@ public struct NodeReport: Codable, Sendable, Hashable {
     public var isConnected: Bool
     /// When it was last heard, in milliseconds since 1970.
     public var lastSeenMilliseconds: UInt64?
+    /// Whether anything was ever heard of it since it became a member.
+    public var wasHeard: Bool
     /// Where it may be met.
     public var addresses: [String]
   }
@@ -129,7 +131,7 @@ extension NodeReport {
       Device(
         id: $0.id.hex, name: $0.name, issuedMilliseconds: $0.issued, isSelf: $0.isSelf,
         isConnected: $0.isConnected, lastSeenMilliseconds: $0.lastSeenMilliseconds,
-        addresses: $0.addresses)
+        wasHeard: $0.wasHeard, addresses: $0.addresses)
     }
     peers = status.peers.map {
       Peer(

@@ -7,7 +7,9 @@ extension Engine {
   /// A commit failed: nothing that waited has happened. Tells all durable writes why, drops the
   /// sessions, and goes back to what storage holds. The caller drains.
   func fail(_ error: KithError) {
-    logger.error("storage refused a commit", metadata: ["code": "\(error.code)"])
+    logger.error(
+      "storage refused a commit: nothing is kept until it takes one again",
+      metadata: ["code": "\(error.code)", "problem": "\(error.message)"])
     meters.failures.increment()
     let (waiting, link) = state.withLock { state in
       state.outbox = []
@@ -41,7 +43,7 @@ extension Engine {
     let isSound = reload()
     state.withLock { endDraining(&$0) }
     if isSound {
-      logger.info("storage takes commits again")
+      logger.notice("storage takes commits again")
       drainIfIdle()
     }
     progress.raise()

@@ -2,9 +2,11 @@ internal import KithCore
 internal import Logging
 
 extension Engine {
-  /// Logs what an operator may want to know, at most at info, and keeps no key and no value.
+  /// Logs what an operator may want to know, and keeps no key and no value. What ends the exchange with
+  /// another device, or with all, stands out: it is to be mended by a person.
   func report(_ report: Report) {
     var metadata: Logger.Metadata = [:]
+    var level = Logger.Level.info
     let message: Logger.Message
     switch report {
     case .rejected(let peer, let count):
@@ -30,29 +32,61 @@ extension Engine {
         "store": "\(store)", "peer": "\(peer)", "ours": "\(ours)", "theirs": "\(theirs)",
       ]
     case .clocksDiffer(let peer, let milliseconds, let outcome):
+      level = .warning
       message = "clocks differ: set them right"
       metadata = [
-        "peer": "\(peer)", "milliseconds": "\(milliseconds)", "outcome": "\(outcome.rawValue)",
+        "peer": "\(name(peer))", "milliseconds": "\(milliseconds)",
+        "outcome": "\(outcome.rawValue)",
+        "meaning": "\(outcome.consequence)",
       ]
     case .mended(let milliseconds):
       message = "data ahead of the mended clock was dropped, and what was written here restamped"
       metadata = ["milliseconds": "\(milliseconds)"]
     case .publishedAhead(let peer, let milliseconds):
+      level = .warning
       message = "a peer published ahead of this clock: its change sets wait"
-      metadata = ["peer": "\(peer)", "milliseconds": "\(milliseconds)"]
+      metadata = ["peer": "\(name(peer))", "milliseconds": "\(milliseconds)"]
     case .authorOverLimit(let store, let author):
       message = "a device's change sets take too much: they are not pulled"
       metadata = ["store": "\(store)", "author": "\(author)"]
     case .revoked(let device, let revokers):
-      message = "a device was removed from the account"
-      metadata = ["device": "\(device)", "by": "\(revokers)"]
+      let isThis = device == keys.id
+      level = isThis ? .error : .notice
+      message =
+        isThis
+        ? "this device was taken out of the account: nothing is exchanged any more"
+        : "a device was taken out of the account"
+      let by = revokers.map(name).joined(separator: ", ")
+      metadata = ["device": "\(name(device))", "by": "\(by)"]
     case .damaged(let rows, let stores):
+      level = .error
       message = "the database is damaged: rows differ from their checksum and were dropped"
       metadata = ["rows": "\(rows)", "stores": "\(stores.map(\.rawValue))"]
     case .regained(let store):
+      level = .notice
       message = "other devices have given back what was damaged"
       metadata = ["store": "\(store)"]
     }
-    logger.info(message, metadata: metadata)
+    if level == .warning, isRepeated("\(message) \(metadata["peer"] ?? "")") { level = .info }
+    logger.log(level: level, message, metadata: metadata)
+  }
+
+  /// Whether the same was logged within ten minutes: a peer whose clock is wrong is met again and again.
+  private func isRepeated(_ words: String) -> Bool {
+    let now = clock().monotonicMilliseconds
+    return warned.withLock { warned in
+      warned = warned.filter { now - min(now, $0.value) < Self.repetitionMilliseconds }
+      guard warned[words] == nil else { return true }
+      warned[words] = now
+      return false
+    }
+  }
+
+  /// For so long a warning is not repeated, in milliseconds.
+  private static let repetitionMilliseconds: UInt64 = 600_000
+
+  /// What people call a device; its id where that is not known.
+  private func name(_ device: DeviceID) -> String {
+    read { $0.roster.name(of: device) } ?? "\(device)"
   }
 }

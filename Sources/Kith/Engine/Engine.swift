@@ -29,6 +29,8 @@ final class Engine: Sendable {
   /// Raised when peers, devices, problems or pending work have changed.
   let progress = Signal()
   let meters = Meters()
+  /// What was logged of devices, and when by the monotonic clock, in milliseconds.
+  let warned = Mutex<[String: UInt64]>([:])
 
   init(
     account: AccountID, keys: DeviceKeys, process: ProcessID, storage: any ReplicaStorage,

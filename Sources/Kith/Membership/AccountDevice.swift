@@ -37,6 +37,9 @@ public struct AccountDevice: Sendable, Hashable {
   public var revocation: Revocation?
   /// When it was met last since the node was opened, in milliseconds since 1970; nil where it was not.
   public var lastSeenMilliseconds: UInt64?
+  /// Whether anything was ever heard of it since it became a member: from itself, or from others that
+  /// met it. One that never was may have died on its way into the account.
+  public var wasHeard: Bool
   /// Whether there is a session with it now.
   public var isConnected: Bool
   /// Of every store of which something was heard from it: how many of the change sets that this device

@@ -21,6 +21,8 @@ public struct DeviceReport: Codable, Sendable, Hashable {
   public var revokedMilliseconds: UInt64?
   /// When it was met last since the node was opened, in milliseconds since 1970.
   public var lastSeenMilliseconds: UInt64?
+  /// Whether anything was ever heard of it since it became a member.
+  public var wasHeard: Bool
   /// Whether there is a session with it now.
   public var isConnected: Bool
   /// How many change sets it is not known to have, by store; empty where nothing was heard from it.
@@ -49,7 +51,8 @@ extension DeviceReport {
       enroller: device.enroller.map(Self.text),
       revokers: (device.revocation?.revokers ?? []).map(\.hex),
       revokedMilliseconds: device.revocation?.milliseconds,
-      lastSeenMilliseconds: device.lastSeenMilliseconds, isConnected: device.isConnected,
+      lastSeenMilliseconds: device.lastSeenMilliseconds, wasHeard: device.wasHeard,
+      isConnected: device.isConnected,
       behind: Dictionary(uniqueKeysWithValues: device.behind.map { ($0.rawValue, $1) }),
       software: device.software, clockOffsetMilliseconds: device.clockOffsetMilliseconds,
       dependents: dependents.map(\.hex))

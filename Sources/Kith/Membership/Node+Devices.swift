@@ -22,6 +22,7 @@ extension Node {
             .init(revokers: $0.by, milliseconds: $0.issued)
           },
           lastSeenMilliseconds: replica.lastSeenMilliseconds(of: id),
+          wasHeard: replica.wasHeard(id),
           isConnected: sessions.contains(id), behind: isSelf ? [:] : replica.behind(id),
           software: isSelf ? Software.version : replica.software(of: id),
           clockOffsetMilliseconds: isSelf ? nil : replica.clockOffsetMilliseconds(of: id))

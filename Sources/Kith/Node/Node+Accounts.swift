@@ -19,11 +19,18 @@ extension Node {
   ///   - directory: Where to keep the device; made if it is missing.
   ///   - name: What people call the device, 1 to 64 bytes.
   ///   - passphrase: What to put its secrets under; nil: nothing.
+  ///   - show: Gets the account and its recovery key before the account exists: a program that shows
+  ///     the key here cannot end with an account whose key nobody has seen. Where it throws, no
+  ///     account is begun.
   /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be
   ///   written down.
-  /// - Throws: ``KithError`` with `invalidName`, `alreadyExists` or a storage code.
+  /// - Throws: ``KithError`` with `invalidName`, `alreadyExists` or a storage code, or what `show`
+  ///   throws.
   public static func createAccount(
-    directory: String, name: String, passphrase: Passphrase? = nil
+    directory: String, name: String, passphrase: Passphrase? = nil,
+    showing show: (_ summary: AccountSummary, _ recoveryKey: String) throws(KithError) -> Void = {
+      (_, _) throws(KithError) in
+    }
   ) throws(KithError) -> (summary: AccountSummary, recoveryKey: String) {
     var entropy = SystemRandom()
     let secrets = DeviceSecrets(random: &entropy)
@@ -38,12 +45,11 @@ extension Node {
     } catch {
       throw KithError(error)
     }
+    let summary = AccountSummary(account: account, device: keys.id, name: name)
     try Storage.create(
       Storage.reserve(directory), secrets, records.map { .putRecord($0.id, $0.encoded) }, passphrase
-    )
-    return (
-      AccountSummary(account: account, device: keys.id, name: name), recovery.text
-    )
+    ) { () throws(KithError) in try show(summary, recovery.text) }
+    return (summary, recovery.text)
   }
 
   /// Regains an account when none of its devices is left: takes over what a dead device's

@@ -41,7 +41,7 @@ extension NodeStatus {
 }
 
 extension ClockDifference.Outcome {
-  fileprivate var consequence: String {
+  var consequence: String {
     switch self {
     case .adopted:
       "Its clock is called synchronised and this one's is not, so its time counts here. Set this "

@@ -34,14 +34,29 @@ enum Storage {
   }
 
   /// Makes a device in a reserved directory, and leaves it closed.
+  ///
+  /// `beforeExisting` is called once all is written, before the device exists. Where it throws, none is
+  /// made.
   static func create(
     _ directory: ReservedDirectory, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
-    _ passphrase: Passphrase?
+    _ passphrase: Passphrase?, beforeExisting: () throws(KithError) -> Void = {}
   ) throws(KithError) {
+    let prepared: PreparedDevice
     do throws(StorageError) {
-      let device = try DeviceDirectory.create(
+      prepared = try DeviceDirectory.prepare(
         in: directory, secrets: secrets, initial: initial, passphrase: passphrase)
-      try device.close()
+    } catch {
+      throw KithError(error)
+    }
+    do throws(KithError) {
+      try beforeExisting()
+    } catch {
+      // What cannot be taken away now is when the directory is used next.
+      try? prepared.discard()
+      throw error
+    }
+    do throws(StorageError) {
+      try prepared.open().close()
     } catch {
       throw KithError(error)
     }

@@ -240,34 +240,40 @@ extension Node {
     guard JoinConfirm(decoding: try await channel.receive()) != nil else {
       throw PairingError.closed
     }
-    let records = try learn(request.certificate, of: candidate.device)
+    let (added, records) = try admission(of: candidate.device, request.certificate)
     try channel.send(
       JoinReply(isAccepted: true, records: records, addresses: reachableAddresses).encoded())
     guard let last = try? await channel.receive(), JoinDone(decoding: last) != nil else {
       throw KithError(
         .network,
-        "\(candidate.name) was taken in, and did not say that it has kept the account. If \"kith "
-          + "status\" shows none there, revoke it with \"kith devices revoke\" and invite it again.",
+        "\(candidate.name) did not say that it has kept the account, and was not taken in. If "
+          + "\"kith status\" shows the account there, it has, and brings the proof along when the "
+          + "two meet; otherwise invite it again.",
         device: candidate.device)
     }
+    // Only now that the device is there: one that died on the way would be a member that nobody is.
+    engine.input(.learn(added))
+    try engine.flush()
     return candidate
   }
 
-  /// Makes a confirmed device a member, durably, and returns the records that it needs.
-  private func learn(_ request: Record, of joiner: DeviceID) throws -> [Record] {
-    let (roster, keyring) = engine.read { ($0.roster, $0.keyring) }
+  /// What makes a confirmed device a member, and all records that it needs. Nothing is kept yet.
+  private func admission(
+    of joiner: DeviceID, _ request: Record
+  ) throws -> (added: [Record], records: [Record]) {
+    var roster = engine.read { $0.roster }
+    let keyring = engine.read { $0.keyring }
     var entropy = SystemRandom()
     let added = try JoinRequest.accept(
       request, roster: roster, keyring: keyring, keys: engine.keys, entropy: &entropy)
-    engine.input(.learn(added))
-    try engine.flush()
-    let device = self.device
-    let (all, some) = engine.read {
-      ($0.roster.records, $0.roster.recordsForStranger(device: device, peer: joiner))
-    }
+    _ = roster.learn(all: added)
+    let all = roster.records
     // The rest is exchanged in the first session.
     let size = all.reduce(0) { $0 + $1.encoded.count + 8 }
-    return size < NetworkLimits.pairingMessageBytes * 3 / 4 ? all : some + added
+    let isSmall = size < NetworkLimits.pairingMessageBytes * 3 / 4
+    return (
+      added, isSmall ? all : roster.recordsForStranger(device: device, peer: joiner) + added
+    )
   }
 
   /// Where this node, and the devices it knows, may be met.

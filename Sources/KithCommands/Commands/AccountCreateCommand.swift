@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Kith
 import KithCore
+import KithTerminal
 
 /// `kith account create`.
 struct AccountCreateCommand: AsyncParsableCommand {
@@ -21,29 +22,27 @@ struct AccountCreateCommand: AsyncParsableCommand {
   @OptionGroup var device: NewDeviceOptions
 
   func run() async throws {
-    let path = options.directoryURL.path
+    try options.checkNewDevice()
     let name = name ?? DeviceName.ofHost
-    let summary: AccountSummary
-    let recoveryKey: String
     let passphrase = try device.passphrase()
-    if let accounts = try options.signedOutAccounts(new: passphrase) {
-      (summary, recoveryKey) = try await accounts.use { try await $0.createAccount(name: name) }
-    } else {
-      (summary, recoveryKey) = try Node.createAccount(
-        directory: path, name: name, passphrase: passphrase)
+    _ = try await Accounts.add(options.accounts()) { directory throws(KithError) in
+      var isShown = false
+      do throws(KithError) {
+        return try Node.createAccount(
+          directory: directory, name: name, passphrase: passphrase
+        ) { summary, recoveryKey throws(KithError) in
+          // Before the account exists: nobody could ever see the key later.
+          try show(AccountReport(summary, directory: directory, recoveryKey: recoveryKey))
+          isShown = true
+        }.summary
+      } catch {
+        if isShown {
+          options.console.warn("no account was begun; the recovery key above opens nothing")
+        }
+        throw error
+      }
     }
-    let directory = try Accounts.deviceDirectory(in: path)
-    let report = AccountReport(
-      summary, directory: directory, recoveryKey: recoveryKey)
-    do {
-      try options.print(report.document, text: report.text)
-    } catch {
-      // The account exists, and nobody will ever see the key again.
-      options.console.warn(
-        "the account is begun, and standard output did not take its recovery key, which is: "
-          + recoveryKey)
-      throw error
-    }
+    let adoption = await options.adoption(passphrase: passphrase)
     if !options.json {
       options.console.talk(
         """
@@ -52,6 +51,18 @@ struct AccountCreateCommand: AsyncParsableCommand {
         With it, and one device's directory, you regain the account when every device is lost.
         Next: `kith run` to start the node, `kith invite` to add another device.
         """)
+    }
+    try adoption.get()
+  }
+
+  private func show(_ report: AccountReport) throws(KithError) {
+    do throws(CommandFailure) {
+      try options.print(report.document, text: report.text)
+    } catch {
+      throw KithError(
+        .inputOutput,
+        "No account was begun: \(error.message ?? "standard output did not take its recovery key")",
+        cause: error)
     }
   }
 }

@@ -10,7 +10,7 @@ struct AccountListCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    let known = try await options.accounts().use { try $0.known }
+    let known = try await Accounts.known(options.accounts())
     let report = AccountsReport(accounts: known)
     try options.print(report.document, text: report.text)
     if known.isEmpty {

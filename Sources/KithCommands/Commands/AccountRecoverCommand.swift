@@ -40,14 +40,19 @@ struct AccountRecoverCommand: AsyncParsableCommand {
       options.console.prompt("Recovery key: ")
     }
     let text = try InputText.line(of: recoveryKeyFile)
-    let directory = options.directoryURL.path
+    try options.checkNewDevice()
     let passphrase = try device.passphrase()
-    let summary = try Node.recoverAccount(
-      directory: directory, from: CommonOptions.exactly(from).path, recoveryKey: text,
-      name: name ?? DeviceName.ofHost, passphrase: passphrase,
-      sourcePassphrase: options.passphraseQuestion)
+    let (summary, directory) = try await Accounts.add(options.accounts()) {
+      directory throws(KithError) in
+      try Node.recoverAccount(
+        directory: directory, from: CommonOptions.exactly(from).path, recoveryKey: text,
+        name: name ?? DeviceName.ofHost, passphrase: passphrase,
+        sourcePassphrase: options.passphraseQuestion)
+    }
+    let adoption = await options.adoption(passphrase: passphrase)
     let report = AccountReport(summary, directory: directory)
     try options.print(report.document, text: report.text)
+    try adoption.get()
     options.console.talk("The account is regained. Start its node with: kith run")
   }
 }

@@ -8,28 +8,78 @@ struct AccountSignInCommand: AsyncParsableCommand {
     commandName: "sign-in",
     abstract: "Sign in to an account whose device is on this host.",
     discussion: """
-      Programs that have the directory open follow within a second. What they wrote while nobody \
-      was signed in is the account's from then on, but for keys that it has already.
+      A node and programs that have the directory open follow within a second. What was written here \
+      while nobody was signed in is the account's when this returns, but for keys that it has already.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The account's id as `kith account list` shows it, or its first digits.")
-  var account: String
+  @Argument(
+    help: ArgumentHelp(
+      "The account's id as `kith account list` shows it, or its first digits.",
+      discussion: "Otherwise the only one that is here."))
+  var account: String?
 
   func run() async throws {
-    try await options.accounts().use { accounts in
-      let prefix = account.lowercased()
-      let found = try accounts.known.filter { $0.account.hasPrefix(prefix) }
-      guard let one = found.first, Set(found.map(\.account)).count == 1, !prefix.isEmpty else {
-        throw CommandFailure(
-          .notFound,
-          found.isEmpty
-            ? "no account \(Columns.printable(account, limit: 64)) is here; see: kith account list"
-            : "several accounts begin with \(prefix); give more digits")
+    let configuration = options.accounts()
+    let chosen = try choose(among: try await Accounts.known(configuration))
+    // A node that serves the local stores is about to serve the account.
+    let hadNode = await Self.hasNode(try Accounts.deviceDirectory(in: options.directoryURL.path))
+    try await Accounts.signIn(to: chosen, configuration)
+    let hasNode =
+      hadNode
+      ? await SignInReport.isReached { await Self.hasNode(chosen.directory) }
+      : await Self.hasNode(chosen.directory)
+    try options.print(SignInReport.document(chosen, isSignedIn: true)) { _ in "" }
+    options.console.talk(
+      "Signed in to \(chosen.account.prefix(16)). "
+        + (hasNode ? "Its node runs." : "Start the node with: kith run"))
+  }
+
+  private func choose(
+    among known: [Accounts.KnownAccount]
+  ) throws(CommandFailure) -> Accounts.KnownAccount {
+    let prefix = account?.lowercased()
+    let found = known.filter { $0.account.hasPrefix(prefix ?? "") }
+    if let one = found.first, Set(found.map(\.account)).count == 1, prefix != "" { return one }
+    let problem: String =
+      switch (prefix, found.isEmpty) {
+      case (nil, true): "no account is here; run kith account create or kith join"
+      case (nil, false): "several accounts are here; name one of them as kith account list shows it"
+      case (let prefix?, true):
+        "no account \(Columns.printable(prefix, limit: 64)) is here; see: kith account list"
+      case (let prefix?, false): "several accounts begin with \(prefix); give more digits"
       }
-      try await accounts.signIn(to: one)
+    throw CommandFailure(.notFound, problem)
+  }
+
+  private static func hasNode(_ directory: String) async -> Bool {
+    (try? await ControlClient(directory: directory).version()) != nil
+  }
+}
+
+/// What `account sign-in` and `account sign-out` say.
+enum SignInReport {
+  /// How long nodes may take to follow.
+  private static let patience = Duration.seconds(5)
+
+  /// What programs are told.
+  static func document(
+    _ account: Accounts.KnownAccount, isSignedIn: Bool, servedBy process: Int32? = nil
+  ) -> Document {
+    .versioned([
+      "account": .string(account.account), "directory": .string(account.directory),
+      "isSignedIn": .bool(isSignedIn), "servedBy": process.map { .int(Int($0)) },
+    ])
+  }
+
+  /// Waits for nodes to follow; whether they have in time.
+  static func isReached(_ holds: () async -> Bool) async -> Bool {
+    let end = ContinuousClock.now + patience
+    while await !holds() {
+      guard ContinuousClock.now < end else { return false }
+      try? await Task.sleep(for: .milliseconds(25))
     }
-    options.console.talk("Signed in. Start the node with: kith run")
+    return true
   }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Kith
+import KithStorage
 import KithTerminal
 
 /// `kith account sign-out`.
@@ -8,19 +9,30 @@ struct AccountSignOutCommand: AsyncParsableCommand {
     commandName: "sign-out",
     abstract: "Sign out: programs see local stores from then on.",
     discussion: """
-      The account's data stays here and on its other devices; a node that `kith run` serves goes on. \
-      Programs that have the directory open follow within a second.
+      The account's data stays here and on its other devices. A node that `kith run` serves, and \
+      programs that have the directory open, follow within a second: nothing is exchanged any more, \
+      and what is written stays on this host until somebody signs in.
       """)
 
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    try await options.accounts().use { accounts in
-      guard accounts.signedIn != nil else {
-        throw CommandFailure(.directory, "nobody is signed in here")
-      }
-      try await accounts.signOut()
+    guard let left = try await Accounts.signOut(options.accounts()) else {
+      throw CommandFailure(
+        .directory,
+        "\(options.directoryURL.path): nobody is signed in here; \(CommonOptions.signingIn)")
     }
-    options.console.talk("Signed out. Sign in again with: kith account sign-in")
+    let client = ControlClient(directory: left.directory)
+    let isLeft = await SignInReport.isReached { (try? await client.version()) == nil }
+    let server = isLeft ? nil : DirectoryOwner.processID(of: left.directory)
+    try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server)) { _ in "" }
+    let place = options.directory.map { " --directory '\($0)'" } ?? ""
+    options.console.talk(
+      "Signed out. Sign in again with: kith account sign-in \(left.account.prefix(16))\(place)")
+    if let server {
+      options.console.warn(
+        "process \(server) has opened the account's device by itself, and goes on exchanging: stop it"
+      )
+    }
   }
 }

@@ -30,9 +30,10 @@ struct DoctorCommand: AsyncParsableCommand {
       options.console.warn(error.description)
       directory = options.directoryURL.path
     }
-    let patient = await Patient(
+    var patient = await Patient(
       directory: directory, port: port ?? ListenPlan.defaultPort,
       passphrase: options.passphraseQuestion, nowMilliseconds: Moment.now)
+    patient.isSignedOut = (try? options.isSignedOut) ?? false
     let report = await DoctorReport.examine(patient)
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {

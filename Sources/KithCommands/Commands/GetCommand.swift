@@ -30,10 +30,11 @@ struct GetCommand: AsyncParsableCommand {
       return (name, try await node.value(forKey: key, in: name))
     }
     guard let value = found else {
+      let place = try options.isSignedOut ? " of this host, where nobody is signed in" : ""
       throw CommandFailure(
         .notFound,
         "\"\(Columns.printable(key, limit: 80))\" is missing in the store "
-          + "\"\(Columns.printable(name))\"")
+          + "\"\(Columns.printable(name))\"\(place)")
     }
     if options.json {
       let document = Document.versioned([

@@ -48,7 +48,7 @@ struct ImportCommand: AsyncParsableCommand {
       var trial = try await trialStore(identifier)
       try await run.write(entries) { chunk in try trial.write(chunk.map { ($0.key, $0.value) }) }
     } else {
-      run = try await options.withNode { [run] node in
+      run = try await options.withNode(writes: true) { [run] node in
         var run = run
         let identifier = try await store.writable(at: node, options.console)
         defer { bar.finish() }
@@ -67,16 +67,11 @@ struct ImportCommand: AsyncParsableCommand {
     if !summary.refused.isEmpty { throw CommandFailure(.refused, nil) }
   }
 
-  /// The store as it is now, to try the import on; an empty one where the directory holds no device
-  /// yet.
+  /// The store as it is now, to try the import on.
   private func trialStore(_ store: String) async throws -> TrialStore {
-    do {
-      return try await options.withNode { node in
-        TrialStore(
-          values: try await node.values(in: store), usage: try await node.usage(of: store))
-      }
-    } catch let error as KithError where error.code == .missing {
-      return TrialStore()
+    try await options.withNode { node in
+      TrialStore(
+        values: try await node.values(in: store), usage: try await node.usage(of: store))
     }
   }
 

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import Kith
 import KithCore
-import KithStorage
 import KithTerminal
 
 /// `kith join`.
@@ -45,22 +44,18 @@ struct JoinCommand: AsyncParsableCommand {
 
   func run() async throws {
     let console = options.console
-    let path = options.directoryURL.path
     // Before anybody is asked for a code.
-    guard try !DeviceDirectory.holdsDevice(path) || Accounts.isSignedOut(in: path) else {
-      throw CommandFailure(
-        .directory, "\(path): the directory holds a device already; give another one")
-    }
-    var text = try text()
+    try options.checkNewDevice()
+    let first = try text()
     // A token that a script carries is answer enough; a code was meant for a person.
-    let isSure = yes || (Node.isToken(text) && !Terminal.hasInput)
+    let isSure = yes || (Node.isToken(first) && !Terminal.hasInput)
     guard isSure || Terminal.hasInput else {
       throw CommandFailure(
         .refused,
         "nobody can answer here, as standard input is no terminal; pass --yes to join whoever has "
           + "the code")
     }
-    let name = name ?? DeviceName.ofHost
+    let (name, peer) = (name ?? DeviceName.ofHost, peer)
     let confirm: @Sendable (InvitingDevice, String) async -> Bool = { inviter, fingerprint in
       let name = Columns.printable(inviter.name, limit: 64)
       let address = Columns.printable(inviter.address)
@@ -70,41 +65,38 @@ struct JoinCommand: AsyncParsableCommand {
       return isSure || Confirmation.isGiven("Does it show the same two? Join it?", console)
     }
     let passphrase = try device.passphrase()
-    var joined: AccountSummary?
-    while joined == nil {
-      do {
-        joined = try await join(with: text, as: name, passphrase, confirm)
-      } catch let error as KithError where Self.mayBeTypedAgain(text, after: error) {
-        console.warn(CommandFailure(error)?.message ?? error.description)
-        text = try typed()
+    if peer == nil, !Node.isToken(first) { console.talk("Looking for the other device…") }
+    let (summary, directory) = try await Accounts.add(options.accounts()) {
+      directory throws(KithError) in
+      var text = first
+      while true {
+        do throws(KithError) {
+          return try await Node.join(
+            directory: directory, name: name, code: text, address: peer, passphrase: passphrase,
+            confirm: confirm)
+        } catch where Self.mayBeTypedAgain(text, after: error) {
+          console.warn(CommandFailure(error)?.message ?? error.description)
+          guard let again = try? typed() else { throw error }
+          text = again
+        }
       }
     }
-    guard let summary = joined else { return }
-    let directory = try Accounts.deviceDirectory(in: path)
+    let adoption = await options.adoption(passphrase: passphrase)
     var report = AccountReport(summary, directory: directory)
-    let (others, notice) = try await Self.others(in: directory, passphrase)
+    let (others, notice) = try await options.withNode(passphrase: passphrase?.answer) { node in
+      let devices = try await node.deviceReports()
+      let own = devices.first(where: \.isThisDevice)
+      return (
+        try await node.statusReport().devices.filter { !$0.isSelf },
+        own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: devices) }
+      )
+    }
     report.others = others
     let result = report
     try options.print(result.document, text: result.text)
     if let notice { console.talk(notice) }
+    try adoption.get()
     console.talk("Joined. Start the node with: kith run")
-  }
-
-  /// Joins with a code or token.
-  private func join(
-    with text: String, as name: String, _ passphrase: Passphrase?,
-    _ confirm: @escaping @Sendable (InvitingDevice, String) async -> Bool
-  ) async throws -> AccountSummary {
-    let peer = peer
-    if peer == nil, !Node.isToken(text) { options.console.talk("Looking for the other device…") }
-    if let accounts = try options.signedOutAccounts(new: passphrase) {
-      return try await accounts.use {
-        try await $0.signIn(code: text, name: name, address: peer, confirm: confirm)
-      }
-    }
-    return try await Node.join(
-      directory: options.directoryURL.path, name: name, code: text, address: peer,
-      passphrase: passphrase, confirm: confirm)
   }
 
   /// Whether a person may type another code: this one was wrong, and the invitation goes on.
@@ -131,24 +123,6 @@ struct JoinCommand: AsyncParsableCommand {
       } catch {
         options.console.warn("this is no pairing code: \(error); type it again")
       }
-    }
-  }
-
-  /// The devices that this one has joined, and whether one of them has the same name.
-  private static func others(
-    in directory: String, _ passphrase: Passphrase?
-  ) async throws -> (devices: [DeviceFacts], notice: String?) {
-    var configuration = Node.Configuration(directory: directory)
-    configuration.passphrase = passphrase?.answer
-    configuration.logger.logLevel = .critical
-    return try await Node.open(configuration).use { node in
-      let others = StatusReport(NodeReport(node.status), processID: nil).devices
-        .filter { !$0.isSelf }
-      let devices = try await node.deviceReports()
-      let own = devices.first(where: \.isThisDevice)
-      return (
-        others, own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: devices) }
-      )
     }
   }
 }

@@ -10,6 +10,7 @@ struct PeersCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
+    _ = try options.accountDirectory()
     let status = try await options.withNode { try await $0.statusReport() }
     let report = PeersReport(devices: status.devices, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)

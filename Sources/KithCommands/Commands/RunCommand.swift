@@ -12,7 +12,8 @@ struct RunCommand: AsyncParsableCommand {
     commandName: "run",
     abstract: "Run the node in the foreground until SIGTERM or SIGINT.",
     discussion: """
-      Serves the account's other devices and the commands of this one. Logs go to standard \
+      Serves the account's other devices and the commands of this one, and follows who signs in \
+      or out. Logs go to standard \
       error; keys and values are never logged. A first signal stops cleanly, a second at once. A \
       service manager is told when it is ready (sd_notify; Type=notify).
       """)
@@ -60,29 +61,34 @@ struct RunCommand: AsyncParsableCommand {
     DescriptorLimit.raise()
     let identifier = try store.identifier
     let listen = try ListenPlan(listen, port: port)
-    var configuration = try Node.Configuration(directory: options.accountDirectory())
-    configuration.passphrase = options.passphraseQuestion
+    var configuration = options.accounts(passphrase: options.passphraseQuestion)
+    if try options.isSignedOut, try await Accounts.known(configuration).isEmpty {
+      throw CommandFailure(
+        .directory,
+        "\(options.directoryURL.path): nobody is signed in here; \(CommonOptions.signingIn)")
+    }
+    configuration.insistsOnItsOwn = true
     configuration.hosts = listen.hosts
     configuration.port = listen.port
     configuration.peers = peer
     configuration.discoversPeers = !noDiscovery
     configuration.logger = Logger(label: "kith") { StreamLogHandler.standardError(label: $0) }
     configuration.logger.logLevel = logLevel.level
-    try await Node.open(configuration).use { node in
+    try await Accounts(configuration).use { accounts in
       // The store exists from here on, so that it is pulled even before a command asks for it.
-      _ = try node.store(identifier.rawValue)
-      try await serve(node, logger: configuration.logger)
+      _ = try accounts.store(identifier.rawValue)
+      try await serve(accounts, logger: configuration.logger)
     }
     options.console.talk("kith: stopped")
   }
 
-  private func serve(_ node: Node, logger: Logger) async throws {
+  private func serve(_ accounts: Accounts, logger: Logger) async throws {
     var groupConfiguration = ServiceGroupConfiguration(
       services: [
         .init(
-          service: node, successTerminationBehavior: .gracefullyShutdownGroup,
+          service: accounts, successTerminationBehavior: .gracefullyShutdownGroup,
           failureTerminationBehavior: .gracefullyShutdownGroup),
-        .init(service: ReadyLine(node: node, console: options.console)),
+        .init(service: ReadyLine(accounts: accounts, console: options.console)),
         .init(service: SecondSignal()),
       ],
       gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
@@ -120,29 +126,42 @@ enum PeerOption {
   }
 }
 
-/// Tells a person and the manager of services, once, that the node serves and where.
+/// Tells a person and the manager of services that the node serves and where, at its start and
+/// whenever somebody has signed in or out.
 private struct ReadyLine: Service {
-  let node: Node
+  let accounts: Accounts
   let console: Console
   let manager = ServiceManager(environment: ProcessInfo.processInfo.environment)
 
   func run() async throws {
-    try await cancelWhenGracefulShutdown {
-      for await status in node.statusUpdates where status.isRunning && isServing(status) {
-        let place = status.listening.joined(separator: ", ")
-        console.talk(
-          place.isEmpty
-            ? "kith: ready" : "kith: ready, listening on \(place) (process \(getpid()))")
-        manager?.tellReady(place.isEmpty ? "ready" : "listening on \(place)")
-        break
+    await cancelWhenGracefulShutdown {
+      for await account in accounts.signedInUpdates {
+        guard let node = accounts.node else { continue }
+        for await status in node.statusUpdates where status.isRunning && isServing(status, node) {
+          tell(status, isSignedIn: account != nil)
+          break
+        }
       }
       // A service that ends early would end the group.
-      try await gracefulShutdown()
+      try? await gracefulShutdown()
     }
     manager?.tellStopping()
   }
 
-  private func isServing(_ status: NodeStatus) -> Bool {
+  private func tell(_ status: NodeStatus, isSignedIn: Bool) {
+    let place = status.listening.joined(separator: ", ")
+    let words =
+      if !isSignedIn {
+        "nobody is signed in: what is written stays on this host"
+      } else {
+        place.isEmpty ? "" : "listening on \(place)"
+      }
+    console.talk(
+      words.isEmpty ? "kith: ready" : "kith: ready, \(words) (process \(getpid()))")
+    manager?.tellReady(words.isEmpty ? "ready" : words)
+  }
+
+  private func isServing(_ status: NodeStatus, _ node: Node) -> Bool {
     !status.listening.isEmpty || node.configuration.hosts.isEmpty
   }
 }

@@ -63,7 +63,7 @@ struct SetCommand: AsyncParsableCommand {
       writes.append((pairs[index], try value(pairs[index + 1])))
     }
     let final = writes
-    try await options.withNode { node in
+    try await options.withNode(writes: true) { node in
       try await node.write(final, in: store.writable(at: node, options.console))
     }
     if options.json {

@@ -11,7 +11,9 @@ struct StatusCommand: AsyncParsableCommand {
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
-    let report = try await options.withNode { try await $0.statusReport() }
+    let isSignedOut = try options.isSignedOut
+    var report = try await options.withNode { try await $0.statusReport() }
+    if isSignedOut { report.showLocalStores() }
     try options.print(report.document, text: report.text)
   }
 }

@@ -40,6 +40,7 @@ struct SyncCommand: AsyncParsableCommand {
   }
 
   func run() async throws {
+    _ = try options.accountDirectory()
     let identifier = try store.identifier.rawValue
     let timeout = Duration.milliseconds(Int(timeout * 1_000))
     let (report, known) = try await options.withNode(needsNode: true) { node in

@@ -26,7 +26,7 @@ struct DirectoryCheck: Check {
           .good, tried: "asked the node of \(patient.directory)",
           seen: "it runs\(owner), and found modes, owners and structure sound at its start; \(lock)"
         )
-      ] + problems(report)
+      ] + signedOut(patient) + problems(report)
     case .opened(let report):
       return [
         finding(
@@ -34,8 +34,9 @@ struct DirectoryCheck: Check {
           seen: "modes, owners and structure are sound; \(lock)"),
         finding(
           .note, tried: "asked for a node in the directory", seen: "none runs",
-          advice: "start it: kith run"),
-      ] + problems(report)
+          advice: patient.isSignedOut ? nil : "start it: kith run"),
+      ] + signedOut(patient) + problems(report)
+    case .none where patient.isSignedOut: return signedOut(patient)
     case .none:
       return [
         finding(
@@ -55,6 +56,15 @@ struct DirectoryCheck: Check {
           seen: "it cannot be opened (\(error.code))", advice: error.description)
       ]
     }
+  }
+
+  private func signedOut(_ patient: Patient) -> [Finding] {
+    guard patient.isSignedOut else { return [] }
+    return [
+      finding(
+        .note, tried: "looked who is signed in",
+        seen: "nobody: what is written stays on this host", advice: CommonOptions.signingIn)
+    ]
   }
 
   private func problems(_ report: NodeReport) -> [Finding] {

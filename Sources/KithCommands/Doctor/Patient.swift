@@ -23,6 +23,8 @@ struct Patient: Sendable {
   var nowMilliseconds: UInt64
   /// The device.
   var device: Device
+  /// Whether nobody is signed in: the directory is that of the local stores.
+  var isSignedOut = false
   /// The versions of Kith of the devices that were met, by name.
   var versions: [String: String] = [:]
 

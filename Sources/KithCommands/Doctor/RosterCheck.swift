@@ -11,6 +11,7 @@ struct RosterCheck: Check {
   func look(at patient: Patient) {}
 
   func findings(_ sight: Void, of patient: Patient) -> [Finding] {
+    if patient.isSignedOut { return [] }
     guard let report = patient.report else {
       return [
         finding(
@@ -67,6 +68,13 @@ struct RosterCheck: Check {
     let heard = device.lastSeenMilliseconds
     let known = heard ?? issued
     let isLong = now > known && now - known > Self.longSilence
+    if !device.wasHeard {
+      return finding(
+        .note, tried: "waited for \(name)",
+        seen: "never heard of since it joined \(Humane.ago(device.issuedMilliseconds, now: now))",
+        advice: "start its node: kith run; if none of your devices is that, as where joining broke "
+          + "off, take it out: kith devices revoke")
+    }
     return finding(
       isLong ? .note : .good, tried: tried,
       seen: heard.map { "heard \(Humane.ago($0, now: now))" }

@@ -29,7 +29,14 @@ struct DevicesReport: Equatable, Sendable {
         Table.Cell(isOther ? device.clockOffsetMilliseconds.map(PeersReport.offset) ?? "" : ""),
       ])
     }
-    return table.text(style)
+    let unheard = devices.filter { $0.isMember && !$0.wasHeard }
+    guard !unheard.isEmpty else { return table.text(style) }
+    let names = unheard.map { Columns.printable($0.name, limit: 24) }.joined(separator: ", ")
+    let advice = """
+      Never heard of: \(names). If none of your devices is that, as where joining broke off, take it \
+      out: kith devices revoke
+      """
+    return table.text(style) + "\n\n" + style(.warning, advice)
   }
 
   private func state(_ device: DeviceReport) -> (String, Style.Tone) {
@@ -54,7 +61,8 @@ struct DevicesReport: Equatable, Sendable {
   private func heard(_ device: DeviceReport) -> String {
     device.isConnected
       ? "now"
-      : device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) } ?? ""
+      : device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) }
+        ?? (device.wasHeard ? "" : "never")
   }
 
   private func has(_ device: DeviceReport) -> String {
@@ -69,25 +77,26 @@ struct DevicesReport: Equatable, Sendable {
   }
 
   /// The report for programs.
-  var document: Document {
-    .versioned([
-      "devices": .list(
-        devices.map { device in
-          .object([
-            "behind": .members(device.behind.map { ($0, .value(.integer(Int64(clamping: $1)))) }),
-            "clockOffsetMilliseconds": device.clockOffsetMilliseconds.map { .value(.integer($0)) },
-            "connected": .bool(device.isConnected),
-            "dependents": .strings(device.dependents),
-            "enrolledMilliseconds": .int(device.enrolledMilliseconds),
-            "enroller": .string(device.enroller),
-            "fingerprint": .string(device.fingerprint), "id": .string(device.id),
-            "lastSeenMilliseconds": .int(device.lastSeenMilliseconds),
-            "member": .bool(device.isMember), "name": .string(device.name),
-            "revokedMilliseconds": .int(device.revokedMilliseconds),
-            "revokers": .strings(device.revokers), "self": .bool(device.isThisDevice),
-            "software": .string(device.software),
-          ])
-        })
+  var document: Document { .versioned(["devices": .list(devices.map(Self.document))]) }
+
+  private static func document(_ device: DeviceReport) -> Document {
+    let behind = device.behind.map { store, count in
+      (store, Document.value(.integer(Int64(clamping: count))))
+    }
+    let offset: Document? = device.clockOffsetMilliseconds.map { .value(.integer($0)) }
+    return .object([
+      "behind": .members(behind),
+      "clockOffsetMilliseconds": offset,
+      "connected": .bool(device.isConnected),
+      "dependents": .strings(device.dependents),
+      "enrolledMilliseconds": .int(device.enrolledMilliseconds),
+      "enroller": .string(device.enroller),
+      "fingerprint": .string(device.fingerprint), "id": .string(device.id),
+      "lastSeenMilliseconds": .int(device.lastSeenMilliseconds),
+      "member": .bool(device.isMember), "name": .string(device.name),
+      "revokedMilliseconds": .int(device.revokedMilliseconds),
+      "revokers": .strings(device.revokers), "self": .bool(device.isThisDevice),
+      "software": .string(device.software), "wasHeard": .bool(device.wasHeard),
     ])
   }
 }

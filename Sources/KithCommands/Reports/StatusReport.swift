@@ -33,13 +33,17 @@ struct StatusReport: Equatable, Sendable {
       ])
     }
     facts.add([
-      Table.Cell("account", .faint), Table.Cell(account.map { String($0.prefix(16)) } ?? "none"),
+      Table.Cell("account", .faint),
+      account.map { Table.Cell(String($0.prefix(16))) }
+        ?? Table.Cell("none; what is written stays on this host", .warning),
     ])
     facts.add([Table.Cell("directory", .faint), Table.Cell(directory)])
     facts.add([Table.Cell("node", .faint), nodeCell])
     if processID != nil {
-      facts.add([Table.Cell("peers", .faint), peersCell])
-      facts.add([Table.Cell("discovery", .faint), discoveryCell])
+      if account != nil {
+        facts.add([Table.Cell("peers", .faint), peersCell])
+        facts.add([Table.Cell("discovery", .faint), discoveryCell])
+      }
     }
     facts.add([
       Table.Cell("clock", .faint),
@@ -48,13 +52,25 @@ struct StatusReport: Equatable, Sendable {
         : Table.Cell("not synchronised by the kernel", .warning),
     ])
     var parts = [facts.text(style)]
+    if account == nil {
+      parts.append("Nobody is signed in: \(CommonOptions.signingIn).")
+    }
     for problem in problems { parts.append(style(.bad, "problem: \(Columns.printable(problem))")) }
     if !stores.isEmpty { parts.append(storesTable.text(style)) }
     return parts.joined(separator: "\n\n")
   }
 
+  /// Takes out what the device of the local stores says of itself: it is in nobody's account.
+  mutating func showLocalStores() {
+    account = nil
+    devices = []
+  }
+
   private var nodeCell: Table.Cell {
-    guard let processID else { return Table.Cell("not running; start it with: kith run", .warning) }
+    guard let processID else {
+      return account == nil
+        ? Table.Cell("not running") : Table.Cell("not running; start it with: kith run", .warning)
+    }
     let place = listening.isEmpty ? "" : ", listening on \(listening.joined(separator: ", "))"
     return Table.Cell("running as process \(processID)\(place)", .good)
   }

@@ -4,79 +4,127 @@ import KithStorage
 import KithTerminal
 
 extension CommonOptions {
-  /// The accounts of the directory, of which one or none is signed in; they listen nowhere. A device
-  /// that is made here is put under a new passphrase, if one is given.
-  func accounts(new: Passphrase? = nil) throws -> Accounts {
+  /// How the accounts of the directory are opened, listening nowhere. The passphrase is that of their
+  /// devices; nil: where it lies, or the person is asked.
+  func accounts(passphrase: PassphraseQuestion? = nil) -> Accounts.Configuration {
     var configuration = Accounts.Configuration(directory: directoryURL.path)
     configuration.hosts = []
     configuration.logger.logLevel = .critical
-    configuration.passphrase = passphraseQuestion
-    configuration.newDevicePassphrase = .some(new)
-    return try Accounts(configuration)
+    configuration.passphrase = passphrase ?? passphraseQuestionAskedOnce
+    return configuration
+  }
+
+  /// Whether nobody is signed in in the directory: what is written there stays on this host.
+  var isSignedOut: Bool {
+    get throws { try Accounts.isSignedOut(in: directoryURL.path) }
   }
 
   /// Where the device of the account is that is signed in.
   ///
   /// - Throws: ``CommandFailure`` where nobody is: the command makes no sense for the local stores.
   func accountDirectory() throws -> String {
-    let path = directoryURL.path
-    guard try !Accounts.isSignedOut(in: path) else {
+    guard try !isSignedOut else {
       throw CommandFailure(
-        .directory,
-        "\(path): nobody is signed in here; kith account sign-in, account create or join")
+        .directory, "\(directoryURL.path): nobody is signed in here; \(Self.signingIn)")
     }
-    return try Accounts.deviceDirectory(in: path)
+    return try Accounts.deviceDirectory(in: directoryURL.path)
   }
 
-  /// The accounts where somebody has signed out of the one whose device is in the directory itself:
-  /// a further one gets a place of its own, and is put under a new passphrase, if one is given. Nil
-  /// otherwise.
-  func signedOutAccounts(new: Passphrase? = nil) throws -> Accounts? {
+  /// What to do where nobody is signed in.
+  static let signingIn = "run kith account create, kith join or kith account sign-in"
+
+  /// Refuses to make a device in a directory that holds one, unless nobody is signed in there: then a
+  /// further one gets a place of its own.
+  func checkNewDevice() throws {
     let path = directoryURL.path
-    guard DeviceDirectory.holdsDevice(path), try Accounts.isSignedOut(in: path) else { return nil }
-    return try accounts(new: new)
+    guard try !DeviceDirectory.holdsDevice(path) || isSignedOut else {
+      throw CommandFailure(
+        .directory, "\(path): the directory holds a device already; give another one")
+    }
+  }
+
+  /// Hands what was written here while nobody was signed in to the account that is. Not thrown: a new
+  /// device is to be told of in any case, and before.
+  func adoption(passphrase: Passphrase?) async -> Result<Void, any Error> {
+    do throws(KithError) {
+      try await Accounts.adoptLocalWrites(accounts(passphrase: passphrase?.answer))
+      return .success(())
+    } catch {
+      return .failure(error)
+    }
   }
 
   /// How long a node that has the directory may take to answer: it may be about to start or stop.
   private static let patience = Duration.seconds(5)
 
   /// Gives the node of the directory to a body: the one that runs, over its control socket, or,
-  /// where none runs, one that is opened for as long as the body takes.
+  /// where none runs, one that is opened for as long as the body takes. While nobody is signed in it is
+  /// that of the local stores, which the first write begins.
   ///
   /// - Parameters:
   ///   - needsNode: Whether only a running node will do.
   ///   - readsMembershipOnly: Whether a node that is opened has no stores, and so needs no memory for
   ///     them.
+  ///   - writes: Whether the body is to write to a store.
+  ///   - passphrase: The passphrase of the device's secrets; nil: where it lies, or the person is asked.
   ///   - body: What to do with it.
   /// - Returns: What the body returns.
   /// - Throws: `KithError`, ``CommandFailure`` where a running node is missing, or what the body
   ///   throws.
   func withNode<Result: Sendable>(
-    needsNode: Bool = false, readsMembershipOnly: Bool = false,
+    needsNode: Bool = false, readsMembershipOnly: Bool = false, writes: Bool = false,
+    passphrase: PassphraseQuestion? = nil,
     _ body: (any StoreAccess) async throws -> Result
   ) async throws -> Result {
     let directory = try Accounts.deviceDirectory(in: directoryURL.path)
+    let isSignedOut = try isSignedOut
+    if isSignedOut, !needsNode, !DeviceDirectory.holdsDevice(directory) {
+      guard writes else {
+        console.talk(
+          "\(directoryURL.path): nobody is signed in here, and nothing was written yet.")
+        return try await body(UnwrittenStores(directory: directory))
+      }
+      try Accounts.makeLocalStores(in: directoryURL.path)
+    }
     let client = ControlClient(directory: directory)
     let end = ContinuousClock.now + Self.patience
     var configuration = Node.Configuration(directory: directory)
-    configuration.passphrase = passphraseQuestionAskedOnce
     configuration.readsMembershipOnly = readsMembershipOnly
     // Commands say what is wrong themselves; a line of the log would stand amid a question.
     configuration.logger.logLevel = .critical
+    configuration.passphrase = passphrase ?? passphraseQuestionAskedOnce
+    func use(_ node: some StoreAccess) async throws -> Result {
+      let result = try await body(node)
+      if writes && isSignedOut {
+        console.talk(
+          "Nobody is signed in at \(directoryURL.path), so this stays on this host. To have it on your "
+            + "other devices, \(Self.signingIn).")
+      }
+      return result
+    }
     while true {
       do {
         _ = try await client.version()
-        return try await body(client)
+        return try await use(client)
       } catch let error as KithError where error.code == .notRunning {
-        guard !needsNode else { throw Self.noNode(in: directory) }
+        guard !needsNode else {
+          throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)
+        }
       }
       do {
-        return try await Node.open(configuration).use(body)
+        return try await Node.open(configuration).use { try await use($0) }
       } catch let error as KithError where error.code == .inUse && ContinuousClock.now < end {
         // Another command has it open, or its node is just starting or stopping.
         try await Task.sleep(for: .milliseconds(25))
       }
     }
+  }
+
+  private static func noProgram(in directory: String) -> CommandFailure {
+    CommandFailure(
+      .unreachable,
+      "\(directory): nobody is signed in here, and no program has the local stores open; "
+        + "\(signingIn), and then kith run")
   }
 
   private static func noNode(in directory: String) -> CommandFailure {

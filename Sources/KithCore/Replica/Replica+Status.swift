@@ -84,6 +84,17 @@ extension Replica {
   /// When a device was met last since the start, in milliseconds since 1970.
   public func lastSeenMilliseconds(of device: DeviceID) -> UInt64? { lastSeen[device] }
 
+  /// Whether anything was ever heard of a device since it became a member: from itself, or from others
+  /// that met it. One that never was may have died on its way into the account.
+  ///
+  /// - Complexity: O(*c*) in the chains.
+  public func wasHeard(_ device: DeviceID) -> Bool {
+    device == keys.id || lastSeen[device] != nil || addresses[device]?.isEmpty == false
+      || stores.values.contains { store in
+        store.log.vector.keys.contains { $0.device == device }
+      }
+  }
+
   /// What this replica knows of itself and its peers.
   public mutating func status() -> ReplicaStatus {
     ReplicaStatus(
@@ -110,7 +121,7 @@ extension Replica {
       id: id, name: roster.name(of: id) ?? certificate.name, issued: certificate.issued,
       isSelf: id == keys.id,
       isConnected: sessions.values.contains { $0.device == id },
-      lastSeenMilliseconds: lastSeen[id], addresses: addresses[id] ?? [])
+      lastSeenMilliseconds: lastSeen[id], wasHeard: wasHeard(id), addresses: addresses[id] ?? [])
   }
 
   private mutating func storeStatus(_ identifier: StoreIdentifier) -> ReplicaStatus.Store? {

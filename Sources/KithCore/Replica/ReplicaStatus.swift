@@ -102,6 +102,8 @@ public struct ReplicaStatus: Sendable {
     public var isConnected: Bool
     /// When it was last heard, in milliseconds since 1970; nil: never since the start.
     public var lastSeenMilliseconds: UInt64?
+    /// Whether anything was ever heard of it since it became a member.
+    public var wasHeard: Bool
     /// Addresses at which it may be met.
     public var addresses: [String]
   }

@@ -9,6 +9,8 @@ enum Meta {
     case isProvisional = "is_provisional"
     case fileIdentity = "file_identity"
     case generations
+    /// Whose database it is.
+    case device
   }
 
   static func set(_ name: Name, _ value: [UInt8], _ statements: Statements) throws {

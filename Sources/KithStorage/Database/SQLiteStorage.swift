@@ -24,9 +24,9 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   private let origin: OriginGuard
   private var state: State?
 
-  /// Opens a database, or creates it if `isNew`, and finds out where it comes from.
+  /// Opens the database of a device, or creates it if `isNew`, and finds out where it comes from.
   init(
-    path: String, key: consuming StorageKey, lock: DirectoryLock, isNew: Bool
+    path: String, device: DeviceID, key: consuming StorageKey, lock: DirectoryLock, isNew: Bool
   ) throws(StorageError) {
     self.path = path
     seal = RowSeal(key: key)
@@ -39,6 +39,15 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       (state, origin) = try queue.writeWithoutTransaction { database in
         try Schema.migrate(database, path: path, isNew: isNew)
         let statements = Statements(database)
+        if isNew {
+          try Meta.set(.device, device.bytes, statements)
+        } else if try Meta.get(.device, database) != device.bytes {
+          // Before anything is written: it is not ours.
+          throw StorageError(
+            code: .damaged, path: path,
+            message: "this is the database of another device than the one whose secrets lie beside "
+              + "it; put the two files of one device together again")
+        }
         let origin = try OriginGuard(
           identity: identity, database: database, lock: lock, statements: statements, isNew: isNew)
         return (State(statements: statements), origin)

@@ -66,19 +66,40 @@ public enum DeviceDirectory {
     in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
     passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
   ) throws(StorageError) -> OpenDevice {
+    try prepare(
+      in: reserved, secrets: secrets, initial: initial, passphrase: passphrase,
+      stretching: stretching
+    ).open()
+  }
+
+  /// Writes a device down in a reserved directory, durably. It does not exist before
+  /// ``PreparedDevice/open()``; see ``create(at:secrets:initial:passphrase:stretching:)``.
+  public static func prepare(
+    in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
+    passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
+  ) throws(StorageError) -> PreparedDevice {
     let (layout, lock, path) = (reserved.layout, reserved.lock, reserved.layout.directory)
     let database = try SQLiteStorage(
-      path: layout.newDatabase, key: secrets.storage.copy(), lock: lock, isNew: true)
+      path: layout.newDatabase, device: secrets.makeKeys().id, key: secrets.storage.copy(),
+      lock: lock, isNew: true)
     try database.commit(initial)
     try database.close()
     try Files.synchronize(layout.newDatabase)
     try SecretsFile(path: layout.secrets).write(
       secrets, passphrase: passphrase, stretching: stretching, temporary: layout.newSecrets)
     try Files.synchronize(path)
+    return PreparedDevice(reserved: reserved, secrets: secrets)
+  }
+
+  /// Gives a prepared device its name, from which moment it exists, and opens it.
+  fileprivate static func keep(
+    _ reserved: ReservedDirectory, _ secrets: consuming DeviceSecrets
+  ) throws(StorageError) -> OpenDevice {
+    let layout = reserved.layout
     try Files.rename(layout.newSecrets, to: layout.secrets)
-    try Files.synchronize(path)
+    try Files.synchronize(layout.directory)
     try finishCreation(layout)
-    return try open(layout, secrets: secrets, lock: lock)
+    return try open(layout, secrets: secrets, lock: reserved.lock)
   }
 
   /// Opens the device of a directory.
@@ -195,9 +216,11 @@ public enum DeviceDirectory {
   private static func open(
     _ layout: Layout, secrets: consuming DeviceSecrets, lock: DirectoryLock
   ) throws(StorageError) -> OpenDevice {
+    let keys = secrets.makeKeys()
     let storage = try SQLiteStorage(
-      path: layout.database, key: secrets.storage.copy(), lock: lock, isNew: false)
-    return OpenDevice(layout: layout, keys: secrets.makeKeys(), storage: storage, lock: lock)
+      path: layout.database, device: keys.id, key: secrets.storage.copy(), lock: lock,
+      isNew: false)
+    return OpenDevice(layout: layout, keys: keys, storage: storage, lock: lock)
   }
 }
 
@@ -209,6 +232,29 @@ public final class ReservedDirectory: Sendable {
   init(layout: Layout, lock: DirectoryLock) {
     self.layout = layout
     self.lock = lock
+  }
+}
+
+/// A device that is written down whole and durably, and does not exist yet.
+public struct PreparedDevice: ~Copyable {
+  private let reserved: ReservedDirectory
+  private let secrets: DeviceSecrets
+
+  init(reserved: ReservedDirectory, secrets: consuming DeviceSecrets) {
+    self.reserved = reserved
+    self.secrets = secrets
+  }
+
+  /// Makes the device exist, and opens it.
+  public consuming func open() throws(StorageError) -> OpenDevice {
+    try DeviceDirectory.keep(reserved, secrets)
+  }
+
+  /// Takes away what was written: the device is not to be.
+  public consuming func discard() throws(StorageError) {
+    for file in [reserved.layout.newSecrets] + reserved.layout.newDatabaseFiles {
+      try Files.remove(file)
+    }
   }
 }
 

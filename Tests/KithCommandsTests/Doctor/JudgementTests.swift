@@ -33,7 +33,7 @@ struct JudgementTests {
 
   private func device(
     _ name: String, isSelf: Bool = false, isConnected: Bool = false, seen: UInt64? = nil,
-    issued: UInt64 = now
+    issued: UInt64 = now, wasHeard: Bool = true
   ) throws -> NodeReport.Device {
     let seen = seen.map { ", \"lastSeenMilliseconds\": \($0)" } ?? ""
     return try JSONDecoder().decode(
@@ -41,7 +41,8 @@ struct JudgementTests {
       from: Data(
         """
         {"id": "id-\(name)", "name": "\(name)", "issuedMilliseconds": \(issued),
-         "isSelf": \(isSelf), "isConnected": \(isConnected), "addresses": []\(seen)}
+         "isSelf": \(isSelf), "isConnected": \(isConnected), "addresses": [],
+         "wasHeard": \(wasHeard)\(seen)}
         """.utf8))
   }
 
@@ -235,6 +236,10 @@ struct JudgementTests {
     #expect(three[1].seen == "heard 29 days ago")
     #expect(three[2].advice?.contains("kith devices revoke") == true)
     #expect(try findings([own, away]).map(\.verdict) == [.note, .good])
+    let phantom = try device("phantom", wasHeard: false)
+    let never = try findings([own, near, phantom], [session])
+    #expect(never.map(\.verdict) == [.good, .note] && never[1].seen.hasPrefix("never heard of"))
+    #expect(never[1].advice?.contains("kith devices revoke") == true)
     // As in `status`: who exchanges nothing, or has not been heard, is not in touch.
     let idle = try findings([own, near], [try peer("near", isExchanging: false)])
     #expect(idle.map(\.verdict) == [.note, .note] && idle[0].seen == "0 of 1 other in touch")

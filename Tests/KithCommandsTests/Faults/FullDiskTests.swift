@@ -66,6 +66,9 @@ extension Faults {
           try await full.client.write([("mended.\(round)", value)], in: "calm")
         }
       }
+      let journal = try #require(full.process).saidSoFar
+      #expect(journal.contains("error kith: ") && journal.contains("storage refused a commit"))
+      #expect(journal.contains("storage takes commits again"))
       let settled = try await household.settle()
       let outcome = try await household.outcome()
       let history = ledger.history

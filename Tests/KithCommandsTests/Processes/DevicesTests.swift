@@ -104,6 +104,11 @@ struct DevicesTests {
       try await household.run(two, "status").output.contains("removed from the account")
     }
     #expect(try await list(household, one)["two"]?.connected == false)
+    let out = try #require(two.process).saidSoFar
+    #expect(out.contains("error kith: ") && out.contains("this device was taken out"), "\(out)")
+    #expect(out.contains("by=one"), "\(out)")
+    let by = try #require(one.process).saidSoFar
+    #expect(by.contains("a device was taken out") && by.contains("device=two"), "\(by)")
     let written = try await household.run(two, "set", "theme", "dark")
     #expect(written.status == CommandStatus.refused.rawValue, "\(written)")
     try await household.stop(two)

@@ -18,12 +18,13 @@ struct SigningInTests {
     #expect(one.count == 2 && one[1].contains("signed in"))
     let id = try #require(one[1].split(separator: " ").first).prefix(8)
 
-    #expect(try await kith("account", "sign-out").talk.hasPrefix("Signed out."))
+    let out = try await kith("account", "sign-out").talk
+    #expect(out.contains("kith account sign-in \(id)"), "\(out)")
     #expect(try await kith("account", "sign-out").status == CommandStatus.directory.rawValue)
     #expect(try await kith("get", "theme").status == CommandStatus.notFound.rawValue)
     #expect(try await kith("set", "theme", "local", "fresh", "1").status == 0)
     #expect(try await kith("account", "list").output.contains("signed out"))
-    for command in [["account", "show"], ["run"], ["invite"]] {
+    for command in [["account", "show"], ["invite"], ["sync"], ["peers"], ["devices"]] {
       let refused = try await KithProcess.run(
         command + ["--directory", member.directory.path], in: household.root)
       #expect(refused.status == CommandStatus.directory.rawValue)
@@ -40,6 +41,10 @@ struct SigningInTests {
     #expect(try await kith("account", "sign-in", "\(id)").status == 0)
     #expect(try await kith("get", "theme").output == "of one\n")
     #expect(try await kith("get", "fresh").status == CommandStatus.notFound.rawValue)
+    // Two are known.
+    let unnamed = try await kith("account", "sign-in")
+    #expect(unnamed.status == CommandStatus.notFound.rawValue, "\(unnamed)")
+    #expect(unnamed.talk.contains("several accounts"), "\(unnamed)")
     for wrong in ["ffffffffffff", ""] {
       let refused = try await kith("account", "sign-in", wrong)
       #expect(refused.status == CommandStatus.notFound.rawValue, "\(refused)")

@@ -151,6 +151,55 @@ struct AccountsTests {
     try accounts.close()
   }
 
+  /// The account's device is open in a program that knows nothing of signing in: it is asked.
+  @Test func `what is local becomes the account's also where another node has its device`()
+    async throws
+  {
+    let directory = try TestDirectory()
+    let path = directory.child("a")
+    let (summary, _) = try Node.createAccount(directory: path, name: "first")
+    let node = try await Nodes.open(path, servesControlSocket: true)
+    try await running(node) {
+      try await until { (try? await ControlClient(directory: path).version()) == 1 }
+      try await node.write([("theme", "good")], in: Self.store)
+      let accounts = try await onThread { try Self.open(path) }
+      try await accounts.signOut()
+      let store = try await onThread { try accounts.store(Self.store) }
+      try await onThread {
+        try store.set("default", forKey: "theme")
+        try store.set("kept", forKey: "fresh")
+      }
+      var changes = store.changes.makeAsyncIterator()
+      try await accounts.signIn(to: summary.account)
+      #expect(try await node.value(forKey: "fresh", in: Self.store) == "kept")
+      #expect(try await node.value(forKey: "theme", in: Self.store) == "good")
+      #expect(store.value(forKey: "fresh") == "kept" && store.value(forKey: "theme") == "good")
+      let change = try #require(await changes.next())
+      #expect(change.reason == .accountChange && change.superseded == ["theme"])
+      try await accounts.signOut()
+      #expect(store.dictionary.isEmpty)
+      try await onThread { try accounts.close() }
+    }
+    try node.close()
+  }
+
+  /// Shown before the account exists, or there is none.
+  @Test func `an account whose recovery key cannot be shown is not begun`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try Self.open(directory.child("a"))
+    let error = await #expect(throws: KithError.self) {
+      try await accounts.createAccount(name: "first") { _, key throws(KithError) in
+        #expect(key.count > 50)
+        throw KithError(.cancelled, "The window was closed.")
+      }
+    }
+    #expect(error?.code == .cancelled && accounts.signedIn == nil)
+    #expect(try accounts.known.isEmpty)
+    try await accounts.createAccount(name: "second")
+    #expect(accounts.signedIn != nil)
+    try accounts.close()
+  }
+
   @Test func `who runs is told who signs in, and follows what others do to the directory`()
     async throws
   {

@@ -1,0 +1,114 @@
+internal import KithCore
+internal import KithStorage
+
+/// Signing in and out from outside of the programs that have the directory open, as a person does at
+/// the command line. Those programs follow what is noted.
+extension Accounts {
+  /// The accounts that were signed in on this host and can be again; see ``known``. Makes nothing.
+  package static func known(_ configuration: Configuration) async throws(KithError)
+    -> [KnownAccount]
+  {
+    try await BlockingThread.run { () throws(KithError) in
+      let directory = AccountsDirectory(path: configuration.directory)
+      return directory.known(
+        try directory.registry { () throws(KithError) in
+          try accountOfFirst(directory, configuration)
+        })
+    }
+  }
+
+  /// Signs in to an account of ``known``. What was written while nobody was signed in is the account's
+  /// when this returns.
+  package static func signIn(
+    to account: KnownAccount, _ configuration: Configuration
+  ) async throws(KithError) {
+    try await BlockingThread.run { () throws(KithError) in
+      let directory = AccountsDirectory(path: configuration.directory)
+      let registry = try directory.registry { () throws(KithError) in
+        try accountOfFirst(directory, configuration)
+      }
+      let place = try directory.place(of: account.account, in: registry)
+      if try directory.place() != place { try adopt(directory, configuration) }
+      try directory.note(place, registry)
+      try adopt(directory, configuration)
+    }
+  }
+
+  /// Signs out: programs see the local stores from here on.
+  ///
+  /// - Returns: The account that was signed in; nil: none was, and nothing has changed.
+  package static func signOut(
+    _ configuration: Configuration
+  ) async throws(KithError) -> KnownAccount? {
+    try await BlockingThread.run { () throws(KithError) in
+      let directory = AccountsDirectory(path: configuration.directory)
+      let registry = try directory.registry { () throws(KithError) in
+        try accountOfFirst(directory, configuration)
+      }
+      guard let left = directory.known(registry).last(where: \.isSignedIn) else { return nil }
+      try adopt(directory, configuration)
+      try directory.note(.signedOut, registry)
+      return left
+    }
+  }
+
+  /// Has a device made of a further account, or of the first one, in a directory, and signs in to it.
+  /// ``adoptLocalWrites(_:)`` hands over what was written while nobody was signed in. Returns what was
+  /// made, and where.
+  package static func add(
+    _ configuration: Configuration,
+    _ make: (_ directory: String) async throws(KithError) -> AccountSummary
+  ) async throws(KithError) -> (summary: AccountSummary, directory: String) {
+    let directory = AccountsDirectory(path: configuration.directory)
+    let first = { () throws(KithError) in try accountOfFirst(directory, configuration) }
+    try await adoptLocalWrites(configuration)
+    let place = try directory.newPlace()
+    try directory.checkNoting(place, first)
+    let path = directory.directory(of: place)
+    let summary = try await make(path)
+    try directory.noteJoined(place, summary, first)
+    return (summary, path)
+  }
+
+  /// Hands what was written while nobody was signed in to the account that is, if one is. It waits for
+  /// a node that has either open and is about to give it back, or to serve its control socket.
+  package static func adoptLocalWrites(_ configuration: Configuration) async throws(KithError) {
+    try await BlockingThread.run { () throws(KithError) in
+      try adopt(AccountsDirectory(path: configuration.directory), configuration)
+    }
+  }
+
+  /// Makes the device of the local stores, where there is none yet.
+  package static func makeLocalStores(in path: String) throws(KithError) {
+    let directory = AccountsDirectory(path: path)
+    try directory.prepare()
+    try Seat.makeLocalDevice(directory.local)
+  }
+
+  private static func adopt(
+    _ directory: AccountsDirectory, _ configuration: Configuration
+  ) throws(KithError) {
+    let place = try directory.place()
+    guard place != .signedOut else { return }
+    var seat: Seat?
+    defer { try? seat?.close([]) }
+    do throws(KithError) {
+      try directory.handOver(waiting: AccountsDirectory.longestWait) { () throws(KithError) in
+        let taken = try Seat(at: place, in: directory, configuration)
+        seat = taken
+        return taken.kind
+      }
+    } catch {
+      throw .owed(error)
+    }
+  }
+
+  /// The account of the device in the directory itself.
+  private static func accountOfFirst(
+    _ directory: AccountsDirectory, _ configuration: Configuration
+  ) throws(KithError) -> AccountID? {
+    let seat = try Seat(at: .signedIn(directory: "."), in: directory, configuration)
+    defer { try? seat.close([]) }
+    return seat.account
+  }
+}

@@ -1,0 +1,103 @@
+internal import KithCore
+internal import KithCrypto
+internal import KithStorage
+
+extension AccountsDirectory {
+  /// Whose account the device in the directory itself is of; nil where there is none.
+  typealias First = () throws(KithError) -> AccountID?
+
+  /// The registry; where none was written yet, what it would hold.
+  func registry(_ first: First) throws(KithError) -> Registry {
+    if let registry = try read() { return registry }
+    var registry = Registry()
+    if DeviceDirectory.holdsDevice(path), let account = try first() {
+      registry.signedIn = "."
+      registry.devices = [.init(account: account.digest.hex, directory: ".")]
+    }
+    return registry
+  }
+
+  /// Where a new device is made: in the directory itself, where that holds none.
+  func newPlace() throws(KithError) -> Place {
+    guard DeviceDirectory.holdsDevice(path) else { return .signedIn(directory: ".") }
+    var random = SystemRandom()
+    let name = random.draw(Digest128.self).hex
+    do throws(StorageError) {
+      try SmallFile.makeDirectory(path + "/accounts")
+    } catch {
+      throw KithError(error)
+    }
+    return .signedIn(directory: "accounts/" + name)
+  }
+
+  /// Notes a new device, and that its account is the one that is signed in. Nothing needs to be noted
+  /// of the one in the directory itself, where nobody has signed in or out yet.
+  func note(
+    _ place: Place, _ summary: AccountSummary, _ first: First
+  ) throws(KithError) {
+    guard case .signedIn(let path) = place else { return }
+    let isFirst = try read() == nil
+    if path == "." && isFirst { return }
+    var registry = try registry(first)
+    registry.devices.removeAll { $0.directory == path }
+    registry.devices.append(.init(account: summary.account.digest.hex, directory: path))
+    try note(place, registry)
+  }
+
+  /// Writes the list of accounts as it is, if it is to be changed. To be called before an account takes
+  /// a device in: nothing takes it out again, and without its note nothing finds it.
+  func checkNoting(_ place: Place, _ first: First) throws(KithError) {
+    let isFirst = try read() == nil
+    if place == .signedIn(directory: ".") && isFirst { return }
+    let registry = try registry(first)
+    try update { if isFirst && $0 == Registry() { $0 = registry } }
+  }
+
+  /// Notes a device that an account has taken in.
+  func noteJoined(
+    _ place: Place, _ summary: AccountSummary, _ first: First
+  ) throws(KithError) {
+    do throws(KithError) {
+      try note(place, summary, first)
+    } catch {
+      throw KithError(
+        error.code,
+        "The account has taken this device in, and the list of accounts could not be written: "
+          + "\(error.message) Open the device's directory by itself, or revoke it on another device "
+          + "and sign in anew.",
+        path: directory(of: place), cause: error)
+    }
+  }
+
+  /// Notes who is signed in.
+  func note(_ place: Place, _ registry: Registry) throws(KithError) {
+    try update { stored in
+      for device in registry.devices where !stored.devices.contains(device) {
+        stored.devices.append(device)
+      }
+      stored.signedIn = if case .signedIn(let path) = place { path } else { nil }
+    }
+  }
+
+  /// The accounts of a registry.
+  func known(_ registry: Registry) -> [Accounts.KnownAccount] {
+    registry.devices.map { device in
+      Accounts.KnownAccount(
+        account: device.account, directory: directory(of: .signedIn(directory: device.directory)),
+        isSignedIn: device.directory == registry.signedIn)
+    }
+  }
+
+  /// Where the device of an account is.
+  ///
+  /// - Throws: ``KithError`` with `missing` where none is here.
+  func place(of account: String, in registry: Registry) throws(KithError) -> Place {
+    guard let device = registry.devices.last(where: { $0.account == account }) else {
+      throw KithError(
+        .missing,
+        "No device of the account \(account.prefix(16)) is here. Join it with a pairing code.",
+        path: path)
+    }
+    return .signedIn(directory: device.directory)
+  }
+}

@@ -1,0 +1,238 @@
+import Foundation
+import Kith
+import KithTerminal
+import Testing
+
+@testable import KithCommands
+
+/// Where writes go that were made while nobody was signed in: into the account that somebody signs in
+/// to, before that is said to be done, and nowhere else.
+@Suite("Writes made while nobody is signed in", .timeLimit(.minutes(5)))
+struct AdoptionTests {
+  /// A directory in which nobody is signed in, and commands on it.
+  private struct Newcomer {
+    let household: Household
+    let directory: URL
+
+    init(_ household: Household, _ name: String = "new") {
+      self.household = household
+      directory = household.root.appending(path: name)
+    }
+
+    @discardableResult
+    func kith(_ arguments: String..., input: Data? = nil) async throws -> KithProcess.Result {
+      try await KithProcess.run(
+        arguments + ["--directory", directory.path], in: household.root, input: input)
+    }
+
+    /// What a key shows; nil: it is missing.
+    func value(_ key: String) async throws -> String? {
+      let result = try await kith("get", key)
+      guard result.status == 0 else {
+        #expect(result.status == CommandStatus.notFound.rawValue, "\(result)")
+        return nil
+      }
+      return result.output.trimmingCharacters(in: .whitespacesAndNewlines)
+    }
+
+    /// The ids of the accounts here, in the order of the first time.
+    func accounts() async throws -> [String] {
+      let lines = try await kith("account", "list").output.split(separator: "\n").dropFirst()
+      return lines.compactMap { $0.split(separator: " ").first.map(String.init) }
+    }
+
+    /// A program that serves the directory as libraries do, until the body has ended.
+    func serving(_ body: () async throws -> Void) async throws {
+      var configuration = Accounts.Configuration(directory: directory.path)
+      configuration.hosts = ["127.0.0.1"]
+      configuration.port = 0
+      configuration.discoversPeers = false
+      configuration.logger.logLevel = .critical
+      let accounts = try Accounts(configuration)
+      let serving = Task { try await accounts.run() }
+      try await eventually("the program to serve") {
+        (try? await accounts.report().isRunning) == true
+      }
+      do {
+        try await body()
+      } catch {
+        serving.cancel()
+        _ = await serving.result
+        throw error
+      }
+      serving.cancel()
+      try await serving.value
+      try accounts.close()
+    }
+  }
+
+  @Test func `without an account all commands work here, and looking makes nothing`() async throws {
+    let household = try Household()
+    let new = Newcomer(household)
+    for looking in [
+      ["account", "list"], ["ls"], ["export"], ["status"], ["quota"], ["hidden"], ["refusals"],
+      ["doctor", "--json"],
+    ] {
+      let result = try await KithProcess.run(
+        looking + ["--directory", new.directory.path], in: household.root)
+      #expect(result.status == 0, "\(looking): \(result)")
+    }
+    #expect(try await new.value("theme") == nil)
+    #expect(try await new.kith("rm", "theme").status == CommandStatus.notFound.rawValue)
+    #expect(!FileManager.default.fileExists(atPath: new.directory.path))
+
+    let set = try await new.kith("set", "theme", "dark")
+    #expect(set.status == 0 && set.talk.contains("stays on this host"), "\(set)")
+    #expect(set.talk.contains("kith account create"), "\(set)")
+    #expect(try await new.kith("set", "size", "12", "--quiet").talk.isEmpty)
+    #expect(try await new.value("theme") == "dark")
+    #expect(try await new.kith("ls").output == "size\ntheme\n")
+    #expect(try await new.kith("export").output.contains("dark"))
+    #expect(try await new.kith("rm", "size").status == 0)
+    let status = try await new.kith("status")
+    #expect(status.output.contains("stays on this host"), "\(status)")
+    #expect(status.output.contains("kith account create"), "\(status)")
+    #expect(!status.output.contains("kith run"), "\(status)")
+    #expect(try await !new.kith("status", "--json").output.contains(#""account""#))
+    let doctor = try await new.kith("doctor")
+    #expect(doctor.output.contains("nobody: what is written stays on this host"), "\(doctor)")
+    for (command, status) in [
+      (["watch"], CommandStatus.unreachable), (["sync"], .directory), (["run"], .directory),
+      (["invite"], .directory), (["devices"], .directory), (["account", "show"], .directory),
+    ] {
+      let refused = try await KithProcess.run(
+        command + ["--directory", new.directory.path], in: household.root)
+      #expect(refused.status == status.rawValue, "\(command): \(refused)")
+      #expect(refused.talk.contains("nobody is signed in here"), "\(command): \(refused)")
+      #expect(refused.talk.contains("kith account create"), "\(command): \(refused)")
+    }
+    #expect(try await new.accounts().isEmpty)
+  }
+
+  @Test func `creating an account takes them in`() async throws {
+    let household = try Household()
+    let new = Newcomer(household)
+    try await new.kith("set", "theme", "dark")
+    #expect(try await new.kith("account", "create", "--name", "a").status == 0)
+    #expect(try await new.value("theme") == "dark")
+    try await new.kith("account", "sign-out")
+    #expect(try await new.value("theme") == nil)
+  }
+
+  @Test func `creating an account takes them in while a program has them open`() async throws {
+    let household = try Household()
+    let new = Newcomer(household)
+    try await new.serving { () async throws -> Void in
+      #expect(try await new.kith("set", "theme", "dark").status == 0)
+      #expect(try await new.kith("account", "create", "--name", "a").status == 0)
+      #expect(try await new.value("theme") == "dark")
+    }
+    #expect(try await new.value("theme") == "dark")
+  }
+
+  @Test func `joining an account takes them in`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    #expect(try await household.run(member, "set", "theme", "good").status == 0)
+    let new = Newcomer(household, "beta")
+    try await new.kith("set", "theme", "default", "other", "lost with it")
+    try await new.kith("set", "fresh", "1")
+    let beta = try await household.join("beta")
+    #expect(try await new.value("fresh") == "1")
+    for member in household.members { try await household.start(member) }
+    try await household.awaitFirstSync()
+    try await eventually("both to show the same") {
+      let (one, other) = (try await household.export(member), try await household.export(beta))
+      return one.contains("fresh") && one == other
+    }
+    #expect(try await new.value("theme") == "good")
+    #expect(try await new.value("other") == nil)
+  }
+
+  @Test func `signing in takes them in, and only there, while the node follows`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    let new = Newcomer(household, "alpha")
+    try await household.start(member)
+    try await new.kith("set", "account", "its own")
+    try await new.kith("account", "sign-out")
+    #expect(try await new.value("account") == nil)
+    #expect(try await new.kith("set", "theme", "local").status == 0)
+    let signedIn = try await new.kith("account", "sign-in", "--json")
+    #expect(signedIn.status == 0 && signedIn.output.contains(#""isSignedIn": true"#), "\(signedIn)")
+    #expect(signedIn.talk.contains("Its node runs"), "\(signedIn)")
+    #expect(try await new.value("theme") == "local")
+    #expect(try await new.value("account") == "its own")
+    #expect(try await new.kith("refusals").output.isEmpty)
+    // A further account gets nothing of it.
+    #expect(try await new.kith("account", "create", "--name", "again").status == 0)
+    #expect(try await new.value("theme") == nil)
+    try await new.kith("account", "sign-out")
+    #expect(try await new.value("theme") == nil)
+    let first = try #require(try await new.accounts().first)
+    #expect(try await new.kith("account", "sign-in", first).status == 0)
+    #expect(try await new.value("theme") == "local")
+    #expect(member.process?.isRunning == true)
+  }
+
+  /// The device is open in a process that knows nothing of signing in and out.
+  @Test func `signing in hands them to a node that has the account's device`() async throws {
+    let household = try Household()
+    _ = try await household.create("alpha")
+    let new = Newcomer(household, "alpha")
+    var configuration = Node.Configuration(directory: new.directory.path)
+    configuration.hosts = ["127.0.0.1"]
+    configuration.port = 0
+    configuration.discoversPeers = false
+    let node = try await Node.open(configuration)
+    let serving = Task { try await node.run() }
+    try await eventually("the node to answer") {
+      (try? await ControlClient(directory: new.directory.path).version()) != nil
+    }
+    let out = try await new.kith("account", "sign-out", "--json")
+    #expect(out.output.contains(#""servedBy": \#(getpid())"#), "\(out)")
+    #expect(out.talk.contains("goes on exchanging"), "\(out)")
+    #expect(try await new.kith("set", "theme", "local").status == 0)
+    #expect(try await new.kith("account", "sign-in").status == 0)
+    #expect(try await node.value(forKey: "theme", in: "default") == "local")
+    serving.cancel()
+    try await serving.value
+    try node.close()
+    try await new.kith("account", "sign-out")
+    #expect(try await new.value("theme") == nil)
+  }
+
+  /// As where the process that signed in was killed before it handed them over.
+  @Test func `a node takes in what is still owed before it is ready`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    let new = Newcomer(household, "alpha")
+    let list = new.directory.appending(path: "accounts.json")
+    try await new.kith("account", "sign-out")
+    try await new.kith("set", "theme", "local")
+    let text = try String(contentsOf: list, encoding: .utf8)
+    try text.replacing(#""devices""#, with: #""signedIn" : ".", "devices""#)
+      .write(to: list, atomically: false, encoding: .utf8)
+    try await household.start(member)
+    #expect(try await member.client.value(forKey: "theme", in: "default") == "local")
+  }
+
+  /// They are the account's that is signed in: nobody leaves it before it has them.
+  @Test func `what is owed goes to the account that was signed in, not to the next`() async throws {
+    let household = try Household()
+    _ = try await household.create("alpha")
+    let new = Newcomer(household, "alpha")
+    let list = new.directory.appending(path: "accounts.json")
+    try await new.kith("account", "sign-out")
+    try await new.kith("set", "theme", "local")
+    let text = try String(contentsOf: list, encoding: .utf8)
+    try text.replacing(#""devices""#, with: #""signedIn" : ".", "devices""#)
+      .write(to: list, atomically: false, encoding: .utf8)
+    try await new.kith("account", "sign-out")
+    #expect(try await new.kith("account", "create", "--name", "again").status == 0)
+    #expect(try await new.value("theme") == nil)
+    let first = try #require(try await new.accounts().first)
+    try await new.kith("account", "sign-in", first)
+    #expect(try await new.value("theme") == "local")
+  }
+}
