@@ -252,7 +252,7 @@ extension Node {
     try engine.flush()
     let device = self.device
     let (all, some) = engine.read {
-      ($0.roster.records, $0.roster.recordsForStranger(device: device, peer: joiner))
+      ($0.roster.records, $0.roster.recordsForJoiner(device: device, peer: joiner))
     }
     // The rest is exchanged in the first session.
     let size = all.reduce(0) { $0 + $1.encoded.count + 8 }

@@ -15,6 +15,8 @@ struct Intake {
   var hasDropped = false
   /// Authors of whom more came than is kept.
   var overLimit: Set<DeviceID> = []
+  /// How many change sets came that their authors had signed for another store.
+  var misdirected: [DeviceID: Int] = [:]
 
   init(taint: Taint) {
     self.taint = taint
@@ -46,7 +48,7 @@ extension Replica {
     case .misdirected:
       intake.taint.chains.insert(changeSet.header.chain)
       counters.rejected += 1
-      effects.append(.report(.rejected(peer: nil, count: 1)))
+      intake.misdirected[changeSet.header.chain.device, default: 0] += 1
     case .tooMuch:
       intake.taint.chains.insert(changeSet.header.chain)
       intake.overLimit.insert(changeSet.header.chain.device)
