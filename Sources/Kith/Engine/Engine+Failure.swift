@@ -12,6 +12,8 @@ extension Engine {
     let (waiting, link) = state.withLock { state in
       state.outbox = []
       state.outboxBytes = 0
+      state.queuedBytes = [:]
+      state.pauses = [:]
       state.hasWrites = false
       state.sessions = []
       state.tickAtMilliseconds = nil

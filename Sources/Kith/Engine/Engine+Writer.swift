@@ -42,6 +42,7 @@ extension Engine {
       let (wake, isRunning) = state.withLock { state -> (UInt64, Bool) in
         var wake = now + Self.longestSleepMilliseconds
         if let tick = state.tickAtMilliseconds { wake = min(wake, tick) }
+        if let resumption = state.nextResumption { wake = min(wake, resumption) }
         if case .failed(_, _, let time) = state.health { wake = min(wake, time) }
         if state.hasWork && !state.isDraining { wake = now }
         state.sleepsUntilMilliseconds = wake
@@ -52,6 +53,7 @@ extension Engine {
         _ = wakeup.wait(timeout: .now() + .milliseconds(Int(min(wake - now, 60_000))))
       }
       tickIfDue()
+      resumeIfDue()
       retryIfDue()
       drainIfIdle()
     }
