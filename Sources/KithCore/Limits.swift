@@ -80,6 +80,9 @@ public enum Limits {
   static let leftBehindMilliseconds: UInt64 = 60_000
   /// How far clocks may differ, in milliseconds (design, section 6).
   static let clockDifferenceMilliseconds: Int64 = 60_000
+  /// How far from its own clock's a device takes over another's time, in milliseconds, unless its own
+  /// clock is impossible.
+  static let adoptedMilliseconds: UInt64 = 24 * 3_600_000
   /// How far data may be ahead of a time that is certain before it is taken back, in milliseconds: a
   /// little more than peers may differ, so that no small step of a clock costs an incarnation.
   static let mendingMilliseconds: Int64 = 65_000
@@ -94,6 +97,9 @@ public enum Limits {
   static let recordsMessageBytes = 12 << 10
   /// The most bytes of a message of records: the largest record, and what is sent with it.
   static let recordsMessageLimitBytes = 32 << 10
+  /// The least that a message of records counts of what may be brought, in bytes: what follows from
+  /// the records is worked out for each.
+  static let recordsMessageCost = 256
   /// Bytes of records that a session may bring at once: more than a full roster has as a rule.
   static let recordBurstBytes = 4 << 20
   /// What it may bring of them later on, in bytes for each millisecond.
@@ -102,7 +108,7 @@ public enum Limits {
   static let softwareBytes = 64
   /// Records in one message.
   static let recordsPerMessage = 1_024
-  /// Bytes of records that a stranger is sent, and that are taken from one (design, section 8).
+  /// Bytes of records that are taken from a peer before it proves to be a member (design, section 8).
   static let strangerBytes = MembershipLimits.strangerBytes
   /// The least wait, in milliseconds, before a member does what all members owe; up to four times as
   /// much is added at random.

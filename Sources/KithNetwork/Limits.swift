@@ -73,6 +73,8 @@ public enum NetworkLimits {
   static let quietTime = TimeAmount.seconds(2)
   /// The most bytes of one read from an established session.
   static let readBytes = 64 << 10
+  /// How long a session's messages are handed on before the event loop's other work has its turn.
+  static let turn = TimeAmount.milliseconds(5)
   /// A larger receive buffer is given back when it has been emptied.
   static let keptBufferBytes = 128 << 10
 

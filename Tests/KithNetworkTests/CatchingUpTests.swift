@@ -22,7 +22,7 @@ final class ReplicaNode: TransportOwner {
   let state: Mutex<State>
   let transportBox = Mutex<Transport?>(nil)
   private let account: AccountID
-  private let now = Instant(wallMilliseconds: 1_700_000_000_000, monotonicMilliseconds: 0)
+  private let now = Instant(wallMilliseconds: 1_800_000_000_000, monotonicMilliseconds: 0)
 
   init(_ replica: Replica, keys: DeviceKeys, pausesSessions: Bool = false) {
     self.keys = keys

@@ -101,6 +101,26 @@ struct SessionTests {
     }
   }
 
+  /// Thousands of small messages that were read at once came after the pause that the first asked for.
+  @Test func aPausedSessionHandsOnNothingThatWasReadBefore() async throws {
+    let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))
+    try await withTransports([one, two]) { transports, addresses in
+      transports[0].addTarget(addresses[1])
+      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+      two.state.withLock { $0.pauses = true }
+      let messages = (0..<2_000).map { [UInt8($0 % 256), UInt8($0 / 256)] }
+      for message in messages { transports[0].send(one.live[0], message) }
+      for count in 1...20 {
+        try await eventually("message \(count)") { two.received.count >= count }
+        #expect(two.received.count == count)
+        if count == 20 { two.state.withLock { $0.pauses = false } }
+        transports[1].resumeReading(two.live[0])
+      }
+      try await eventually("the rest") { two.received.count == messages.count }
+      #expect(two.received == messages)
+    }
+  }
+
   @Test func silentAndAgedSessionsClose() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))
     var configuration = testConfiguration()

@@ -56,6 +56,8 @@ final class TestNode: TransportOwner {
     var roomCount = 0
     var closedCount = 0
     var echoes = false
+    /// Whether each message pauses its session.
+    var pauses = false
   }
 
   let keys: DeviceKeys
@@ -92,10 +94,11 @@ final class TestNode: TransportOwner {
   }
 
   func sessionReceived(_ id: SessionID, _ message: [UInt8]) {
-    let echoes = state.withLock { state in
+    let (echoes, pauses) = state.withLock { state in
       if !state.echoes { state.received.append(message) }
-      return state.echoes
+      return (state.echoes, state.pauses)
     }
+    if pauses { transport?.pauseReading(id) }
     if echoes { transport?.send(id, message) }
   }
 

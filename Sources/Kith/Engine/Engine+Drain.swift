@@ -47,10 +47,7 @@ extension Engine {
       let round = state.outbox
       state.outbox = []
       state.outboxBytes = 0
-      if state.isPaused {
-        state.isPaused = false
-        state.link?.pauseReading(false)
-      }
+      state.resumeDrained()
       return round
     }
     for run in later { run() }

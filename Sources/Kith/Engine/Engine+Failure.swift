@@ -14,6 +14,8 @@ extension Engine {
     let (waiting, link) = state.withLock { state in
       state.outbox = []
       state.outboxBytes = 0
+      state.queuedBytes = [:]
+      state.pauses = [:]
       state.hasWrites = false
       state.gathersUntilMilliseconds = nil
       state.sessions = []

@@ -11,7 +11,12 @@ extension Engine {
     switch report {
     case .rejected(let peer, let count):
       message = "change sets failed their signature or digest"
-      metadata = ["peer": "\(peer.map(\.description) ?? "unknown")", "count": "\(count)"]
+      metadata = ["peer": "\(peer)", "count": "\(count)"]
+    case .misdirected(let store, let peer, let author, let count):
+      message = "change sets came for another store than they were signed for"
+      metadata = [
+        "store": "\(store)", "peer": "\(peer)", "author": "\(author)", "count": "\(count)",
+      ]
     case .quarantined(let store, let author, let count):
       message = "entries are malformed for ever and set aside"
       metadata = ["store": "\(store)", "author": "\(author)", "count": "\(count)"]

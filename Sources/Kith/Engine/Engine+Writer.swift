@@ -46,6 +46,7 @@ extension Engine {
         if let end = state.gathersUntilMilliseconds {
           if end <= now { state.endGathering() } else { wake = min(wake, end) }
         }
+        if let resumption = state.nextResumption { wake = min(wake, resumption) }
         if case .failed(_, _, let time) = state.health { wake = min(wake, time) }
         if state.hasWork && !state.isDraining { wake = now }
         state.sleepsUntilMilliseconds = wake
@@ -56,6 +57,7 @@ extension Engine {
         _ = wakeup.wait(timeout: .now() + .milliseconds(Int(min(wake - now, 60_000))))
       }
       tickIfDue()
+      resumeIfDue()
       retryIfDue()
       drainIfIdle()
     }

@@ -12,8 +12,12 @@ internal import Synchronization
 /// programs never wait for a disk; a lone durable write drains itself where it stands, which saves
 /// two hops between threads. While the node does not run, whoever writes drains.
 final class Engine: Sendable {
-  /// Above this many bytes in the outbox sessions are not read, until a drainer has taken it.
+  /// Above this many bytes in the outbox each session whose messages add to it is not read, until a
+  /// drainer has taken it.
   static let pauseBytes = 16 << 20
+  /// So is a session above this many bytes of its own: they are in one commit with a program's write
+  /// that comes after them, or in the one before it.
+  static let sessionPauseBytes = 256 << 10
 
   let account: AccountID
   let keys: DeviceKeys
@@ -21,7 +25,7 @@ final class Engine: Sendable {
   let storage: any ReplicaStorage
   let clock: @Sendable () -> Instant
   let logger: Logger
-  let state: Mutex<EngineState>
+  let state: TurnLock<EngineState>
   /// Wakes the writer's thread.
   let wakeup = DispatchSemaphore(value: 0)
   /// Signalled when a drainer has finished that ``close()`` waits for.
@@ -48,7 +52,7 @@ final class Engine: Sendable {
     } catch {
       throw KithError(error)
     }
-    state = Mutex(EngineState(replica: replica))
+    state = TurnLock(EngineState(replica: replica))
     Self.giveMemoryBack()
     input(.start(isCopy: storage.isCopy))
   }
@@ -78,23 +82,27 @@ final class Engine: Sendable {
   /// dropped: sessions are made anew afterwards.
   @discardableResult
   func input(_ input: Input) -> Bool {
-    perform(drainsHere: false) { state in
+    perform(drainsHere: false, session: input.messageSession) { state in
       guard !state.isClosed, state.health.problem == nil else { return (false, []) }
+      if case .disconnected(let session) = input { state.forget(session) }
       let effects = state.replica.handle(input, at: clock())
       return (true, effects)
     }
   }
 
-  /// Runs the core under the lock, shows what changed, and sees to it that somebody drains.
+  /// Runs the core under the lock, shows what changed, and sees to it that somebody drains. What a
+  /// session's message costs is counted as the session's.
   @discardableResult
   func perform<Result: Sendable>(
-    drainsHere: Bool, origin: WriteOrigin = .owner,
+    drainsHere: Bool, origin: WriteOrigin = .owner, session: SessionID? = nil,
     _ body: (inout EngineState) -> (Result, [Effect])
   ) -> Result {
     var later: [() -> Void] = []
     let (result, next) = state.withLock { state -> (Result, Drain) in
+      let before = session.map { state.beginTurn(of: $0) }
       let (result, effects) = body(&state)
       later = state.absorb(effects, origin: origin, reporting: report)
+      if let before, let slowed = endTurn(before, &state) { later.append(slowed) }
       return (result, nextDrain(&state, drainsHere: drainsHere))
     }
     for run in later { run() }
@@ -114,24 +122,17 @@ final class Engine: Sendable {
   }
 
   private func nextDrain(_ state: inout EngineState, drainsHere: Bool) -> Drain {
-    pauseIfNeeded(&state)
     if state.isRunning {
-      let due = min(state.tickAtMilliseconds ?? .max, state.gathersUntilMilliseconds ?? .max)
-      let isEarlier = due < state.sleepsUntilMilliseconds
+      let wakes = [
+        state.tickAtMilliseconds, state.nextResumption, state.gathersUntilMilliseconds,
+      ].compactMap(\.self)
+      let isEarlier = wakes.contains { $0 < state.sleepsUntilMilliseconds }
       if isEarlier { return .thread }
       return state.hasWork && !state.isDraining && !drainsHere ? .thread : .nobody
     }
     guard state.hasWork, !state.isDraining, !drainsHere, !state.isClosed else { return .nobody }
     state.isDraining = true
     return .here
-  }
-
-  private func pauseIfNeeded(_ state: inout EngineState) {
-    guard !state.isPaused, state.outboxBytes > Self.pauseBytes, let link = state.link else {
-      return
-    }
-    state.isPaused = true
-    link.pauseReading(true)
   }
 
   /// Reads from the replica under the lock.

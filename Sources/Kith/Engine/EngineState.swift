@@ -30,8 +30,12 @@ struct EngineState {
   var isDraining = false
   /// Whether the writer's thread is there.
   var isRunning = false
-  /// Whether sessions are not read for now, because the outbox is long.
-  var isPaused = false
+  /// Bytes in the outbox that each session's messages have brought there.
+  var queuedBytes: [SessionID: Int] = [:]
+  /// Sessions that are not read for now.
+  var pauses: [SessionID: SessionPause] = [:]
+  /// How long sessions have held the lock.
+  var shares = SessionShares()
   var isClosed = false
   /// Whether ``Engine/close()`` waits for whoever drains.
   var isDrainAwaited = false

@@ -10,8 +10,8 @@ protocol SessionLink: AnyObject, Sendable {
   func close(_ session: SessionID, _ reason: CloseReason)
   /// Ends all sessions; they may be dialled anew.
   func closeAll()
-  /// Stops or resumes reading of all sessions.
-  func pauseReading(_ isPaused: Bool)
+  /// Stops or resumes reading of a session.
+  func pauseReading(_ session: SessionID, _ isPaused: Bool)
   /// Where devices may be met.
   func setAddresses(_ addresses: [DeviceID: [String]])
   /// Which devices are left behind, and are to be dialled.

@@ -92,7 +92,8 @@ extension AccountDevice {
       isThisDevice: report.isThisDevice, enrolledMilliseconds: report.enrolledMilliseconds,
       enroller: enroller,
       revocation: report.revokedMilliseconds.map { .init(revokers: revokers, milliseconds: $0) },
-      lastSeenMilliseconds: report.lastSeenMilliseconds, isConnected: report.isConnected,
+      lastSeenMilliseconds: report.lastSeenMilliseconds, wasHeard: report.wasHeard,
+      isConnected: report.isConnected,
       behind: behind, software: report.software,
       clockOffsetMilliseconds: report.clockOffsetMilliseconds)
   }

@@ -15,7 +15,6 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     var allowances: [SessionID: RecordAllowance] = [:]
     var port: UInt16 = 0
     var keys: [EpochID: SharedPresharedKey] = [:]
-    var isPaused = false
   }
 
   private let engine: Engine
@@ -57,12 +56,11 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   }
 
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {
-    let (transport, isPaused) = state.withLock { state in
+    let transport = state.withLock { state in
       state.sessions.insert(id)
-      return (state.transport, state.isPaused)
+      return state.transport
     }
     engine.meters.sessions.increment()
-    if isPaused { transport?.pauseReading(id) }
     guard engine.takesSessions else {
       transport?.close(id, reason: .silent)
       return
@@ -137,17 +135,11 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     for session in sessions { transport?.close(session, reason: .silent) }
   }
 
-  func pauseReading(_ isPaused: Bool) {
-    let (transport, sessions) = state.withLock { state in
-      state.isPaused = isPaused
-      return (state.transport, state.sessions)
-    }
-    for session in sessions {
-      if isPaused {
-        transport?.pauseReading(session)
-      } else {
-        transport?.resumeReading(session)
-      }
+  func pauseReading(_ session: SessionID, _ isPaused: Bool) {
+    if isPaused {
+      transport?.pauseReading(session)
+    } else {
+      transport?.resumeReading(session)
     }
   }
 

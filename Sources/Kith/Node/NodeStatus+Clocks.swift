@@ -54,6 +54,10 @@ extension ClockDifference.Outcome {
     case .neitherSynchronised:
       "Neither is called synchronised, so stores are not exchanged with it until both are right: "
         + "run a time service (NTP) on both."
+    case .tooFar:
+      "Its clock is called synchronised and this one's is not, but a difference of more than a day is "
+        + "not believed: stores are not exchanged with it. If this host's clock is wrong, set it "
+        + "right; else see that the other's is right."
     case .contradicted:
       "Its clock is called synchronised, but another device's is, too, and is nearer to this one's: "
         + "stores are not exchanged with it. See that its clock is right."

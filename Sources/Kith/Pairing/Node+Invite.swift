@@ -272,7 +272,7 @@ extension Node {
     let size = all.reduce(0) { $0 + $1.encoded.count + 8 }
     let isSmall = size < NetworkLimits.pairingMessageBytes * 3 / 4
     return (
-      added, isSmall ? all : roster.recordsForStranger(device: device, peer: joiner) + added
+      added, isSmall ? all : roster.recordsForJoiner(device: device, peer: joiner)
     )
   }
 

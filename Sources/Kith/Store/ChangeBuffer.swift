@@ -1,17 +1,20 @@
 internal import KithCore
 internal import Synchronization
 
-/// The changes that one consumer has not taken yet, at most ``limit``.
+/// The changes that one consumer has not taken yet, at most ``limit``, of ``bytesLimit``.
 ///
 /// The rule of overflow: a change that finds the buffer full is joined with the last one in it, so
 /// nothing is dropped: each key keeps what it showed before the first and gets what it shows after
-/// the last. So replaying what is taken over the old view always gives the new view.
+/// the last. So replaying what is taken over the old view always gives the new view. And a small
+/// change never waits for more bytes than the limit and one view.
 ///
 /// A consumer that does not see its own writes has applied them already when they happened. A
 /// change still waiting is therefore brought up to date with every own write of its keys.
 final class ChangeBuffer: Sendable {
   /// The most changes that wait.
   static let limit = 64
+  /// The most bytes of their values before later ones are joined.
+  static let bytesLimit = 1 << 20
 
   private struct State {
     var waiting: [PendingChange] = []
@@ -50,10 +53,11 @@ final class ChangeBuffer: Sendable {
         for index in state.waiting.indices { state.waiting[index].updateOwnWrite(change) }
         return nil
       }
-      if state.waiting.count < Self.limit {
+      let bytes = state.waiting.reduce(0) { $0 + $1.bytes }
+      if state.waiting.isEmpty || state.waiting.count < Self.limit && bytes < Self.bytesLimit {
         state.waiting.append(PendingChange(change))
       } else {
-        state.waiting[Self.limit - 1].join(change)
+        state.waiting[state.waiting.count - 1].join(change)
       }
       let consumer = state.consumer.take()
       guard consumer != nil || signal != nil else { return nil }
@@ -118,6 +122,8 @@ struct PendingChange {
   private var items: [Key: Change.Item]
   private var superseded: Set<Key>
   private var isJoined: Bool
+  /// About how many bytes the values take.
+  private(set) var bytes = 0
   /// Keys that the program wrote itself meanwhile: joining must not drop them, since the program
   /// does not show what the change started from any more.
   private var written: Set<Key> = []
@@ -127,6 +133,7 @@ struct PendingChange {
     items = Dictionary(change.items.map { (Key($0.key), $0) }) { _, later in later }
     superseded = Set(change.superseded.map { Key($0) })
     isJoined = change.isJoined
+    bytes = change.items.reduce(0) { $0 + $1.weight }
   }
 
   /// The change as its consumer gets it.
@@ -140,7 +147,8 @@ struct PendingChange {
   mutating func updateOwnWrite(_ change: Change) {
     for item in change.items {
       let key = Key(item.key)
-      guard items[key] != nil else { continue }
+      guard let waiting = items[key] else { continue }
+      bytes += item.weight - waiting.weight
       items[key]?.new = item.new
       written.insert(key)
     }
@@ -153,13 +161,35 @@ struct PendingChange {
     reason = reason.joined(with: later.reason)
     for item in later.items {
       let key = Key(item.key)
+      bytes += item.weight - (items[key]?.weight ?? 0)
       let old = items[key].map(\.old) ?? item.old
       if old == item.new && !written.contains(key) {
         items[key] = nil
+        bytes -= item.weight
       } else {
         items[key] = Change.Item(key: item.key, old: old, new: item.new)
       }
     }
     superseded.formUnion(later.superseded.map { Key($0) })
+  }
+}
+
+extension Change.Item {
+  /// About how many bytes it takes on its way to a consumer.
+  fileprivate var weight: Int { 64 + key.utf8.count + (new?.weight ?? 0) }
+}
+
+extension PropertyListValue {
+  /// About how many bytes it takes.
+  ///
+  /// - Complexity: O(*n*) in the values that it holds.
+  fileprivate var weight: Int {
+    switch self {
+    case .string(let text): text.utf8.count
+    case .data(let data): data.count
+    case .array(let elements): elements.reduce(8) { $0 + $1.weight }
+    case .dictionary(let members): members.reduce(8) { $0 + $1.key.utf8.count + $1.value.weight }
+    default: 8
+    }
   }
 }

@@ -93,7 +93,7 @@ private final class Adapter: SessionLink {
   func awaitRoom(_ session: SessionID) { link.awaitRoom(on: session) }
   func close(_ session: SessionID, _ reason: CloseReason) { link.close(session) }
   func closeAll() { link.closeAll() }
-  func pauseReading(_ isPaused: Bool) {}
+  func pauseReading(_ session: SessionID, _ isPaused: Bool) {}
   func setAddresses(_ addresses: [DeviceID: [String]]) {}
   func setLeftBehind(_ devices: [DeviceID]) {}
   func promote(_ session: SessionID) {}

@@ -47,8 +47,8 @@ struct RosterCheck: Check {
             + "both; kith run --peer HOST:PORT names an address" : nil)
     ]
     for device in away {
-      let issued = report.devices.first { $0.id == device.id }?.issuedMilliseconds
-      findings.append(absence(device, issued: issued ?? patient.nowMilliseconds, patient))
+      guard let member = report.devices.first(where: { $0.id == device.id }) else { continue }
+      findings.append(absence(device, member, patient))
     }
     let names = report.stores.flatMap(\.policyMismatches)
     for id in Set(names).sorted() {
@@ -61,17 +61,19 @@ struct RosterCheck: Check {
     return findings
   }
 
-  private func absence(_ device: DeviceFacts, issued: UInt64, _ patient: Patient) -> Finding {
+  private func absence(
+    _ device: DeviceFacts, _ member: NodeReport.Device, _ patient: Patient
+  ) -> Finding {
     let (name, now) = (shown(device.name), patient.nowMilliseconds)
     let tried = "waited for \(name)"
     if device.isConnected { return finding(.note, tried: tried, seen: device.state.text) }
     let heard = device.lastSeenMilliseconds
-    let known = heard ?? issued
+    let known = heard ?? member.issuedMilliseconds
     let isLong = now > known && now - known > Self.longSilence
-    if !device.wasHeard {
+    if !member.wasHeard {
       return finding(
-        .note, tried: "waited for \(name)",
-        seen: "never heard of since it joined \(Humane.ago(device.issuedMilliseconds, now: now))",
+        .note, tried: tried,
+        seen: "never heard of since it joined \(Humane.ago(member.issuedMilliseconds, now: now))",
         advice: "start its node: kith run; if none of your devices is that, as where joining broke "
           + "off, take it out: kith devices revoke")
     }

@@ -24,12 +24,10 @@ extension Roster {
     return chain.map(Self.size).reduce(0, +) <= MembershipLimits.strangerBytes ? chain : []
   }
 
-  /// What a session for membership only sends (design, section 8): the chain of `device`, which
-  /// is this one, then as much as fits in 16 KiB of the epoch secrets sealed to `peer`, newest
-  /// epoch first, revocations, other epochs newest first, and the rest by id. Nothing for a peer
-  /// that is revoked.
-  public func recordsForStranger(device: DeviceID, peer: DeviceID? = nil) -> [Record] {
-    if let peer, isRevoked(peer) { return [] }
+  /// What a joining device is sent where the roster is too large for its reply: the chain of
+  /// `device`, which is this one, then as much as fits in 16 KiB of the epoch secrets sealed to
+  /// `peer`, newest epoch first, revocations, other epochs newest first, and the rest by id.
+  public func recordsForJoiner(device: DeviceID, peer: DeviceID) -> [Record] {
     let chain = chain(of: device)
     var sent = Set(chain.map(\.id))
     var room = MembershipLimits.strangerBytes - chain.map(Self.size).reduce(0, +)
@@ -44,10 +42,27 @@ extension Roster {
     return result
   }
 
+  /// The records that take the paths from a device that is known and no member: the revocations of
+  /// itself and of those that enrolled it, step by step. Empty for a key that nobody has.
+  ///
+  /// - Complexity: O(*r*) for each step.
+  func revocationsAbove(transportKey: TransportPublicKey, named name: DeviceID?) -> [Record] {
+    var above = Set(devices(withTransportKey: transportKey, named: name).filter { !isMember($0) })
+    var next = above
+    while !next.isEmpty {
+      let signers = next.flatMap { device in
+        membership.enrolled.filter { $0.value.contains(device) }.map(\.key)
+      }
+      next = Set(signers).subtracting(above)
+      above.formUnion(next)
+    }
+    return above.filter(isRevoked).sorted().flatMap(revocationRecords)
+  }
+
   /// What a record takes inside a message: its bytes, its field's number and length.
   private static func size(_ record: Record) -> Int { record.encoded.count + 4 }
 
-  private func rest(for peer: DeviceID?) -> [Record] {
+  private func rest(for peer: DeviceID) -> [Record] {
     let generations = Dictionary(
       epochRecords.map { ($0.epoch.id, $0.epoch.generation) }, uniquingKeysWith: max)
     func rank(_ record: Record) -> (Int, UInt32) {

@@ -53,7 +53,7 @@ extension Roster {
     return devices.contains(where: isMember) ? nil : devices.filter(isRevoked).min()
   }
 
-  private func devices(
+  func devices(
     withTransportKey key: TransportPublicKey, named name: DeviceID?
   ) -> [DeviceID] {
     if let name {

@@ -35,8 +35,13 @@ public struct Roster: Sendable {
   /// The account.
   public let account: AccountID
 
-  /// Everything that bears valid signatures, by id, also what is not attached yet.
+  /// The attached records, and those that bear valid signatures and are not attached yet, by id.
   private var held: [Digest256: Record] = [:]
+
+  /// Attached records for which there is no room, by id. They are no part of the work of each change:
+  /// see ``evaluate()``.
+  private var heldBack: [Digest256: Record] = [:]
+  private var heldBackBytes = 0
 
   /// What follows from the records.
   private(set) var membership = Membership()
@@ -51,7 +56,7 @@ public struct Roster: Sendable {
   }
 
   /// The number of records held whose signers are not known yet, or for which there is no room.
-  public var pendingCount: Int { held.count - records.count }
+  public var pendingCount: Int { held.count - records.count + heldBack.count }
 
   /// Takes a record in, whatever it holds.
   ///
@@ -64,12 +69,13 @@ public struct Roster: Sendable {
   private mutating func learn(_ record: CheckedRecord) -> Learned {
     let id = record.record.id
     let before = self.record(id)
-    let wasHeld = held[id]
-    if let rejection = take(record) { return .rejected(rejection) }
-    if let wasHeld, wasHeld == held[id] { return before == nil ? .notYet : .known }
-    evaluate()
+    switch take(record) {
+    case .rejected(let rejection): return .rejected(rejection)
+    case .nothingNew: return before == nil ? .notYet : .known
+    case .held: evaluate()
+    }
     guard let after = self.record(id) else {
-      return held[id] == nil ? .rejected(.full) : .notYet
+      return held[id] == nil && heldBack[id] == nil ? .rejected(.full) : .notYet
     }
     guard let before else { return .new }
     return before == after ? .known : .improved
@@ -90,9 +96,13 @@ public struct Roster: Sendable {
   mutating func learn(all new: [CheckedRecord]) -> [Record] { take(all: new).fresh }
 
   /// The same, and which records lost their place: what is not to be stored any longer.
+  ///
+  /// - Complexity: O(*n*) where nothing is new.
   mutating func take(all new: [CheckedRecord]) -> (fresh: [Record], gone: [Digest256]) {
+    var hasChanged = false
+    for record in new where take(record) == .held { hasChanged = true }
+    guard hasChanged else { return ([], []) }
     let before = Dictionary(uniqueKeysWithValues: records.map { ($0.id, $0) })
-    for record in new { _ = take(record) }
     evaluate()
     let fresh = records.filter { before[$0.id] != $0 }
     let gone = before.keys.filter { !membership.attached.contains($0) }
@@ -104,26 +114,41 @@ public struct Roster: Sendable {
     membership.attached.contains(id) ? held[id].map(counting) : nil
   }
 
+  /// What came of holding a record.
+  private enum Taken: Equatable {
+    /// It is new, or has signatures that are: what follows from the records may change.
+    case held
+    /// It was held with these signatures before.
+    case nothingNew
+    /// It is none of this account's, or nobody who must has signed it.
+    case rejected(RecordRejection)
+  }
+
   /// Holds a record with the signatures that hold, without looking at what follows.
-  private mutating func take(_ checked: CheckedRecord) -> RecordRejection? {
+  private mutating func take(_ checked: CheckedRecord) -> Taken {
     let record = checked.record
-    if record.isGenesis, record.id != account.digest { return .wrongAccount }
-    let known = held[record.id]?.signatures ?? []
+    if record.isGenesis, record.id != account.digest { return .rejected(.wrongAccount) }
+    let before = held[record.id]
+    let known = (before ?? heldBack[record.id])?.signatures ?? []
     let valid = record.signatures
     if known.isEmpty {
-      guard hasNecessarySigners(record, valid.map(\.signer)) else { return .missingSignature }
+      guard hasNecessarySigners(record, valid.map(\.signer)) else {
+        return .rejected(.missingSignature)
+      }
     }
-    // Signers that are known come first where there are more than a record may have.
-    let all = record.with(signatures: known + valid).signatures
-    guard all.count > MembershipLimits.signatures else {
-      held[record.id] = record.with(signatures: all)
-      return nil
+    var taken = record.with(signatures: known + valid)
+    if taken.signatures.count > MembershipLimits.signatures {
+      // Signers that are known come first where there are more than a record may have.
+      let better = taken.signatures.filter { isCounting($0.signer, in: record) }
+      let others = taken.signatures.filter { !isCounting($0.signer, in: record) }
+      taken = record.with(
+        signatures: Array((better + others).prefix(MembershipLimits.signatures)))
     }
-    let better = all.filter { isCounting($0.signer, in: record) }
-    let others = all.filter { !isCounting($0.signer, in: record) }
-    held[record.id] = record.with(
-      signatures: Array((better + others).prefix(MembershipLimits.signatures)))
-    return nil
+    guard taken != before else { return .nothingNew }
+    // A record that was held back is looked at again: its sender has room for it.
+    if let back = heldBack.removeValue(forKey: record.id) { heldBackBytes -= back.body.count }
+    held[record.id] = taken
+    return .held
   }
 
   private func hasNecessarySigners(_ record: Record, _ signers: [SigningPublicKey]) -> Bool {
@@ -137,21 +162,78 @@ public struct Roster: Sendable {
   }
 
   /// Computes what follows from the records, then lets go of what waits beyond the bounds.
+  ///
+  /// It chooses among the kept and the new records: one that was given up would be given up again,
+  /// until room comes free. So a change costs what the kept records do, and not those held back; these
+  /// are looked at where room may have come free, and where they are an eighth too many.
   private mutating func evaluate() {
+    let (before, countsBefore) = (membership, Self.countsByKind(records))
+    var selection = choose()
+    if !heldBack.isEmpty,
+      isTooMuch(selection.excess) || hasRoomComeFree(in: selection, since: before, countsBefore)
+    {
+      held.merge(heldBack) { new, _ in new }
+      heldBack = [:]
+      heldBackBytes = 0
+      selection = choose()
+    }
+    membership = selection.membership
+    // After all were looked at there is to be room for more, so that it is not soon done again.
+    let eighths = heldBack.isEmpty ? 8 : 9
+    let mostRecords = MembershipLimits.heldBackRecords * eighths / 8
+    let mostBytes = MembershipLimits.heldBackBytes * eighths / 8
+    for record in selection.excess {
+      held[record.id] = nil
+      guard heldBack.count < mostRecords, heldBackBytes + record.body.count <= mostBytes else {
+        continue
+      }
+      heldBack[record.id] = record
+      heldBackBytes += record.body.count
+    }
+    records = selection.kept.map(counting)
+  }
+
+  /// Chooses what is kept of the records held, and lets go of those whose signers nobody knows beyond
+  /// their bound.
+  private mutating func choose() -> RosterSelection {
     let sorted = held.values.sorted { $0.id < $1.id }
     let everything = Membership(of: sorted)
-    let selection = RosterSelection(of: sorted, everything)
-    membership = selection.membership
-    var bytes = 0
-    for (place, record) in selection.excess.enumerated() {
-      bytes += record.body.count
-      if place >= MembershipLimits.heldBackRecords || bytes > MembershipLimits.heldBackBytes {
-        held[record.id] = nil
-      }
-    }
     let waiting = sorted.filter { !everything.attached.contains($0.id) }
     for record in waiting.dropFirst(MembershipLimits.pendingRecords) { held[record.id] = nil }
-    records = selection.kept.map(counting)
+    return RosterSelection(of: sorted, everything)
+  }
+
+  /// Whether so many records would be held back with these that others have to go. Not for renames, nor
+  /// for kinds that are not known here, which would be the first to go: where there is no room these
+  /// are forgotten at once.
+  private func isTooMuch(_ excess: [Record]) -> Bool {
+    let excess = excess.filter { record in
+      switch record.kind {
+      case .rename, .unknown: false
+      case .genesis, .certificate, .revocation, .epoch, .lockbox: true
+      }
+    }
+    guard !excess.isEmpty else { return false }
+    return heldBack.count + excess.count > MembershipLimits.heldBackRecords * 9 / 8
+      || excess.reduce(heldBackBytes) { $0 + $1.body.count } > MembershipLimits.heldBackBytes * 9
+        / 8
+  }
+
+  /// Whether a record that is held back may have a place now: fewer of a kind are kept than before, or
+  /// what devices sign counts otherwise, since one was revoked or is a member again.
+  private func hasRoomComeFree(
+    in selection: RosterSelection, since before: Membership, _ countsBefore: [Int: Int]
+  ) -> Bool {
+    let counts = Self.countsByKind(selection.kept)
+    return countsBefore.contains { counts[$0.key] ?? 0 < $0.value }
+      || before.revoked != selection.membership.revoked
+      || before.certificates.keys.contains {
+        !before.isMember($0) && selection.membership.isMember($0)
+      }
+  }
+
+  private static func countsByKind(_ records: [Record]) -> [Int: Int] {
+    records.reduce(into: [:]) { $0[$1.kind.rank, default: 0] += 1 }
   }
 
   /// The record with only the signatures of those who are known.

@@ -210,7 +210,10 @@ public struct QuotaNumbers: Hashable, Sendable {
 /// Something that an operator may want to know. Never holds a key or a value.
 public enum Report: Hashable, Sendable {
   /// Change sets failed their signature or digest; the peer that sent them.
-  case rejected(peer: DeviceID?, count: Int)
+  case rejected(peer: DeviceID, count: Int)
+  /// Soundly signed change sets came for another store than they were signed for; the peer that sent
+  /// them, and who signed them.
+  case misdirected(store: StoreIdentifier, peer: DeviceID, author: DeviceID, count: Int)
   /// Validly signed entries are wrong for ever and set aside; their author.
   case quarantined(store: StoreIdentifier, author: DeviceID, count: Int)
   /// Two change sets carry one sequence: a copied directory.

@@ -109,11 +109,11 @@ extension Replica {
     for changeSet in ordered.dropLast(half) {
       take(changeSet, into: &store, mending: batch.isEverything, noting: &intake)
     }
-    // It comes again with every answer, and is said once a session.
-    for author in intake.overLimit.sorted()
-    where sessions[id]?.overLimit[batch.store, default: []].insert(author).inserted == true {
-      effects.append(.report(.authorOverLimit(store: batch.store, author: author)))
+    for (author, count) in intake.misdirected.sorted(by: { $0.key < $1.key }) {
+      effects.append(
+        .report(.misdirected(store: batch.store, peer: peer, author: author, count: count)))
     }
+    reportOverLimit(intake.overLimit, in: store)
     intake.covered = cover(batch, in: &store, taint: intake.taint)
     let wasLacking = store.log.hasLost
     for cover in intake.covered {
@@ -178,6 +178,18 @@ extension Replica {
     for other in sessions.keys.sorted() where exchanges(other) && other != id {
       sendHave(on: other, only: [batch.store])
     }
+  }
+
+  /// Says of which authors more came than is kept. It comes again with every answer of every session,
+  /// and is said anew only once half of an author's room was free meanwhile.
+  private mutating func reportOverLimit(_ authors: Set<DeviceID>, in store: StoreReplica) {
+    let half = store.policy.room(factor: Limits.authorFactor) / 2
+    var reported = reportedOverLimit[store.identifier] ?? []
+    reported = reported.filter { store.log.weights[$0] ?? 0 > half || authors.contains($0) }
+    for author in authors.sorted() where reported.insert(author).inserted {
+      effects.append(.report(.authorOverLimit(store: store.identifier, author: author)))
+    }
+    reportedOverLimit[store.identifier] = reported
   }
 
   /// The latest publishing clock of what still counts in a batch.

@@ -60,6 +60,7 @@ extension Replica {
     toAdopting theirs: Int64, from device: DeviceID
   ) -> ClockDifference.Outcome? {
     let distance = (theirs - Int64(clamping: host.wallMilliseconds)).magnitude
+    if distance > Limits.adoptedMilliseconds, !isHostClockImpossible { return .tooFar }
     let isContradicted = timeClaims.contains { other, claim in
       other != device && claim.isSynchronised && !Self.agree(time(of: claim), theirs)
         && (time(of: claim) - Int64(clamping: host.wallMilliseconds)).magnitude <= distance
@@ -68,6 +69,18 @@ extension Replica {
     if sources(of: theirs) < 2, isBehindData(theirs) { return .behindData }
     return usedIncarnations.count >= Limits.incarnationsForAdopting ? .tooManyIncarnations : nil
   }
+
+  /// Whether the host's clock cannot be right: it reads earlier than this software's release, or than
+  /// what this device has read before. Readings by another's time do not count: a device that lies
+  /// would lead this one a day ahead first, and then anywhere.
+  private var isHostClockImpossible: Bool {
+    host.wallMilliseconds < Software.releasedMilliseconds
+      || Int64(clamping: ownReading.milliseconds)
+        > Int64(clamping: host.wallMilliseconds) + Limits.clockDifferenceMilliseconds
+  }
+
+  /// The hybrid clock's latest reading before another's time was taken over.
+  private var ownReading: HybridTime { readingBeforeAdopting ?? clock.latest }
 
   /// How many clocks say that it is this time: the host's own, and those of synchronised devices.
   private func sources(of time: Int64) -> Int {
@@ -113,6 +126,7 @@ extension Replica {
   mutating func adoptTime(of device: DeviceID, on id: SessionID, aheadBy offset: Int64) {
     let wall = Int64(clamping: now.wallMilliseconds) + offset
     now.wallMilliseconds = UInt64(max(0, wall))
+    readingBeforeAdopting = ownReading
     adoptedTime = now
     adoptedFrom = device
     // Differences from the time that we had say nothing any more.
@@ -141,6 +155,7 @@ extension Replica {
     if isSynchronised, adoptedTime != nil {
       adoptedTime = nil
       adoptedFrom = nil
+      readingBeforeAdopting = nil
       now = host
       for id in sessions.keys.sorted() {
         effects.append(.close(id, .clockMended))

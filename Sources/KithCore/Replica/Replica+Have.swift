@@ -52,13 +52,7 @@ extension Replica {
   mutating func receive(_ have: Have, on id: SessionID) {
     guard exchanges(id), let device = sessions[id]?.device else { return }
     let have = withoutRevoked(have)
-    guard hear(have.statements, on: id) else {
-      counters.rejected += 1
-      effects.append(.report(.rejected(peer: device, count: 1)))
-      effects.append(.close(id, .protocolViolation))
-      disconnect(id)
-      return
-    }
+    hear(have.statements, on: id)
     let wasProvisional = sessions[id]?.isProvisional == true
     sessions[id]?.isProvisional = have.isProvisional
     if have.listsAll { sessions[id]?.listed = Set(have.stores.map(\.store)) }

@@ -17,6 +17,8 @@ struct Intake {
   var overLimit: Set<DeviceID> = []
   /// What authors have left for the store at hand of their budgets over all stores.
   private var budgets: [DeviceID: Int] = [:]
+  /// How many change sets came that their authors had signed for another store.
+  var misdirected: [DeviceID: Int] = [:]
 
   init(taint: Taint) {
     self.taint = taint
@@ -60,7 +62,7 @@ extension Replica {
     case .misdirected:
       intake.taint.chains.insert(changeSet.header.chain)
       counters.rejected += 1
-      effects.append(.report(.rejected(peer: nil, count: 1)))
+      intake.misdirected[changeSet.header.chain.device, default: 0] += 1
     case .tooMuch:
       intake.taint.chains.insert(changeSet.header.chain)
       intake.overLimit.insert(changeSet.header.chain.device)

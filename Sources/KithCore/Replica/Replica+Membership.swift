@@ -50,7 +50,13 @@ extension Replica {
             + gone.filter { !mine.contains($0) }.map { .removeRecord($0) }))
       partFromFormerMembers()
       let news = fresh.sorted(by: Record.isSentBefore)
-      for id in sessions.keys.sorted() where id != source { send(news, on: id) }
+      for id in sessions.keys.sorted() where id != source {
+        if sessions[id]?.device == nil {
+          sessions[id]?.isOwedRecords = true
+        } else {
+          put(news, on: id)
+        }
+      }
       if isRevoked { closeAll() }
     }
     recogniseStrangers()
@@ -98,7 +104,11 @@ extension Replica {
   // MARK: Sending
 
   /// Sends the records that we hold: our own chain first, so that a peer that has never met us
-  /// learns who we are before anything else. A revoked device is sent its revocation alone.
+  /// learns who we are before anything else.
+  ///
+  /// A peer that has not proved to be a member is sent no more than what proves us to be one, and
+  /// under an older epoch, whose key revoked devices have, not even that: it proves itself first. A
+  /// revoked device is sent its revocation alone.
   mutating func sendRecords(on id: SessionID) {
     guard let session = sessions[id] else { return }
     if let revoked = revokedPeer(of: session) {
@@ -106,13 +116,15 @@ extension Replica {
       return
     }
     let chain = roster.chain(of: keys.id)
-    let rest =
-      session.device == nil
-      ? roster.recordsForStranger(device: keys.id, peer: session.peer.hello.device)
-      : roster.records.sorted(by: Record.isSentBefore)
-    sessions[id]?.isOwedRecords = rest.count < roster.records.count
+    guard session.device != nil else {
+      sessions[id]?.isOwedRecords = true
+      if !session.peer.isMembershipOnly { put(chain, on: id) }
+      return
+    }
+    sessions[id]?.isOwedRecords = false
     // The chain's records have only its own signatures; whole ones follow.
-    send(chain + rest.filter { !chain.contains($0) }, on: id)
+    let rest = roster.records.sorted(by: Record.isSentBefore)
+    put(chain + rest.filter { !chain.contains($0) }, on: id)
   }
 
   /// Sends the records to a member that cannot judge something that we can: it lacks some. They went
@@ -137,14 +149,7 @@ extension Replica {
     put(roster.revocationRecords(of: device), on: id)
   }
 
-  /// Sends records; to a revoked device none, for it has its own.
-  private mutating func send(_ records: [Record], on id: SessionID) {
-    guard let session = sessions[id], revokedPeer(of: session) == nil else { return }
-    put(records, on: id)
-  }
-
   private mutating func put(_ records: [Record], on id: SessionID) {
-    let isStranger = sessions[id]?.device == nil
     var message = WireMessage()
     var bytes = 0
     func flush(into effects: inout [Effect]) {
@@ -157,15 +162,6 @@ extension Replica {
       let encoded = record.encoded
       if bytes + encoded.count > Limits.recordsMessageBytes { flush(into: &effects) }
       guard let wire = try? WireRecord(serializedBytes: encoded) else { continue }
-      if isStranger {
-        let size = Self.sizeInMessage(encoded)
-        guard let sent = sessions[id]?.strangerBytesSent, sent + size <= Limits.strangerBytes
-        else {
-          sessions[id]?.isOwedRecords = true
-          continue
-        }
-        sessions[id]?.strangerBytesSent = sent + size
-      }
       message.records.records.append(wire)
       bytes += encoded.count
     }
@@ -177,22 +173,44 @@ extension Replica {
 
   // MARK: Receiving
 
-  /// A stranger's chain comes first, and is no larger than the limit; who is none by then is not
-  /// listened to any longer. Of a revoked device nothing counts but revocations.
   mutating func receive(_ records: [CheckedRecord], on id: SessionID) {
     guard let session = sessions[id] else { return }
     if session.device == nil {
-      guard session.strangerBytesTaken < Limits.strangerBytes else {
-        effects.append(.close(id, .notMember))
-        disconnect(id)
-        return
-      }
-      sessions[id]?.strangerBytesTaken += records.reduce(0) {
-        $0 + Self.sizeInMessage($1.record.encoded)
-      }
+      receive(records, fromStranger: id, session)
+    } else {
+      learn(records, from: id)
     }
-    let isRevoked = revokedPeer(of: session) != nil
-    learn(records.filter { !isRevoked || $0.isRevocation }, from: id)
+  }
+
+  /// Of a peer that has not proved to be a member nothing counts but revocations and the proof: the
+  /// certificates up to its own. With the proof counts what came together with it.
+  ///
+  /// A chain comes first, and is no larger than the limit; a peer that is no member by then is not
+  /// listened to any longer.
+  private mutating func receive(
+    _ records: [CheckedRecord], fromStranger id: SessionID, _ session: Session
+  ) {
+    guard session.strangerBytesTaken < Limits.strangerBytes else {
+      effects.append(.close(id, .notMember))
+      disconnect(id)
+      return
+    }
+    sessions[id]?.strangerBytesTaken += records.reduce(Limits.recordsMessageCost) {
+      $0 + Self.sizeInMessage($1.record.encoded)
+    }
+    let revocations = records.filter(\.isRevocation)
+    if revokedPeer(of: session) != nil { return learn(revocations, from: id) }
+    let proof = session.proof + records.filter(\.isProof)
+    // Tried on a copy: certificates that prove nothing are not kept.
+    var tried = roster
+    _ = tried.take(all: proof + revocations)
+    let (key, name) = (session.peer.transportKey, session.peer.hello.device)
+    if tried.device(withTransportKey: key, named: name) != nil {
+      return learn(proof + records.filter { !$0.isProof }, from: id)
+    }
+    sessions[id]?.proof = proof
+    learn(revocations, from: id)
+    put(tried.revocationsAbove(transportKey: key, named: name), on: id)
   }
 
   private mutating func recogniseStrangers() {
@@ -217,7 +235,8 @@ extension Record {
 }
 
 extension Record.Kind {
-  fileprivate var rank: Int {
+  /// The place of its kind in the order in which records are sent.
+  var rank: Int {
     switch self {
     case .genesis: 0
     case .certificate: 1
@@ -233,5 +252,13 @@ extension Record.Kind {
 extension CheckedRecord {
   fileprivate var isRevocation: Bool {
     if case .revocation = record.kind { true } else { false }
+  }
+
+  /// Whether it may be a step of a device's path.
+  fileprivate var isProof: Bool {
+    switch record.kind {
+    case .genesis, .certificate: true
+    default: false
+    }
   }
 }

@@ -1,4 +1,4 @@
-internal import KithCrypto
+public import KithCrypto
 
 extension Replica {
   /// What this node says of itself in a handshake.
@@ -60,6 +60,11 @@ extension Replica {
     else { return true }
     return peer.isDialled == (keys.id < device)
   }
+
+  /// The member at the other end of a session; nil while the peer has not proved to be one.
+  ///
+  /// - Complexity: O(1).
+  public func device(of session: SessionID) -> DeviceID? { sessions[session]?.device }
 
   mutating func disconnect(_ id: SessionID) {
     guard let session = sessions.removeValue(forKey: id) else { return }

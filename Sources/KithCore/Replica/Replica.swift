@@ -24,6 +24,8 @@ public struct Replica: Sendable {
   var adoptedTime: Instant?
   /// Whose time that is.
   var adoptedFrom: DeviceID?
+  /// The latest reading of the hybrid clock before that.
+  var readingBeforeAdopting: HybridTime?
   var isClockSynchronised = false
   /// What devices said of the time, of those met since the start.
   var timeClaims: [DeviceID: TimeClaim] = [:]
@@ -52,6 +54,8 @@ public struct Replica: Sendable {
   var counters = ReplicaStatus.Counters()
   /// What storage found damaged, until the start has seen to it.
   var damage = StorageDamage()
+  /// Authors of whom a store took no more, and who were reported.
+  var reportedOverLimit: [StoreIdentifier: Set<DeviceID>] = [:]
   /// Other processes of this very device that were met.
   var clones: Set<ProcessID> = []
 
@@ -347,6 +351,7 @@ public struct Replica: Sendable {
 
   private mutating func changePolicy(of identifier: StoreIdentifier, to policy: Policy) {
     guard var store = stores[identifier] else { return }
+    reportedOverLimit[identifier] = nil
     let old = store.state.shown
     store.state = store.state.under(policy)
     let recheck = store.recheckDrafts(author: keys.id)

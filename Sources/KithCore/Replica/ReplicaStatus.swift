@@ -46,6 +46,9 @@ public struct ClockDifference: Hashable, Sendable {
     case bothSynchronised
     /// Neither is: stores are not exchanged.
     case neitherSynchronised
+    /// Its is called synchronised, but differs by more than a day, and ours is possible: it is not
+    /// taken over.
+    case tooFar
     /// Its is called synchronised, but so is one that is nearer to ours: it is not taken over.
     case contradicted
     /// Its is called synchronised, but others published later than it says that it is.

@@ -41,14 +41,13 @@ struct Session {
   var diverged: Set<StoreIdentifier> = []
   /// Stores of which the peer gave everything in this session.
   var gaveEverything: Set<StoreIdentifier> = []
-  /// Authors of whom more came than is kept, and was reported.
-  var overLimit: [StoreIdentifier: Set<DeviceID>] = [:]
-  /// Bytes of records sent to a stranger and taken from one.
-  var strangerBytesSent = 0
+  /// Bytes of records taken from a peer before it proved to be a member, and the certificates among
+  /// them, which may be part of that proof.
   var strangerBytesTaken = 0
+  var proof: [CheckedRecord] = []
   /// How often all records were sent again, because the peer could not judge something.
   var recordsSentAgain = 0
-  /// Whether a stranger was not sent all records; a member is.
+  /// Whether the peer lacks records that only a member is sent.
   var isOwedRecords = false
   /// The batch whose last part is still to come.
   var partial: Batch?

@@ -59,8 +59,9 @@ package struct Have: Hashable, Sendable {
     self.statements = statements
   }
 
-  /// Nil where the message is malformed.
-  init?(_ wire: WireHave) {
+  /// Nil where the message is malformed; so it is where a statement does not bear the signature of the
+  /// device that it names, or a device says two things of one store.
+  init?(_ wire: WireHave, account: AccountID, concurrently: InboundMessage.Repeater?) {
     guard wire.stores.count <= Limits.stores,
       wire.statements.count <= Limits.statementsPerMessage
     else { return nil }
@@ -75,6 +76,13 @@ package struct Have: Hashable, Sendable {
       guard let statement = Statement(statement) else { return nil }
       statements.append(statement)
     }
+    let names = statements.map { StatementName(store: $0.store, device: $0.device) }
+    guard Set(names).count == names.count else { return nil }
+    let decoded = statements
+    let signed = values(decoded.count, by: 16, with: concurrently) {
+      decoded[$0].isSigned(in: account)
+    }
+    guard signed.allSatisfy(\.self) else { return nil }
     // Each is answered with a whole store, so none may be listed twice.
     guard stores.isStrictlyAscending(by: \.store) else { return nil }
   }

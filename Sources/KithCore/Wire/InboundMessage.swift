@@ -36,7 +36,7 @@ public struct InboundMessage: Sendable {
     switch wire.body {
     case .records(let records):
       guard bytes.count <= Limits.recordsMessageLimitBytes,
-        records.records.count <= Limits.recordsPerMessage
+        (1...Limits.recordsPerMessage).contains(records.records.count)
       else { return nil }
       var decoded: [Record] = []
       for record in records.records {
@@ -45,7 +45,7 @@ public struct InboundMessage: Sendable {
       }
       body = .records(decoded.map { CheckedRecord($0, account: account) })
     case .have(let have):
-      guard let have = Have(have) else { return nil }
+      guard let have = Have(have, account: account, concurrently: concurrently) else { return nil }
       body = .have(have)
     case .batch(let batch):
       guard let part = BatchPart(batch, account: account, concurrently: concurrently) else {

@@ -22,7 +22,7 @@ public struct RecordAllowance: Sendable {
     bytes = min(
       Limits.recordBurstBytes,
       bytes + min(refill.overflow ? .max : refill.partialValue, Limits.recordBurstBytes))
-    bytes -= message.size
+    bytes -= max(message.size, Limits.recordsMessageCost)
     return bytes >= 0
   }
 }

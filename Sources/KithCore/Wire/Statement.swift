@@ -41,7 +41,7 @@ package struct Statement: Hashable, Sendable {
     signature = keys.signing.sign(Self.signedBytes(account: account, body: body))
   }
 
-  /// Nil where it is malformed. The signature is looked at only where the statement is news.
+  /// Nil where it is malformed. The signature is not looked at; see ``isSigned(in:)``.
   init?(_ wire: WireStatement) {
     guard wire.body.count <= Limits.statementBytes,
       let signature = try? Signature(wire.signature),

@@ -40,6 +40,8 @@ final class SessionHandler: ChannelInboundHandler {
   /// Nothing more is taken in.
   private var isClosing = false
   private var isPaused = false
+  /// Whether messages that came wait for the other work of the event loop.
+  private var isPostponed = false
 
   init(codec: MessageCodec, sink: any SessionSink, silenceTimeout: TimeAmount?) {
     self.codec = codec
@@ -98,6 +100,11 @@ final class SessionHandler: ChannelInboundHandler {
   }
 
   func channelInactive(context: ChannelHandlerContext) {
+    if isPostponed, !isPaused {
+      // A peer that has sent and closed is heard out, within one more turn.
+      isPostponed = false
+      handOn()
+    }
     silenceCheck?.cancel()
     lingerDeadline?.cancel()
     isClosing = true
@@ -115,10 +122,19 @@ final class SessionHandler: ChannelInboundHandler {
     let count = incoming.readableBytes
     sink.receivedBytes(count)
     buffer.writeBuffer(&incoming)
+    if !isPostponed { handOn() }
+  }
+
+  /// Hands messages on until reading is paused, or for one turn: the event loop has other sessions,
+  /// and the programs of this host.
+  private func handOn() {
+    let end = NIODeadline.now() + NetworkLimits.turn
     do throws(FrameError) {
-      while !isClosing, let message = try codec.open(from: &buffer) {
+      while !isClosing, !isPaused, let message = try codec.open(from: &buffer) {
         lastRead = context?.eventLoop.now ?? lastRead
         sink.received(message)
+        if !isPaused, buffer.readableBytes > 0, NIODeadline.now() >= end { postpone() }
+        if isPostponed { break }
       }
     } catch {
       isClosing = true
@@ -132,6 +148,24 @@ final class SessionHandler: ChannelInboundHandler {
     } else {
       buffer.discardReadBytes()
     }
+  }
+
+  /// Goes on after what else the event loop has to do.
+  private func postpone() {
+    guard let context, !isPostponed else { return }
+    isPostponed = true
+    updateReading()
+    context.eventLoop.assumeIsolated().execute {
+      guard self.isPostponed else { return }
+      self.isPostponed = false
+      self.updateReading()
+      if !self.isPaused { self.handOn() }
+    }
+  }
+
+  private func updateReading() {
+    try? context?.channel.syncOptions?.setOption(
+      .autoRead, value: !isPaused && !isPostponed)
   }
 
   /// Encrypts messages and hands them to the socket; `written` gets the outcome.
@@ -192,8 +226,12 @@ final class SessionHandler: ChannelInboundHandler {
   /// Whether bytes are read from the socket.
   func setReading(_ isReading: Bool) {
     isPaused = !isReading
-    if isReading { lastRead = context?.eventLoop.now ?? lastRead }
-    try? context?.channel.syncOptions?.setOption(.autoRead, value: isReading)
+    if isReading {
+      lastRead = context?.eventLoop.now ?? lastRead
+      // Not from here: the caller may hold a lock.
+      if buffer.readableBytes > 0 { postpone() }
+    }
+    updateReading()
   }
 
   private func watchForSilence(_ eventLoop: any EventLoop) {

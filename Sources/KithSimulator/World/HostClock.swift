@@ -3,7 +3,7 @@ internal import KithCore
 /// A host's two clocks: one that people and NTP step, one that only runs on. Both may drift.
 struct HostClock {
   /// The true time at which every run begins, in milliseconds since 1970.
-  static let origin: UInt64 = 1_700_000_000_000
+  static let origin: UInt64 = 1_800_000_000_000
 
   /// By how much the wall clock is off, beyond what it drifted.
   private(set) var offsetMilliseconds: Int64 = 0

@@ -327,6 +327,7 @@ extension Report {
     case .clocksDiffer: "clocks that differed"
     case .mended: "clocks mended"
     case .publishedAhead: "change sets from the future"
+    case .misdirected: "change sets for another store"
     case .authorOverLimit: "authors over their limit"
     case .revoked: "revocations learnt"
     case .damaged: "damage found"

@@ -95,7 +95,7 @@ final class VirtualNetwork: Sendable {
       [weak self] in
       let now = self?.now.load(ordering: .relaxed) ?? 0
       return Instant(
-        wallMilliseconds: 1_700_000_000_000 + now / 1_000, monotonicMilliseconds: now / 1_000)
+        wallMilliseconds: 1_800_000_000_000 + now / 1_000, monotonicMilliseconds: now / 1_000)
     }
   }
 

@@ -149,7 +149,9 @@ extension Faults {
       func awaitRoom(_ session: SessionID) { link?.awaitRoom(session) }
       func close(_ session: SessionID, _ reason: CloseReason) { link?.close(session, reason) }
       func closeAll() { link?.closeAll() }
-      func pauseReading(_ isPaused: Bool) { link?.pauseReading(isPaused) }
+      func pauseReading(_ session: SessionID, _ isPaused: Bool) {
+        link?.pauseReading(session, isPaused)
+      }
       func setAddresses(_ addresses: [DeviceID: [String]]) { link?.setAddresses(addresses) }
       func setLeftBehind(_ devices: [DeviceID]) { link?.setLeftBehind(devices) }
       func promote(_ session: SessionID) { link?.promote(session) }

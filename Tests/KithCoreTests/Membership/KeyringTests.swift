@@ -146,6 +146,32 @@ struct KeyringTests {
     #expect(mine.newestFirst.prefix(2).map(\.generation) == [2, 1])
   }
 
+  @Test mutating func aFullKeyringForgetsWhatTheRosterLetGoOf() throws {
+    guard case .genesis(let genesis) = fixture.records[0].kind else { return }
+    let recipients = [Certificate(of: fixture.creator, name: "device", issued: 2)].compactMap(
+      \.self)
+    let parent = try #require(keyring(fixture.roster(fixture.records), fixture.creator).current?.id)
+    var mine = Keyring()
+    var newest: [EpochID] = []
+    // A roster keeps fewer epochs than a keyring: it fills up where rosters change.
+    for _ in 0...MembershipLimits.openEpochs / 100 {
+      var records = fixture.records
+      newest = []
+      for _ in 0..<100 {
+        let epoch = EpochKeys(secret: EpochSecret(random: &fixture.entropy), generation: 2)
+        let record = Keyring.record(
+          of: epoch, parents: [parent], recipients: recipients, genesis: genesis,
+          account: fixture.account, signing: fixture.creator.signing, entropy: &fixture.entropy)
+        records.append(try #require(record))
+        newest.append(epoch.id)
+      }
+      // What there was no room for the first time is opened the next, when room was made.
+      for _ in 0..<2 { mine.refresh(from: fixture.roster(records), keys: fixture.creator) }
+    }
+    #expect(newest.allSatisfy { mine[$0] != nil })
+    #expect(mine.newestFirst.count <= MembershipLimits.openEpochs)
+  }
+
   @Test mutating func authorAndReaderShareAKey() throws {
     let roster = fixture.roster(fixture.records)
     var mine = keyring(roster, fixture.creator)

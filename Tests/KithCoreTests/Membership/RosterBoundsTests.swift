@@ -100,6 +100,66 @@ struct RosterBoundsTests {
     #expect(early.take(all: flood).fresh.isEmpty)
   }
 
+  /// A flood had the whole roster chosen anew for each message, also one that brought nothing: with
+  /// thousands of records held back 22 to 48 ms each.
+  @Test func whatIsHeldBackIsNoPartOfTheWork() throws {
+    let flood = checked(
+      try (0..<UInt64(MembershipLimits.renames + MembershipLimits.heldBackRecords)).map {
+        try rename($0, by: liar)
+      })
+    let start = checked(base)
+    var roster = learn(start + flood, inPieces: 500)
+    #expect(roster.pendingCount > MembershipLimits.heldBackRecords - 512)
+    let more = checked(try (0..<40 as Range<UInt64>).map { try rename(1 << 40 + $0, by: liar) })
+    let clock = ContinuousClock()
+    // The least of three: others use the machine, too.
+    let whole = (0..<3).map { _ in
+      clock.measure {
+        var fresh = Roster(account: fixture.account)
+        _ = fresh.take(all: start + flood)
+      }
+    }.min()
+    let known = (0..<3).map { _ in
+      clock.measure {
+        for _ in 0..<1_000 {
+          _ = roster.take(all: [start[0]])
+          _ = roster.take(all: [])
+        }
+      }
+    }.min()
+    let each = (0..<3).map { round in
+      clock.measure {
+        for record in more[(round * 10)..<(round * 10 + 10)] { _ = roster.take(all: [record]) }
+      }
+    }.min()
+    print(
+      "one roster of \(flood.count): \(whole ?? .zero); 10 renames: \(each ?? .zero); "
+        + "2,000 times nothing new: \(known ?? .zero)")
+    #expect(try #require(known) < #require(whole))
+    // Ten times the whole it was.
+    #expect(try #require(each) < #require(whole) * 6)
+    #expect(
+      roster.digest == learn(start + flood + more[..<30], inPieces: 5_000).digest)
+  }
+
+  @Test func recordsThatWereHeldBackHavePlacesOnceThereIsRoom() throws {
+    let (many, more) = (
+      checked(try (0..<400 as Range<UInt64>).map { try rename($0, by: liar) }),
+      checked(try (0..<400 as Range<UInt64>).map { try rename($0, by: honest) })
+    )
+    let start = checked(base)
+    var roster = learn(start + many + more, inPieces: 70)
+    #expect(roster.pendingCount == 800 - MembershipLimits.renames)
+    _ = roster.take(all: checked([revocation]))
+    #expect(more.allSatisfy { roster.record($0.record.id) != nil })
+    #expect(
+      roster.digest
+        == learn(start + checked([revocation]) + many + more, inPieces: 1_000).digest)
+    // One that a peer has room for is looked at again, also if it was held back here.
+    let back = try #require(many.first { roster.record($0.record.id) == nil })
+    #expect(roster.take(all: [back]).fresh.isEmpty)
+  }
+
   @Test mutating func aFloodOfEpochsKeepsOutNoNextOne() throws {
     guard case .epoch(let first) = fixture.records[1].kind else { throw TestError() }
     var flood: [Record] = []

@@ -106,6 +106,36 @@ struct RosterTests {
     #expect(roster.isMember(stranger.id))
   }
 
+  @Test func aCertificateNeedsItsOwnDevicesSignature() throws {
+    var roster = fixture.roster(fixture.records)
+    let stranger = deviceKeys(2)
+    let whole = try fixture.certificate(of: stranger, by: fixture.creator)
+    let half = whole.with(signatures: whole.signatures.filter { $0.signer != stranger.id })
+    #expect(roster.learn(half) == .rejected(.missingSignature))
+    #expect(!roster.isMember(stranger.id) && roster.pendingCount == 0)
+    #expect(roster.learn(whole) == .new)
+  }
+
+  @Test func whereSignaturesAreTooManyThoseOfKnownDevicesStay() throws {
+    let second = deviceKeys(2)
+    var roster = fixture.roster(
+      fixture.records + [try fixture.certificate(of: second, by: fixture.creator)])
+    let body = RecordBody.encode(
+      RenameRecord(device: second.id, name: "renamed", issued: 9))
+    func signed(by signers: [DeviceKeys]) throws -> Record {
+      try signers.reduce(Record(body: body, signatures: [])) {
+        $0.signed(by: $1.signing, account: fixture.account)
+      }
+    }
+    // Strangers whose keys come before the member's in the order of signers.
+    let strangers = (100..<400 as Range<UInt64>).map { deviceKeys($0) }
+      .filter { $0.id < second.id }.prefix(MembershipLimits.signatures)
+    try #require(strangers.count == MembershipLimits.signatures)
+    #expect(roster.learn(try signed(by: Array(strangers))) == .notYet)
+    #expect(roster.learn(try signed(by: [second])) == .new)
+    #expect(roster.name(of: second.id) == "renamed")
+  }
+
   @Test func aPendingSignerArrivesLater() throws {
     let (second, third) = (deviceKeys(2), deviceKeys(3))
     var roster = fixture.roster(fixture.records)
@@ -168,13 +198,13 @@ struct RosterTests {
     #expect(fixture.roster(base + [stray]).isMember(fixture.creator.id))
   }
 
-  @Test func strangersGetAtMostSixteenKibibytes() throws {
+  @Test func aLargeRosterIsGivenToAJoinerInPart() throws {
     var records = fixture.records
     for seed in 2...60 as ClosedRange<UInt64> {
       records.append(try fixture.certificate(of: deviceKeys(seed), by: fixture.creator))
     }
     let roster = fixture.roster(records)
-    let sent = roster.recordsForStranger(device: deviceKeys(7).id)
+    let sent = roster.recordsForJoiner(device: deviceKeys(7).id, peer: deviceKeys(8).id)
     #expect(sent.map(\.encoded.count).reduce(0, +) <= 16 << 10)
     #expect(sent.prefix(2).map(\.id) == roster.chain(of: deviceKeys(7).id).map(\.id))
     #expect(sent.contains { $0.id == fixture.records[1].id })

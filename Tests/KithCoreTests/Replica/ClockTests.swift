@@ -49,6 +49,68 @@ import Testing
   }
 }
 
+/// By how much a clock may be led that nobody vouches for (`Docs/Decisions/clocks.md`).
+@Suite struct LiarsClockTests {
+  private static let threeYears: Int64 = 3 * 31_557_600_000
+  private static let hour: Int64 = 3_600_000
+
+  /// A device whose clock nobody sets has met one that says it is so much later, and synchronised.
+  private func world(liar: Int64, host: Int64 = 0, seed: UInt64) throws -> TestWorld {
+    let world = try TestWorld(devices: 2, seed: seed)
+    world.clockErrors = [0: host, 1: liar]
+    world.perform(.clockStatus(isSynchronised: true), on: 1)
+    world.connect(0, 1)
+    world.settle()
+    return world
+  }
+
+  private func outcome(_ world: TestWorld) -> ClockDifference.Outcome? {
+    world.devices[0].replica.clockStatus.differences.first?.outcome
+  }
+
+  @Test func `a liar's clock led a device years ahead, for ever`() throws {
+    let world = try world(liar: Self.threeYears, seed: 194)
+    #expect(outcome(world) == .tooFar)
+    #expect(hello(in: world) == world.now.wallMilliseconds)
+    #expect(world.devices[0].replica.exchangingSessions.isEmpty)
+  }
+
+  @Test(arguments: [23, -23]) func `within a day it is followed`(hours: Int64) throws {
+    let world = try world(liar: hours * Self.hour, seed: 195)
+    #expect(outcome(world) == .adopted)
+    world.write([set("k", 1)], on: 0)
+    world.settle()
+    // From there it leads no further: what was read by another's time does not count.
+    world.disconnect(0, 1)
+    world.clockErrors[1] = Self.threeYears
+    world.connect(0, 1)
+    world.settle()
+    #expect(outcome(world) == .tooFar)
+  }
+
+  @Test func `a clock before the software's release follows any`() throws {
+    let world = try world(
+      liar: 0, host: -Int64(TestWorld.origin - Software.releasedMilliseconds) - 1, seed: 196)
+    #expect(outcome(world) == .adopted)
+    #expect(hello(in: world) == world.now.wallMilliseconds)
+  }
+
+  @Test func `a clock earlier than its own latest reading follows any`() throws {
+    let world = try TestWorld(devices: 2, seed: 197)
+    world.write([set("k", 1)], on: 0)
+    world.clockErrors[0] = -2 * Self.hour
+    world.clockErrors[1] = 48 * Self.hour
+    world.perform(.clockStatus(isSynchronised: true), on: 1)
+    world.connect(0, 1)
+    world.settle()
+    #expect(outcome(world) == .adopted)
+  }
+
+  private func hello(in world: TestWorld) -> UInt64 {
+    world.devices[0].replica.hello(port: 1, at: world.instant(of: 0)).clock.milliseconds
+  }
+}
+
 @Suite struct DifferingClocksTests {
   /// Two devices whose clocks nobody sets, and differ by ten minutes.
   private func world(seed: UInt64) throws -> TestWorld {

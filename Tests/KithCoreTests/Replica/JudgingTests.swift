@@ -55,6 +55,12 @@ import Testing
     try world.hand([changeSet], above: 0, from: 0, to: 1)
     #expect(world.view(1).isEmpty)
     #expect(world.devices[1].replica.counters.rejected == 1)
+    // Not as one whose signature fails.
+    let (author, reports) = (world.devices[0].keys.id, world.devices[1].reports)
+    #expect(
+      reports == [
+        .misdirected(store: TestWorld.store, peer: author, author: author, count: 1)
+      ])
     // Its neighbour is applied; the chain is not counted, though a header of it was received.
     let own = try world.seal([try world.entry("own", on: 0).plaintext()], by: 0, sequence: 2)
     try world.hand([changeSet, own], above: 0, from: 0, to: 1)

@@ -74,9 +74,9 @@ import Testing
   @Test func `a statement is short, and a message holds so many`() throws {
     let world = try TestWorld(devices: 1, seed: 261)
     let chain = try world.chain(of: 0)
-    func statement(_ entries: Int) -> Statement {
+    func statement(_ entries: Int, of store: StoreIdentifier = TestWorld.store) -> Statement {
       Statement(
-        TestWorld.store, clock: HybridTime(milliseconds: 1), process: 1,
+        store, clock: HybridTime(milliseconds: 1), process: 1,
         vectorDigest: Statement.digest(of: [:]),
         risen: Dictionary(
           uniqueKeysWithValues: (0..<UInt64(entries)).map {
@@ -89,10 +89,13 @@ import Testing
     // A field that no version knows: it decodes, and is passed on byte for byte.
     long.body += [0xfa, 0x01, 0x80, 0x10] + [UInt8](repeating: 0, count: 2_048)
     #expect(Statement(long) == nil)
+    let statements = try (0...Limits.statementsPerMessage).map { number in
+      statement(1, of: try #require(StoreIdentifier("com.example.S\(number)"))).wire
+    }
     func message(of count: Int) -> [UInt8] {
       var message = WireMessage()
       message.have.number = 1
-      message.have.statements = [WireStatement](repeating: statement(1).wire, count: count)
+      message.have.statements = Array(statements.prefix(count))
       return message.encodedBytes()
     }
     let (most, more) = (Limits.statementsPerMessage, Limits.statementsPerMessage + 1)

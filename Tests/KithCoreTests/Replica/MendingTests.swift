@@ -6,6 +6,8 @@ import Testing
 /// A device whose data is ahead of its mended clock takes it back (design, section 6).
 @Suite struct MendingTests {
   private static let tenYears: Int64 = 10 * 31_557_600_000
+  /// As far as another's time is taken over.
+  private static let nearlyADay: Int64 = 20 * 3_600_000
 
   /// Devices that have met; of them one then wrote by itself, its clock years ahead.
   private func world(devices: Int = 2, seed: UInt64) throws -> TestWorld {
@@ -138,7 +140,7 @@ import Testing
   @Test func `a device that is not synchronised is mended by one that is`() throws {
     let world = try world(seed: 603)
     world.perform(.clockStatus(isSynchronised: true), on: 0)
-    world.clockErrors[1] = Self.tenYears
+    world.clockErrors[1] = Self.nearlyADay
     world.write([set("k", "ahead")], on: 1)
     meet(world)
     #expect(mendings(1, in: world) == 1)
@@ -285,7 +287,7 @@ import Testing
   @Test func `of two synchronised clocks that contradict each other the nearer counts`() throws {
     let world = try TestWorld(devices: 3, seed: 610)
     world.clockErrors[2] = 300_000
-    world.clockErrors[1] = Self.tenYears
+    world.clockErrors[1] = Self.nearlyADay
     for index in [0, 1] { world.perform(.clockStatus(isSynchronised: true), on: index) }
     world.connect(1, 2)
     world.settle()
@@ -312,7 +314,7 @@ import Testing
   @Test func `a synchronised clock that is behind what others published is not taken over`() throws
   {
     let world = try world(devices: 3, seed: 611)
-    world.clockErrors[2] = -Self.tenYears
+    world.clockErrors[2] = -Self.nearlyADay
     world.perform(.clockStatus(isSynchronised: true), on: 2)
     world.connect(1, 2)
     world.settle()

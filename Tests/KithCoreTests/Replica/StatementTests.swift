@@ -34,6 +34,12 @@ import Testing
     }
   }
 
+  private func isDecoded(_ statements: [Statement], in world: TestWorld) -> Bool {
+    Have.messages(passingOn: statements, isProvisional: false).allSatisfy {
+      InboundMessage(decoding: $0, account: world.account) != nil
+    }
+  }
+
   private func statement(
     by index: Int, in world: TestWorld, clock: UInt64, process: UInt64? = nil,
     risen: [ChainID: UInt64] = [:], vector: [ChainID: UInt64] = [:], signedBy: Int? = nil
@@ -161,10 +167,22 @@ import Testing
     let chain = try world.chain(of: 0)
     let lie = try statement(
       by: 2, in: world, clock: world.now.wallMilliseconds + 1_000, risen: [chain: 1], signedBy: 1)
-    try deliver([lie], from: 1, to: 0, in: world)
-    #expect(!holds(2, for: 0, in: world))
-    #expect(world.devices[0].closed.contains(.protocolViolation))
-    #expect(world.devices[0].replica.counters.rejected == 1)
+    // The message is malformed, before any state is looked at.
+    #expect(!isDecoded([lie], in: world))
+    let truth = try statement(by: 2, in: world, clock: world.now.wallMilliseconds + 1_000)
+    #expect(isDecoded([truth], in: world))
+    #expect(!isDecoded([truth, lie], in: world))
+  }
+
+  /// Else each of a thousand in a message could be later than the one before it.
+  @Test func `a message holds one statement of a device about a store`() throws {
+    let world = try line(2, seed: 915)
+    let said = try (1...2 as ClosedRange<UInt64>).map {
+      try statement(by: 1, in: world, clock: world.now.wallMilliseconds + $0)
+    }
+    #expect(isDecoded([said[0]], in: world))
+    #expect(isDecoded([said[0], try statement(by: 0, in: world, clock: 1)], in: world))
+    #expect(!isDecoded(said, in: world))
   }
 
   @Test func `what a device says of more than was signed is not believed`() throws {

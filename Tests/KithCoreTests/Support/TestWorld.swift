@@ -60,7 +60,9 @@ final class TestWorld {
   let account: AccountID
   var devices: [Device] = []
   var random: SeededEntropy
-  var now = Instant(wallMilliseconds: 1_700_000_000_000, monotonicMilliseconds: 0)
+  /// When each run begins, in milliseconds since 1970: later than the software's release.
+  static let origin: UInt64 = 1_800_000_000_000
+  var now = Instant(wallMilliseconds: origin, monotonicMilliseconds: 0)
   /// Milliseconds added to a device's wall clock.
   var clockErrors: [Int: Int64] = [:]
   var links: [[Int]: Link] = [:]

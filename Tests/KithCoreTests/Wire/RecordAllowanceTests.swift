@@ -7,6 +7,7 @@ import Testing
 struct RecordAllowanceTests {
   private func message(of count: Int, _ fixture: Fixture) throws -> [UInt8] {
     var message = WireMessage()
+    message.records = .init()
     for _ in 0..<count {
       message.records.records.append(
         try WireRecord(serializedBytes: fixture.records[0].encoded))
@@ -34,6 +35,25 @@ struct RecordAllowanceTests {
     #expect(taken == Limits.recordBurstBytes / inbound.size)
     let later = [6, 5_000, .max].map { allowance.take(inbound, at: $0) }
     #expect(later == [false, true, true])
+  }
+
+  /// What follows from the records is worked out for each message, however small it is.
+  @Test func `each message of records counts at least so much, and one without any is malformed`()
+    throws
+  {
+    let fixture = try Fixture()
+    #expect(
+      InboundMessage(decoding: try message(of: 0, fixture), account: fixture.account) == nil)
+    var small = WireMessage()
+    small.records.records = [WireRecord()]
+    small.records.records[0].body = .init([0xa2, 0x06, 0x00])
+    let inbound = try #require(
+      InboundMessage(decoding: small.encodedBytes(), account: fixture.account))
+    #expect(inbound.size < Limits.recordsMessageCost)
+    var allowance = RecordAllowance(at: 5)
+    var taken = 0
+    while allowance.take(inbound, at: 5) { taken += 1 }
+    #expect(taken == Limits.recordBurstBytes / Limits.recordsMessageCost)
   }
 
   @Test func `forged signatures do not survive the check`() throws {

@@ -324,7 +324,7 @@ final class NoLink: SessionLink {
   func awaitRoom(_ session: SessionID) {}
   func close(_ session: SessionID, _ reason: CloseReason) {}
   func closeAll() {}
-  func pauseReading(_ isPaused: Bool) {}
+  func pauseReading(_ session: SessionID, _ isPaused: Bool) {}
   func setAddresses(_ addresses: [DeviceID: [String]]) {}
   func setLeftBehind(_ devices: [DeviceID]) {}
   func promote(_ session: SessionID) {}

@@ -55,6 +55,35 @@ struct ChangeBufferTests {
     #expect(outsideView == view.values, "seed \(seed)")
   }
 
+  /// A small change waited for 64 large ones to be printed before it.
+  @Test func aSmallChangeWaitsForFewBytes() async throws {
+    let identifier = try #require(StoreIdentifier("com.example.test"))
+    let view = StoreView(identifier: identifier, values: [:])
+    let subscription = view.subscribe(seesOwnWrites: true)
+    func show(_ key: String, _ value: PropertyListValue) throws {
+      let change = ViewChange(
+        store: identifier, reason: .serverChange, changes: [(Key(key), try EncodedValue(value))])
+      for run in view.apply([change]) { run() }
+    }
+    for number in 0..<40 {
+      try show("large \(number % 2)", .string(String(repeating: "\(number % 10)", count: 500_000)))
+    }
+    try show("small", 1)
+    var changes = subscription.changes.makeAsyncIterator()
+    var (bytes, count, shown): (Int, Int, [String: PropertyListValue]) = (0, 0, [:])
+    while shown["small"] == nil {
+      let change = try #require(await changes.next())
+      count += 1
+      for item in change.items {
+        #expect(shown[item.key] == item.old)
+        shown[item.key] = item.new
+        if case .string(let text)? = item.new { bytes += text.utf8.count }
+      }
+    }
+    #expect(bytes <= 4 * 500_000 && count < 20, "\(count) changes, \(bytes) bytes")
+    #expect(shown.count == 3)
+  }
+
   @MainActor
   @Test func aChangeOnItsWayToItsConsumerKnowsOwnWritesMadeMeanwhile() async throws {
     let identifier = try #require(StoreIdentifier("com.example.test"))

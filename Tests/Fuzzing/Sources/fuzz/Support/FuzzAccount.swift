@@ -18,7 +18,7 @@ struct FuzzAccount: Sendable {
   /// Small, so that little is needed to fill it.
   static let policy = Policy(totalBytes: 4_000, keys: 6, keyBytes: 16, valueBytes: 2_000)
   static let start = Instant(
-    wallMilliseconds: 1_700_000_000_000, monotonicMilliseconds: 1_000_000)
+    wallMilliseconds: 1_800_000_000_000, monotonicMilliseconds: 1_000_000)
 
   private static func make() -> FuzzAccount {
     do {

@@ -1,0 +1,104 @@
+internal import Dispatch
+internal import KithCore
+internal import Logging
+
+/// Why a session is not read for now.
+struct SessionPause {
+  /// Until when, since its device has held the lock for too long; by the monotonic clock.
+  var untilMilliseconds: UInt64?
+  /// Whether its bytes in the outbox are too many.
+  var isForBytes: Bool
+}
+
+/// What a session's messages cost the others, and the pause that follows from it.
+extension Engine {
+  /// What a session's message began with.
+  struct Turn {
+    let session: SessionID
+    let device: DeviceID?
+    let nanoseconds: UInt64
+    let outboxBytes: Int
+  }
+
+  /// Counts what a message of a session has cost, and stops reading the session where that is too much.
+  ///
+  /// - Returns: What says so, the first time for each device, once the lock is free.
+  func endTurn(_ turn: Turn, _ state: inout EngineState) -> (() -> Void)? {
+    let now = clock().monotonicMilliseconds
+    let session = turn.session
+    state.queuedBytes[session, default: 0] += state.outboxBytes - turn.outboxBytes
+    let isForBytes =
+      state.queuedBytes[session, default: 0] > Self.sessionPauseBytes
+      || state.outboxBytes > Self.pauseBytes && state.outboxBytes > turn.outboxBytes
+    let held = DispatchTime.now().uptimeNanoseconds - turn.nanoseconds
+    let verdict = state.shares.count(held, of: turn.device, at: now)
+    guard state.isRunning, isForBytes || verdict != nil else { return nil }
+    state.pauses[session] = SessionPause(
+      untilMilliseconds: verdict?.pauseUntilMilliseconds, isForBytes: isForBytes)
+    state.link?.pauseReading(session, true)
+    guard verdict?.isFirst == true else { return nil }
+    let name = turn.device.flatMap { state.replica.roster.name(of: $0) }
+    return { [logger] in
+      logger.info(
+        "a device keeps this one so busy that its session is slowed",
+        metadata: [
+          "device": "\(turn.device?.description ?? "not known to be a member")",
+          "name": "\(name ?? "")",
+        ])
+    }
+  }
+
+  /// Reads on the sessions whose time has come.
+  func resumeIfDue() {
+    let now = clock().monotonicMilliseconds
+    state.withLock { state in
+      for (session, pause) in state.pauses {
+        guard let until = pause.untilMilliseconds, until <= now else { continue }
+        state.pauses[session]?.untilMilliseconds = nil
+        state.resumeIfFree(session)
+      }
+    }
+  }
+}
+
+extension EngineState {
+  /// When the next session is to be read on, by the monotonic clock.
+  var nextResumption: UInt64? { pauses.values.compactMap(\.untilMilliseconds).min() }
+
+  /// Notes what a session's message begins with.
+  func beginTurn(of session: SessionID) -> Engine.Turn {
+    Engine.Turn(
+      session: session, device: replica.device(of: session),
+      nanoseconds: DispatchTime.now().uptimeNanoseconds, outboxBytes: outboxBytes)
+  }
+
+  /// The outbox was taken: reads on the sessions that waited for it.
+  mutating func resumeDrained() {
+    queuedBytes = [:]
+    for session in pauses.keys where pauses[session]?.isForBytes == true {
+      pauses[session]?.isForBytes = false
+      resumeIfFree(session)
+    }
+  }
+
+  fileprivate mutating func resumeIfFree(_ session: SessionID) {
+    guard let pause = pauses[session], pause.untilMilliseconds == nil, !pause.isForBytes else {
+      return
+    }
+    pauses[session] = nil
+    link?.pauseReading(session, false)
+  }
+
+  /// A session is over.
+  mutating func forget(_ session: SessionID) {
+    queuedBytes[session] = nil
+    pauses[session] = nil
+  }
+}
+
+extension Input {
+  /// The session whose message it is.
+  var messageSession: SessionID? {
+    if case .received(let session, _) = self { session } else { nil }
+  }
+}

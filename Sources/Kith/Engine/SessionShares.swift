@@ -1,0 +1,71 @@
+internal import KithCore
+
+/// How much of the engine's lock each device's sessions may hold. A device that holds more is slowed:
+/// its session is not read for a while.
+///
+/// Each device may hold the lock for ``burstNanoseconds`` at once, and for half of the time in the long
+/// run; where several go on beyond that, for their part of the half. All peers that have not proved to
+/// be members count as one device. A value: times are arguments.
+struct SessionShares {
+  /// What a device may hold at once: more than taking in a full store of the default limits takes.
+  static let burstNanoseconds: UInt64 = 250_000_000
+  /// What it may hold between two pauses once the burst is used up.
+  static let sliceNanoseconds: UInt64 = 10_000_000
+  /// The longest pause: a single message that took long is not held against what follows it.
+  static let longestPauseMilliseconds: UInt64 = 1_000
+  /// Devices above which those that have used nothing of late are forgotten.
+  private static let devices = 64
+
+  /// What is used of one device's burst; half of the time that passes is taken off again.
+  private struct Use {
+    var nanoseconds: UInt64 = 0
+    var asOfMilliseconds: UInt64
+    var pausedUntilMilliseconds: UInt64 = 0
+
+    mutating func pass(until now: UInt64) {
+      let passed = min(now - min(asOfMilliseconds, now), 10_000)
+      nanoseconds -= min(nanoseconds, passed * 500_000)
+      asOfMilliseconds = now
+    }
+  }
+
+  private var uses: [DeviceID?: Use] = [:]
+  private var reported: Set<DeviceID?> = []
+
+  /// What follows from holding the lock.
+  struct Verdict: Equatable {
+    /// Until when the session is not read, by the monotonic clock.
+    var pauseUntilMilliseconds: UInt64
+    /// Whether the device was never slowed before.
+    var isFirst: Bool
+  }
+
+  /// Counts that a session of a device held the lock; nil for the device is a peer that has not proved
+  /// to be a member.
+  ///
+  /// - Returns: Nil where the session is read on.
+  /// - Complexity: O(*d*) in the devices of late.
+  mutating func count(
+    _ nanoseconds: UInt64, of device: DeviceID?, at now: UInt64
+  ) -> Verdict? {
+    if uses.count > Self.devices {
+      for key in uses.keys { uses[key]?.pass(until: now) }
+      uses = uses.filter { $0.value.nanoseconds > 0 }
+    }
+    var use = uses[device] ?? Use(asOfMilliseconds: now)
+    use.pass(until: now)
+    use.nanoseconds += nanoseconds
+    defer { uses[device] = use }
+    guard use.nanoseconds > Self.burstNanoseconds else { return nil }
+    let others = uses.count { $0.key != device && $0.value.pausedUntilMilliseconds > now }
+    let excess = use.nanoseconds - Self.burstNanoseconds + Self.sliceNanoseconds
+    let pause = min(
+      excess / 500_000 * UInt64(others + 1), Self.longestPauseMilliseconds)
+    // After the pause it has a slice again, also if the pause was cut short or made longer.
+    use.nanoseconds = Self.burstNanoseconds - Self.sliceNanoseconds + pause * 500_000
+    use.pausedUntilMilliseconds = now + pause
+    return Verdict(
+      pauseUntilMilliseconds: use.pausedUntilMilliseconds,
+      isFirst: reported.insert(device).inserted)
+  }
+}
