@@ -43,6 +43,8 @@ struct AccountsDevicesTests {
     try laptop.store(Self.store).set("dark", forKey: "theme")
     let desktop = try AccountsTests.open(directory.child("desktop"))
     try await AccountsTests.serving(laptop) {
+      // An invitation says where its device listens.
+      try await until { (try? await laptop.report().listening.isEmpty) == false }
       try await AccountsTests.serving(desktop) {
         try await Self.pair(laptop, desktop, name: "desktop")
         try await desktop.waitForFirstSync(timeout: .seconds(60))
