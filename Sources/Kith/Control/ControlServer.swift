@@ -156,17 +156,17 @@ final class ControlServer: Sendable {
   /// Says that there is no room, and closes the connection.
   private func turnAway(_ connection: Connection) async throws {
     let channel = connection.channel
-    // Open for a moment more: a client that is just sending would fail at that before it reads why.
-    let farewell = channel.eventLoop.scheduleTask(
-      in: .milliseconds(ControlLimits.farewellMilliseconds)
-    ) {
-      channel.close(promise: nil)
-    }
-    defer { farewell.cancel() }
     try await connection.executeThenClose { inbound, outbound in
       let session = ControlSession(node: node, channel: channel, outbound: outbound)
       try await session.refuse(
         0, "\(ControlLimits.connections) commands are under way already. Try again.")
+      // Open for a moment more: a client that is just sending would fail at that before it reads why.
+      let farewell = channel.eventLoop.scheduleTask(
+        in: .milliseconds(ControlLimits.farewellMilliseconds)
+      ) {
+        channel.close(promise: nil)
+      }
+      defer { farewell.cancel() }
       var lines = inbound.makeAsyncIterator()
       _ = try await lines.next()
     }

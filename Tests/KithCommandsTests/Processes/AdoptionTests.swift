@@ -165,6 +165,7 @@ struct AdoptionTests {
     #expect(try await new.value("account") == "its own")
     #expect(try await new.kith("refusals").output.isEmpty)
     // A further account gets nothing of it.
+    try await new.kith("account", "sign-out")
     #expect(try await new.kith("account", "create", "--name", "again").status == 0)
     #expect(try await new.value("theme") == nil)
     try await new.kith("account", "sign-out")

@@ -17,11 +17,13 @@ struct ControlSocketTests {
     let directory = try TestDirectory()
     let path = directory.child("control")
     try await onThread {
-      // From here on this thread has a mask of its own.
+      // From here on this thread has a mask of its own, which threads that it starts would share.
       try Self.takeOwnMask()
-      umask(mode_t(mask))
-      close(try ControlSocket.listen(at: path))
-      #expect(umask(0) == mode_t(mask))
+      let before = umask(mode_t(mask))
+      let listening = Result { try ControlSocket.listen(at: path) }
+      let after = umask(before)
+      close(try listening.get())
+      #expect(after == mode_t(mask))
       #expect(try Self.mode(path) == 0o600)
     }
   }
@@ -59,6 +61,8 @@ struct ControlSocketTests {
   private static func ask(_ path: String, as user: UInt32?) throws -> (bytes: [UInt8], code: Int32)
   {
     if let user { try Self.become(user) }
+    // Threads that this one starts would be his, too.
+    defer { if user != nil { try? Self.become(0) } }
     guard let descriptor = try ControlSocket.connect(to: path) else { return ([], EAGAIN) }
     defer { close(descriptor) }
     let request = Array(#"{"version":1,"id":1,"operation":"version"}"#.utf8) + [10]
