@@ -6,7 +6,7 @@ import Testing
 @testable import KithCore
 @testable import KithNetwork
 
-/// A replica behind a transport, without a disk.
+/// A replica behind a transport, with a disk in memory.
 final class ReplicaNode: TransportOwner {
   struct State {
     var replica: Replica
@@ -21,6 +21,7 @@ final class ReplicaNode: TransportOwner {
   let pausesSessions: Bool
   let state: Mutex<State>
   let transportBox = Mutex<Transport?>(nil)
+  private let storage = MemoryStorage()
   private let account: AccountID
   private let now = Instant(wallMilliseconds: 1_800_000_000_000, monotonicMilliseconds: 0)
 
@@ -45,7 +46,10 @@ final class ReplicaNode: TransportOwner {
     }
     for effect in effects {
       switch effect {
+      case .persist(let mutations): try? storage.commit(mutations)
       case .send(let session, let message): transport?.send(session, message)
+      case .sendStored(let session, let message):
+        if let bytes = try? message.encoded(from: storage) { transport?.send(session, bytes) }
       case .awaitRoom(let session): transport?.awaitRoom(session)
       case .promote(let session): transport?.promote(session)
       case .close(let session, let reason): transport?.close(session, reason: reason)

@@ -76,7 +76,8 @@ package struct Statement: Hashable, Sendable {
   /// More bytes than it takes in a message.
   var sizeBound: Int { body.count + Signature.byteCount + 16 }
 
-  private static func signedBytes(account: AccountID, body: [UInt8]) -> [UInt8] {
+  /// What the device signs: the domain, a zero byte, the account id and the body.
+  static func signedBytes(account: AccountID, body: [UInt8]) -> [UInt8] {
     Array("kith statement v1".utf8) + [0] + account.bytes + body
   }
 

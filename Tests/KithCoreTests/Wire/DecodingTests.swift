@@ -57,15 +57,22 @@ import Testing
       sample.message.have.stores.append(store)
     }
     var body = WireStatementBody()
-    body.device = .init(Self.twoDevices[0])
+    body.device = .init(sample.world.devices[0].keys.id.bytes)
     body.store = "a"
     body.vectorDigest = .init(Self.twoDevices[0])
     body.risen = [Self.vectorEntry(0), Self.vectorEntry(1)]
-    var statement = WireStatement()
-    statement.body = .init(body.encodedBytes())
-    statement.signature = .init([UInt8](repeating: 3, count: 64))
-    sample.message.have.statements = [statement]
+    sample.message.have.statements = [Self.signed(body, in: sample.world)]
     return sample
+  }
+
+  /// A statement of the world's first device, whatever its body says.
+  private static func signed(_ body: WireStatementBody, in world: TestWorld) -> WireStatement {
+    let bytes = body.encodedBytes()
+    let message = Statement.signedBytes(account: world.account, body: bytes)
+    var statement = WireStatement()
+    statement.body = .init(bytes)
+    statement.signature = .init(world.devices[0].keys.signing.sign(message).bytes)
+    return statement
   }
 
   @Test func `what is wrong in a batch makes it malformed`() throws {
@@ -162,6 +169,8 @@ import Testing
       ("sequence 2^53 + 1", { $0.stores[0].vector[0].sequence = Limits.sequence + 1 }),
       ("a device of 33 bytes", { $0.stores[0].vector[1].device.append(0) }),
       ("a statement's signature", { $0.statements[0].signature.removeLast() }),
+      ("another signature", { $0.statements[0].signature[5] ^= 1 }),
+      ("two statements of one device and store", { $0.statements += $0.statements }),
       ("a statement's body", { $0.statements[0].body.removeLast() }),
     ] {
       #expect(!sample.isTaken { alter(&$0.have) }, "\(name)")
@@ -176,7 +185,7 @@ import Testing
         guard var body = try? WireStatementBody(serializedBytes: $0.have.statements[0].body)
         else { return }
         alter(&body)
-        $0.have.statements[0].body = .init(body.encodedBytes())
+        $0.have.statements[0] = Self.signed(body, in: sample.world)
       }
       #expect(!isTaken, "a statement's \(name)")
     }
