@@ -70,7 +70,7 @@ func serve(directory: String, editor: any Service, logger: Logger) async throws 
 
 func signIn(
   directory: String, token: String, account: AccountID,
-  show: @escaping @Sendable (String?) async -> Void,
+  show: @escaping @Sendable (String?) async -> Void, present: @escaping @Sendable (String) -> Void,
   ask: @escaping @Sendable (String) async -> Bool
 ) async throws {
   let accounts = try Accounts(.init(directory: directory))
@@ -79,12 +79,13 @@ func signIn(
   _ = store
   try await accounts.run()  // or hand it to a ServiceGroup
 
-  let recoveryKey = try await accounts.createAccount(name: "laptop").recoveryKey  // show it once
+  try await accounts.createAccount(name: "laptop") { _, recoveryKey in
+    present(recoveryKey)  // once, before the account exists; where this throws, there is none
+  }
   try await accounts.signIn(token: token, name: "desktop")
   try await accounts.signOut()
   try await accounts.signIn(to: account)  // one of `known`
 
-  _ = recoveryKey
   try await accounts.invite { event in
     if case .opened(let invitation) = event { await show(invitation.code) }
   } onJoinRequest: { candidate in

@@ -1,8 +1,8 @@
-internal import KithCore
+package import KithCore
 
 extension KithError {
   /// Says a storage error as the program's.
-  init(_ error: StorageError) {
+  package init(_ error: StorageError) {
     self.init(
       Code(description: error.code.description), error.message, path: error.path,
       owner: error.owner, cause: error)

@@ -37,6 +37,7 @@ extension CommonOptions {
   /// further one gets a place of its own.
   func checkNewDevice() throws {
     let path = directoryURL.path
+    if let refusal = DeviceDirectory.refusalOfForeign(path) { throw KithError(refusal) }
     guard try !DeviceDirectory.holdsDevice(path) || isSignedOut else {
       throw CommandFailure(
         .directory, "\(path): the directory holds a device already; give another one")

@@ -25,7 +25,7 @@ struct DiscoveryTests {
       // Nodes that listen on loopback alone are heard there alone.
       for node in [first, second] {
         let links = try #require(node.status.discovery?.links)
-        #expect(links == [.init(interface: "lo", family: "IPv4")])
+        #expect(links == [.init(interface: "lo", isLoopback: true, family: "IPv4")])
       }
     }
     #expect(first.status.discovery == nil)
