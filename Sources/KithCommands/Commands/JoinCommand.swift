@@ -74,7 +74,7 @@ struct JoinCommand: AsyncParsableCommand {
           return try await Node.join(
             directory: directory, name: name, code: text, address: peer, passphrase: passphrase,
             confirm: confirm)
-        } catch where Self.mayBeTypedAgain(text, after: error) {
+        } catch  where Self.mayBeTypedAgain(text, after: error) {
           console.warn(CommandFailure(error)?.message ?? error.description)
           guard let again = try? typed() else { throw error }
           text = again
