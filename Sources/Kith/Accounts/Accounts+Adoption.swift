@@ -89,7 +89,7 @@ extension Node {
 
 extension Accounts {
   /// What keeps local stores from being handed over for a while only.
-  private static let passingTroubles: Set<KithError.Code> = [
+  static let passingTroubles: Set<KithError.Code> = [
     .inUse, .diskFull, .readOnly, .inputOutput, .notRunning, .timedOut, .control, .closed,
   ]
   /// What another process ends soon: its turn with the local stores, or its start.

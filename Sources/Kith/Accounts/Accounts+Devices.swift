@@ -48,7 +48,8 @@ extension Accounts {
   ///
   /// - Parameters:
   ///   - device: This device or another of ``devices()``.
-  ///   - name: 1 to 64 bytes of UTF-8 without control characters.
+  ///   - name: 1 to 64 bytes of UTF-8, without control or unseen characters. A name that only looks
+  ///     like another member's is refused.
   /// - Throws: ``KithError`` with `missing` while nobody is signed in, `invalidName`,
   ///   `invalidDevice`, `revoked`, `closed`, `notRunning`, `control` or a storage code.
   public func rename(_ device: DeviceID, to name: String) async throws(KithError) {

@@ -63,13 +63,24 @@ extension Accounts {
   private func watch(_ seat: Seat) async throws {
     while !Task.isCancelled {
       let version = moved.version
-      if try await BlockingThread.run({ () throws(KithError) in try self.look(seat) }) { return }
+      if try await BlockingThread.run({ () throws(KithError) in try self.lookAgain(seat) }) { return }
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await self.moved.wait(after: version) }
         group.addTask { try? await Task.sleep(for: Self.lookInterval) }
         await group.next()
         group.cancelAll()
       }
+    }
+  }
+
+  /// As ``look(_:)``. If the disk fails or no descriptors are left, the seat stays, and is looked at
+  /// again later.
+  private func lookAgain(_ seat: Seat) throws(KithError) -> Bool {
+    do throws(KithError) {
+      return try look(seat)
+    } catch {
+      guard Self.passingTroubles.contains(error.code) else { throw error }
+      return false
     }
   }
 

@@ -30,7 +30,7 @@ extension Accounts {
   /// - Parameters:
   ///   - name: What people call this device, 1 to 64 bytes.
   ///   - show: Gets the account and its recovery key before the account exists: a program that shows
-  ///     the key here cannot end with an account whose key nobody has seen. Where it throws, no
+  ///     the key here cannot end with an account whose key nobody has seen. If it throws, no
   ///     account is begun.
   /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be written
   ///   down. Also where the node does not follow in time, or cannot: the account is there then, and

@@ -62,9 +62,9 @@ extension AccountsDirectory {
     } catch {
       throw KithError(
         error.code,
-        "The account has taken this device in, and the list of accounts could not be written: "
-          + "\(error.message) Open the device's directory by itself, or revoke it on another device "
-          + "and sign in anew.",
+        "The device was made, but the list of accounts could not be written: \(error.message) "
+          + "Keep its recovery key if one was shown. Open the device's directory by itself, or, if the "
+          + "account has another device, revoke this one there and join again.",
         path: directory(of: place), cause: error)
     }
   }

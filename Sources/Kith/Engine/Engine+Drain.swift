@@ -90,21 +90,33 @@ extension Engine {
   /// After a round of more bytes memory is given back to the system.
   private static let largeRoundBytes = 4 << 20
 
-  /// Does what needs no commit any more.
+  /// Does what needs no commit any more. If a message cannot be read from storage, nothing more is
+  /// sent on its session, for what follows may say that it came; all else is done.
+  ///
+  /// - Throws: The first such error, at the end.
   private func act(on effects: ArraySlice<Effect>) throws(StorageError) {
+    var failure: StorageError?
+    var cut = Set<SessionID>()
     var settled: [WriteID] = []
     var hasProgress = false
     let link = state.withLock { $0.link }
     for effect in effects {
       switch effect {
+      case .send(let session, _) where cut.contains(session): break
+      case .sendStored(let session, _) where cut.contains(session): break
       case .send(let session, let bytes):
         meters.sent(bytes.count)
         link?.send(bytes, to: session)
       case .sendStored(let session, let message):
         guard let link else { continue }
-        let bytes = try message.encoded(from: storage)
-        meters.sent(bytes.count)
-        link.send(bytes, to: session)
+        do throws(StorageError) {
+          let bytes = try message.encoded(from: storage)
+          meters.sent(bytes.count)
+          link.send(bytes, to: session)
+        } catch {
+          failure = failure ?? error
+          cut.insert(session)
+        }
       case .awaitRoom(let session): link?.awaitRoom(session)
       case .close(let session, let reason): link?.close(session, reason)
       case .promote(let session): link?.promote(session)
@@ -118,6 +130,7 @@ extension Engine {
     }
     settle(settled)
     if hasProgress { progress.raise() }
+    if let failure { throw failure }
   }
 
   private func settle(_ writes: [WriteID]) {

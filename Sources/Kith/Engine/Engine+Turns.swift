@@ -33,8 +33,11 @@ extension Engine {
     let held = DispatchTime.now().uptimeNanoseconds - turn.nanoseconds
     let verdict = state.shares.count(held, of: turn.device, at: now)
     guard state.isRunning, isForBytes || verdict != nil else { return nil }
+    // A message that was on its way already shortens no pause.
+    let old = state.pauses[session]
+    let ends = [old?.untilMilliseconds, verdict?.pauseUntilMilliseconds].compactMap(\.self)
     state.pauses[session] = SessionPause(
-      untilMilliseconds: verdict?.pauseUntilMilliseconds, isForBytes: isForBytes)
+      untilMilliseconds: ends.max(), isForBytes: isForBytes || old?.isForBytes == true)
     state.link?.pauseReading(session, true)
     guard verdict?.isFirst == true else { return nil }
     let name = turn.device.flatMap { state.replica.roster.name(of: $0) }

@@ -41,7 +41,8 @@ extension Node {
   ///
   /// - Parameters:
   ///   - device: This device or another of the account's.
-  ///   - name: 1 to 64 bytes of UTF-8 without control characters.
+  ///   - name: 1 to 64 bytes of UTF-8, without control or unseen characters. A name that only looks
+  ///     like another member's is refused.
   /// - Throws: ``KithError`` with `invalidName`, `invalidDevice`, `revoked`, `closed` or a storage
   ///   code.
   public func rename(_ device: DeviceID, to name: String) async throws(KithError) {

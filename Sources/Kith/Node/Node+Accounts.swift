@@ -20,7 +20,7 @@ extension Node {
   ///   - name: What people call the device, 1 to 64 bytes.
   ///   - passphrase: What to put its secrets under; nil: nothing.
   ///   - show: Gets the account and its recovery key before the account exists: a program that shows
-  ///     the key here cannot end with an account whose key nobody has seen. Where it throws, no
+  ///     the key here cannot end with an account whose key nobody has seen. If it throws, no
   ///     account is begun.
   /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be
   ///   written down.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Kith
+import KithStorage
 import KithCore
 import KithTerminal
 
@@ -37,7 +38,10 @@ struct AccountCreateCommand: AsyncParsableCommand {
         }.summary
       } catch {
         if isShown {
-          options.console.warn("no account was begun; the recovery key above opens nothing")
+          options.console.warn(
+            DeviceDirectory.holdsDevice(directory)
+              ? "the account may exist: keep the recovery key above, and see: kith account list"
+              : "no account was begun; the recovery key above opens nothing")
         }
         throw error
       }

@@ -26,7 +26,7 @@ struct AccountSignOutCommand: AsyncParsableCommand {
     let isLeft = await SignInReport.isReached { (try? await client.version()) == nil }
     let server = isLeft ? nil : DirectoryOwner.processID(of: left.directory)
     try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server)) { _ in "" }
-    let place = options.directory.map { " --directory '\($0)'" } ?? ""
+    let place = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
     options.console.talk(
       "Signed out. Sign in again with: kith account sign-in \(left.account.prefix(16))\(place)")
     if let server {

@@ -8,7 +8,8 @@ public struct Certificate: Hashable, Sendable {
   public let boxKey: BoxPublicKey
   /// The device's Noise static key.
   public let transportKey: TransportPublicKey
-  /// What people call the device: 1 to 64 bytes of UTF-8 without control characters.
+  /// What people call the device: 1 to 64 bytes of UTF-8, without control or
+  /// unseen characters.
   public let name: String
   /// When it was made, in milliseconds since 1970.
   public let issued: UInt64

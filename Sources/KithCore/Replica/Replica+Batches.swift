@@ -128,8 +128,11 @@ extension Replica {
     }
     // What cannot be judged yet may be newer than what a program writes as its defaults. No member
     // that keeps the rules passes on what never can be, so nobody is held up by its author.
+    // Of a store that no program has opened yet little is kept: what was left out is pulled once one
+    // does, and its defaults must not be later than that.
+    let isWhole = store.isOpened || intake.overLimit.isEmpty
     let endsFirstPull =
-      batch.answers > 0 && !intake.taint.isUnjudged && store.isProvisional
+      batch.answers > 0 && !intake.taint.isUnjudged && isWhole && store.isProvisional
       && sessions[id]?.isProvisional == false
       && sessions[id]?.provisionalStores.contains(batch.store) == false
     if endsFirstPull {

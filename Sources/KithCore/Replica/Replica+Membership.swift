@@ -183,7 +183,8 @@ extension Replica {
   }
 
   /// Of a peer that has not proved to be a member nothing counts but revocations and the proof: the
-  /// certificates up to its own. With the proof counts what came together with it.
+  /// certificates up to its own. With the proof counts what came together with it. A proof that ends
+  /// at a revoked device is kept too, so that a member revokes the peer.
   ///
   /// A chain comes first, and is no larger than the limit; a peer that is no member by then is not
   /// listened to any longer.
@@ -209,8 +210,10 @@ extension Replica {
       return learn(proof + records.filter { !$0.isProof }, from: id)
     }
     sessions[id]?.proof = proof
-    learn(revocations, from: id)
-    put(tried.revocationsAbove(transportKey: key, named: name), on: id)
+    let above = tried.revocationsAbove(transportKey: key, named: name)
+    // A device that a revoked one enrolled is revoked too: for that it has to be known.
+    learn(above.isEmpty ? revocations : proof + revocations, from: id)
+    put(above, on: id)
   }
 
   private mutating func recogniseStrangers() {

@@ -109,14 +109,11 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       sql: "SELECT \(EntryRow.columns) FROM entry WHERE change_set = ?")
     let rows = try Row.fetchCursor(more, arguments: [slot.id])
     while let row = try rows.next() {
-      guard let entry = EntryRow(row, from: 0, of: reference) else {
-        // One that was found damaged is left out until it is dropped.
-        let index: Int64 = row[0]
-        guard
-          state?.index?.damaged.entries.contains(where: { $0 == (slot.id, index) }) == true
-        else { throw damaged }
-        continue
-      }
+      // One that was found damaged is left out until it is dropped.
+      let index: Int64 = row[0]
+      let isDamaged = state?.index?.damaged.entries.contains { $0 == (slot.id, index) } ?? false
+      guard !isDamaged else { continue }
+      guard let entry = EntryRow(row, from: 0, of: reference) else { throw damaged }
       changeSet.entries[entry.index] = entry.box
     }
     return changeSet
