@@ -63,7 +63,9 @@ extension Accounts {
   private func watch(_ seat: Seat) async throws {
     while !Task.isCancelled {
       let version = moved.version
-      if try await BlockingThread.run({ () throws(KithError) in try self.lookAgain(seat) }) { return }
+      if try await BlockingThread.run({ () throws(KithError) in try self.lookAgain(seat) }) {
+        return
+      }
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await self.moved.wait(after: version) }
         group.addTask { try? await Task.sleep(for: Self.lookInterval) }
