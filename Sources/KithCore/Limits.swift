@@ -45,11 +45,12 @@ public enum Limits {
   /// A device keeps this many times the policy's bytes in drafts of a store, and as much in refusals
   /// that its program has not taken.
   static let draftFactor = 8
-  /// Removed entries of a store (design, section 5).
+  /// Removed entries of a store (`Docs/Protocol.md`, "Sessions").
   static let removals = 4_096
   /// Entries of a store set aside for ever that are kept to be passed on.
   static let quarantined = 256
-  /// A node keeps this many times the policy's bytes of one author in a store (design, section 5).
+  /// A node keeps this many times the policy's bytes of one author in a store (`Docs/Protocol.md`,
+  /// "Sessions").
   static let authorFactor = 8
   /// A node keeps so many bytes of one author, over all stores.
   static let authorBytes = 56 << 20
@@ -78,7 +79,7 @@ public enum Limits {
   /// How long a member may be behind what does not change before the network is told to dial it, in
   /// milliseconds.
   static let leftBehindMilliseconds: UInt64 = 60_000
-  /// How far clocks may differ, in milliseconds (design, section 6).
+  /// How far clocks may differ, in milliseconds (`Docs/Protocol.md`, "Clocks").
   static let clockDifferenceMilliseconds: Int64 = 60_000
   /// How far from its own clock's a device takes over another's time, in milliseconds, unless its own
   /// clock is impossible.
@@ -93,7 +94,8 @@ public enum Limits {
   static let haveIntervalMilliseconds: UInt64 = 30_000
   /// How long a session lasts before it is dialled anew, in milliseconds.
   static let sessionMilliseconds: UInt64 = 24 * 3_600_000
-  /// Bytes of one message of records, which a stranger may be sent too (design, section 8).
+  /// Bytes of one message of records, which a stranger may be sent too (`Docs/Protocol.md`,
+  /// "Handshake").
   static let recordsMessageBytes = 12 << 10
   /// The most bytes of a message of records: the largest record, and what is sent with it.
   static let recordsMessageLimitBytes = 32 << 10
@@ -108,7 +110,8 @@ public enum Limits {
   static let softwareBytes = 64
   /// Records in one message.
   static let recordsPerMessage = 1_024
-  /// Bytes of records that are taken from a peer before it proves to be a member (design, section 8).
+  /// Bytes of records that are taken from a peer before it proves to be a member
+  /// (`Docs/Protocol.md`, "Handshake").
   static let strangerBytes = MembershipLimits.strangerBytes
   /// The least wait, in milliseconds, before a member does what all members owe; up to four times as
   /// much is added at random.

@@ -4,7 +4,7 @@ public import Logging
 public import NIOCore
 internal import Synchronization
 
-/// Sessions between the devices of an account, over TCP (design, section 8).
+/// Sessions between the devices of an account, over TCP (`Docs/Protocol.md`, "Handshake").
 ///
 /// One per node. It listens, dials, shakes hands, encrypts, and hands whole messages to its
 /// ``TransportDelegate``. All its work is done within ``run()``, on the event loops it was given;

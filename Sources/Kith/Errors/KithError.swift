@@ -8,7 +8,7 @@ public import KithCore
 
 /// What Kith refuses, with what is allowed and what to do. It never holds a value.
 ///
-/// Every refusal leaves the state as it was (design, section 11).
+/// Every refusal leaves the state as it was (`Docs/CommandLine.md`).
 public struct KithError: Error, Sendable {
   /// What went wrong. A struct, so that a new code breaks nobody.
   public struct Code: Hashable, Sendable, CustomStringConvertible {

@@ -72,8 +72,9 @@ final class StoreView: Sendable {
   /// Shows what stands behind the store from now on, and returns what to run once no lock is held.
   /// `superseded` are keys whose writes by this program were not taken over.
   ///
-  /// Of another account all keys of both are told, also those that show the same (design, section
-  /// 10, "Signed out"); otherwise what differs, and what was not taken as a violation of the quota.
+  /// Of another account all keys of both are told, also those that show the same
+  /// (`Docs/Protocol.md`, "First sync"); otherwise what differs, and what was not taken as a
+  /// violation of the quota.
   func show(
     _ shown: [Key: EncodedValue], reason: Change.Reason, superseded: Set<Key>
   ) -> [() -> Void] {

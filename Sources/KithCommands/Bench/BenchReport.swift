@@ -1,6 +1,7 @@
 import KithTerminal
 
-/// What `kith bench` says: figures of one run, each against its budget (design, section 13).
+/// What `kith bench` says: figures of one run, each against its budget (`Docs/Testing.md`,
+/// "Performance").
 struct BenchReport: Equatable, Sendable {
   /// A figure.
   struct Figure: Equatable, Sendable {

@@ -8,7 +8,7 @@ import KithTerminal
 struct ClockCheck: Check {
   static let name = "clock"
 
-  /// How far clocks may be apart, in milliseconds (design, section 6).
+  /// How far clocks may be apart, in milliseconds (`Docs/Protocol.md`, "Clocks").
   static let tolerance: UInt64 = 60_000
 
   struct Sight: Equatable, Sendable {

@@ -16,7 +16,8 @@ package struct ChainID: Hashable, Comparable, Sendable {
   }
 }
 
-/// What a mended clock left behind (design, section 6): an incarnation of the same device, of which
+/// What a mended clock left behind (`Docs/Protocol.md`, "Clocks"): an incarnation of the same
+/// device, of which
 /// nothing counts that was published later than could be accepted when the clock was mended.
 package struct Replacement: Hashable, Sendable {
   /// The incarnation whose clock was ahead.
@@ -30,7 +31,7 @@ package struct Replacement: Hashable, Sendable {
   }
 }
 
-/// The signed part of a change set (design, section 4).
+/// The signed part of a change set (`Docs/Protocol.md`, "Entries and change sets").
 package struct ChangeSetHeader: Hashable, Sendable {
   /// The only format so far.
   static let format: UInt32 = 1

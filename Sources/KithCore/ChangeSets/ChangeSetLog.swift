@@ -1,7 +1,7 @@
 internal import KithCrypto
 
 /// The change sets of a store that are kept: those with an entry that still counts, and the newest
-/// header of every chain (design, section 4).
+/// header of every chain (`Docs/Protocol.md`, "Entries and change sets").
 struct ChangeSetLog {
   /// What is known of one chain.
   struct Chain: Hashable {

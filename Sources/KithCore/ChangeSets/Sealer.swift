@@ -1,6 +1,6 @@
 package import KithCrypto
 
-/// Seals and signs what this device publishes (design, section 4).
+/// Seals and signs what this device publishes (`Docs/Protocol.md`, "Entries and change sets").
 package struct Sealer {
   /// The precomputed key of this device and the epoch.
   let box: SharedBox

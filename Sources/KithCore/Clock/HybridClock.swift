@@ -1,4 +1,5 @@
-/// A device's hybrid logical clock. Persisted with the data that it stamped (design, section 6).
+/// A device's hybrid logical clock. Persisted with the data that it stamped (`Docs/Protocol.md`,
+/// "Clocks").
 public struct HybridClock: Hashable, Sendable {
   /// The latest reading given out or witnessed.
   public private(set) var latest: HybridTime

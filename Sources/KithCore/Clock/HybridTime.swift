@@ -1,6 +1,6 @@
 /// A reading of a hybrid logical clock: 48 bits of milliseconds since 1970, then 16 of counter,
 /// which carries over into the milliseconds (Kulkarni, Demirbas, Madappa, Avva and Leone, "Logical
-/// Physical Clocks", 2014; design, section 6).
+/// Physical Clocks", 2014; `Docs/Protocol.md`, "Clocks, stamps, claims").
 public struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The 64 bits.
   public let rawValue: UInt64
@@ -24,8 +24,8 @@ public struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// How many readings came before this one in its millisecond.
   public var counter: UInt16 { UInt16(truncatingIfNeeded: rawValue) }
 
-  /// Whether this is a provisional stamp's: below every reading of a real clock (design, section 10,
-  /// "First sync").
+  /// Whether this is a provisional stamp's: below every reading of a real clock
+  /// (`Docs/Protocol.md`, "First sync").
   public var isProvisional: Bool { rawValue < 1 << 40 }
 
   /// The next reading; the counter carries over. The last reading has none, and stays.

@@ -1,7 +1,8 @@
 public import KithCrypto
 
 /// What a device says of itself to the devices of the same link, so that they dial it: 160 bytes,
-/// which look like random ones to who has not the epoch's beacon key (design, section 7).
+/// which look like random ones to who has not the epoch's beacon key (`Docs/Protocol.md`,
+/// "Membership").
 ///
 /// Signed as well, because everybody who ever had the key could otherwise speak for another device.
 public struct Beacon: Hashable, Sendable {

@@ -1,9 +1,9 @@
 public import KithCrypto
 
-/// A device's id: its Ed25519 public key. Ids compare as bytes (design, section 1).
+/// A device's id: its Ed25519 public key. Ids compare as bytes (`Docs/Glossary.md`).
 public typealias DeviceID = SigningPublicKey
 
-/// An account's id: the BLAKE2b-256 of its genesis record's body (design, section 1).
+/// An account's id: the BLAKE2b-256 of its genesis record's body (`Docs/Glossary.md`).
 public struct AccountID: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The digest that is the id.
   public let digest: Digest256
@@ -23,7 +23,7 @@ public struct AccountID: Hashable, Comparable, Sendable, CustomStringConvertible
   public static func < (left: Self, right: Self) -> Bool { left.digest < right.digest }
 }
 
-/// An epoch's id: the BLAKE2b-256 of its box public key (design, section 7).
+/// An epoch's id: the BLAKE2b-256 of its box public key (`Docs/Protocol.md`, "Membership").
 public struct EpochID: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The digest that is the id.
   public let digest: Digest256
@@ -44,7 +44,7 @@ public struct EpochID: Hashable, Comparable, Sendable, CustomStringConvertible {
 }
 
 /// Tells one database of a device from another: random, and new for every new, restored or copied
-/// database (design, section 4).
+/// database (`Docs/Protocol.md`, "Entries and change sets").
 public struct Incarnation: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The 64 random bits.
   public let rawValue: UInt64
@@ -62,7 +62,7 @@ public struct Incarnation: Hashable, Comparable, Sendable, CustomStringConvertib
 }
 
 /// Names one process that runs a node: 16 random bytes, new at every start. The same device under
-/// two of them at once is a clone (design, section 4).
+/// two of them at once is a clone (`Docs/Protocol.md`, "Entries and change sets").
 public struct ProcessID: Hashable, Sendable {
   /// The 16 bytes.
   public let digest: Digest128

@@ -3,7 +3,7 @@
 #endif
 
 /// A bug that can be planted, one at a time, so that the simulator shows that it would catch it:
-/// each breaks a promise of the design's section 12. Only a build with the package's trait
+/// each breaks a promise of `Docs/Testing.md`. Only a build with the package's trait
 /// `Canaries` can; in every other ``isPlanted`` is a constant that the compiler takes away with what
 /// stands behind it.
 package enum Canary: String, CaseIterable, Sendable {

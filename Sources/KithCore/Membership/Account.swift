@@ -28,7 +28,7 @@ public enum MembershipError: Error, Hashable, Sendable {
   case tooManyRecords
 }
 
-/// Begins accounts, and regains them (design, section 7).
+/// Begins accounts, and regains them (`Docs/Protocol.md`, "Membership").
 public enum Account {
   /// Begins an account: its genesis, signed by the recovery key and the device, and its first
   /// epoch, sealed to both.

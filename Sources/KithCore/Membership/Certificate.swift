@@ -1,6 +1,7 @@
 public import KithCrypto
 
-/// What makes a device one of an account's: its keys and its name (design, section 7).
+/// What makes a device one of an account's: its keys and its name (`Docs/Protocol.md`,
+/// "Membership").
 public struct Certificate: Hashable, Sendable {
   /// The device's id, an Ed25519 public key.
   public let device: DeviceID

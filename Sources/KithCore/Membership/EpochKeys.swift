@@ -1,7 +1,8 @@
 public import KithCrypto
 
 /// What the members of an epoch share, derived from its secret by `crypto_kdf` with the context
-/// `KithEpo1` (design, section 7). A class, because secrets lie in one place of guarded memory.
+/// `KithEpo1` (`Docs/Protocol.md`, "Membership"). A class, because secrets lie in one place of
+/// guarded memory.
 public final class EpochKeys: Sendable {
   /// The epoch's id: the BLAKE2b-256 of its box public key.
   public let id: EpochID
@@ -30,8 +31,9 @@ public final class EpochKeys: Sendable {
     self.secret = secret
   }
 
-  /// Names a store to members of the epoch only: BLAKE2b-128 of the identifier, keyed (design,
-  /// section 4).
+  /// Names a store to members of the epoch only: BLAKE2b-128 of the identifier, keyed
+  /// (`Docs/Protocol.md`,
+  /// "Entries and change sets").
   public func storeTag(of store: StoreIdentifier) -> Digest128 {
     Blake2b.keyed128(Array(store.rawValue.utf8), key: storeTagKey)
   }

@@ -44,8 +44,8 @@ public struct InvitationSecret: SecretKey, ~Copyable {
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
-/// What an inviter hands to a joiner: where it listens, and a secret that lets in (design,
-/// sections 7 and 11).
+/// What an inviter hands to a joiner: where it listens, and a secret that lets in
+/// (`Docs/Protocol.md`, "Texts for people").
 ///
 /// Its text is one line: `kith1-`, then Crockford base32 in lower case of: version (1), secret
 /// (32 bytes), port (big-endian), number of addresses, each address with its length before it,

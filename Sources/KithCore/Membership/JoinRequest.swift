@@ -31,7 +31,8 @@ public enum JoinError: Error, Hashable, Sendable {
   case noEpoch
 }
 
-/// Enrolment of a device by a member (design, section 7): the joiner asks, the inviter checks and
+/// Enrolment of a device by a member (`Docs/Protocol.md`, "Membership"): the joiner asks, the
+/// inviter checks and
 /// countersigns, the joiner checks.
 public enum JoinRequest {
   /// The joiner's certificate, signed by itself.

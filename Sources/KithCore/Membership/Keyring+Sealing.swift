@@ -46,7 +46,8 @@ extension Keyring {
     }
   }
 
-  /// A new epoch for all members, which follows the newest open ones (design, section 7). Members
+  /// A new epoch for all members, which follows the newest open ones (`Docs/Protocol.md`,
+  /// "Membership"). Members
   /// beyond ``MembershipLimits/recipients`` get lockboxes. Nil without a genesis, and past the
   /// last generation.
   public func nextEpoch(

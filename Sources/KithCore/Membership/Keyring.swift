@@ -1,7 +1,7 @@
 public import KithCrypto
 
 /// The epochs that a device can open, opened once, and the keys shared with authors, computed
-/// once (design, sections 4 and 7).
+/// once (`Docs/Protocol.md`, "Entries and change sets").
 public struct Keyring: Sendable {
   private var opened: [EpochID: EpochKeys] = [:]
   /// The records whose box for this device was tried, whether it opened or not.

@@ -1,7 +1,7 @@
 internal import KithCrypto
 
 /// Who belongs to an account: a pure function of a set of signed records, whatever their order of
-/// arrival (design, section 7). Every record here bears valid signatures only.
+/// arrival (`Docs/Protocol.md`, "Membership"). Every record here bears valid signatures only.
 struct Membership: Sendable {
   /// The certificate that counts of every device with any path to the genesis.
   private(set) var certificates: [DeviceID: Certificate] = [:]

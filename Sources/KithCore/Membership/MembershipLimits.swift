@@ -1,4 +1,5 @@
-/// The bounds of everything that membership takes from outside (design, section 12, promise 8).
+/// The bounds of everything that membership takes from outside (`Docs/Testing.md`, "The promises",
+/// promise 8).
 public enum MembershipLimits {
   /// The most certificates that a roster keeps, and so one less than the most devices that an account
   /// may ever have had.

@@ -2,7 +2,7 @@ public import KithCrypto
 
 extension Record {
   /// What a record's signatures are over: `kith record v1`, a zero byte, the account id (32 zero
-  /// bytes for a genesis) and the body (design, section 7).
+  /// bytes for a genesis) and the body (`Docs/Protocol.md`, "Membership").
   static func signedBytes(account: AccountID, body: [UInt8], isGenesis: Bool) -> [UInt8] {
     var bytes = Array("kith record v1".utf8)
     bytes.append(0)

@@ -25,8 +25,9 @@ public struct RecordSignature: Hashable, Comparable, Sendable {
   }
 }
 
-/// A membership record: a body, kept byte for byte as it was signed, and signatures (design,
-/// section 7). Reading one checks its form, not its signatures.
+/// A membership record: a body, kept byte for byte as it was signed, and signatures
+/// (`Docs/Protocol.md`,
+/// "Membership"). Reading one checks its form, not its signatures.
 ///
 /// Records with one body are one record. The envelope is not signed and has one form here:
 /// signatures ascending by signer, one of each, nothing else.

@@ -1,6 +1,7 @@
 public import KithCrypto
 
-/// What a genesis says: who the account's root is, and its first device (design, section 7).
+/// What a genesis says: who the account's root is, and its first device (`Docs/Protocol.md`,
+/// "Membership").
 public struct Genesis: Hashable, Sendable {
   /// The recovery key's Ed25519 half.
   public let recoverySigningKey: SigningPublicKey
@@ -21,7 +22,7 @@ public struct SealedSecret: Hashable, Sendable {
   public let box: [UInt8]
 }
 
-/// What an epoch's record says (design, section 7).
+/// What an epoch's record says (`Docs/Protocol.md`, "Membership").
 public struct EpochRecord: Hashable, Sendable {
   /// The epochs that this one follows, ascending.
   public let parents: [EpochID]
@@ -38,7 +39,8 @@ public struct EpochRecord: Hashable, Sendable {
   public var id: EpochID { EpochID(Blake2b.digest256(boxPublicKey.bytes)) }
 }
 
-/// An epoch's secret for a member that the epoch's record does not name (design, section 7).
+/// An epoch's secret for a member that the epoch's record does not name (`Docs/Protocol.md`,
+/// "Membership").
 public struct LockboxRecord: Hashable, Sendable {
   /// The epoch.
   public let epoch: EpochID
@@ -46,7 +48,7 @@ public struct LockboxRecord: Hashable, Sendable {
   public let secret: SealedSecret
 }
 
-/// A device is thrown out of the account (design, section 7).
+/// A device is thrown out of the account (`Docs/Protocol.md`, "Membership").
 public struct RevocationRecord: Hashable, Sendable {
   /// The device thrown out.
   public let device: DeviceID
@@ -56,7 +58,7 @@ public struct RevocationRecord: Hashable, Sendable {
   public let issued: UInt64
 }
 
-/// A device is called something else than its certificate says (design, section 7).
+/// A device is called something else than its certificate says (`Docs/Protocol.md`, "Membership").
 public struct RenameRecord: Hashable, Sendable {
   /// The device.
   public let device: DeviceID

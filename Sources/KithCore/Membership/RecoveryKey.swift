@@ -23,7 +23,7 @@ extension RecoveryKeyError: CustomStringConvertible {
   }
 }
 
-/// The account's recovery key, which stays on no device (design, section 7).
+/// The account's recovery key, which stays on no device (`Docs/Protocol.md`, "Membership").
 ///
 /// Its text is Crockford base32 of the 32 bytes of the seed and a checksum of 3 bytes, the first
 /// of BLAKE2b-256 over `kith recovery key v1`, a zero byte and the seed: 14 groups of 4. Its keys

@@ -26,7 +26,8 @@ public enum RecordRejection: String, Error, Hashable, Sendable {
   case full
 }
 
-/// The membership records of one account, and what follows from them (design, section 7).
+/// The membership records of one account, and what follows from them (`Docs/Protocol.md`,
+/// "Membership").
 ///
 /// Members, digest and records are a function of the set of records held, whatever their order. At the
 /// bounds of ``MembershipLimits`` that is, too, what rosters agree on that have exchanged theirs

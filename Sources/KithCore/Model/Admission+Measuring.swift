@@ -1,6 +1,7 @@
 internal import KithCrypto
 
-/// A full, over-quota store for measuring admission (design, section 13): what `kith bench` times.
+/// A full, over-quota store for measuring admission (`Docs/Testing.md`, "Performance"): what `kith
+/// bench` times.
 package struct AdmissionLoad: Sendable {
   private let offers: [AdmissionOffer]
   private let policy: Policy

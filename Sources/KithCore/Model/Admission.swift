@@ -1,4 +1,4 @@
-/// What a key may show (design, section 3): its steps, by kind.
+/// What a key may show (`Docs/Protocol.md`, "What is shown"): its steps, by kind.
 public enum ShownStep: String, Hashable, Sendable {
   /// The runner-up's fallback.
   case runnerUpFallback = "runner-up's fallback"
@@ -47,7 +47,7 @@ extension Slot {
 }
 
 /// Decides what is shown under a policy: a pure function of what the keys offer, so that all peers
-/// with the same state show the same thing (design, section 3).
+/// with the same state show the same thing (`Docs/Protocol.md`, "What is shown").
 enum Admission {
   /// What each offer shows; nil: nothing.
   ///

@@ -1,4 +1,4 @@
-/// What a key showed before a write replaced it, carried inside the entry (design, section 1).
+/// What a key showed before a write replaced it, carried inside the entry (`Docs/Glossary.md`).
 public struct Fallback: Hashable, Sendable {
   /// The value that was shown.
   public let value: EncodedValue

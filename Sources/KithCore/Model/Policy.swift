@@ -1,4 +1,4 @@
-/// A store's limits (design, section 1). Peers with different policies for a store do not sync it.
+/// A store's limits (`Docs/Glossary.md`). Peers with different policies for a store do not sync it.
 public struct Policy: Hashable, Sendable {
   /// The most that the encoded values shown may take together, in bytes.
   public var totalBytes: Int
@@ -16,7 +16,7 @@ public struct Policy: Hashable, Sendable {
   public static let maximum = Self(
     totalBytes: 16 << 20, keys: 65_536, keyBytes: 1_024, valueBytes: 2 << 20)
 
-  /// Makes a policy; the defaults are the design's.
+  /// Makes a policy; the defaults are those of `Docs/Protocol.md`.
   public init(
     totalBytes: Int = 1 << 20, keys: Int = 1_024, keyBytes: Int = 64, valueBytes: Int = 1 << 20
   ) {

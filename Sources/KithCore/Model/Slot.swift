@@ -23,7 +23,7 @@ final class KeptEntry: Sendable {
 
   /// The order in which entries of one key supersede each other: by stamp; among equal stamps,
   /// which only a copied directory makes, a removal wins, then the later `replaced`, then the
-  /// larger digest (design, section 2).
+  /// larger digest (`Docs/Protocol.md`, "Merging").
   static func isOlder(_ left: KeptEntry, than right: KeptEntry) -> Bool {
     if left.entry.stamp != right.entry.stamp { return left.entry.stamp < right.entry.stamp }
     if left.entry.isRemoval != right.entry.isRemoval { return right.entry.isRemoval }
@@ -37,7 +37,7 @@ final class KeptEntry: Sendable {
 }
 
 /// What a state keeps of one key: the newest entry, and the runner-up as long as the newest is a
-/// value that was written without knowing it (design, section 2).
+/// value that was written without knowing it (`Docs/Protocol.md`, "Merging").
 struct Slot {
   private(set) var newest: KeptEntry
   private(set) var runnerUp: KeptEntry?

@@ -1,4 +1,4 @@
-/// When an entry was written. It decides which write of a key wins (design, section 1).
+/// When an entry was written. It decides which write of a key wins (`Docs/Glossary.md`).
 public struct Stamp: Hashable, Comparable, Sendable {
   /// The writer's hybrid logical clock.
   public let clock: HybridTime
@@ -21,7 +21,7 @@ public struct Stamp: Hashable, Comparable, Sendable {
 }
 
 /// When an entry's room was claimed. It decides who keeps their room when there is too little
-/// (design, sections 1 and 3). Entries with equal claims are one group.
+/// (`Docs/Glossary.md`). Entries with equal claims are one group.
 public struct Claim: Hashable, Comparable, Sendable {
   /// The publishing clock under which the room was claimed.
   public let clock: HybridTime

@@ -1,6 +1,7 @@
 public import KithCrypto
 
-/// The exchange that makes a key of a pairing code (design, section 7): CPace, in which the joiner
+/// The exchange that makes a key of a pairing code (`Docs/Protocol.md`, "Membership"): CPace, in
+/// which the joiner
 /// proves first.
 ///
 /// Four messages of fixed lengths, none of which is computed from the account, and none before the

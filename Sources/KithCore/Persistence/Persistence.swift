@@ -177,7 +177,7 @@ public enum Mutation: Hashable, Sendable {
 /// implementation passes the same conformance tests.
 public protocol ReplicaStorage: AnyObject, Sendable {
   /// Whether what is stored was copied or restored from elsewhere, and `setIncarnation` has not
-  /// been committed since (design, section 4).
+  /// been committed since (`Docs/Protocol.md`, "Entries and change sets").
   var isCopy: Bool { get }
 
   /// All that was committed, change sets by name only. Compares everything with its checksum.

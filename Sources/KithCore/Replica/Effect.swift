@@ -73,7 +73,7 @@ public enum CloseReason: String, Hashable, Sendable {
   case silent
 }
 
-/// Why a program's view changed (design, section 10).
+/// Why a program's view changed (`Docs/Protocol.md`, "First sync").
 public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
   /// Another device wrote.
   case serverChange
@@ -122,7 +122,8 @@ public struct ViewChange: Hashable, Sendable {
   }
 }
 
-/// A transaction that was accepted here and refused when it was published (design, section 3).
+/// A transaction that was accepted here and refused when it was published (`Docs/Protocol.md`,
+/// "What is shown").
 public struct Refusal: Hashable, Sendable {
   /// Why it was refused.
   public enum Reason: UInt8, Hashable, Sendable {
@@ -150,7 +151,7 @@ public struct Refusal: Hashable, Sendable {
   }
 }
 
-/// Why a store was not opened (design, section 11).
+/// Why a store was not opened (`Docs/CommandLine.md`).
 public enum OpenError: Error, Hashable, Sendable {
   /// A limit is above ``Policy/maximum``'s, or negative.
   case policyOutOfBounds(Policy)
@@ -158,7 +159,7 @@ public enum OpenError: Error, Hashable, Sendable {
   case tooManyStores(limit: Int)
 }
 
-/// Why a local transaction was not accepted (design, section 11).
+/// Why a local transaction was not accepted (`Docs/CommandLine.md`).
 public enum WriteError: Error, Hashable, Sendable {
   /// This device was revoked: what it writes would reach nobody.
   case revoked

@@ -69,7 +69,8 @@ public struct SessionPeer: Hashable, Sendable {
 /// What happens to a replica.
 public enum Input: Sendable {
   /// The process has started, its node is about to serve. Given once, first. `isCopy`: the
-  /// database's file or machine is another than the one it was made on (design, section 4).
+  /// database's file or machine is another than the one it was made on (`Docs/Protocol.md`,
+  /// "Entries and change sets").
   case start(isCopy: Bool)
   /// The kernel calls the clock synchronised, or no longer (`adjtimex`).
   case clockStatus(isSynchronised: Bool)

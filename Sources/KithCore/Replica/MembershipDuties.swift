@@ -1,7 +1,7 @@
 internal import KithCrypto
 
 /// What a replica owes the account because of its roster: one member does it for all, after a random
-/// wait, so that not all do it at once (design, section 7).
+/// wait, so that not all do it at once (`Docs/Protocol.md`, "Membership").
 struct MembershipDuties: Sendable {
   /// When to look again whether something is still to be done, by the monotonic clock.
   var dueAt: UInt64?

@@ -1,5 +1,5 @@
 extension Replica {
-  /// Takes in what was written while nobody was signed in (design, section 10, "Signed out"). A
+  /// Takes in what was written while nobody was signed in (`Docs/Protocol.md`, "First sync"). A
   /// transaction one of whose keys the account has already loses whole, as does one that does not
   /// fit; the others become drafts. Their stamps are provisional where the account has other
   /// devices: any write of theirs wins, whenever it is met.

@@ -82,7 +82,8 @@ extension Replica {
     return true
   }
 
-  /// Applies a batch, counts it in the vector and passes it on, in one step (design, section 5).
+  /// Applies a batch, counts it in the vector and passes it on, in one step (`Docs/Protocol.md`,
+  /// "Sessions").
   private mutating func apply(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
@@ -274,7 +275,7 @@ extension Replica {
   }
 
   /// The device's first pull has ended when one device that is past its own has answered for every
-  /// store that it has (design, section 10).
+  /// store that it has (`Docs/Protocol.md`, "First sync").
   mutating func endFirstPullIfComplete(on id: SessionID) {
     guard isProvisional, let session = sessions[id], session.isProvisional == false,
       let listed = session.listed,

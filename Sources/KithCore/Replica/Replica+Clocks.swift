@@ -9,7 +9,7 @@ struct TimeClaim {
   var isSynchronised: Bool
 }
 
-/// Whose time counts (design, section 6). `Docs/Decisions/clocks.md` says why.
+/// Whose time counts (`Docs/Protocol.md`, "Clocks"). `Docs/Decisions/clocks.md` says why.
 extension Replica {
   enum ClockVerdict {
     case agrees

@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// New epochs, lockboxes, and what revoked devices leave behind (design, section 7).
+/// New epochs, lockboxes, and what revoked devices leave behind (`Docs/Protocol.md`, "Membership").
 extension Replica {
   /// The epochs under whose keys sessions are taken and made now, the current one first: older ones
   /// only while a member may not have moved on, or a revoked device may still have to learn that it

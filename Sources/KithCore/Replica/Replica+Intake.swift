@@ -77,7 +77,7 @@ extension Replica {
   }
 
   /// A second database with this device's keys shows itself by change sets that we did not make;
-  /// a copied one by two of the same sequence (design, section 4).
+  /// a copied one by two of the same sequence (`Docs/Protocol.md`, "Entries and change sets").
   private mutating func watchForCopies(
     _ changeSet: ChangeSet, _ store: StoreReplica, noting intake: inout Intake
   ) {

@@ -7,7 +7,7 @@ struct Judged {
   var quarantined: [UInt32] = []
 }
 
-/// What a change set is worth to this replica at this moment (design, section 5).
+/// What a change set is worth to this replica at this moment (`Docs/Protocol.md`, "Sessions").
 enum Judgement {
   case judged(Judged)
   /// Unknown author or epoch, or an entry that only a revocation would explain.
@@ -93,7 +93,7 @@ private struct OpenedEntry: Sendable {
 
 extension Entry {
   /// Whether the clocks can be true: nothing was written or claimed after it was published, and a
-  /// fallback's claim is earlier than its entry's (design, sections 3 and 4).
+  /// fallback's claim is earlier than its entry's (`Docs/Protocol.md`, "What is shown").
   fileprivate func isPossible(in header: ChangeSetHeader) -> Bool {
     guard stamp.clock <= header.clock, claim.clock <= header.clock else { return false }
     guard let fallback else { return true }

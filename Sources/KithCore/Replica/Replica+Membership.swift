@@ -1,6 +1,7 @@
 internal import KithCrypto
 
-/// Records: learning them, and what members owe each other because of them (design, section 7).
+/// Records: learning them, and what members owe each other because of them (`Docs/Protocol.md`,
+/// "Membership").
 extension Replica {
   /// Whether this device was thrown out.
   var isRevoked: Bool { !ignoresItsRevocation && roster.isRevoked(keys.id) }

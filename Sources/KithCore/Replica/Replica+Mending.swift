@@ -1,7 +1,7 @@
 internal import KithCrypto
 
 /// A device whose data is ahead of the time drops it, and publishes what it wrote itself again
-/// (design, section 6). `Docs/Decisions/clocks.md` says why each step is as it is.
+/// (`Docs/Protocol.md`, "Clocks"). `Docs/Decisions/clocks.md` says why each step is as it is.
 extension Replica {
   /// By how much the latest reading given out or witnessed is ahead of the time, in milliseconds.
   var dataAheadMilliseconds: Int64 {

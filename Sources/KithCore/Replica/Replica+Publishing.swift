@@ -2,7 +2,7 @@ internal import KithCrypto
 
 extension Replica {
   /// Whether drafts of a store are published now: there is a peer, and what it had was applied
-  /// (design, section 3, "Publishing").
+  /// (`Docs/Protocol.md`, "Writing and publishing").
   func canPublish(_ identifier: StoreIdentifier) -> Bool {
     guard let store = stores[identifier], !store.isProvisional, incarnation != nil,
       keyring.current != nil, roster.isMember(keys.id),

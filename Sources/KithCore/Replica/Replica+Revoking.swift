@@ -1,6 +1,7 @@
 internal import KithCrypto
 
-/// What becomes of the entries of revoked devices (design, section 7). From the moment at which a
+/// What becomes of the entries of revoked devices (`Docs/Protocol.md`, "Membership"). From the
+/// moment at which a
 /// device is known to be revoked, its chains are withheld: not told of, not sent, not compared. The
 /// revoker publishes their entries again at once, other members those that nobody has carried over
 /// after a while; with that the chains are dropped.

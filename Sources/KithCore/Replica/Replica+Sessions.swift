@@ -49,8 +49,9 @@ extension Replica {
     return staying
   }
 
-  /// Of two connections between the same devices the one dialled by the smaller id stays (design,
-  /// section 8). A process that is new to us has left its older connection behind, and of two that
+  /// Of two connections between the same devices the one dialled by the smaller id stays
+  /// (`Docs/Protocol.md`,
+  /// "Sessions"). A process that is new to us has left its older connection behind, and of two that
   /// one side dialled the older is the one that broke.
   private func prefers(
     _ peer: SessionPeer, of device: DeviceID, over other: SessionID

@@ -1,8 +1,8 @@
 internal import KithCrypto
 
 extension Replica {
-  /// Accepts a local transaction if every value that it writes would be shown (design, section 3,
-  /// "Who may write"), and shows it at once.
+  /// Accepts a local transaction if every value that it writes would be shown (`Docs/Protocol.md`,
+  /// "What is shown"), and shows it at once.
   mutating func write(_ id: WriteID, _ identifier: StoreIdentifier, _ operations: [Operation]) {
     do throws(WriteError) {
       try accept(id, identifier, operations)
@@ -63,8 +63,9 @@ extension Replica {
     return numbers
   }
 
-  /// The program is not notified of its own writes, but of what they change of other keys (design,
-  /// section 10).
+  /// The program is not notified of its own writes, but of what they change of other keys
+  /// (`Docs/Protocol.md`,
+  /// "First sync").
   private mutating func showLocal(
     _ changes: [(key: Key, value: EncodedValue?)], of operations: [Operation],
     in identifier: StoreIdentifier

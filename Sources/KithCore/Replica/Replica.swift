@@ -286,7 +286,8 @@ public struct Replica: Sendable {
     takeNewIncarnation()
   }
 
-  /// Goes on under a new incarnation (design, section 4); one beyond the limit is never used.
+  /// Goes on under a new incarnation (`Docs/Protocol.md`, "Entries and change sets"); one beyond
+  /// the limit is never used.
   mutating func takeNewIncarnation(isFirst: Bool = false) {
     let fresh = drawIncarnation()
     incarnation = fresh

@@ -17,7 +17,7 @@ public struct Usage: Hashable, Sendable {
   }
 }
 
-/// A newest write that the quota does not show (design, section 3).
+/// A newest write that the quota does not show (`Docs/Protocol.md`, "What is shown").
 public struct HiddenEntry: Hashable, Sendable {
   /// The key.
   public var key: Key
@@ -34,7 +34,7 @@ public struct HiddenEntry: Hashable, Sendable {
   }
 }
 
-/// Another device's clock that differs too much from the time here (design, section 6).
+/// Another device's clock that differs too much from the time here (`Docs/Protocol.md`, "Clocks").
 public struct ClockDifference: Hashable, Sendable {
   /// What follows from it.
   public enum Outcome: String, Hashable, Sendable {
@@ -111,7 +111,7 @@ public struct ReplicaStatus: Sendable {
     public var addresses: [String]
   }
 
-  /// Whose time counts, and who differs from it (design, section 6).
+  /// Whose time counts, and who differs from it (`Docs/Protocol.md`, "Clocks").
   public struct Clock: Hashable, Sendable {
     /// Whether the kernel calls the host's clock synchronised.
     public var isSynchronised: Bool

@@ -66,8 +66,10 @@ struct StoreReplica {
     !undurable.isEmpty || !forgotten.isEmpty || !waiting.isEmpty || !untold.isEmpty
   }
 
-  /// The digest over all kept entries but removals that are the newest of their key (design,
-  /// section 5): of each, by key, newest first, the key's length as 32-bit big-endian, the key and
+  /// The digest over all kept entries but removals that are the newest of their key
+  /// (`Docs/Protocol.md`,
+  /// "State digest"): of each, by key, newest first, the key's length as 32-bit big-endian, the key
+  /// and
   /// the digest of the entry's plaintext.
   ///
   /// - Complexity: O(*n* log *n*) in the keys, when something changed since the last call.
@@ -120,7 +122,7 @@ struct StoreReplica {
   // MARK: Local transactions
 
   /// The next provisional stamp's clock: above every provisional stamp seen, and above whatever
-  /// the written keys hold, never the wall clock (design, section 10).
+  /// the written keys hold, never the wall clock (`Docs/Protocol.md`, "First sync").
   func provisionalClock(for operations: [Operation]) -> HybridTime {
     var latest = HybridTime.zero
     for slot in state.slots.values {
@@ -221,8 +223,8 @@ struct StoreReplica {
     var refused: Set<Key> = []
   }
 
-  /// Lays the drafts anew, in order, each on the result of those before (design, section 3,
-  /// "Publishing"): what is older than the newest entry it meets is superseded; a transaction whose
+  /// Lays the drafts anew, in order, each on the result of those before (`Docs/Protocol.md`,
+  /// "Writing and publishing"): what is older than the newest entry it meets is superseded; a transaction whose
   /// values would not all be shown is refused; a provisional one that loses a key loses whole.
   mutating func recheckDrafts(author: DeviceID) -> Recheck {
     var result = Recheck()
@@ -363,7 +365,7 @@ struct StoreReplica {
   }
 
   /// Forgets removed entries beyond the limit: first those that every other device covers, then the
-  /// oldest (design, section 5).
+  /// oldest (`Docs/Protocol.md`, "Sessions").
   mutating func pruneRemovals(coveredByAll: (EntryHome) -> Bool) -> [EntryHome] {
     let excess = state.removals.count - Limits.removals
     guard excess > 0 else { return [] }

@@ -35,7 +35,7 @@ extension StoreState {
     return nil
   }
 
-  /// The entries that a draft would publish now (design, section 3, "Claims" and "Publishing").
+  /// The entries that a draft would publish now (`Docs/Protocol.md`, "Writing and publishing").
   private func form(of draft: Draft, author: DeviceID, group: UInt32) -> [KeptEntry] {
     let claim = claim(of: draft, author: author, group: group)
     return draft.operations.map { operation in

@@ -36,7 +36,8 @@ struct StoreState {
     self.policy = policy
   }
 
-  /// Whether everything fits, so that nothing is hidden (design, section 3, rule 1).
+  /// Whether everything fits, so that nothing is hidden (`Docs/Protocol.md`, "What is shown", rule
+  /// 1).
   private var fits: Bool {
     neverShown == 0 && newestBytes <= policy.totalBytes && newestKeys <= policy.keys
   }

@@ -14,7 +14,8 @@ package struct Cover: Hashable, Sendable {
   }
 }
 
-/// What is applied, counted in the vector and passed on in one step (design, section 5).
+/// What is applied, counted in the vector and passed on in one step (`Docs/Protocol.md`,
+/// "Sessions").
 package struct Batch: Sendable {
   package var store: StoreIdentifier
   /// The number of the `Have` that it answers; 0: sent unasked.

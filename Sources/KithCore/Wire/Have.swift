@@ -33,7 +33,7 @@ package struct StoreHave: Hashable, Sendable {
   }
 }
 
-/// What a peer has (design, section 5).
+/// What a peer has (`Docs/Protocol.md`, "Sessions").
 package struct Have: Hashable, Sendable {
   /// Counts the ones that ask for a batch; 0 asks for nothing.
   package var number: UInt64

@@ -1,6 +1,7 @@
 internal import KithCore
 
-/// What is shown, worked out as section 3 of the design says it, word by word, and in no other way:
+/// What is shown, worked out as `Docs/Protocol.md` says it ("What is shown"), word by word, and in
+/// no other way:
 /// a model to judge the product's by. It shares no code with it, and is as slow as it likes.
 enum ReferenceAdmission {
   /// What a key offers, least wanted first.

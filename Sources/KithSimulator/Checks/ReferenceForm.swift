@@ -1,7 +1,7 @@
 internal import KithCore
 
 /// The claim and the fallback of a write, worked out from what was shown before it, as section 3 of
-/// the design says it ("Claims"). Shares no code with the product.
+/// `Docs/Protocol.md` says it ("Writing and publishing"). Shares no code with the product.
 enum ReferenceForm {
   /// The claim that all values of a transaction take. Room claimed anew is claimed in a publishing
   /// that is still to come; `laid` says under which number.

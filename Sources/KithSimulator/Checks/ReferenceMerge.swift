@@ -2,7 +2,7 @@ internal import KithCore
 internal import KithCrypto
 
 /// Every entry that was ever published, and what a device that covers some of them must hold of
-/// each key: section 2 of the design, worked out from nothing.
+/// each key: `Docs/Protocol.md`, "Merging", worked out from nothing.
 struct ReferenceMerge {
   private struct Published {
     var entry: Entry

@@ -104,7 +104,8 @@ extension Simulation {
     }
   }
 
-  /// The clock is persisted with the data that it stamped, never apart (design, section 6).
+  /// The clock is persisted with the data that it stamped, never apart (`Docs/Protocol.md`,
+  /// "Clocks").
   func checkClock(_ mutations: [Mutation], on device: SimulatedDevice) throws(Violation) {
     let durable = device.disk.durable.clock
     for case .putHeader(_, let reference, let header, _) in mutations

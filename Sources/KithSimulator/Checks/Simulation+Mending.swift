@@ -1,7 +1,8 @@
 internal import KithCore
 internal import KithCrypto
 
-/// A device takes back what is ahead of its mended clock (design, section 6): nothing of its own may
+/// A device takes back what is ahead of its mended clock (`Docs/Protocol.md`, "Clocks"): nothing of
+/// its own may
 /// be lost by that.
 extension Simulation {
   /// What a device has before an input that may mend its clock; nothing where none can.

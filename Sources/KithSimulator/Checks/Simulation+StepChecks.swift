@@ -146,7 +146,8 @@ extension Simulation {
   private static var largestChangeSet: Int { 64 << 10 }
 
   /// Promises 5 and 9: an accepted write is visible at once, and later than what its program saw;
-  /// and it claims its room and carries its fallback as section 3 of the design says.
+  /// and it claims its room and carries its fallback as `Docs/Protocol.md` says ("Writing and
+  /// publishing").
   func checkAccepted(
     _ operations: [KithCore.Operation], _ draft: StoreInspection.Draft?,
     over before: StoreInspection, on device: SimulatedDevice, in store: StoreIdentifier

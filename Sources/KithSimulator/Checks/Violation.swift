@@ -1,4 +1,4 @@
-/// A promise that a run broke (design, section 12).
+/// A promise that a run broke (`Docs/Testing.md`, "The promises").
 package struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
   /// Which.
   package enum Promise: Int, Sendable, CaseIterable {

@@ -5,7 +5,7 @@ internal import KithCrypto
 extension Simulation {
   /// How long a connection on which nothing passes lasts, at most.
   private static let silenceMicroseconds: UInt64 = 60_000_000
-  /// How long a stranger has to prove that it is a member (design, section 8).
+  /// How long a stranger has to prove that it is a member (`Docs/Protocol.md`, "Handshake").
   private static let strangerMicroseconds: UInt64 = 5_000_000
 
   // MARK: Dialling

@@ -9,7 +9,7 @@ import KithCrypto
 /// The database names two generations: the one that the lock file may still have, and the next,
 /// which is written to the lock file once the database is durable. So a crash between the two
 /// writes does not look like a copy. Until a copy has taken a new incarnation nothing is settled,
-/// and a crash before that leaves it a copy (design, section 4).
+/// and a crash before that leaves it a copy (`Docs/Protocol.md`, "Entries and change sets").
 ///
 /// Used only on the storage's queue.
 final class OriginGuard {

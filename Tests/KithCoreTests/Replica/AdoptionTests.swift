@@ -2,7 +2,7 @@ import Testing
 
 @testable import KithCore
 
-/// What was written while nobody was signed in, on signing in (design, section 10, "Signed out").
+/// What was written while nobody was signed in, on signing in (`Docs/Protocol.md`, "First sync").
 @Suite struct AdoptionTests {
   private static let id = WriteID(rawValue: 1_000)
 

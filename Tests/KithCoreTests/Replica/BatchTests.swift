@@ -3,8 +3,9 @@ import Testing
 
 @testable import KithCore
 
-/// What answers one `Have` is one batch: applied, counted and passed on in one step (design,
-/// section 5).
+/// What answers one `Have` is one batch: applied, counted and passed on in one step
+/// (`Docs/Protocol.md`,
+/// "State digest").
 @Suite struct BatchTests {
   /// A device that has been away while another published several change sets, which one batch of
   /// several messages carries; and what handing in each message did.

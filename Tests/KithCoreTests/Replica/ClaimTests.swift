@@ -3,7 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What is published says of claims and fallbacks what the design's section 3 says, and what says
+/// What is published says of claims and fallbacks what `Docs/Protocol.md` says ("Writing and
+/// publishing"), and what says
 /// otherwise is set aside.
 @Suite struct ClaimTests {
   @Test func `a value that grows claims anew and carries what it replaced`() throws {

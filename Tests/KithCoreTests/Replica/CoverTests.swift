@@ -3,7 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What a device counts in its vector, so that it is not asked for again (design, section 5).
+/// What a device counts in its vector, so that it is not asked for again (`Docs/Protocol.md`,
+/// "Sessions").
 @Suite struct CoverTests {
   private func world(seed: UInt64) throws -> TestWorld {
     let world = try TestWorld(devices: 2, seed: seed)

@@ -3,7 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What copied directories and peers that break the rules do to a replica (design, sections 4, 5).
+/// What copied directories and peers that break the rules do to a replica (`Docs/Protocol.md`,
+/// "What each violation gets").
 @Suite struct HostilePeerTests {
   /// Alters the change sets of every batch on its way.
   private func alterBatches(

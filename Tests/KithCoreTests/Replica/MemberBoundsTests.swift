@@ -3,7 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What a member can press a node with, message by message all valid, is bounded (design, section 12,
+/// What a member can press a node with, message by message all valid, is bounded
+/// (`Docs/Testing.md`, "The promises",
 /// promise 8).
 @Suite struct MemberBoundsTests {
   @Test func `entries set aside for ever are kept up to a bound, the latest ones`() throws {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// A device whose data is ahead of its mended clock takes it back (design, section 6).
+/// A device whose data is ahead of its mended clock takes it back (`Docs/Protocol.md`, "Clocks").
 @Suite struct MendingTests {
   private static let tenYears: Int64 = 10 * 31_557_600_000
   /// As far as another's time is taken over.

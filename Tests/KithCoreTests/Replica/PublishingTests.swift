@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// When drafts are published, and as what (design, section 3, "Publishing").
+/// When drafts are published, and as what (`Docs/Protocol.md`, "Writing and publishing").
 @Suite struct PublishingTests {
   /// Two or more devices that have met and are past their first pull, apart again.
   private func apart(_ count: Int, seed: UInt64, policy: Policy = .standard) throws -> TestWorld {

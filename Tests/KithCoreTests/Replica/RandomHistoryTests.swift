@@ -5,7 +5,8 @@ import Testing
 @testable import KithCore
 
 /// Random histories: writes, transactions and removals on devices that come and go, meet and part,
-/// and are killed. In the end all that was acknowledged must be accounted for (design, section 12).
+/// and are killed. In the end all that was acknowledged must be accounted for (`Docs/Testing.md`,
+/// "The promises").
 @Suite struct RandomHistoryTests {
   /// As many as run in a few seconds; `KITH_HISTORIES=1...2000` runs more, `=72...72` one.
   static let seeds: ClosedRange<Int> = {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What programs are told, and why (design, section 10).
+/// What programs are told, and why (`Docs/Protocol.md`, "First sync").
 @Suite struct ReasonTests {
   private let small = Policy(totalBytes: 1_000, keys: 8)
 

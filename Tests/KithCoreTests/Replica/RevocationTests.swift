@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// Revocation end to end (design, section 7).
+/// Revocation end to end (`Docs/Protocol.md`, "Membership").
 @Suite struct RevocationTests {
   @Test func `what a revoked device wrote lives on under the revoker's name`() throws {
     let world = try TestWorld(devices: 3, seed: 700)

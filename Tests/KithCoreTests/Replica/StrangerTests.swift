@@ -3,8 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What a session with an unknown static key carries: membership, and little of it (design, section
-/// 8).
+/// What a session with an unknown static key carries: membership, and little of it
+/// (`Docs/Protocol.md`, "Handshake").
 @Suite struct StrangerTests {
   /// Records that a message carries.
   private func records(in effects: [Effect], to session: SessionID, _ world: TestWorld) -> [Record]

@@ -16,7 +16,7 @@ extension TestWorld {
     devices[index].replica.stores[store]?.digest()
   }
 
-  /// What must hold on every device at every moment (design, section 12).
+  /// What must hold on every device at every moment (`Docs/Testing.md`, "The promises").
   func checkInvariants(_ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) {
     for device in devices {
       for (identifier, store) in device.replica.stores {

@@ -60,7 +60,8 @@ extension TestWorld {
     }
   }
 
-  /// The clock is persisted with the data that it stamped, never apart (design, section 6).
+  /// The clock is persisted with the data that it stamped, never apart (`Docs/Protocol.md`,
+  /// "Clocks").
   func checkClock(_ mutations: [Mutation], on device: Device) {
     for mutation in mutations {
       let clock: HybridTime? =

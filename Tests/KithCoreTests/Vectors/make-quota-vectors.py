@@ -125,7 +125,7 @@ def main():
     rng = random.Random(20261121)
     cases += [random_case(n, rng) for n in itertools.islice(itertools.count(1), 250)]
     print(json.dumps({
-        "about": "Made by make-quota-vectors.py, a naive model of the design's section 3. Each case: "
+        "about": "Made by make-quota-vectors.py, a naive model of the protocol's section 8. Each case: "
                  "entries in any order, the limits, what each key shows and which keys are hidden.",
         "cases": cases}, separators=(",", ":")).replace('{"name"', '\n{"name"'))
 

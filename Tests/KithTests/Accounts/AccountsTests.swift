@@ -2,7 +2,7 @@ import Foundation
 import Kith
 import Testing
 
-/// Signing in and out, and what stores show meanwhile (design, section 10, "Signed out").
+/// Signing in and out, and what stores show meanwhile (`Docs/Protocol.md`, "First sync").
 @Suite(.timeLimit(.minutes(5)))
 struct AccountsTests {
   private static let store = "com.example.test"

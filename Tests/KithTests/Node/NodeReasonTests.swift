@@ -2,8 +2,8 @@ import Foundation
 import Kith
 import Testing
 
-/// Each reason for which a store shows something else, caused between real nodes (design, section
-/// 10); `accountChange` is in `AccountsTests`.
+/// Each reason for which a store shows something else, caused between real nodes
+/// (`Docs/Protocol.md`, "First sync"); `accountChange` is in `AccountsTests`.
 @Suite(.timeLimit(.minutes(5)))
 struct NodeReasonTests {
   private static let store = "com.example.test"

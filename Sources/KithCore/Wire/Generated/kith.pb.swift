@@ -345,7 +345,7 @@ nonisolated struct WireChangeSetHeader: Sendable {
   /// 32 each: BLAKE2b-256 of each sealed entry, by index
   var entryDigests: [Data] = []
 
-  /// 0: none (design, section 6)
+  /// 0: none (`Docs/Protocol.md`, "Clocks")
   var replacesIncarnation: UInt64 = 0
 
   /// with replaces_incarnation: its latest publishing clock that counts

@@ -3,7 +3,7 @@ import KithCrypto
 @testable import KithCore
 
 extension FuzzDevice {
-  /// What must hold at every moment (design, section 12).
+  /// What must hold at every moment (`Docs/Testing.md`, "The promises").
   func checkInvariants() {
     for (identifier, store) in replica.stores {
       let state = store.state

@@ -86,7 +86,8 @@ struct FuzzDevice {
     require(bytes < 64 << 20, "\(bytes) bytes sent for one input")
   }
 
-  /// A change set is on the disk before its first byte leaves (design, section 9).
+  /// A change set is on the disk before its first byte leaves
+  /// (`Docs/Decisions/database-layout.md`).
   private func checkIsKept(_ message: [UInt8]) {
     require(message.count <= Limits.messageBytes, "a message that peers refuse")
     guard let wire = try? WireMessage(serializedBytes: message) else {
