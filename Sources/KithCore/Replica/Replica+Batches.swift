@@ -116,6 +116,7 @@ extension Replica {
     }
     reportOverLimit(intake.overLimit, in: store)
     intake.covered = cover(batch, in: &store, taint: intake.taint)
+    intake.fresh += intake.again.filter { store.log.isCovered($0.header) }
     let wasLacking = store.log.hasLost
     for cover in intake.covered {
       intake.mutations.append(
@@ -222,9 +223,10 @@ extension Replica {
       mutations += published.mutations
       own = published.batch
     }
+    let isWithholding = stores[batch.store]?.log.holdsWithheld == true
     let relayed = Batch(
       store: batch.store, isEverything: batch.isEverything, changeSets: intake.fresh,
-      covers: intake.covered)
+      covers: isWithholding ? [] : intake.covered)
     if Canary.sendBeforePersist.isPlanted { push(relayed, except: id) }
     if !mutations.isEmpty { effects.append(.persist(mutations + [.setClock(clock.latest)])) }
     if !relayed.isEmpty { push(relayed, except: id) }

@@ -194,9 +194,12 @@ extension Replica {
     send(batch, on: id)
   }
 
+  /// All change sets above a vector, with the covers that they justify: none while the store
+  /// withholds a revoked device's entries, for those replaced entries that are not kept any more.
   static func batch(of store: StoreReplica, above vector: [ChainID: UInt64]) -> StoredBatch {
     var batch = StoredBatch(store: store.identifier)
     batch.changeSets = store.log.changeSets(above: vector)
+    guard !store.log.holdsWithheld else { return batch }
     batch.covers = store.log.vector.sorted { $0.key < $1.key }.compactMap { chain, covered in
       let from = vector[chain] ?? 0
       return from < covered ? Cover(chain: chain, from: from, through: covered) : nil
