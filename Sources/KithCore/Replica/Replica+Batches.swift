@@ -115,6 +115,11 @@ extension Replica {
         .report(.misdirected(store: batch.store, peer: peer, author: author, count: count)))
     }
     reportOverLimit(intake.overLimit, in: store)
+    if batch.answers > 0 {
+      if sessions[id]?.unjudgedPieces.remove(batch.store) != nil { intake.taint.isUnjudged = true }
+    } else if intake.taint.isUnjudged, sessions[id]?.awaits(batch.store) == true {
+      sessions[id]?.unjudgedPieces.insert(batch.store)
+    }
     intake.covered = cover(batch, in: &store, taint: intake.taint)
     intake.fresh += intake.again.filter { store.log.isCovered($0.header) }
     let wasLacking = store.log.hasLost
@@ -153,8 +158,8 @@ extension Replica {
         know(of: batch.store, on: other, isWhole: false)
       }
     }
-    if batch.isEverything { sessions[id]?.gaveEverything.insert(batch.store) }
     if batch.answers > 0 {
+      if batch.isEverything { sessions[id]?.gaveEverything.insert(batch.store) }
       sessions[id]?.pulled.insert(batch.store)
       if intake.taint.isUnjudged {
         sessions[id]?.unjudged.insert(batch.store)

@@ -6,12 +6,15 @@ extension Replica {
   mutating func push(_ batch: Batch, except source: SessionID?) {
     // Encoded once, for the first session that gets it.
     var encoded: [OutboundMessage]?
+    // More than that goes to each as pieces of its own.
+    let isLarge = batch.changeSets.reduce(0) { $0 + $1.weight } > pieceBytes
     for id in sessions.keys.sorted() where id != source {
       guard let session = sessions[id], session.isExchanging,
         session.answered.contains(batch.store), !session.mismatched.contains(batch.store)
       else { continue }
-      guard session.takesMore else {
+      guard session.takesMore, !isLarge else {
         sessions[id]?.behind.insert(batch.store)
+        if session.takesMore { catchUp(id) }
         continue
       }
       let vector = session.vectors[batch.store] ?? [:]
@@ -25,8 +28,15 @@ extension Replica {
     }
   }
 
-  mutating func send(_ batch: StoredBatch, on id: SessionID) {
-    send(batch.messages().map(OutboundMessage.stored), on: id)
+  /// Sends the next piece of an answer. The rest waits until the network has room.
+  mutating func send(_ answer: Answer, on id: SessionID, evenEmpty: Bool) {
+    guard let log = stores[answer.store]?.log else { return }
+    var rest = answer
+    let (batch, isLast) = rest.nextPiece(of: log, bytes: pieceBytes)
+    guard evenEmpty || !batch.isEmpty else { return }
+    if answer.number > 0 { sessions[id]?.answered.insert(answer.store) }
+    sessions[id]?.waiting[answer.store] = isLast ? nil : .rest(rest)
+    send(batch.messages().map(OutboundMessage.stored), on: id, awaitingRoom: !isLast)
   }
 
   /// A batch that is at hand as messages: a large one is read from storage again, where it is by then.
@@ -64,11 +74,13 @@ extension Replica {
 
   /// Sends a batch, and nothing behind it once many bytes are under way, until the network says
   /// that little of them is left: it may not even have seen them yet.
-  private mutating func send(_ batch: [OutboundMessage], on id: SessionID) {
+  private mutating func send(
+    _ batch: [OutboundMessage], on id: SessionID, awaitingRoom: Bool = false
+  ) {
     effects += batch.map { $0.effect(on: id) }
     sessions[id]?.bytesUnderWay += batch.reduce(0) { $0 + $1.byteCount }
-    guard let session = sessions[id], session.bytesUnderWay >= Limits.bytesUnderWay,
-      !session.awaitsRoom
+    guard let session = sessions[id], !session.awaitsRoom,
+      awaitingRoom || session.bytesUnderWay >= Limits.bytesUnderWay
     else { return }
     sessions[id]?.awaitsRoom = true
     effects.append(.awaitRoom(id))
@@ -94,23 +106,28 @@ extension Replica {
     while let session = sessions[id], session.takesMore, let device = session.device,
       let identifier = session.waiting.keys.min()
     {
-      guard let asked = sessions[id]?.waiting.removeValue(forKey: identifier) else { return }
+      guard let waiting = sessions[id]?.waiting.removeValue(forKey: identifier) else { return }
       guard !session.mismatched.contains(identifier) else { continue }
-      var theirs = asked.have
-      let vector = theirs.vector.merging(session.vectors[identifier] ?? [:], uniquingKeysWith: max)
-      if vector != theirs.vector {
-        // The digest was of another state.
-        (theirs.vector, theirs.digest) = (vector, nil)
+      let known = session.vectors[identifier] ?? [:]
+      switch waiting {
+      case .asked(var theirs, let number):
+        let vector = theirs.vector.merging(known, uniquingKeysWith: max)
+        if vector != theirs.vector {
+          // The digest was of another state.
+          (theirs.vector, theirs.digest) = (vector, nil)
+        }
+        answer(theirs, number: number, on: id, device)
+      case .rest(var answer):
+        if !answer.isEverything { answer.vector.merge(known, uniquingKeysWith: max) }
+        sessions[id]?.behind.remove(identifier)
+        send(answer, on: id, evenEmpty: answer.number > 0)
       }
-      answer(theirs, number: asked.number, on: id, device)
     }
     while let session = sessions[id], session.takesMore, let identifier = session.behind.min() {
       sessions[id]?.behind.remove(identifier)
-      guard let store = stores[identifier], !session.mismatched.contains(identifier) else {
-        continue
-      }
-      let batch = Self.batch(of: store, above: session.vectors[identifier] ?? [:])
-      if !batch.isEmpty { send(batch, on: id) }
+      guard !session.mismatched.contains(identifier) else { continue }
+      let vector = session.vectors[identifier] ?? [:]
+      send(Answer(store: identifier, number: 0, vector: vector), on: id, evenEmpty: false)
     }
     planHearsay()
   }

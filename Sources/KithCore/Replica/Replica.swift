@@ -38,6 +38,8 @@ public struct Replica: Sendable {
   public internal(set) var isProvisional: Bool
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
+  /// Bytes of an answer after which the rest waits; less only where pieces themselves are tested.
+  package var pieceBytes = Limits.pieceBytes
   var sessions: [SessionID: Session] = [:]
   var addresses: [DeviceID: [String]]
   /// What devices are known to cover, also those that are away.
