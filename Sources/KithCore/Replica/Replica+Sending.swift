@@ -5,7 +5,7 @@ extension Replica {
   /// not to where they came from, nor to one that has them.
   mutating func push(_ batch: Batch, except source: SessionID?) {
     // Encoded once, for the first session that gets it.
-    var encoded: [OutboundMessage]?
+    var encoded: Outbound?
     // More than that goes to each as pieces of its own.
     let isLarge = batch.changeSets.reduce(0) { $0 + $1.weight } > pieceBytes
     for id in sessions.keys.sorted() where id != source {
@@ -36,49 +36,44 @@ extension Replica {
     guard evenEmpty || !batch.isEmpty else { return }
     if answer.number > 0 { sessions[id]?.answered.insert(answer.store) }
     sessions[id]?.waiting[answer.store] = isLast ? nil : .rest(rest)
-    send(batch.messages().map(OutboundMessage.stored), on: id, awaitingRoom: !isLast)
+    send(.stored(batch), on: id, awaitingRoom: !isLast)
   }
 
-  /// A batch that is at hand as messages: a large one is read from storage again, where it is by then.
-  private func outbound(_ batch: Batch) -> [OutboundMessage] {
+  /// A batch that is at hand, as what is sent of it: a large one is read from storage again, where it
+  /// is by then.
+  private func outbound(_ batch: Batch) -> Outbound {
     let weight = batch.changeSets.reduce(0) { $0 + $1.weight }
     guard weight > Limits.heldBatchBytes, let log = stores[batch.store]?.log else {
-      return batch.messages().map(OutboundMessage.ready)
+      return .ready(batch.messages())
     }
-    let stored = StoredBatch(
-      store: batch.store, answers: batch.answers, isEverything: batch.isEverything,
-      changeSets: batch.changeSets.compactMap { log.changeSets[$0.reference] },
-      covers: batch.covers)
-    return stored.messages().map(OutboundMessage.stored)
+    var stored = StoredBatch(
+      store: batch.store, answers: batch.answers, isEverything: batch.isEverything)
+    stored.changeSets = batch.changeSets.compactMap { log.changeSets[$0.reference] }
+    stored.covers = batch.covers
+    return .stored(stored)
   }
 
-  /// A message of a batch, encoded or still in storage.
-  private enum OutboundMessage {
-    case ready([UInt8])
-    case stored(StoredMessage)
+  /// A batch as it is sent: encoded, or still in storage.
+  private enum Outbound {
+    case ready([[UInt8]])
+    case stored(StoredBatch)
 
     var byteCount: Int {
       switch self {
-      case .ready(let bytes): bytes.count
-      case .stored(let message): message.byteCount
-      }
-    }
-
-    func effect(on id: SessionID) -> Effect {
-      switch self {
-      case .ready(let bytes): .send(id, bytes)
-      case .stored(let message): .sendStored(id, message)
+      case .ready(let messages): messages.reduce(0) { $0 + $1.count }
+      case .stored(let batch): batch.byteCount
       }
     }
   }
 
   /// Sends a batch, and nothing behind it once many bytes are under way, until the network says
   /// that little of them is left: it may not even have seen them yet.
-  private mutating func send(
-    _ batch: [OutboundMessage], on id: SessionID, awaitingRoom: Bool = false
-  ) {
-    effects += batch.map { $0.effect(on: id) }
-    sessions[id]?.bytesUnderWay += batch.reduce(0) { $0 + $1.byteCount }
+  private mutating func send(_ batch: Outbound, on id: SessionID, awaitingRoom: Bool = false) {
+    switch batch {
+    case .ready(let messages): effects += messages.map { .send(id, $0) }
+    case .stored(let batch): effects.append(.sendStored(id, batch))
+    }
+    sessions[id]?.bytesUnderWay += batch.byteCount
     guard let session = sessions[id], !session.awaitsRoom,
       awaitingRoom || session.bytesUnderWay >= Limits.bytesUnderWay
     else { return }

@@ -226,9 +226,11 @@ extension Simulation {
       if burn(device) { return }
       switch effect {
       case .send(let session, let bytes): try send(bytes, on: session, from: device)
-      case .sendStored(let session, let message):
-        guard let bytes = try? message.encoded(from: device.disk) else { continue }
-        try send(bytes, on: session, from: device)
+      case .sendStored(let session, let batch):
+        var messages: [[UInt8]] = []
+        let missing = try? batch.forEachMessage(from: device.disk) { messages.append($0) }
+        if missing ?? 0 > 0 { throw Violation(.convergence, "a batch lacks what its sender keeps") }
+        for message in messages { try send(message, on: session, from: device) }
       case .awaitRoom(let session): awaitRoom(on: session, of: device)
       case .close(let session, let reason): close(session, of: device, because: reason)
       case .promote(let session): promote(session, of: device)
@@ -328,6 +330,7 @@ extension Report {
     case .policyMismatch: "policies that differed"
     case .clocksDiffer: "clocks that differed"
     case .mended: "clocks mended"
+    case .notStored: "batches that storage lacked a part of"
     case .publishedAhead: "change sets from the future"
     case .misdirected: "change sets for another store"
     case .authorOverLimit: "authors over their limit"
