@@ -20,18 +20,12 @@ public struct StoredMessage: Hashable, Sendable {
   /// - Throws: what storage reports; `damaged` if a change set does not hold any more.
   /// - Complexity: O(*n*) in the bytes.
   public func encoded(from storage: any ReplicaStorage) throws(StorageError) -> [UInt8] {
-    try encoded { (reference) throws(StorageError) in try storage.changeSet(reference, in: store) }
+    encoded(try storage.changeSets(changeSets, in: store))
   }
 
-  package func encoded(
-    _ stored: (ChangeSetReference) throws(StorageError) -> StoredChangeSet?
-  ) throws(StorageError) -> [UInt8] {
-    var wire: [WireChangeSet] = []
-    wire.reserveCapacity(changeSets.count)
-    for reference in changeSets {
-      if let changeSet = try stored(reference) { wire.append(changeSet.wire) }
-    }
-    return frame.encoded(wire)
+  /// The encoded message of change sets as they stand in storage.
+  package func encoded(_ stored: [StoredChangeSet?]) -> [UInt8] {
+    frame.encoded(stored.compactMap { $0?.wire })
   }
 }
 
@@ -43,6 +37,13 @@ extension [Effect] {
   /// - Returns: The effects, in the same order.
   /// - Throws: What storage reports.
   public func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
+    var sent = Set<Place>()
+    for case .sendStored(_, let message) in self {
+      for reference in message.changeSets {
+        sent.insert(Place(store: message.store, reference: reference))
+      }
+    }
+    guard !sent.isEmpty else { return self }
     var removed = Set<Place>()
     for case .persist(let mutations) in self {
       for mutation in mutations {
@@ -53,6 +54,7 @@ extension [Effect] {
         }
       }
     }
+    removed.formIntersection(sent)
     guard !removed.isEmpty else { return self }
     var overlay: [Place: StoredChangeSet?] = [:]
     func read(_ place: Place) throws(StorageError) -> StoredChangeSet? {
@@ -76,10 +78,11 @@ extension [Effect] {
             removed.contains(Place(store: store, reference: $0))
           })
         else { continue }
-        let bytes = try message.encoded { (reference) throws(StorageError) in
-          try read(Place(store: store, reference: reference))
+        var changeSets: [StoredChangeSet?] = []
+        for reference in message.changeSets {
+          changeSets.append(try read(Place(store: store, reference: reference)))
         }
-        filled[index] = .send(session, bytes)
+        filled[index] = .send(session, message.encoded(changeSets))
       default: break
       }
     }
