@@ -75,6 +75,10 @@ extension Engine {
       level = .notice
       message = "other devices have given back what was damaged"
       metadata = ["store": "\(store)"]
+    case .lossAccepted(let store):
+      level = .notice
+      message = "a person accepted that what was damaged is gone"
+      metadata = ["store": "\(store)"]
     }
     if level == .warning, isRepeated("\(message) \(metadata["peer"] ?? "")") { level = .info }
     logger.log(level: level, message, metadata: metadata)

@@ -38,25 +38,23 @@ public struct StoredBatch: Hashable, Sendable {
     from storage: any ReplicaStorage, _ body: ([UInt8]) -> Void
   ) throws(StorageError) -> Int {
     try forEachMessage(
-      { (reference) throws(StorageError) in try storage.changeSet(reference, in: store) }, body)
+      { (references) throws(StorageError) in try storage.changeSets(references, in: store) }, body)
   }
 
   package func forEachMessage(
-    _ stored: (ChangeSetReference) throws(StorageError) -> StoredChangeSet?,
+    _ stored: ([ChangeSetReference]) throws(StorageError) -> [StoredChangeSet?],
     _ body: ([UInt8]) -> Void
   ) throws(StorageError) -> Int {
     var missing = 0
     var lacking = Set<ChainID>()
     for part in BatchFrame.parts(of: changeSets.map(\.weight), covers: covers.count) {
+      let unheld = changeSets[part.range].map(\.reference).filter { !held.keys.contains($0) }
+      var read = try stored(unheld).makeIterator()
       var wire: [WireChangeSet] = []
       wire.reserveCapacity(part.range.count)
       for kept in changeSets[part.range] {
-        let found: StoredChangeSet?
-        if let known = held[kept.reference] {
-          found = known
-        } else {
-          found = try stored(kept.reference)
-        }
+        let isHeld = held.keys.contains(kept.reference)
+        let found = (isHeld ? held[kept.reference] : read.next()) ?? nil
         if let found { wire.append(found.wire) }
         if !kept.indices.allSatisfy({ found?.entries[$0] != nil }) || found == nil {
           missing += 1
@@ -85,6 +83,13 @@ extension [Effect] {
   /// - Returns: The effects, in the same order.
   /// - Throws: What storage reports.
   public func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
+    var sent = Set<Place>()
+    for case .sendStored(_, let batch) in self {
+      for kept in batch.changeSets {
+        sent.insert(Place(store: batch.store, reference: kept.reference))
+      }
+    }
+    guard !sent.isEmpty else { return self }
     var removed = Set<Place>()
     for case .persist(let mutations) in self {
       for mutation in mutations {
@@ -95,6 +100,7 @@ extension [Effect] {
         }
       }
     }
+    removed.formIntersection(sent)
     guard !removed.isEmpty else { return self }
     var overlay: [Place: StoredChangeSet?] = [:]
     func read(_ place: Place) throws(StorageError) -> StoredChangeSet? {

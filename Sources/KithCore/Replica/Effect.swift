@@ -247,4 +247,6 @@ public enum Report: Hashable, Sendable {
   case damaged(rows: Int, stores: [StoreIdentifier])
   /// Nothing is missing of a store any more of which damage was found.
   case regained(store: StoreIdentifier)
+  /// A person accepted that what is missing of a store is gone.
+  case lossAccepted(store: StoreIdentifier)
 }

@@ -130,6 +130,7 @@ extension Replica {
         cover.chain, through: cover.through, in: batch.store)
     }
     if wasLacking, !store.log.hasLost {
+      intake.mutations += store.endLoss()
       effects.append(.report(.regained(store: batch.store)))
       effects.append(.progress)
     }

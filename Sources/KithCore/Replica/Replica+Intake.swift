@@ -104,6 +104,7 @@ extension Replica {
     noting intake: inout Intake
   ) {
     let reference = changeSet.reference
+    store.unreadable.remove(reference)
     let previous = store.log.insert(changeSet)
     var dropped: [EntryHome] = []
     for (index, entry, digest) in judged.entries {

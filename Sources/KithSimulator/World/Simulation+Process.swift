@@ -303,6 +303,7 @@ extension Input {
     case .adopt: "in.adopt"
     case .flush: "in.flush"
     case .takeRefusals: "in.takeRefusals"
+    case .acceptLoss: "in.acceptLoss"
     case .learn: "in.learn"
     case .rename: "in.rename"
     case .revoke: "in.revoke"
@@ -337,6 +338,7 @@ extension Report {
     case .revoked: "revocations learnt"
     case .damaged: "damage found"
     case .regained: "damage mended"
+    case .lossAccepted: "loss accepted"
     }
   }
 }

@@ -216,7 +216,9 @@ final class TestWorld {
     case .sendStored(let session, let batch):
       let stores = device.disk.stores
       var messages: [[UInt8]] = []
-      let missing = try? batch.forEachMessage({ stores[batch.store]?.changeSets[$0] }) {
+      let missing = try? batch.forEachMessage({ references in
+        references.map { stores[batch.store]?.changeSets[$0] }
+      }) {
         messages.append($0)
       }
       #expect(missing == 0, "\(device.name) sends what its disk lacks")
