@@ -66,7 +66,8 @@ struct FuzzDevice {
       case .sendStored(let session, let batch):
         let stores = disk.stores
         var messages: [[UInt8]] = []
-        let missing = try? batch.forEachMessage({ $0.map { stores[batch.store]?.changeSets[$0] } }) {
+        let missing = try? batch.forEachMessage({ $0.map { stores[batch.store]?.changeSets[$0] } })
+        {
           messages.append($0)
         }
         require(missing == 0, "a batch of what the disk lacks")
