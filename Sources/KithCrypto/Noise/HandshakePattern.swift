@@ -13,7 +13,7 @@ public enum HandshakeRole: Sendable {
 
 /// The messages of a handshake (Noise, sections 7.4 and 7.5), the initiator's first.
 struct HandshakePattern: Sendable {
-  /// Whether the initiator's static key is known to the responder beforehand.
+  /// Whether the responder knows the initiator's static key beforehand.
   let initiatorIsKnown: Bool
   /// Whether the initiator knows the responder's static key beforehand.
   let responderIsKnown: Bool
