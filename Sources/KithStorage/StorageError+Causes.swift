@@ -65,8 +65,8 @@ extension StorageError {
       return .readOnly(path, String(cString: strerror(systemError)))
     case .SQLITE_IOERR where [ENOSPC, EDQUOT, EFBIG].contains(systemError):
       return .diskFull(path, String(cString: strerror(systemError)))
-    // The text of a table's definition may be damaged; otherwise none of Kith's
-    // statements fails so.
+    // The text of a table's definition may be damaged; otherwise none of Kith's statements
+    // fails so.
     case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR, .SQLITE_MISMATCH:
       return .damaged(path, "the database is damaged (\(reason))")
     default:

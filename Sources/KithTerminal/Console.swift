@@ -19,8 +19,8 @@ package struct Console: Sendable {
   /// Writes data unchanged.
   package func rawData(_ bytes: Data) throws(CommandFailure) { try Self.write(Array(bytes)) }
 
-  /// Writes data and a line feed for code that cannot throw to the command. If that
-  /// fails, ends the process.
+  /// Writes data and a line feed for code that cannot throw to the command. If that fails, ends
+  /// the process.
   package func dataOrExit(_ text: String) {
     do throws(CommandFailure) {
       try data(text)
@@ -40,8 +40,8 @@ package struct Console: Sendable {
     prompt("\(tool): \(Columns.readable(text, indent: ""))\n")
   }
 
-  /// Writes prompts and progress to standard error, unchanged. A failure cannot
-  /// be reported anywhere.
+  /// Writes prompts and progress to standard error, unchanged. A failure cannot be
+  /// reported anywhere.
   package func prompt(_ text: String) { _ = Self.write(Array(text.utf8), to: STDERR_FILENO) }
 
   private static func write(_ text: String) throws(CommandFailure) { try write(Array(text.utf8)) }

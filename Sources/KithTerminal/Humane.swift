@@ -39,8 +39,8 @@ package enum Humane {
     }
   }
 
-  /// Formats the time since a moment, both in milliseconds since 1970: `now`, `12 s
-  /// ago`, `3 days ago`.
+  /// Formats the time since a moment, both in milliseconds since 1970: `now`, `12 s ago`, `3
+  /// days ago`.
   package static func ago(_ moment: UInt64, now: UInt64) -> String {
     let seconds = now > moment ? (now - moment) / 1_000 : 0
     return switch seconds {
@@ -53,8 +53,8 @@ package enum Humane {
     }
   }
 
-  /// Formats a part of a whole: `37 %`. A part below 1 % is shown as 1 %, so that only
-  /// zero shows as zero.
+  /// Formats a part of a whole: `37 %`. A part below 1 % is shown as 1 %, so that only zero shows
+  /// as zero.
   package static func percent(_ part: Int, of whole: Int) -> String {
     guard whole > 0 else { return part > 0 ? "over" : "0 %" }
     let percent = Double(part) / Double(whole) * 100

@@ -69,8 +69,8 @@ package struct Table {
 
 /// Text on a terminal: its width, and its harmless form.
 package enum Columns {
-  /// Returns the columns that a text needs: two for East Asian wide characters and emoji, none
-  /// for combining marks.
+  /// Returns the columns that a text needs: two for East Asian wide characters and emoji, none for
+  /// combining marks.
   package static func width(_ text: String) -> Int {
     if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
     return text.reduce(0) { sum, character in sum + width(character) }

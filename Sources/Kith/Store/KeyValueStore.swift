@@ -269,8 +269,8 @@ public final class KeyValueStore: Sendable {
 
   /// Makes all earlier writes durable. It blocks while the disk writes.
   ///
-  /// - Throws: ``KithError`` with `closed`, or with a storage code if a write could not
-  ///   be made durable.
+  /// - Throws: ``KithError`` with `closed`, or with a storage code if a write could not be
+  ///   made durable.
   public func flush() throws(KithError) {
     try withBacking { backing throws(KithError) in try backing.flush() }
   }
@@ -290,8 +290,8 @@ public final class KeyValueStore: Sendable {
     }
   }
 
-  /// Blocks until another backing has replaced a closed one, usually for milliseconds. Returns
-  /// nil if none comes.
+  /// Blocks until another backing has replaced a closed one, usually for milliseconds. Returns nil
+  /// if none comes.
   private func replacement(of old: any StoreBacking) -> (any StoreBacking)? {
     let deadline = ContinuousClock.now + Self.longestReplacing
     while true {

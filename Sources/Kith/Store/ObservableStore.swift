@@ -3,8 +3,8 @@ public import Observation
 public import ServiceLifecycle
 internal import Synchronization
 
-/// A store that `withObservationTracking` and `Observations` follow key by key, for programs
-/// that draw its values.
+/// A store that `withObservationTracking` and `Observations` follow key by key, for programs that
+/// draw its values.
 ///
 /// ```swift
 /// let settings = ObservableStore(store)

@@ -1,7 +1,7 @@
 import KithTerminal
 
-/// The report of `kith bench`: the figures of one run, each with its
-/// budget (`Docs/Testing.md`, "Performance").
+/// The report of `kith bench`: the figures of one run, each with its budget (`Docs/Testing.md`,
+/// "Performance").
 struct BenchReport: Equatable, Sendable {
   /// A measured figure.
   struct Figure: Equatable, Sendable {

@@ -54,8 +54,8 @@ struct SyncBench {
     return samples
   }
 
-  /// Measures durable sets one after another, each followed by a bare commit in a directory
-  /// of the given name.
+  /// Measures durable sets one after another, each followed by a bare commit in a directory of the
+  /// given name.
   ///
   /// Before timing starts, both databases have filled their write-ahead logs once. Commits are
   /// slower while a log's file grows, and commits of fewer pages are slower for longer.

@@ -99,8 +99,8 @@ struct JoinCommand: AsyncParsableCommand {
     console.talk("Joined. Start the node with: kith run")
   }
 
-  /// Returns whether a person may type another code: this one was wrong, and the
-  /// invitation is still open.
+  /// Returns whether a person may type another code: this one was wrong, and the invitation is
+  /// still open.
   private static func mayBeTypedAgain(_ text: String, after error: KithError) -> Bool {
     Terminal.hasInput && !Node.isToken(text) && error.code == .pairingCode
       && (error.triesLeft ?? 0) > 0

@@ -29,8 +29,8 @@ struct ListenPlan: Equatable {
     self.port = first
   }
 
-  /// Reads a host with or without a port: `192.0.2.1`, `192.0.2.1:4114`,
-  /// `[::1]:4114`, `::1`, `name:0`.
+  /// Reads a host with or without a port: `192.0.2.1`, `192.0.2.1:4114`, `[::1]:4114`,
+  /// `::1`, `name:0`.
   private static func parse(_ text: String) throws(CommandFailure) -> (String, UInt16?) {
     let wrong = CommandFailure(
       .usage, "'\(text)' is no place to listen on; write 0.0.0.0, 192.0.2.1:4114 or [::1]:4114")

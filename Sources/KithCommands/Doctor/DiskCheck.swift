@@ -150,8 +150,8 @@ struct DiskCheck: Check {
 
 /// The mounted file systems: proc(5), `/proc/self/mountinfo`.
 enum MountTable {
-  /// Returns the kind of the file system of a path without links; nil if the
-  /// table does not list it.
+  /// Returns the kind of the file system of a path without links; nil if the table does not
+  /// list it.
   static func kind(of path: String, in table: String) -> String? {
     var best: (point: String, kind: String)?
     for line in table.split(separator: "\n") {

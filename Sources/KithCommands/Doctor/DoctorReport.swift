@@ -17,8 +17,8 @@ struct DoctorReport: Equatable, Sendable {
     FirewallCheck(), RosterCheck(), VersionsCheck(),
   ]
 
-  /// Examines a directory and its host, one check after another, because others would distort
-  /// the time of writing.
+  /// Examines a directory and its host, one check after another, because others would distort the
+  /// time of writing.
   static func examine(_ patient: Patient) async -> Self {
     var findings: [Finding] = []
     for check in checks { findings += await check.examine(patient) }

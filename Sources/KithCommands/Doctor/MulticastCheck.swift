@@ -13,8 +13,8 @@ struct MulticastCheck: Check {
 
   /// A separate port, so that no node takes a datagram for a beacon.
   private static let port: UInt16 = 41_140
-  /// The number of bytes of a datagram. They are random, so that only this
-  /// process's own are counted.
+  /// The number of bytes of a datagram. They are random, so that only this process's own
+  /// are counted.
   private static let datagramBytes = 32
   /// The longest wait for all links.
   private static let longestWait = Duration.milliseconds(1_500)

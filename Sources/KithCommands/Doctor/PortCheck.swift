@@ -76,8 +76,8 @@ enum ListeningSockets {
   /// The kernel's number for the state of a listening socket.
   private static let listenState = "0A"
 
-  /// Returns the inodes of the sockets that listen on a port, from the text of
-  /// `/proc/net/tcp` or `tcp6`.
+  /// Returns the inodes of the sockets that listen on a port, from the text of `/proc/net/tcp`
+  /// or `tcp6`.
   static func inodes(ofPort port: UInt16, in text: String) -> [UInt64] {
     text.split(separator: "\n").dropFirst().compactMap { line in
       let fields = line.split(separator: " ")

@@ -27,8 +27,8 @@ struct BinaryPropertyListBounds {
   private let referenceSize: Int
   private let offsetTable: Int
   private var sizes: [Size?]
-  /// The number of references read, so that lists with overlapping objects cost
-  /// no more than others.
+  /// The number of references read, so that lists with overlapping objects cost no more
+  /// than others.
   private var references = 0
 
   /// Throws ``ImportError`` if a list is damaged, or expands to too much.

@@ -1,8 +1,8 @@
 import Foundation
 import KithCore
 
-/// Reads GVariant's text format (GLib, "GVariant Text Format"), the output format of `dconf
-/// dump` and `gsettings`.
+/// Reads GVariant's text format (GLib, "GVariant Text Format"), the output format of `dconf dump`
+/// and `gsettings`.
 ///
 /// | GVariant | value |
 /// | --- | --- |

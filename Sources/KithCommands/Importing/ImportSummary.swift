@@ -17,8 +17,8 @@ struct ImportSummary: Equatable, Sendable {
   var format: ImportFormat
   /// The number of keys written, or in a dry run, the number that would be.
   var imported: Int
-  /// The refused keys in the order of the file: first those without a value, then those that
-  /// the store refused.
+  /// The refused keys in the order of the file: first those without a value, then those that the
+  /// store refused.
   var refused: [Refused]
   /// Whether this was a dry run, which writes nothing.
   var isDryRun: Bool

@@ -27,8 +27,8 @@ struct QRMatrix: Equatable {
     guard let encode = dlsym(library, "QRcode_encodeString"),
       let free = dlsym(library, "QRcode_free")
     else { return nil }
-    // Level L and 8-bit mode; the text is capitals, for which the library uses the
-    // denser alphanumeric mode.
+    // Level L and 8-bit mode; the text is capitals, for which the library uses the denser
+    // alphanumeric mode.
     let call = unsafeBitCast(encode, to: Encode.self)
     guard let code = call(text.uppercased(), 0, 0, 2, 0) else { return nil }
     defer { unsafeBitCast(free, to: Free.self)(code) }

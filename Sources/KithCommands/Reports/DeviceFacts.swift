@@ -14,8 +14,8 @@ struct DeviceFacts: Equatable, Sendable {
   var isConnected = false
   /// Whether the session exchanges stores.
   var isExchanging = false
-  /// The time since the session was last heard, in milliseconds, if it exceeds
-  /// ``longestPause``; otherwise nil.
+  /// The time since the session was last heard, in milliseconds, if it exceeds ``longestPause``;
+  /// otherwise nil.
   var silentMilliseconds: UInt64?
   /// Whether this device dialled.
   var isDialled = false

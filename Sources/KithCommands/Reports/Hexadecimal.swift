@@ -12,8 +12,8 @@ enum Hexadecimal {
     return text
   }
 
-  /// Returns the fingerprint of a device whose id is given in hexadecimal; the text itself
-  /// if it is not an id.
+  /// Returns the fingerprint of a device whose id is given in hexadecimal; the text itself if it is
+  /// not an id.
   static func fingerprint(_ text: String) -> String {
     guard let device = DeviceID(hex: text) else { return text }
     return Fingerprint(of: device).description

@@ -21,8 +21,8 @@ extension CommonOptions {
 
   /// Returns the directory of the device of the account that is signed in.
   ///
-  /// - Throws: ``CommandFailure`` if the user is signed out, because the command cannot work
-  ///   on local stores.
+  /// - Throws: ``CommandFailure`` if the user is signed out, because the command cannot work on
+  ///   local stores.
   func accountDirectory() throws -> String {
     guard try !isSignedOut else {
       throw CommandFailure(
@@ -65,15 +65,15 @@ extension CommonOptions {
   ///
   /// - Parameters:
   ///   - needsNode: Whether the node must be running.
-  ///   - readsMembershipOnly: Whether an opened node has no stores, and so needs
-  /// no memory for them.
+  ///   - readsMembershipOnly: Whether an opened node has no stores, and so needs no memory
+  ///     for them.
   ///   - writes: Whether the body writes to a store.
-  ///   - passphrase: The passphrase of the device's secrets; nil: read it from its source,
-  /// or ask the person.
+  ///   - passphrase: The passphrase of the device's secrets; nil: read it from its source, or ask
+  ///     the person.
   ///   - body: Called with the node.
   /// - Returns: The result of the body.
-  /// - Throws: `KithError`, ``CommandFailure`` if a running node is missing, or the
-  ///   error of the body.
+  /// - Throws: `KithError`, ``CommandFailure`` if a running node is missing, or the error of
+  ///   the body.
   func withNode<Result: Sendable>(
     needsNode: Bool = false, readsMembershipOnly: Bool = false, writes: Bool = false,
     passphrase: PassphraseQuestion? = nil,

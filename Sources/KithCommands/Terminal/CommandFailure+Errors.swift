@@ -3,8 +3,8 @@ import Kith
 import KithTerminal
 
 extension CommandFailure {
-  /// Makes the failure for an error of Kith or Foundation; nil for errors of the
-  /// command line itself.
+  /// Makes the failure for an error of Kith or Foundation; nil for errors of the command
+  /// line itself.
   init?(_ error: any Error) {
     switch error {
     case let failure as CommandFailure: self = failure

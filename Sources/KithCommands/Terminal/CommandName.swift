@@ -6,8 +6,8 @@ enum CommandName {
   /// The maximum number of changed letters between a typed name and a suggested command.
   private static let mostChanges = 2
 
-  /// Refuses an unknown command. The parser would print help with status 0, or report
-  /// an excess argument.
+  /// Refuses an unknown command. The parser would print help with status 0, or report an
+  /// excess argument.
   ///
   /// - Parameters:
   ///   - arguments: The command line, without the tool's name.
@@ -42,8 +42,8 @@ enum CommandName {
     return best.name
   }
 
-  /// Returns the minimum number of letters inserted, removed, replaced or swapped
-  /// with the next one.
+  /// Returns the minimum number of letters inserted, removed, replaced or swapped with the
+  /// next one.
   private static func changes(from one: [Character], to other: [Character]) -> Int {
     var rows = [Array(0...other.count)]
     for (i, letter) in one.enumerated() {

@@ -1,9 +1,9 @@
 import KithCore
 import KithTerminal
 
-/// A JSON document that a command prints. Members are sorted by the bytes of their keys, and
-/// values are written by ``ValueJSON``. Unlike a property-list dictionary it distinguishes keys
-/// that Swift calls equal.
+/// A JSON document that a command prints. Members are sorted by the bytes of their keys, and values
+/// are written by ``ValueJSON``. Unlike a property-list dictionary it distinguishes keys that Swift
+/// calls equal.
 indirect enum Document {
   /// A value of a store, or a scalar.
   case value(PropertyListValue)

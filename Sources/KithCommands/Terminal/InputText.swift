@@ -18,8 +18,8 @@ enum InputText {
     return try read(file, name: name)
   }
 
-  /// Returns all text of a file, or of standard input for `-`, without the line
-  /// feed that shells add.
+  /// Returns all text of a file, or of standard input for `-`, without the line feed that
+  /// shells add.
   static func text(of name: String) throws(CommandFailure) -> String {
     guard var text = String(validating: try data(of: name), as: UTF8.self) else {
       throw CommandFailure(.refused, "the input is not valid UTF-8; give data with --type data")

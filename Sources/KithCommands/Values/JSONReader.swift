@@ -17,7 +17,7 @@ struct JSONReader {
   /// - Parameters:
   ///   - bytes: UTF-8, with or without a byte-order mark.
   ///   - allowsComments: Whether `//` and `/* */` comments and a trailing comma are accepted, as in
-  /// editors' settings files.
+  ///     editors' settings files.
   init(_ bytes: [UInt8], allowsComments: Bool = false) {
     self.bytes = bytes
     self.allowsComments = allowsComments

@@ -70,8 +70,8 @@ enum ValueText {
   }
 
   private static func double(_ text: String) -> PropertyListValue? {
-    // `Double` reads too large digits as infinity, and accepts hexadecimal, which
-    // is not wanted here.
+    // `Double` reads too large digits as infinity, and accepts hexadecimal, which is not
+    // wanted here.
     guard let double = Double(text), !text.lowercased().contains("x"),
       double.isFinite || ["inf", "+inf", "-inf", "nan"].contains(text.lowercased())
     else { return nil }

@@ -16,8 +16,8 @@ public import KithCrypto
 ///
 /// To create a device, database and secrets are first written as `*.new`. Then the secrets are
 /// renamed, which creates the device, and then the database. A crash before the first renaming
-/// leaves no device; after a crash between the two, the next `open` finishes. Existing files
-/// are never replaced.
+/// leaves no device; after a crash between the two, the next `open` finishes. Existing files are
+/// never replaced.
 public enum DeviceDirectory {
   /// Creates a device and opens it.
   ///
@@ -26,7 +26,7 @@ public enum DeviceDirectory {
   ///   - secrets: The new device's secrets.
   ///   - initial: The first content of the database.
   ///   - passphrase: The passphrase that protects the secrets; nil leaves them in plaintext, in a
-  /// file that only this user can read.
+  ///     file that only this user can read.
   ///   - stretching: The cost of one guess at the passphrase.
   /// - Returns: The device, open and locked.
   /// - Throws: `alreadyExists` if the directory holds a device or a part of one, `inUse`,
@@ -117,9 +117,9 @@ public enum DeviceDirectory {
 
   /// Changes the passphrase of the secrets, or, with nil, removes it. No node may run.
   ///
-  /// The old file is replaced in one step. Its bytes are overwritten afterwards if the file
-  /// system writes in place. Old bytes in copies, in snapshots and on the disk itself cannot
-  /// be reached (`Docs/Decisions/passphrase.md`).
+  /// The old file is replaced in one step. Its bytes are overwritten afterwards if the file system
+  /// writes in place. Old bytes in copies, in snapshots and on the disk itself cannot be reached
+  /// (`Docs/Decisions/passphrase.md`).
   ///
   /// - Throws: `passphrase` if the old one is wrong, `missing`, `inUse`, or a storage code; then
   ///   nothing has changed.
@@ -223,8 +223,8 @@ public enum DeviceDirectory {
   }
 }
 
-/// A directory that this process holds until the last reference is released, and that
-/// has no device yet.
+/// A directory that this process holds until the last reference is released, and that has no
+/// device yet.
 public final class ReservedDirectory: Sendable {
   let layout: Layout
   let lock: DirectoryLock

@@ -15,8 +15,8 @@ enum Files {
     return stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// Returns the bytes that this user may still write to the file system of a path; nil
-  /// if they are unknown.
+  /// Returns the bytes that this user may still write to the file system of a path; nil if they
+  /// are unknown.
   static func room(_ path: String) -> Int? {
     var status = statvfs()
     guard statvfs(path, &status) == 0 else { return nil }
@@ -132,9 +132,9 @@ enum Files {
     try checkPrivate(path, directory: false)
   }
 
-  /// Creates a directory of mode 0700, with missing parents. An existing one must be
-  /// private already. If it holds other files, no command to change it is given, because
-  /// they may be a host's.
+  /// Creates a directory of mode 0700, with missing parents. An existing one must be private
+  /// already. If it holds other files, no command to change it is given, because they may be
+  /// a host's.
   static func makePrivateDirectory(_ path: String) throws(StorageError) {
     if exists(path) {
       guard try !isPrivateDirectory(path) else { return }
@@ -216,8 +216,8 @@ enum Files {
     }
   }
 
-  /// Waits until changed names in a directory are on the disk. With a file's path, it
-  /// waits for the file.
+  /// Waits until changed names in a directory are on the disk. With a file's path, it waits for
+  /// the file.
   static func synchronize(_ path: String) throws(StorageError) {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw .system("open it", path, errno: errno) }

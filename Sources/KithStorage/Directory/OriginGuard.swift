@@ -8,9 +8,9 @@ import KithCrypto
 ///
 /// The database names two generations: the one that the lock file may still have, and the next,
 /// which is written to the lock file once the database is durable. So a crash between the two
-/// writes does not look like a copy. A copy stays a copy, also after a crash, until it has taken a
-/// new incarnation (`Docs/Protocol.md`, "Entries and change sets").
-/// Used only on the storage's queue.
+/// writes does not look like a copy. A copy stays a copy, also after a crash, until it has
+/// taken a new incarnation (`Docs/Protocol.md`, "Entries and change sets"). Used only on the
+/// storage's queue.
 final class OriginGuard {
   private let identity: FileIdentity
   private let lock: DirectoryLock

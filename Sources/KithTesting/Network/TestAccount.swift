@@ -26,8 +26,8 @@ public final class TestAccount: Sendable {
   ///
   /// - Parameters:
   ///   - devices: the number of devices, 1 to 64. The first one created the account. The others
-  /// start as new devices, whose early writes are provisional until their first pull; it has
-  /// happened on return.
+  ///     start as new devices, whose early writes are provisional until their first pull; it has
+  ///     happened on return.
   ///   - seed: decides keys and the network's chances.
   /// - Throws: ``KithError`` if a device cannot be made.
   public init(devices: Int = 2, seed: UInt64 = 1) throws(KithError) {

@@ -71,10 +71,10 @@ public struct TestDevice: Sendable {
     try local.show(Array(host.stores.values), insteadOf: host.device)
   }
 
-  /// Signs in to the account again, as `Accounts.signIn(to:)` does, if the device is signed
-  /// out. The stores show the account's values, with the reason `accountChange`, and the device
-  /// is linked again. Writes made while signed out become the account's, unless the account
-  /// already has the key.
+  /// Signs in to the account again, as `Accounts.signIn(to:)` does, if the device is signed out.
+  /// The stores show the account's values, with the reason `accountChange`, and the device is
+  /// linked again. Writes made while signed out become the account's, unless the account already
+  /// has the key.
   ///
   /// - Throws: ``KithError`` if a store cannot be opened.
   public func signIn() throws(KithError) {

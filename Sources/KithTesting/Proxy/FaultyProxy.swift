@@ -47,8 +47,8 @@ public final class FaultyProxy: Sendable {
     /// The source address of connections to the target; nil: the system chooses.
     ///
     /// A program may dial back to a peer's source address, as Kith's nodes do, and bypass
-    /// the proxy. To prevent this, choose another loopback address without a listener,
-    /// such as `127.0.0.9`.
+    /// the proxy. To prevent this, choose another loopback address without a listener, such
+    /// as `127.0.0.9`.
     public var sourceHost: String?
     /// The seed of all random choices.
     public var seed: UInt64 = 0
@@ -159,8 +159,8 @@ public final class FaultyProxy: Sendable {
   }
 
   /// Returns the first bytes that passed in a direction, connections mixed, up to
-  /// ``Configuration/recordingLimitBytes`` for each direction. For both directions,
-  /// forward comes first.
+  /// ``Configuration/recordingLimitBytes`` for each direction. For both directions, forward
+  /// comes first.
   ///
   /// - Complexity: O(*n*) in the bytes.
   public func recorded(_ direction: Direction) -> [UInt8] {

@@ -15,8 +15,8 @@
   public enum UbiquityBootstrap {
     /// The settings of the program's store. A setting of nil is read from the other sources.
     public struct Configuration: Sendable {
-      /// The store's identifier, such as `com.example.Bookmarks`. Programs with the same
-      /// identifier share the store.
+      /// The store's identifier, such as `com.example.Bookmarks`. Programs with the same identifier
+      /// share the store.
       public var storeIdentifier: String?
       /// The directory of this user's accounts on this host, as Kith's `Accounts` keeps it. It may
       /// have been made by `kith account create` or `kith join`.
@@ -38,8 +38,8 @@
       /// Whether an invalid key ends the program, as on Apple's systems. Otherwise the write is
       /// logged, refused, and announced as a quota violation.
       public var trapsOnInvalidKeys = false
-      /// The log, which never holds keys or values. Its level is `notice`, unless the
-      /// program changes it.
+      /// The log, which never holds keys or values. Its level is `notice`, unless the program
+      /// changes it.
       public var logger = Logger(label: "kith")
 
       /// Makes a configuration without settings.
@@ -53,7 +53,7 @@
     /// - Parameters:
     ///   - storeIdentifier: The store's identifier; nil: read from the other sources.
     ///   - directory: The directory; nil: read from the other sources, by default
-    /// `$XDG_DATA_HOME/kith`, which all programs of the user share.
+    ///     `$XDG_DATA_HOME/kith`, which all programs of the user share.
     ///   - adjust: Changes further settings.
     /// - Throws: `KithError` with `invalidStoreIdentifier`, `invalidPolicy`, or, if the store was
     ///   used before, `alreadyInUse`; then nothing has changed.
@@ -68,9 +68,9 @@
       try setup.configure(configuration)
     }
 
-    /// The accounts of the program's store, for signing in and out. They are served
-    /// already: do not call their `run()`. The first use fixes the configuration, as the
-    /// first use of the store does.
+    /// The accounts of the program's store, for signing in and out. They are served already: do
+    /// not call their `run()`. The first use fixes the configuration, as the first use of the
+    /// store does.
     ///
     /// ```swift
     /// try await UbiquityBootstrap.accounts.signOut()
