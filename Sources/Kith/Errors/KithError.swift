@@ -49,6 +49,7 @@ public struct KithError: Error, Sendable {
   /// The amount that is allowed.
   public var limit: Int?
   /// The number of codes that may still be tried with the invitation, with ``Code/pairingCode``.
+  ///
   /// Nil if unknown.
   public var triesLeft: Int?
   /// The numbers of ``Code/quotaExceeded``.

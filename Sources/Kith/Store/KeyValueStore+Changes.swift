@@ -1,9 +1,10 @@
 public import KithCore
 
 extension KeyValueStore {
-  /// The changes from now on that come from outside: writes of other devices, the end of the
-  /// first pull, effects of the quota. Make the sequence before you read, so that no change is
-  /// missed between.
+  /// The changes from now on that come from outside: writes of other devices, the end of the first
+  /// pull, effects of the quota.
+  ///
+  /// Make the sequence before you read, so that no change is missed between.
   ///
   /// ```swift
   /// for await change in store.changes { print(change.reason, change.keys) }
@@ -40,8 +41,9 @@ extension KeyValueStore {
     view.subscribe(seesOwnWrites: true)
   }
 
-  /// Returns a key's value now and after each change, by any writer. If values change faster than
-  /// they are taken, some are skipped, but never the last.
+  /// Returns a key's value now and after each change, by any writer.
+  ///
+  /// If values change faster than they are taken, some are skipped, but never the last.
   ///
   /// ```swift
   /// for await theme in store.values(for: .theme) { apply(theme) }
@@ -89,7 +91,9 @@ extension KeyValueStore {
   }
 
   /// Returns the values of one type whose keys begin with a prefix, now and after each change, by
-  /// any writer. If values change faster than they are taken, some are skipped, but never the last.
+  /// any writer.
+  ///
+  /// If values change faster than they are taken, some are skipped, but never the last.
   ///
   /// ```swift
   /// for await tabs in store.values(prefix: "tab.", as: URL.self) { show(tabs) }

@@ -40,8 +40,10 @@ public final class ObservableStore: Observable, Service, Sendable {
     self.store = store
   }
 
-  /// The value of a key, or its default. Assigning writes as ``KeyValueStore/set(_:for:)`` does. A
-  /// refused write changes nothing, and ``error`` gives the reason.
+  /// The value of a key, or its default.
+  ///
+  /// Assigning writes as ``KeyValueStore/set(_:for:)`` does. A refused write changes nothing, and
+  /// ``error`` gives the reason.
   ///
   /// ```swift
   /// settings[.theme] = .dark
@@ -79,7 +81,9 @@ public final class ObservableStore: Observable, Service, Sendable {
   }
 
   /// Returns the values of one type whose keys begin with a prefix; see
-  /// ``StoreSnapshot/values(prefix:as:)``. The observer is then told about changes of every key.
+  /// ``StoreSnapshot/values(prefix:as:)``.
+  ///
+  /// The observer is then told about changes of every key.
   ///
   /// ```swift
   /// let tabs = settings.values(prefix: "tab.", as: URL.self)

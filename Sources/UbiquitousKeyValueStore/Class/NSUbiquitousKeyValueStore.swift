@@ -235,8 +235,9 @@
       set(nil as Any?, forKey: aKey)
     }
 
-    /// Makes all earlier writes durable. It waits for the disk if there is something to write, and
-    /// never for the network.
+    /// Makes all earlier writes durable.
+    ///
+    /// It waits for the disk if there is something to write, and never for the network.
     ///
     /// - Returns: False if the store is not configured (``UbiquityBootstrap``) or the disk failed;
     ///   otherwise true, also offline and signed out.
