@@ -117,7 +117,10 @@ public final class ObservableStore: Observable, Service, Sendable {
   /// shuts down or the node is closed.
   ///
   /// ```swift
-  /// async let observing: Void = settings.run()
+  /// try await withThrowingDiscardingTaskGroup { group in
+  ///   group.addTask { try await accounts.run() }
+  ///   group.addTask { await settings.run() }
+  /// }
   /// ```
   public func run() async {
     let changes = store.snapshotAndChanges().changes
