@@ -49,7 +49,8 @@ extension StoreFacts {
       limitKeyBytes: store.usage.limitKeyBytes, limitValueBytes: store.usage.limitValueBytes,
       hidden: store.hiddenKeys, drafts: store.drafts, refusals: store.refusals,
       quarantined: store.quarantined, isProvisional: store.isProvisional,
-      isLacking: store.isLacking, digest: store.digest,
+      isLacking: store.isLacking, missingChangeSets: store.missingChangeSets,
+      missingEntries: store.missingEntries, digest: store.digest,
       heldBy: store.heldBy.map(name).sorted(), mismatches: store.policyMismatches.map(name).sorted()
     )
   }
