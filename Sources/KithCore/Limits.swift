@@ -58,6 +58,10 @@ public enum Limits {
   static let authorBytes = 56 << 20
   /// So many of them in stores that no program on this host has opened.
   static let unopenedAuthorBytes = 16 << 20
+  /// A node keeps so many bytes of all other authors together.
+  static let authorsBytes = 64 << 20
+  /// An author has this much of it even if others have taken it all.
+  static let authorFloorBytes = 256 << 10
   /// Bytes of change sets that came or were published at once and are passed on as they are; more are
   /// read from storage when they are sent.
   static let heldBatchBytes = 1 << 20

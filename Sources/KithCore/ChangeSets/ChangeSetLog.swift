@@ -16,7 +16,7 @@ struct ChangeSetLog {
   private(set) var chains: [ChainID: Chain] = [:]
   private(set) var changeSets: [ChangeSetReference: KeptChangeSet] = [:]
   /// Bytes kept of each author.
-  private(set) var weights: [DeviceID: Int] = [:]
+  private(set) var weights = AuthorWeights()
   /// Entries set aside for ever, oldest first.
   private(set) var quarantined: [EntryHome] = []
   /// Devices that are revoked: what is kept of them waits to be carried over or dropped.
@@ -69,7 +69,7 @@ struct ChangeSetLog {
     chains[id]?.kept[reference.sequence, default: []].append(reference.digest)
     let kept = KeptChangeSet(changeSet)
     changeSets[reference] = kept
-    weights[reference.device, default: 0] += kept.weight
+    weights.add(kept.weight, of: reference.device)
     guard previous > 0, previous < reference.sequence else { return [] }
     return (chains[id]?.kept[previous] ?? []).map {
       ChangeSetReference(
@@ -153,7 +153,7 @@ struct ChangeSetLog {
       let before = changeSets[home.changeSet]?.weight ?? 0
       guard changeSets[home.changeSet]?.drop(home.index) == true else { continue }
       let after = changeSets[home.changeSet]?.weight ?? 0
-      weights[home.changeSet.device, default: 0] -= before - after
+      weights.add(after - before, of: home.changeSet.device)
       if changeSets[home.changeSet]?.isEmpty == true { emptied.append(home.changeSet) }
       dropped.append(home)
     }
@@ -188,7 +188,6 @@ struct ChangeSetLog {
       }
     }
     quarantined.removeAll { changeSets[$0.changeSet] == nil }
-    weights = weights.filter { $0.value != 0 }
     return mutations
   }
 
@@ -199,7 +198,7 @@ struct ChangeSetLog {
 
   private mutating func forget(_ reference: ChangeSetReference) {
     guard let changeSet = changeSets.removeValue(forKey: reference) else { return }
-    weights[reference.device, default: 0] -= changeSet.weight
+    weights.add(-changeSet.weight, of: reference.device)
     let id = changeSet.chain
     chains[id]?.kept[reference.sequence]?.removeAll { $0 == reference.digest }
     if chains[id]?.kept[reference.sequence]?.isEmpty == true {
@@ -211,7 +210,8 @@ struct ChangeSetLog {
   mutating func restore(boxOf bytes: Int, to home: EntryHome) {
     let before = changeSets[home.changeSet]?.weight ?? 0
     changeSets[home.changeSet]?.restore(home.index, bytes: bytes)
-    weights[home.changeSet.device, default: 0] += (changeSets[home.changeSet]?.weight ?? 0) - before
+    let after = changeSets[home.changeSet]?.weight ?? 0
+    weights.add(after - before, of: home.changeSet.device)
   }
 
   /// Sets an entry aside for ever. Returns the homes that no longer have room among those kept.

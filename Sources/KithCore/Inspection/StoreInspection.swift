@@ -81,7 +81,7 @@ extension Replica {
     seen.received = store.log.chains.mapValues(\.received)
     seen.cutoffs = store.log.cutoffs
     seen.changeSets = Set(store.log.changeSets.keys)
-    seen.weights = store.log.weights
+    seen.weights = store.log.weights.byAuthor
     seen.draftBytes = store.draftBytes
     seen.refusalBytes = store.refusalBytes
     seen.quarantined = store.quarantined

@@ -16,7 +16,7 @@ extension Replica {
     batch.covers += part.covers
     if isWanted {
       for checked in part.changeSets {
-        collect(checked, into: &batch, of: &session, in: part.store)
+        collect(checked, into: &batch, of: &session, id, in: part.store)
       }
     } else {
       // What follows may be wanted, but counts for nothing without this part.
@@ -30,7 +30,7 @@ extension Replica {
     let taint = session.partialTaint
     session.partial = nil
     session.partialBytes = 0
-    session.partialWeights = [:]
+    session.partialWeights = AuthorWeights()
     session.partialTaint = Taint()
     sessions[id] = session
     if taint.rejected > 0 {
@@ -42,11 +42,13 @@ extension Replica {
 
   private mutating func collect(
     _ checked: CheckedChangeSet, into batch: inout Batch, of session: inout Session,
-    in store: StoreIdentifier
+    _ id: SessionID, in store: StoreIdentifier
   ) {
     switch checked {
     case .sound(let changeSet):
-      if isWorthKeeping(changeSet, of: &session, in: store) { batch.changeSets.append(changeSet) }
+      if isWorthKeeping(changeSet, of: &session, id, in: store) {
+        batch.changeSets.append(changeSet)
+      }
     case .unsound(let chain):
       session.partialTaint.rejected += 1
       session.partialTaint.chains.insert(chain)
@@ -56,10 +58,11 @@ extension Replica {
     }
   }
 
-  /// Whether a change set waits for the rest of its batch: a batch takes no more memory than what is
-  /// kept of its authors.
+  /// Whether a change set waits for the rest of its batch: a batch takes no more memory than the node
+  /// keeps of its authors, and all batches under way together no more than of all authors.
   private func isWorthKeeping(
-    _ changeSet: ChangeSet, of session: inout Session, in identifier: StoreIdentifier
+    _ changeSet: ChangeSet, of session: inout Session, _ id: SessionID,
+    in identifier: StoreIdentifier
   ) -> Bool {
     let author = changeSet.reference.device
     guard author != keys.id, let store = stores[identifier] else { return true }
@@ -69,16 +72,20 @@ extension Replica {
       session.partialTaint.isUnjudged = true
       return Canary.countWhatCannotBeJudged.isPlanted
     }
-    let weight = session.partialWeights[author, default: 0] + changeSet.weight
+    let weight = session.partialWeights[author] + changeSet.weight
+    let underWay = sessions.reduce(session.partialWeights.total + changeSet.weight) {
+      $1.key == id ? $0 : $0 + $1.value.partialWeights.total
+    }
     let room = min(
       store.policy.room(factor: Limits.authorFactor),
       store.isOpened ? Limits.authorBytes : Limits.unopenedAuthorBytes)
-    guard weight <= room || Canary.takeEverything.isPlanted else {
+    guard weight <= room && underWay <= Limits.authorsBytes || Canary.takeEverything.isPlanted
+    else {
       session.partialTaint.chains.insert(changeSet.header.chain)
       session.partialTaint.overLimit.insert(author)
       return false
     }
-    session.partialWeights[author] = weight
+    session.partialWeights.add(changeSet.weight, of: author)
     return true
   }
 
@@ -196,7 +203,7 @@ extension Replica {
   private mutating func reportOverLimit(_ authors: Set<DeviceID>, in store: StoreReplica) {
     let half = store.policy.room(factor: Limits.authorFactor) / 2
     var reported = reportedOverLimit[store.identifier] ?? []
-    reported = reported.filter { store.log.weights[$0] ?? 0 > half || authors.contains($0) }
+    reported = reported.filter { store.log.weights[$0] > half || authors.contains($0) }
     for author in authors.sorted() where reported.insert(author).inserted {
       effects.append(.report(.authorOverLimit(store: store.identifier, author: author)))
     }

@@ -18,7 +18,7 @@ struct Intake {
   /// Authors of whom more came than is kept.
   var overLimit: Set<DeviceID> = []
   /// What authors have left for the store at hand of their budgets over all stores.
-  private var budgets: [DeviceID: Int] = [:]
+  private var budgets: [DeviceID: AuthorBudget] = [:]
   /// How many change sets came that their authors had signed for another store.
   var misdirected: [DeviceID: Int] = [:]
 
@@ -30,11 +30,14 @@ struct Intake {
   /// How much of an author a store takes; `others` are all other stores, which do not change while
   /// the batch is taken in.
   mutating func room(
-    of author: DeviceID, in store: StoreReplica, among others: [StoreIdentifier: StoreReplica]
+    of author: DeviceID, in store: StoreReplica, among others: [StoreIdentifier: StoreReplica],
+    own: DeviceID
   ) -> Int {
-    let left = budgets[author] ?? AuthorBudget.left(of: author, in: store, among: others)
-    budgets[author] = left
-    return min(left, store.policy.room(factor: Limits.authorFactor))
+    let budget =
+      budgets[author]
+      ?? AuthorBudget(of: author, beside: store.identifier, among: others, own: own)
+    budgets[author] = budget
+    return budget.room(in: store)
   }
 }
 
@@ -55,7 +58,8 @@ extension Replica {
       return
     }
     let changeSet = isVoid ? changeSet.withoutEntries : changeSet
-    let room = intake.room(of: changeSet.header.chain.device, in: store, among: stores)
+    let room = intake.room(
+      of: changeSet.header.chain.device, in: store, among: stores, own: keys.id)
     switch judge(changeSet, in: store, room: room) {
     case .notYet where Canary.countWhatCannotBeJudged.isPlanted: store.log.insert(changeSet)
     case .notYet:

@@ -54,7 +54,7 @@ struct Session {
   /// The batch whose last part is still to come.
   var partial: Batch?
   var partialBytes = 0
-  var partialWeights: [DeviceID: Int] = [:]
+  var partialWeights = AuthorWeights()
   /// Parts of it that cannot be counted.
   var partialTaint = Taint()
   /// Whether the network takes more.
