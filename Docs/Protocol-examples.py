@@ -28,7 +28,7 @@ def seed(byte):
     return bytes([byte]) * 32
 
 
-CLOCK = 1_700_000_000_000 << 16
+CLOCK = 1 << 56 | 1_700_000_000_000 << 12
 ISSUED = 1_700_000_000_000
 STORE = "com.example.App"
 
@@ -208,9 +208,9 @@ def admission():
 
 
 def draft_over_draft():
-    published = CLOCK + (2_000 << 16)
+    published = CLOCK + (2_000 << 12)
     return [("entry", encode(
-        "Entry", key="theme", stamp=stamp(1_500 << 16), value=string("dim"),
+        "Entry", key="theme", stamp=stamp(1_500 << 12), value=string("dim"),
         claim=claim(published - CLOCK), replaced=stamp(0),
         fallback={"value": string("dark"), "claim": claim(1)}))]
 

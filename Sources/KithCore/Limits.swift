@@ -79,6 +79,8 @@ public enum Limits {
   /// How long a member may be behind what does not change before the network is told to dial it, in
   /// milliseconds.
   static let leftBehindMilliseconds: UInt64 = 60_000
+  /// The last wall time that is stamped, in milliseconds since 1970: the end of 2199.
+  static let lastWallMilliseconds: UInt64 = 7_258_118_400_000
   /// How far clocks may differ, in milliseconds (`Docs/Protocol.md`, "Clocks").
   static let clockDifferenceMilliseconds: Int64 = 60_000
   /// How far from its own clock's a device takes over another's time, in milliseconds, unless its own

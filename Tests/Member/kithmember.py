@@ -30,7 +30,8 @@ def string_value(text):
 
 
 def wall_clock():
-    return int(time.time() * 1000) << 16
+    """The wall clock as a reading of generation 1 (section 4)."""
+    return 1 << 56 | int(time.time() * 1000) << 12
 
 
 def claim_order(claim):
