@@ -78,6 +78,7 @@ struct ControlSession: Sendable {
       response.synchronization = ControlSynchronization(
         try await node.synchronize(store, timeout: .seconds(seconds)))
     case .devices: response.devices = try await node.deviceReports()
+    case .acceptTime: try await node.acceptTime()
     case .rename:
       try await node.rename(DeviceID(control: request.device ?? ""), to: request.name ?? "")
     case .revoke:

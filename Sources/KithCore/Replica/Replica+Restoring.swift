@@ -51,7 +51,6 @@ extension Replica {
 
   private mutating func restore(_ changeSet: ChangeSet, into store: inout StoreReplica) {
     store.log.insert(changeSet)
-    if !store.log.learnReplacement(of: changeSet.header).isEmpty { store.mayLack = true }
     guard let author = roster.certificate(of: changeSet.header.chain.device),
       let box = keyring.sharedBox(epoch: changeSet.header.epoch, author: author),
       case .judged(let judged) = open(changeSet, box: box)
@@ -77,7 +76,7 @@ extension Replica {
   /// The latest reading that anything in storage holds.
   var latestStored: HybridTime {
     stores.values.lazy.flatMap { store in
-      store.log.changeSets.values.lazy.filter { !store.log.isVoid($0) }.map(\.clock)
+      store.log.changeSets.values.lazy.map(\.clock)
         + store.drafts.map(\.clock)
     }.max() ?? .zero
   }
