@@ -33,6 +33,7 @@ import Testing
         .putHeader(store, reference(1 << 53), header: [6], signature: [7]),
         .setVector(store, device, incarnation, .max), .setOpened(store),
         .setLost(store, device, incarnation, 5), .dropDamaged,
+        .setLoss(store, StoreLoss(changeSets: 2, entries: 9, isAccepted: true)),
         .putDraft(store, .max, [8]), .putRefusal(store, 1, []),
       ])
       var expected = Snapshot()
@@ -45,6 +46,7 @@ import Testing
       stored.vector = [device: [incarnation: .max]]
       stored.isOpened = true
       stored.lost = [device: [incarnation: 5]]
+      stored.loss = StoreLoss(changeSets: 2, entries: 9, isAccepted: true)
       stored.changeSets = [
         reference(1): StoredChangeSet(header: [3], signature: [4], entries: [.max: [], 0: [5]]),
         reference(1 << 53): StoredChangeSet(header: [6], signature: [7]),
@@ -57,10 +59,11 @@ import Testing
       // A change of limits leaves the rest.
       try subject.storage.commit([
         .putStore(store, .standard, isProvisional: false),
-        .removeLost(store, device, incarnation),
+        .removeLost(store, device, incarnation), .setLoss(store, nil),
       ])
       let changed = try subject.reload().stores[store]
       #expect(changed?.isOpened == true && changed?.policy == .standard && changed?.lost == [:])
+      #expect(changed?.loss == nil)
     }
   }
 

@@ -2,43 +2,47 @@ import KithTerminal
 
 /// A store, as `status` and `quota` show it.
 struct StoreFacts: Equatable, Sendable {
-  /// Its identifier.
+  /// The store's identifier.
   var identifier: String
-  /// Keys shown.
+  /// The number of shown keys.
   var keys: Int
-  /// Encoded bytes of the values shown.
+  /// The number of encoded bytes of the shown values.
   var bytes: Int
-  /// The most keys.
+  /// The maximum number of keys.
   var limitKeys: Int
-  /// The most bytes.
+  /// The maximum number of bytes.
   var limitBytes: Int
-  /// The longest key, in bytes of UTF-8.
+  /// The maximum length of a key, in bytes of UTF-8.
   var limitKeyBytes: Int
-  /// The largest value, in encoded bytes.
+  /// The maximum size of a value, in encoded bytes.
   var limitValueBytes: Int
-  /// Newest writes that the quota does not show.
+  /// The number of newest writes that the quota hides.
   var hidden = 0
-  /// Local transactions that wait to be published.
+  /// The number of drafts.
   var drafts = 0
-  /// Refusals that wait to be taken.
+  /// The number of refusals that wait to be taken.
   var refusals = 0
-  /// Entries set aside as malformed.
+  /// The number of quarantined entries.
   var quarantined = 0
   /// Whether its first pull is still to come.
   var isProvisional = false
-  /// Whether a part of it was damaged here, and is missing still.
+  /// Whether a part of it was damaged here and is still missing.
   var isLacking = false
+  /// How many change sets were hit, where that is so.
+  var missingChangeSets: Int?
+  /// How many of their entries were dropped.
+  var missingEntries: Int?
   /// The digest of its state in hexadecimal: equal on devices that have exchanged everything.
   var digest: String
-  /// Names of the other devices known to have everything that this one published.
+  /// The names of the other devices known to have everything that this one published.
   var heldBy: [String] = []
-  /// Names of devices whose limits differ.
+  /// The names of devices whose limits differ.
   var mismatches: [String] = []
 
-  /// What a person should know of it, in a few words.
+  /// Short remarks for people.
   var remarks: String {
     var remarks: [String] = []
-    if isLacking { remarks.append("damaged, a part is missing") }
+    if isLacking { remarks.append("damaged, missing (\(missingText))") }
     if isProvisional { remarks.append("waits for its first sync") }
     if drafts > 0 { remarks.append("\(Humane.count(drafts, "write")) to publish") }
     if hidden > 0 { remarks.append("\(Humane.count(hidden)) hidden") }
@@ -51,7 +55,14 @@ struct StoreFacts: Equatable, Sendable {
     return remarks.joined(separator: ", ")
   }
 
-  /// The limits and what is used of them, in JSON.
+  /// How much is missing, for people.
+  var missingText: String {
+    guard let missingChangeSets, missingChangeSets > 0 else { return "it is not known how much" }
+    let sets = Humane.count(missingChangeSets, "change set")
+    return "\(Humane.count(missingEntries ?? 0, "write")) of \(sets)"
+  }
+
+  /// The limits and their use, in JSON.
   var quotaMembers: [String: Document?] {
     [
       "bytes": .int(bytes),
@@ -68,15 +79,17 @@ struct StoreFacts: Equatable, Sendable {
 
   /// The store in JSON.
   var document: Document {
-    .object(
-      quotaMembers.merging([
-        "digest": .string(digest),
-        "damaged": .bool(isLacking),
-        "drafts": .int(drafts),
-        "heldBy": .strings(heldBy),
-        "policyMismatches": .strings(mismatches),
-        "provisional": .bool(isProvisional),
-        "quarantined": .int(quarantined),
-      ]) { _, new in new })
+    let own: [String: Document?] = [
+      "digest": .string(digest),
+      "damaged": .bool(isLacking),
+      "drafts": .int(drafts),
+      "heldBy": .strings(heldBy),
+      "missingChangeSets": missingChangeSets.map(Document.int),
+      "missingEntries": missingEntries.map(Document.int),
+      "policyMismatches": .strings(mismatches),
+      "provisional": .bool(isProvisional),
+      "quarantined": .int(quarantined),
+    ]
+    return .object(quotaMembers.merging(own) { _, new in new })
   }
 }

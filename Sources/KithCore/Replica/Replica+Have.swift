@@ -14,7 +14,7 @@ extension Replica {
     sessions[id] = session
     let listed = (identifiers ?? Array(stores.keys)).sorted().compactMap { identifier in
       var have = stores[identifier]?.have()
-      have?.isAwaited = !session.pulled.contains(identifier)
+      have?.isAwaited = session.awaits(identifier)
       have?.isUnjudged = session.unjudged.contains(identifier)
       have?.statements = hearsay.table.digest(of: identifier)
       return have
@@ -148,7 +148,7 @@ extension Replica {
     }
   }
 
-  /// Answers with every kept change set above the peer's vector, as one batch.
+  /// Answers with every kept change set above the peer's vector, piece by piece.
   ///
   /// A new device's first pull is to see our drafts too: it is answered once what it has was
   /// applied here and the drafts were published on it.
@@ -164,15 +164,13 @@ extension Replica {
       return
     }
     guard session.takesMore else {
-      sessions[id]?.waiting[theirs.store] = (theirs, number)
+      sessions[id]?.wait(theirs, number: number)
       return
     }
-    sessions[id]?.behind.remove(theirs.store)
     let isFirst = !session.answered.contains(theirs.store)
-    var batch = Self.batch(of: store, above: theirs.vector)
+    var answer = Answer(store: theirs.store, number: number, vector: theirs.vector)
     if theirs.vector == store.log.vector, let digest = theirs.digest, digest != store.digest() {
-      batch = Self.batch(of: store, above: [:])
-      batch.isEverything = true
+      (answer.vector, answer.isEverything) = ([:], true)
       // With entries beyond the vector, equal vectors say nothing of the digest: that is no defect,
       // but there may be one behind it.
       if !theirs.isBeyond, !store.log.holdsUncovered,
@@ -185,19 +183,7 @@ extension Replica {
     stores[theirs.store] = store
     // Whoever waits for an answer, or for its first pull to end, is answered even if there is nothing
     // to tell.
-    guard isFirst || theirs.isAwaited || theirs.isProvisional || !batch.isEmpty else { return }
-    batch.answers = number
-    sessions[id]?.answered.insert(theirs.store)
-    send(batch, on: id)
-  }
-
-  static func batch(of store: StoreReplica, above vector: [ChainID: UInt64]) -> StoredBatch {
-    var batch = StoredBatch(store: store.identifier)
-    batch.changeSets = store.log.changeSets(above: vector)
-    batch.covers = store.log.vector.sorted { $0.key < $1.key }.compactMap { chain, covered in
-      let from = vector[chain] ?? 0
-      return from < covered ? Cover(chain: chain, from: from, through: covered) : nil
-    }
-    return batch
+    sessions[id]?.behind.remove(theirs.store)
+    send(answer, on: id, evenEmpty: isFirst || theirs.isAwaited || theirs.isProvisional)
   }
 }

@@ -6,6 +6,8 @@ struct Intake {
   var mutations: [Mutation] = []
   /// Change sets that were new to us.
   var fresh: [ChangeSet] = []
+  /// Change sets that we had already and did not cover: perhaps we had not all of their entries.
+  var again: [ChangeSet] = []
   /// Keys with an entry that was new to us.
   var touched: Set<Key> = []
   /// What the vector rose by.
@@ -41,7 +43,8 @@ extension Replica {
     noting intake: inout Intake
   ) {
     let isKnown = store.log.knows(changeSet.reference)
-    guard !isKnown || mending || store.log.hasLost else { return }
+    let isCovered = store.log.isCovered(changeSet.header)
+    guard !isKnown || !isCovered || mending || store.log.hasLost else { return }
     let room = intake.room(of: changeSet.header.chain.device, in: store, among: stores)
     switch judge(changeSet, in: store, room: room) {
     case .notYet where Canary.countWhatCannotBeJudged.isPlanted: store.log.insert(changeSet)
@@ -58,6 +61,7 @@ extension Replica {
       intake.overLimit.insert(changeSet.header.chain.device)
     case .judged(let judged) where isKnown:
       mend(changeSet, judged, in: &store, noting: &intake)
+      if !isCovered { intake.again.append(changeSet) }
     case .judged(let judged):
       timeKeeper.witness(changeSet.header.clock)
       watchForCopies(changeSet, store, noting: &intake)
@@ -89,6 +93,7 @@ extension Replica {
     noting intake: inout Intake
   ) {
     let reference = changeSet.reference
+    store.unreadable.remove(reference)
     let previous = store.log.insert(changeSet)
     var dropped: [EntryHome] = []
     for (index, entry, digest) in judged.entries {
@@ -117,8 +122,9 @@ extension Replica {
     }
   }
 
-  /// Equal vectors had different digests, or a part of what was stored was lost: takes back entries
-  /// of a change set that we hold without them, should they still count.
+  /// Takes entries of a change set that we hold without them, if they still count: a peer that
+  /// withholds a revoked device's entries has sent others without those that they replaced, equal
+  /// vectors had different digests, or a part of what was stored was lost.
   private func mend(
     _ changeSet: ChangeSet, _ judged: Judged, in store: inout StoreReplica,
     noting intake: inout Intake

@@ -29,6 +29,8 @@ public struct Replica: Sendable {
   public internal(set) var isProvisional: Bool
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
+  /// Bytes of an answer after which the rest waits; less only where pieces themselves are tested.
+  package var pieceBytes = Limits.pieceBytes
   var sessions: [SessionID: Session] = [:]
   var addresses: [DeviceID: [String]]
   /// What devices are known to cover, also those that are away.
@@ -146,6 +148,7 @@ public struct Replica: Sendable {
     case .adopt(let id, let store, let transactions): adopt(id, store, transactions)
     case .flush: flush()
     case .takeRefusals(let store, let number): takeRefusals(of: store, through: number)
+    case .acceptLoss(let store): acceptLoss(of: store)
     case .learn(let records): learn(records)
     case .rename(let device, let name): rename(device, to: name)
     case .revoke(let device, let staying): revoke(device, keeping: staying)
