@@ -28,7 +28,7 @@ def seed(byte):
     return bytes([byte]) * 32
 
 
-CLOCK = 1_700_000_000_000 << 16
+CLOCK = 1 << 56 | 1_700_000_000_000 << 12
 ISSUED = 1_700_000_000_000
 STORE = "com.example.App"
 
@@ -208,9 +208,9 @@ def admission():
 
 
 def draft_over_draft():
-    published = CLOCK + (2_000 << 16)
+    published = CLOCK + (2_000 << 12)
     return [("entry", encode(
-        "Entry", key="theme", stamp=stamp(1_500 << 16), value=string("dim"),
+        "Entry", key="theme", stamp=stamp(1_500 << 12), value=string("dim"),
         claim=claim(published - CLOCK), replaced=stamp(0),
         fallback={"value": string("dark"), "claim": claim(1)}))]
 
@@ -234,7 +234,9 @@ def statement():
         "StatementBody", device=laptop.id, store=STORE, clock=CLOCK + 2,
         process=0x0B0B0B0B0B0B0B0B, vector_digest=digest, risen=[entry_of_vector(phone.id, 0x42, 3)])
     signature = sign(laptop.signing, b"kith statement v1\0" + account + body)
-    message = encode("Message", have={"statements": [{"body": body, "signature": signature}]})
+    message = encode("Message", have={
+        "clock": CLOCK, "synchronised": True,
+        "statements": [{"body": body, "signature": signature}]})
     held = blake2b(laptop.id + struct.pack(">Q", CLOCK + 2))
     return [
         ("vector digest", digest), ("body", body), ("signature", signature),
@@ -275,7 +277,8 @@ def handshake():
     keys = dialler.split()
     # Have 1, whole, all, provisional, no stores: the first message of a new device.
     message = encode("Message", have={
-        "number": 1, "whole": True, "all": True, "provisional": True})
+        "number": 1, "whole": True, "all": True, "provisional": True, "clock": CLOCK,
+        "synchronised": True})
     plaintext = struct.pack(">I", len(message)) + message
     return [
         ("offer", offer), ("listener's hello", hellos[0]), ("dialler's hello", hellos[1]),

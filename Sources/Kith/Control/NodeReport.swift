@@ -110,6 +110,8 @@ public struct NodeReport: Codable, Sendable, Hashable {
   public var isProvisional: Bool
   /// Whether the kernel calls its clock synchronised.
   public var isClockSynchronised: Bool
+  /// What it knows of the time; nil while nobody is signed in.
+  public var clock: ClockReport?
   /// What is wrong, and what to do.
   public var problems: [String]
   /// Devices of the account.
@@ -131,6 +133,7 @@ extension NodeReport {
     discovery = status.discovery
     isProvisional = status.isProvisional
     isClockSynchronised = status.isClockSynchronised
+    clock = ClockReport(status.clock)
     problems = status.problems.map(\.description)
     devices = status.devices.map {
       Device(

@@ -21,10 +21,6 @@ struct ChangeSetLog {
   private(set) var quarantined: [EntryHome] = []
   /// Devices that are revoked: what is kept of them waits to be carried over or dropped.
   private(set) var withheld: Set<DeviceID> = []
-  /// What chains stand in the place of, as their first header known says.
-  private(set) var replacements: [ChainID: Replacement] = [:]
-  /// After which publishing clock nothing of a chain counts, since another replaced it.
-  private(set) var cutoffs: [ChainID: HybridTime] = [:]
   /// How far chains were covered when a part of what was stored was found damaged and dropped. It is
   /// known to be mended once they are covered so far again.
   private(set) var lost: [ChainID: UInt64] = [:]
@@ -136,11 +132,6 @@ struct ChangeSetLog {
     return [.removeLost(store, id.device, id.incarnation)]
   }
 
-  /// No entry of these is set aside any more.
-  mutating func unquarantine(_ references: Set<ChangeSetReference>) {
-    quarantined.removeAll { references.contains($0.changeSet) }
-  }
-
   /// Drops entries, and the change sets that are left without any unless they are the newest of
   /// their chain. Returns what storage has to do.
   mutating func drop(
@@ -221,59 +212,6 @@ struct ChangeSetLog {
     let excess = quarantined.count - Limits.quarantined
     defer { quarantined.removeFirst(excess) }
     return Array(quarantined.prefix(excess))
-  }
-
-  /// Notes what a chain stands in the place of. Returns the chains of which less counts now. A chain
-  /// says so once: whoever said another thing with every change set would have all of us drop and
-  /// ask again as often.
-  ///
-  /// - Complexity: O(*n*²) in the device's chains that replace one.
-  mutating func learnReplacement(of header: ChangeSetHeader) -> Set<ChainID> {
-    guard let replacement = header.replacement, replacements[header.chain] == nil else { return [] }
-    replacements[header.chain] = replacement
-    let before = cutoffs
-    var isSettled = false
-    while !isSettled {
-      isSettled = true
-      for (chain, replacement) in replacements where chain.device == header.chain.device {
-        let old = ChainID(device: chain.device, incarnation: replacement.incarnation)
-        // Whoever is replaced speaks for the one it replaced itself no longer than for itself.
-        let cutoff = min(replacement.cutoff, cutoffs[chain] ?? replacement.cutoff)
-        guard cutoffs[old] ?? HybridTime(rawValue: .max) > cutoff else { continue }
-        cutoffs[old] = cutoff
-        isSettled = false
-      }
-    }
-    return Set(cutoffs.filter { before[$0.key] != $0.value }.keys)
-  }
-
-  /// Forgets change sets whole, and that they were ever received. Returns what storage has to do.
-  mutating func forget(
-    unheard references: [ChangeSetReference], in store: StoreIdentifier
-  ) -> [Mutation] {
-    var mutations: [Mutation] = []
-    var ids = Set<ChainID>()
-    for reference in references {
-      guard let id = changeSets[reference]?.chain else { continue }
-      forget(reference)
-      ids.insert(id)
-      mutations.append(.removeChangeSet(store, reference))
-    }
-    let gone = Set(references)
-    quarantined.removeAll { gone.contains($0.changeSet) }
-    for id in ids.sorted() {
-      // What was pruned before it may count again, and is asked for once more.
-      let last = chains[id]?.kept.keys.max() ?? 0
-      chains[id]?.received = last
-      guard chains[id]?.covered ?? 0 > last else { continue }
-      chains[id]?.covered = last
-      mutations.append(
-        last > 0
-          ? .setVector(store, id.device, id.incarnation, last)
-          : .removeVector(store, id.device, id.incarnation))
-    }
-    for id in ids where chains[id]?.kept.isEmpty == true { chains[id] = nil }
-    return mutations
   }
 
   /// Change sets above a vector and the newest of every chain, in order.

@@ -9,10 +9,13 @@ public struct HybridClock: Hashable, Sendable {
     self.latest = latest
   }
 
-  /// A new reading, later than every one before: the wall clock's millisecond, or the successor of
-  /// the latest where the wall clock is not ahead of it.
+  /// A new reading, later than every one before: the wall clock's millisecond in the generation of
+  /// the latest, or the successor of the latest if the wall clock is not ahead of it. No reading
+  /// has the wall clock's millisecond after 2200, so the counter never carries into the generation.
   public mutating func tick(at instant: Instant) -> HybridTime {
-    let wall = HybridTime(milliseconds: instant.wallMilliseconds)
+    let wall = HybridTime(
+      generation: max(latest.generation, HybridTime.firstGeneration),
+      milliseconds: min(instant.wallMilliseconds, Limits.lastWallMilliseconds))
     latest = Canary.setTheClockBack.isPlanted ? wall : max(wall, latest.successor)
     return latest
   }

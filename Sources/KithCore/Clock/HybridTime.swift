@@ -1,6 +1,7 @@
-/// A reading of a hybrid logical clock: 48 bits of milliseconds since 1970, then 16 of counter,
-/// which carries over into the milliseconds (Kulkarni, Demirbas, Madappa, Avva and Leone, "Logical
-/// Physical Clocks", 2014; `Docs/Protocol.md`, "Clocks, stamps, claims").
+/// A reading of a hybrid logical clock: 8 bits of generation, 44 of milliseconds since 1970, then
+/// 12 of counter, which carries over (Kulkarni, Demirbas, Madappa, Avva and Leone, "Logical
+/// Physical Clocks", 2014; `Docs/Protocol.md`, "Clocks, stamps, claims"). Readings compare as one
+/// number, so every reading of a later generation is later.
 public struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The 64 bits.
   public let rawValue: UInt64
@@ -8,31 +9,39 @@ public struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// The earliest reading.
   public static let zero = Self(rawValue: 0)
 
+  /// The generation in which accounts begin. The one before it is for adopted writes.
+  public static let firstGeneration: UInt8 = 1
+
+  private static let lastMillisecond: UInt64 = 1 << 44 - 1
+
   /// Makes a reading of its bits.
   public init(rawValue: UInt64) {
     self.rawValue = rawValue
   }
 
   /// The first reading within a millisecond since 1970; of the last that has one beyond it.
-  public init(milliseconds: UInt64) {
-    self.rawValue = min(milliseconds, 1 << 48 - 1) << 16
+  public init(generation: UInt8 = Self.firstGeneration, milliseconds: UInt64) {
+    self.rawValue = UInt64(generation) << 56 | min(milliseconds, Self.lastMillisecond) << 12
   }
 
+  /// How often clocks were healed before this reading (`Docs/Decisions/clocks.md`).
+  public var generation: UInt8 { UInt8(rawValue >> 56) }
+
   /// Milliseconds since 1970.
-  public var milliseconds: UInt64 { rawValue >> 16 }
+  public var milliseconds: UInt64 { rawValue >> 12 & Self.lastMillisecond }
 
   /// How many readings came before this one in its millisecond.
-  public var counter: UInt16 { UInt16(truncatingIfNeeded: rawValue) }
+  public var counter: UInt16 { UInt16(rawValue & 0xfff) }
 
-  /// Whether this is a provisional stamp's: below every reading of a real clock
+  /// Whether this is a provisional stamp's: below every reading of a clock
   /// (`Docs/Protocol.md`, "First sync").
-  public var isProvisional: Bool { rawValue < 1 << 40 }
+  public var isProvisional: Bool { generation < Self.firstGeneration }
 
   /// The next reading; the counter carries over. The last reading has none, and stays.
   public var successor: Self { Self(rawValue: rawValue == .max ? .max : rawValue + 1) }
 
-  /// Milliseconds and counter.
-  public var description: String { "\(milliseconds).\(counter)" }
+  /// Generation, milliseconds and counter.
+  public var description: String { "\(generation):\(milliseconds).\(counter)" }
 
   /// Compares as times.
   public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }

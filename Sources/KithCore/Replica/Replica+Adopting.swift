@@ -28,7 +28,7 @@ extension Replica {
         recheck.superseded.formUnion(draft.keys)
         continue
       }
-      self.clock.witness(clock)
+      timeKeeper.clock.witness(clock)
       adopted.formUnion(operations.map { Key($0.key) })
     }
     store.waiting.append(id)

@@ -4,6 +4,7 @@ extension Replica {
   /// Collects the parts of a batch, and applies it when the last is there.
   mutating func receive(_ part: BatchPart, size: Int, on id: SessionID) {
     guard exchanges(id), var session = sessions[id], let device = session.device else { return }
+    guard session.early == nil else { return queue(part, size: size, on: id) }
     let isWanted = stores[part.store] != nil && !session.mismatched.contains(part.store)
     var batch = session.partial ?? Batch(store: part.store, answers: part.answers)
     session.partialBytes += size
@@ -37,7 +38,7 @@ extension Replica {
       counters.rejected += taint.rejected
       effects.append(.report(.rejected(peer: device, count: taint.rejected)))
     }
-    if isWanted { apply(batch, taint: taint, from: id, device) }
+    if isWanted { applyIfInTime(batch, taint: taint, from: id, device) }
   }
 
   private mutating func collect(
@@ -91,30 +92,18 @@ extension Replica {
 
   /// Applies a batch, counts it in the vector and passes it on, in one step (`Docs/Protocol.md`,
   /// "Sessions").
-  private mutating func apply(
+  mutating func apply(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
     guard stores[batch.store] != nil else { return }
-    // What stands in the place of others comes before them.
-    let replacing = batch.changeSets.filter { $0.header.replacement != nil }
-    if let ahead = latestClock(of: batch, replacing), ahead > latestAccepted {
-      // Nothing more from this connection is applied or counted until it is acceptable.
-      let difference = Int64(clamping: ahead.milliseconds) - Int64(clamping: now.wallMilliseconds)
-      effects.append(.report(.publishedAhead(peer: peer, milliseconds: difference)))
-      effects.append(.close(id, .protocolViolation))
-      disconnect(id)
-      return
-    }
     // Taken out, so that changing it copies nothing.
     guard var store = stores.removeValue(forKey: batch.store) else { return }
     let chainsBefore = store.log.chains.count
-    // Replacements may make drafts.
-    let hadDrafts = !store.drafts.isEmpty || !replacing.isEmpty
+    let hadDrafts = !store.drafts.isEmpty
     let shownBefore = hadDrafts ? store.state.shown : [:]
     var intake = Intake(taint: taint)
     let half = Canary.applyHalfABatch.isPlanted ? batch.changeSets.count / 2 : 0
-    let ordered = replacing + batch.changeSets.filter { $0.header.replacement == nil }
-    for changeSet in ordered.dropLast(half) {
+    for changeSet in batch.changeSets.dropLast(half) {
       take(changeSet, into: &store, mending: batch.isEverything, noting: &intake)
     }
     for (author, count) in intake.misdirected.sorted(by: { $0.key < $1.key }) {
@@ -167,7 +156,6 @@ extension Replica {
       }
     }
     if batch.answers > 0 {
-      if batch.isEverything { sessions[id]?.gaveEverything.insert(batch.store) }
       sessions[id]?.pulled.insert(batch.store)
       if intake.taint.isUnjudged {
         sessions[id]?.unjudged.insert(batch.store)
@@ -183,12 +171,6 @@ extension Replica {
     if batch.answers > 0 {
       endFirstPullIfComplete(on: id)
       if pullsInVain { scheduleDuties() }
-    }
-    if intake.hasDropped {
-      // Others may have what was superseded by what is dropped now.
-      for other in sessions.keys.sorted() where exchanges(other) {
-        sendHave(on: other, only: [batch.store])
-      }
     }
     guard endsFirstPull else { return }
     effects.append(.firstSync(batch.store))
@@ -208,19 +190,6 @@ extension Replica {
       effects.append(.report(.authorOverLimit(store: store.identifier, author: author)))
     }
     reportedOverLimit[store.identifier] = reported
-  }
-
-  /// The latest publishing clock of what still counts in a batch.
-  private func latestClock(of batch: Batch, _ replacing: [ChangeSet]) -> HybridTime? {
-    guard var log = stores[batch.store]?.log else { return nil }
-    for changeSet in replacing { _ = log.learnReplacement(of: changeSet.header) }
-    return batch.changeSets.lazy.map(\.header).filter { !log.isVoid($0) }.map(\.clock).max()
-  }
-
-  /// The latest publishing clock that is accepted now.
-  var latestAccepted: HybridTime {
-    HybridTime(
-      milliseconds: now.wallMilliseconds + UInt64(Limits.clockDifferenceMilliseconds))
   }
 
   /// Makes what came durable, together with the drafts that can be published now, and passes it on.

@@ -16,19 +16,13 @@ extension Replica {
       var have = stores[identifier]?.have()
       have?.isAwaited = session.awaits(identifier)
       have?.isUnjudged = session.unjudged.contains(identifier)
-      if mayLack(identifier, from: session) { have?.isBeyond = true }
       have?.statements = hearsay.table.digest(of: identifier)
       return have
     }
     let have = Have(
       number: session.haveNumber, isWhole: true, listsAll: identifiers == nil,
-      isProvisional: isProvisional, stores: listed)
+      isProvisional: isProvisional, stores: listed, time: toldTime)
     for message in have.messages() { effects.append(.send(id, message)) }
-  }
-
-  /// Whether something of a store may be missing that a peer has not had the occasion to give.
-  private func mayLack(_ identifier: StoreIdentifier, from session: Session) -> Bool {
-    stores[identifier]?.mayLack == true && !session.gaveEverything.contains(identifier)
   }
 
   /// Tells peers what is covered now, of the chains that changed since they were told.
@@ -42,7 +36,8 @@ extension Replica {
     }
     guard !told.isEmpty else { return }
     let messages = Have(
-      number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: told
+      number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: told,
+      time: toldTime
     ).messages()
     for id in sessions.keys.sorted() where exchanges(id) {
       for message in messages { effects.append(.send(id, message)) }
@@ -50,7 +45,11 @@ extension Replica {
   }
 
   mutating func receive(_ have: Have, on id: SessionID) {
-    guard exchanges(id), let device = sessions[id]?.device else { return }
+    guard let session = sessions[id], let device = session.device,
+      !session.peer.isMembershipOnly
+    else { return }
+    if let told = have.time { judge(told, from: device, on: id) }
+    guard exchanges(id) else { return }
     let have = withoutRevoked(have)
     hear(have.statements, on: id)
     let wasProvisional = sessions[id]?.isProvisional == true
@@ -174,9 +173,7 @@ extension Replica {
       (answer.vector, answer.isEverything) = ([:], true)
       // With entries beyond the vector, equal vectors say nothing of the digest: that is no defect,
       // but there may be one behind it.
-      // The same where a mended clock had entries dropped that others may have.
       if !theirs.isBeyond, !store.log.holdsUncovered,
-        !(store.mayLack && !session.gaveEverything.contains(theirs.store)),
         sessions[id]?.diverged.insert(theirs.store).inserted == true
       {
         counters.divergences += 1

@@ -13,8 +13,6 @@ struct Intake {
   /// What the vector rose by.
   var covered: [Cover] = []
   var needsNewIncarnation = false
-  /// Whether entries were dropped since their author's clock was mended.
-  var hasDropped = false
   /// Authors of whom more came than is kept.
   var overLimit: Set<DeviceID> = []
   /// What authors have left for the store at hand of their budgets over all stores.
@@ -50,14 +48,6 @@ extension Replica {
     let isKnown = store.log.knows(changeSet.reference)
     let isCovered = store.log.isCovered(changeSet.header)
     guard !isKnown || !isCovered || mending || store.log.hasLost else { return }
-    let isVoid = store.log.isVoid(changeSet.header)
-    guard isVoid || changeSet.header.clock <= latestAccepted else {
-      // What was to replace it could not be judged.
-      intake.taint.chains.insert(changeSet.header.chain)
-      intake.taint.isUnjudged = true
-      return
-    }
-    let changeSet = isVoid ? changeSet.withoutEntries : changeSet
     let room = intake.room(
       of: changeSet.header.chain.device, in: store, among: stores, own: keys.id)
     switch judge(changeSet, in: store, room: room) {
@@ -77,8 +67,7 @@ extension Replica {
       mend(changeSet, judged, in: &store, noting: &intake)
       if !isCovered { intake.again.append(changeSet) }
     case .judged(let judged):
-      if !isVoid { clock.witness(changeSet.header.clock) }
-      learnReplacement(of: changeSet.header, into: &store, noting: &intake)
+      timeKeeper.witness(changeSet.header.clock)
       watchForCopies(changeSet, store, noting: &intake)
       keep(changeSet, judged, in: &store, noting: &intake)
     }

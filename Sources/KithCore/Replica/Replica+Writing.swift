@@ -31,7 +31,7 @@ extension Replica {
       else { throw .quotaExceeded(numbers(of: effective, in: identifier)) }
       // A provisional stamp counts on from what the written keys hold, and may so outrun the clock;
       // what is published must not be older than what it stamps.
-      clock.witness(stamp)
+      timeKeeper.clock.witness(stamp)
       showLocal(changes, of: effective, in: identifier)
     }
     stores[identifier]?.waiting.append(id)

@@ -46,10 +46,12 @@ package struct Have: Hashable, Sendable {
   package var stores: [StoreHave]
   /// What devices say that they cover, of the peer's own or passed on.
   package var statements: [Statement]
+  /// What the peer tells of the time; nil: nothing.
+  package var time: ToldTime?
 
   package init(
     number: UInt64, isWhole: Bool, listsAll: Bool, isProvisional: Bool, stores: [StoreHave],
-    statements: [Statement] = []
+    statements: [Statement] = [], time: ToldTime? = nil
   ) {
     self.number = number
     self.isWhole = isWhole
@@ -57,6 +59,14 @@ package struct Have: Hashable, Sendable {
     self.isProvisional = isProvisional
     self.stores = stores
     self.statements = statements
+    self.time = time
+  }
+
+  /// One that tells the time, and nothing else.
+  init(telling time: ToldTime, isProvisional: Bool) {
+    self.init(
+      number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: [],
+      time: time)
   }
 
   /// Nil where the message is malformed; so it is where a statement does not bear the signature of the
@@ -67,7 +77,11 @@ package struct Have: Hashable, Sendable {
     else { return nil }
     self.init(
       number: wire.number, isWhole: wire.whole, listsAll: wire.all,
-      isProvisional: wire.provisional, stores: [])
+      isProvisional: wire.provisional, stores: [],
+      time: wire.clock == 0
+        ? nil
+        : ToldTime(
+          reading: HybridTime(rawValue: wire.clock), isSynchronised: wire.synchronised))
     for store in wire.stores {
       guard let store = StoreHave(store) else { return nil }
       stores.append(store)
@@ -105,19 +119,21 @@ package struct Have: Hashable, Sendable {
     var haves = parts.map { part in
       Have(
         number: number, isWhole: isWhole, listsAll: false, isProvisional: isProvisional,
-        stores: part)
+        stores: part, time: time)
     }
     if listsAll {
       haves.append(
         Have(
           number: 0, isWhole: false, listsAll: true, isProvisional: isProvisional,
-          stores: stores.map(\.withoutVector)))
+          stores: stores.map(\.withoutVector), time: time))
     }
     return haves.map { $0.message() }
   }
 
   /// Messages that pass statements on and say nothing else.
-  static func messages(passingOn statements: [Statement], isProvisional: Bool) -> [[UInt8]] {
+  static func messages(
+    passingOn statements: [Statement], isProvisional: Bool, time: ToldTime
+  ) -> [[UInt8]] {
     var rest = statements[...]
     var messages: [[UInt8]] = []
     while !rest.isEmpty {
@@ -126,7 +142,7 @@ package struct Have: Hashable, Sendable {
       messages.append(
         Have(
           number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: [],
-          statements: Array(part)
+          statements: Array(part), time: time
         ).message())
     }
     return messages
@@ -140,6 +156,8 @@ package struct Have: Hashable, Sendable {
     message.have.provisional = isProvisional
     message.have.stores = stores.map(\.wire)
     message.have.statements = statements.map(\.wire)
+    message.have.clock = time?.reading.rawValue ?? 0
+    message.have.synchronised = time?.isSynchronised ?? false
     return message.encodedBytes()
   }
 }

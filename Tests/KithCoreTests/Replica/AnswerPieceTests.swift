@@ -249,8 +249,6 @@ import Testing
     world.checkConvergence("everything")
     #expect(world.devices[0].replica.counters.divergences <= 1)
     #expect(world.devices[1].replica.counters.divergences <= 1)
-    let session = try #require(world.devices[1].replica.sessions.values.first)
-    #expect(session.gaveEverything.contains(TestWorld.store))
   }
 
   @Test func `a piece that cannot be judged yet keeps its answer from counting`() throws {

@@ -148,7 +148,7 @@ import Testing
     world.settle()
     #expect(world.view(1).isEmpty)
     #expect(
-      world.devices[1].reports.contains { if case .publishedAhead = $0 { true } else { false } })
+      world.devices[1].reports.contains { if case .clocksDiffer = $0 { true } else { false } })
     world.clockErrors[0] = 0
     world.now.wallMilliseconds += 10_000
     world.connectAll()

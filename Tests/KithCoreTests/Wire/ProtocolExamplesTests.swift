@@ -60,7 +60,7 @@ import Testing
 
   /// So many readings after the examples' clock.
   private func clock(_ after: UInt64) -> HybridTime {
-    HybridTime(rawValue: Self.issued << 16 + after)
+    HybridTime(rawValue: HybridTime(milliseconds: Self.issued).rawValue + after)
   }
 
   private func stamp(_ after: UInt64, _ keys: DeviceKeys? = nil) -> Stamp {
@@ -203,7 +203,7 @@ import Testing
     _ = replica.state.refresh(["theme"])
     for (text, milliseconds): (PropertyListValue, UInt64) in [("light", 1_000), ("dim", 1_500)] {
       let changes = replica.accept(
-        [set("theme", text)], clock: clock(milliseconds << 16), author: laptop.id)
+        [set("theme", text)], clock: clock(milliseconds << 12), author: laptop.id)
       #expect(changes != nil)
     }
     #expect(replica.drafts.count == 1)
@@ -211,7 +211,7 @@ import Testing
     try expect(
       Entry(
         key: draft.key, stamp: draft.stamp, content: draft.content,
-        claim: draft.claim.published(at: clock(2_000 << 16)), replaced: draft.replaced,
+        claim: draft.claim.published(at: clock(2_000 << 12)), replaced: draft.replaced,
         fallback: draft.fallback
       ).plaintext(), "entry", in: "A draft over a draft")
   }
@@ -228,7 +228,9 @@ import Testing
     try expect(statement.body, "body", in: title)
     try expect(statement.signature.bytes, "signature", in: title)
     try expect(
-      Have.messages(passingOn: [statement], isProvisional: false)[0], "message", in: title)
+      Have.messages(
+        passingOn: [statement], isProvisional: false,
+        time: ToldTime(reading: clock(0), isSynchronised: true))[0], "message", in: title)
     var table = StatementTable()
     let isNews = table.insert(statement)
     #expect(isNews)
@@ -289,8 +291,10 @@ import Testing
     try expect(frame(third), "frame 3", in: title)
     try expect(dialler.handshakeHash, "handshake hash", in: title)
     let message = try #require(
-      Have(number: 1, isWhole: true, listsAll: true, isProvisional: true, stores: []).messages()
-        .first)
+      Have(
+        number: 1, isWhole: true, listsAll: true, isProvisional: true, stores: [],
+        time: ToldTime(reading: clock(0), isSynchronised: true)
+      ).messages().first)
     try expect(message, "message", in: title)
     let plaintext = [0, 0, 0, UInt8(message.count)] + message
     let padded = plaintext + [UInt8](repeating: 0, count: 64 - plaintext.count)
