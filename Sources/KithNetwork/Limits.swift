@@ -29,6 +29,8 @@ public enum NetworkLimits {
   public static let pairingMessageBytes = 64 << 10
   /// The most messages of a pairing that wait to be taken.
   static let pairingQueuedMessages = 8
+  /// A pairing that became a session is closed when nothing came for so long.
+  static let joinSilence = Duration.seconds(120)
 
   /// The most bytes taken in before a handshake is done.
   static let handshakeBytes = 1024

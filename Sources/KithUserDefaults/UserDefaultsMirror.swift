@@ -23,8 +23,8 @@ internal import Synchronization
 /// have, and at the very first look:
 ///
 /// - what the store holds wins, so the defaults of a new device never overwrite the account's data;
-/// - what only the defaults hold is written to the store. Before a new device's first pull that is
-///   provisional, and gives way to what the account has.
+/// - what only the defaults hold is written to the store. While nobody is signed in
+///   that is local, and gives way on signing in to what the account has.
 ///
 /// Signing in or out begins anew with a first look: no setting is lost with the account that it came
 /// from.

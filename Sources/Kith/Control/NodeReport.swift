@@ -77,8 +77,6 @@ public struct NodeReport: Codable, Sendable, Hashable {
     public var removals: Int
     /// Entries set aside for ever.
     public var quarantined: Int
-    /// Whether its first pull is still to come.
-    public var isProvisional: Bool
     /// Whether a part of it was damaged here, and no device has given it back yet.
     public var isLacking: Bool
     /// The digest of its state.
@@ -101,8 +99,6 @@ public struct NodeReport: Codable, Sendable, Hashable {
   public var listening: [String]
   /// What discovery does and found; nil while there is none.
   public var discovery: NodeDiscovery?
-  /// Whether its first pull is still to come.
-  public var isProvisional: Bool
   /// Whether the kernel calls its clock synchronised.
   public var isClockSynchronised: Bool
   /// What is wrong, and what to do.
@@ -124,7 +120,6 @@ extension NodeReport {
     isRunning = status.isRunning
     listening = status.listening
     discovery = status.discovery
-    isProvisional = status.isProvisional
     isClockSynchronised = status.isClockSynchronised
     problems = status.problems.map(\.description)
     devices = status.devices.map {
@@ -142,8 +137,8 @@ extension NodeReport {
       Store(
         identifier: $0.identifier.rawValue, usage: UsageReport($0.usage),
         hiddenKeys: $0.hiddenKeys, drafts: $0.drafts, refusals: $0.refusals,
-        removals: $0.removals, quarantined: $0.quarantined, isProvisional: $0.isProvisional,
-        isLacking: $0.isLacking, digest: $0.digest.hex, heldBy: $0.heldBy.map(\.hex),
+        removals: $0.removals, quarantined: $0.quarantined, isLacking: $0.isLacking,
+        digest: $0.digest.hex, heldBy: $0.heldBy.map(\.hex),
         policyMismatches: $0.policyMismatches.map(\.hex))
     }
   }

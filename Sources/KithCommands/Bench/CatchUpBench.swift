@@ -2,7 +2,7 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// Measures how long a new device takes to catch up with a full store, beyond connecting.
+/// Measures how long a device that has nothing takes to catch up with a full store, beyond connecting.
 struct CatchUpBench {
   /// The keys of a full store.
   static let keys = 1_024
@@ -16,11 +16,14 @@ struct CatchUpBench {
   /// Whether all keys are in one change set, instead of each in its own.
   let inOne: Bool
 
-  /// Fills a store, and gives the times of several new devices, one after another.
+  /// Has devices join, fills a store without them, and gives the time that each takes to catch up, one
+  /// after another.
   func run(devices: Int) async throws -> Samples {
+    var joined: [Node] = []
+    for device in 1...devices { joined.append(try await nodes.join("new-\(device)")) }
     try await fill()
     var samples = Samples()
-    for device in 1...devices { samples.add(try await catchUp("new-\(device)")) }
+    for node in joined { samples.add(try await catchUp(node)) }
     return samples
   }
 
@@ -30,7 +33,7 @@ struct CatchUpBench {
     let store = try nodes.sender.store(BenchNodes.store)
     let witness = try await nodes.join("witness")
     try await nodes.running(witness) {
-      try await witness.waitForFirstSync(timeout: .seconds(30))
+      try await BenchNodes.wait("two nodes to connect") { !witness.status.peers.isEmpty }
       if inOne {
         try await store.commit { transaction in
           for index in 0..<Self.keys { transaction.set(Self.value(index), forKey: Self.key(index)) }
@@ -49,9 +52,8 @@ struct CatchUpBench {
     }
   }
 
-  /// The time from the session's beginning to the whole store being shown on a new device.
-  private func catchUp(_ name: String) async throws -> Duration {
-    let node = try await nodes.join(name)
+  /// The time from the session's beginning to the whole store being shown on a device that has nothing.
+  private func catchUp(_ node: Node) async throws -> Duration {
     // The store is opened before the node runs, so that only the exchange itself is timed.
     let store = try node.store(BenchNodes.store)
     let clock = ContinuousClock()

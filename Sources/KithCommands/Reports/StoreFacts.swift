@@ -24,8 +24,6 @@ struct StoreFacts: Equatable, Sendable {
   var refusals = 0
   /// Entries set aside as malformed.
   var quarantined = 0
-  /// Whether its first pull is still to come.
-  var isProvisional = false
   /// Whether a part of it was damaged here, and is missing still.
   var isLacking = false
   /// The digest of its state in hexadecimal: equal on devices that have exchanged everything.
@@ -39,7 +37,6 @@ struct StoreFacts: Equatable, Sendable {
   var remarks: String {
     var remarks: [String] = []
     if isLacking { remarks.append("damaged, a part is missing") }
-    if isProvisional { remarks.append("waits for its first sync") }
     if drafts > 0 { remarks.append("\(Humane.count(drafts, "write")) to publish") }
     if hidden > 0 { remarks.append("\(Humane.count(hidden)) hidden") }
     if refusals > 0 { remarks.append("\(Humane.count(refusals)) refused") }
@@ -75,7 +72,6 @@ struct StoreFacts: Equatable, Sendable {
         "drafts": .int(drafts),
         "heldBy": .strings(heldBy),
         "policyMismatches": .strings(mismatches),
-        "provisional": .bool(isProvisional),
         "quarantined": .int(quarantined),
       ]) { _, new in new })
   }

@@ -31,6 +31,9 @@ package enum Canary: String, CaseIterable, Sendable {
   case forgetWhatIsMended
   case keepWhatIsReplaced
   case stateWhatIsNotStored
+  case adoptTwice
+  case stampAdoptedNow
+  case takeInBeforeItExists
 
   /// What is wrong then.
   package var bug: String {
@@ -59,6 +62,9 @@ package enum Canary: String, CaseIterable, Sendable {
     case .forgetWhatIsMended: "what a mended device wrote itself is dropped and not published again"
     case .keepWhatIsReplaced: "what a mended device's incarnation replaces counts all the same"
     case .stateWhatIsNotStored: "a statement names a change set more than is covered"
+    case .adoptTwice: "a local write is adopted again after a crash"
+    case .stampAdoptedNow: "adopted writes bear stamps of now"
+    case .takeInBeforeItExists: "a joining device is a member before its directory exists"
     }
   }
 

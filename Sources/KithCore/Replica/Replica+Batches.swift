@@ -90,7 +90,9 @@ extension Replica {
     guard stores[batch.store] != nil else { return }
     // What stands in the place of others comes before them.
     let replacing = batch.changeSets.filter { $0.header.replacement != nil }
-    if let ahead = latestClock(of: batch, replacing), ahead > latestAccepted {
+    if sessions[id]?.isInviters != true, let ahead = latestClock(of: batch, replacing),
+      ahead > latestAccepted
+    {
       // Nothing more from this connection is applied or counted until it is acceptable.
       let difference = Int64(clamping: ahead.milliseconds) - Int64(clamping: now.wallMilliseconds)
       effects.append(.report(.publishedAhead(peer: peer, milliseconds: difference)))
@@ -127,25 +129,12 @@ extension Replica {
       effects.append(.report(.regained(store: batch.store)))
       effects.append(.progress)
     }
-    // What cannot be judged yet may be newer than what a program writes as its defaults. No member
-    // that keeps the rules passes on what never can be, so nobody is held up by its author.
-    // Of a store that no program has opened yet little is kept: what was left out is pulled once one
-    // does, and its defaults must not be later than that.
-    let isWhole = store.isOpened || intake.overLimit.isEmpty
-    let endsFirstPull =
-      batch.answers > 0 && !intake.taint.isUnjudged && isWhole && store.isProvisional
-      && sessions[id]?.isProvisional == false
-      && sessions[id]?.provisionalStores.contains(batch.store) == false
-    if endsFirstPull {
-      store.isProvisional = false
-      intake.mutations.append(.putStore(batch.store, store.policy, isProvisional: false))
-    }
     var changes = store.state.refresh(intake.touched)
     let recheck = store.recheckDrafts(author: keys.id)
     if hadDrafts { changes = store.state.changes(since: shownBefore) }
     intake.mutations += recheck.mutations
     stores[batch.store] = store
-    show(changes, of: batch.store, intake, recheck, isFirstPull: endsFirstPull)
+    show(changes, of: batch.store, intake, recheck)
     if stores[batch.store]?.log.chains.count != chainsBefore {
       // What peers have said of a chain before we knew it counts now.
       for other in sessions.keys where exchanges(other) {
@@ -163,24 +152,12 @@ extension Replica {
     }
     intake.mutations += pruneRemovals(of: batch.store)
     finish(batch, intake, from: id)
-    if let deferred = sessions[id]?.deferred.removeValue(forKey: batch.store) {
-      answer(deferred.have, number: deferred.number, on: id, peer)
-    }
-    if batch.answers > 0 {
-      endFirstPullIfComplete(on: id)
-      if pullsInVain { scheduleDuties() }
-    }
+    notePulled(on: id)
     if intake.hasDropped {
       // Others may have what was superseded by what is dropped now.
       for other in sessions.keys.sorted() where exchanges(other) {
         sendHave(on: other, only: [batch.store])
       }
-    }
-    guard endsFirstPull else { return }
-    effects.append(.firstSync(batch.store))
-    // Those who wait for the same may now end it with us.
-    for other in sessions.keys.sorted() where exchanges(other) && other != id {
-      sendHave(on: other, only: [batch.store])
     }
   }
 
@@ -250,19 +227,18 @@ extension Replica {
 
   mutating func show(
     _ changes: [(key: Key, value: EncodedValue?)], of identifier: StoreIdentifier,
-    _ intake: Intake, _ recheck: StoreReplica.Recheck, isFirstPull: Bool
+    _ intake: Intake, _ recheck: StoreReplica.Recheck
   ) {
-    let reason: ChangeReason = isFirstPull ? .initialSyncChange : .serverChange
     let written = intake.touched.union(recheck.superseded).subtracting(recheck.refused)
     for (reason, part, superseded) in [
       (
-        reason, changes.filter { isFirstPull || written.contains($0.key) },
+        ChangeReason.serverChange, changes.filter { written.contains($0.key) },
         recheck.superseded.sorted()
       ),
       (
         .quotaViolationChange,
         Canary.forgetAChange.isPlanted
-          ? [] : changes.filter { !isFirstPull && !written.contains($0.key) },
+          ? [] : changes.filter { !written.contains($0.key) },
         recheck.refused.sorted()
       ),
     ] where !part.isEmpty || !superseded.isEmpty {
@@ -272,21 +248,5 @@ extension Replica {
             store: identifier, reason: reason, changes: part, superseded: superseded)))
     }
     if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
-  }
-
-  /// The device's first pull has ended when one device that is past its own has answered for every
-  /// store that it has (`Docs/Protocol.md`, "First sync").
-  mutating func endFirstPullIfComplete(on id: SessionID) {
-    guard isProvisional, let session = sessions[id], session.isProvisional == false,
-      let listed = session.listed,
-      listed.intersection(stores.keys).subtracting(session.mismatched)
-        .isSubset(of: session.pulled.subtracting(session.unjudged))
-    else { return }
-    isProvisional = false
-    effects.append(.persist([.setProvisional(false)]))
-    effects.append(.progress)
-    for other in sessions.keys.sorted() where exchanges(other) && other != id {
-      sendHave(on: other)
-    }
   }
 }

@@ -45,7 +45,7 @@ extension Replica {
     let isKnown = store.log.knows(changeSet.reference)
     guard !isKnown || mending || store.log.hasLost else { return }
     let isVoid = store.log.isVoid(changeSet.header)
-    guard isVoid || changeSet.header.clock <= latestAccepted else {
+    guard isVoid || isJoining || changeSet.header.clock <= latestAccepted else {
       // What was to replace it could not be judged.
       intake.taint.chains.insert(changeSet.header.chain)
       intake.taint.isUnjudged = true

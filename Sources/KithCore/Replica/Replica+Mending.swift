@@ -129,7 +129,7 @@ extension Replica {
     }
     var intake = Intake(taint: Taint())
     intake.touched = touched.union(changes.map(\.key))
-    show(changes, of: identifier, intake, recheck, isFirstPull: false)
+    show(changes, of: identifier, intake, recheck)
     return mutations
   }
 
@@ -170,7 +170,7 @@ private struct Restamper {
   }
 
   mutating func restamped(_ draft: Draft, by tick: () -> HybridTime) -> Draft {
-    guard !draft.clock.isProvisional, hasBegun || draft.clock > first else { return draft }
+    guard !draft.clock.isAdopted, hasBegun || draft.clock > first else { return draft }
     hasBegun = true
     return Draft(ordinal: draft.ordinal, clock: tick(), operations: draft.operations)
   }

@@ -73,7 +73,7 @@ extension Replica {
         return hearsay.table[name.store, name.device]
       }
       sessions[id]?.unpassed = []
-      for message in Have.messages(passingOn: statements, isProvisional: isProvisional) {
+      for message in Have.messages(passingOn: statements) {
         effects.append(.send(id, message))
       }
     }

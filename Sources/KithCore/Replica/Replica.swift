@@ -34,8 +34,6 @@ public struct Replica: Sendable {
   var incarnation: Incarnation?
   /// What the incarnation stands in the place of, if the clock was mended.
   var replacement: Replacement?
-  /// Whether the device's first pull is still to come.
-  public internal(set) var isProvisional: Bool
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
   var sessions: [SessionID: Session] = [:]
@@ -105,8 +103,7 @@ public struct Replica: Sendable {
       roster.certificate(of: keys.id) != nil || records.contains(where: { $0.certifies(keys.id) })
     else { throw .notAMember }
     self.init(
-      keys: keys, roster: roster, isProvisional: snapshot.isProvisional, process: process,
-      entropy: entropy)
+      keys: keys, roster: roster, process: process, entropy: entropy)
     clock = HybridClock(latest: snapshot.clock)
     incarnation = snapshot.incarnation
     addresses = snapshot.addresses
@@ -130,15 +127,13 @@ public struct Replica: Sendable {
   /// Makes a replica that holds no store, of a roster in which the device is certified: where many
   /// devices hold the same records, they are read once.
   package init(
-    keys: DeviceKeys, roster: Roster, isProvisional: Bool, process: ProcessID,
-    entropy: some Entropy
+    keys: DeviceKeys, roster: Roster, process: ProcessID, entropy: some Entropy
   ) {
     account = roster.account
     self.keys = keys
     self.process = process
     self.entropy = entropy
     clock = HybridClock(latest: .zero)
-    self.isProvisional = isProvisional
     addresses = [:]
     self.roster = roster
     keyring = Keyring()
@@ -159,7 +154,9 @@ public struct Replica: Sendable {
     case .clockStatus(let isSynchronised): setSynchronised(isSynchronised)
     case .open(let store, let policy): open(store, policy: policy)
     case .write(let id, let store, let operations): write(id, store, operations)
-    case .adopt(let id, let store, let transactions): adopt(id, store, transactions)
+    case .adopt(let id, let store, let writes): adopt(id, store, writes)
+    case .admit(let session, let joiner): admit(joiner, on: session)
+    case .join(let session, let inviter): join(inviter, on: session)
     case .flush: flush()
     case .takeRefusals(let store, let number): takeRefusals(of: store, through: number)
     case .learn(let records): learn(records)
@@ -344,10 +341,8 @@ public struct Replica: Sendable {
 
   /// Begins a store with nothing in it.
   mutating func create(_ identifier: StoreIdentifier, policy: Policy) {
-    stores[identifier] = StoreReplica(
-      identifier: identifier, policy: policy, isProvisional: isProvisional)
-    effects.append(
-      .persist([.putStore(identifier, policy, isProvisional: isProvisional)]))
+    stores[identifier] = StoreReplica(identifier: identifier, policy: policy)
+    effects.append(.persist([.putStore(identifier, policy)]))
   }
 
   private mutating func changePolicy(of identifier: StoreIdentifier, to policy: Policy) {
@@ -365,8 +360,7 @@ public struct Replica: Sendable {
             changes: changes,
             superseded: recheck.refused.sorted())))
     }
-    effects.append(
-      .persist([.putStore(identifier, policy, isProvisional: store.isProvisional)]))
+    effects.append(.persist([.putStore(identifier, policy)]))
     tell(recheck, in: identifier)
     stores[identifier] = store
     for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {

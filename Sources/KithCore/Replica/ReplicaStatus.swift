@@ -142,8 +142,6 @@ public struct ReplicaStatus: Sendable {
     public var removals: Int
     /// Entries set aside for ever.
     public var quarantined: Int
-    /// Whether its first pull is still to come.
-    public var isProvisional: Bool
     /// Whether a part of it was damaged in storage, and no device has given it back yet. Which keys
     /// that is about cannot be told.
     public var isLacking: Bool
@@ -163,8 +161,6 @@ public struct ReplicaStatus: Sendable {
   public var stores: [Store]
   /// Whether this device was revoked: it reads what it has, and that is all.
   public var isRevoked: Bool
-  /// Whether the first pull of the device is still to come.
-  public var isProvisional: Bool
   /// Whose time counts, and who differs from it.
   public var clock: Clock
   /// Whether the kernel calls the clock synchronised.

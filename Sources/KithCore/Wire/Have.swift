@@ -7,7 +7,6 @@ package struct StoreHave: Hashable, Sendable {
   /// The state's digest; nil unless the vector is whole.
   package var digest: Digest256?
   package var policy: Policy
-  package var isProvisional: Bool
   /// Whether the digest is of more than the vector covers.
   package var isBeyond: Bool
   /// Whether no answer of the session was applied yet, so that one is wanted even if it is empty.
@@ -19,14 +18,12 @@ package struct StoreHave: Hashable, Sendable {
 
   package init(
     store: StoreIdentifier, vector: [ChainID: UInt64], digest: Digest256?, policy: Policy,
-    isProvisional: Bool, isBeyond: Bool = false,
-    isAwaited: Bool = false, statements: Digest256? = nil
+    isBeyond: Bool = false, isAwaited: Bool = false, statements: Digest256? = nil
   ) {
     self.store = store
     self.vector = vector
     self.digest = digest
     self.policy = policy
-    self.isProvisional = isProvisional
     self.isBeyond = isBeyond
     self.isAwaited = isAwaited
     self.statements = statements
@@ -41,20 +38,17 @@ package struct Have: Hashable, Sendable {
   package var isWhole: Bool
   /// Whether every store of the peer is listed.
   package var listsAll: Bool
-  /// Whether the device's first pull is still to come.
-  package var isProvisional: Bool
   package var stores: [StoreHave]
   /// What devices say that they cover, of the peer's own or passed on.
   package var statements: [Statement]
 
   package init(
-    number: UInt64, isWhole: Bool, listsAll: Bool, isProvisional: Bool, stores: [StoreHave],
+    number: UInt64, isWhole: Bool, listsAll: Bool, stores: [StoreHave],
     statements: [Statement] = []
   ) {
     self.number = number
     self.isWhole = isWhole
     self.listsAll = listsAll
-    self.isProvisional = isProvisional
     self.stores = stores
     self.statements = statements
   }
@@ -66,8 +60,7 @@ package struct Have: Hashable, Sendable {
       wire.statements.count <= Limits.statementsPerMessage
     else { return nil }
     self.init(
-      number: wire.number, isWhole: wire.whole, listsAll: wire.all,
-      isProvisional: wire.provisional, stores: [])
+      number: wire.number, isWhole: wire.whole, listsAll: wire.all, stores: [])
     for store in wire.stores {
       guard let store = StoreHave(store) else { return nil }
       stores.append(store)
@@ -104,20 +97,19 @@ package struct Have: Hashable, Sendable {
     guard parts.count > 1 else { return [message()] }
     var haves = parts.map { part in
       Have(
-        number: number, isWhole: isWhole, listsAll: false, isProvisional: isProvisional,
-        stores: part)
+        number: number, isWhole: isWhole, listsAll: false, stores: part)
     }
     if listsAll {
       haves.append(
         Have(
-          number: 0, isWhole: false, listsAll: true, isProvisional: isProvisional,
+          number: 0, isWhole: false, listsAll: true,
           stores: stores.map(\.withoutVector)))
     }
     return haves.map { $0.message() }
   }
 
   /// Messages that pass statements on and say nothing else.
-  static func messages(passingOn statements: [Statement], isProvisional: Bool) -> [[UInt8]] {
+  static func messages(passingOn statements: [Statement]) -> [[UInt8]] {
     var rest = statements[...]
     var messages: [[UInt8]] = []
     while !rest.isEmpty {
@@ -125,7 +117,7 @@ package struct Have: Hashable, Sendable {
       rest = rest.dropFirst(part.count)
       messages.append(
         Have(
-          number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: [],
+          number: 0, isWhole: false, listsAll: false, stores: [],
           statements: Array(part)
         ).message())
     }
@@ -137,7 +129,6 @@ package struct Have: Hashable, Sendable {
     message.have.number = number
     message.have.whole = isWhole
     message.have.all = listsAll
-    message.have.provisional = isProvisional
     message.have.stores = stores.map(\.wire)
     message.have.statements = statements.map(\.wire)
     return message.encodedBytes()
@@ -151,7 +142,7 @@ extension StoreHave {
   /// The store and its limits alone.
   fileprivate var withoutVector: StoreHave {
     StoreHave(
-      store: store, vector: [:], digest: nil, policy: policy, isProvisional: isProvisional)
+      store: store, vector: [:], digest: nil, policy: policy)
   }
 
   fileprivate init?(_ wire: WireStoreHave) {
@@ -169,7 +160,7 @@ extension StoreHave {
     }
     self.init(
       store: store, vector: vector, digest: digests[0], policy: policy,
-      isProvisional: wire.provisional, isBeyond: wire.beyond, isAwaited: wire.awaited,
+      isBeyond: wire.beyond, isAwaited: wire.awaited,
       statements: digests[1])
     isUnjudged = wire.unjudged
   }
@@ -181,7 +172,6 @@ extension StoreHave {
     if let digest { wire.digest = .init(digest.bytes) }
     if let statements { wire.statements = .init(statements.bytes) }
     wire.policy = WirePolicy(policy)
-    wire.provisional = isProvisional
     wire.beyond = isBeyond
     wire.awaited = isAwaited
     wire.unjudged = isUnjudged

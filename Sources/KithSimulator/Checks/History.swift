@@ -87,7 +87,6 @@ struct History {
       for operation in write.operations {
         let key = Key(operation.key)
         let had = Self.own(key, in: before, by: author)
-        // A device that goes on from an old copy may give one provisional stamp to two writes.
         guard had.contains(where: { given.contains($0.clock) && $0.value == operation.value })
         else {
           // What took its place, and is ahead, has a stamp now that may be earlier than its own.

@@ -32,7 +32,7 @@ extension Simulation {
       guard records.allSatisfy({ disk.records[$0] != nil }) else {
         throw Violation(.nothingLost, "\(device.name) sent records before they were committed")
       }
-    case .addresses: break
+    case .other: break
     }
   }
 
@@ -98,7 +98,7 @@ extension Simulation {
     let isKept =
       stored?.drafts[draft.ordinal] != nil
       || device.replica?.counted.mendings ?? 0 > 0
-        && stored?.draftedTransactions.contains { $0.operations == write.operations } == true
+        && stored?.draftedWrites.contains { $0.write.operations == write.operations } == true
     guard isKept else {
       throw Violation(.nothingLost, "\(device.name) acknowledged a write before it was committed")
     }

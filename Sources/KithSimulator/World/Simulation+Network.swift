@@ -281,6 +281,7 @@ extension Simulation {
     if connections[number]?.pipes.allSatisfy(\.hasEnded) == true { connections[number] = nil }
     sessions[pipe.to]?[pipe.session] = nil
     guard devices[pipe.to].life == pipe.life else { return }
+    if devices[pipe.to].join != nil { return kill(devices[pipe.to]) }
     if devices[pipe.to].isPaused {
       devices[pipe.to].held.append(.input(pipe.to, life: pipe.life, .disconnected(pipe.session)))
     } else {

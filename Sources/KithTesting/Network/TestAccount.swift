@@ -25,9 +25,8 @@ public final class TestAccount: Sendable {
   /// Makes an account whose devices are linked, each with every other.
   ///
   /// - Parameters:
-  ///   - devices: how many, 1 to 64. The first created the account; the others begin as new
-  ///     devices do, whose early writes are provisional until their first pull, which has happened
-  ///     on return.
+  ///   - devices: how many, 1 to 64. The first created the account; the others joined while it was
+  ///     empty.
   ///   - seed: decides keys and the network's chances.
   /// - Throws: ``KithError`` where a device cannot be made; it never is without a reason.
   public init(devices: Int = 2, seed: UInt64 = 1) throws(KithError) {
@@ -52,8 +51,9 @@ public final class TestAccount: Sendable {
   /// Enrols a further device, as pairing with device `inviter` does, and links it with all others.
   ///
   /// - Parameter inviter: the device that certifies it.
-  /// - Returns: The new device, past its first pull if the inviter can be reached.
-  /// - Throws: ``KithError`` where the device cannot be made.
+  /// - Returns: The new device, with all that the inviter has.
+  /// - Throws: ``KithError`` with `network` if the inviter is signed out, or where the device cannot be
+  ///   made. Nothing is left of it then.
   public func join(by inviter: Int = 0) throws(KithError) -> TestDevice {
     let host = network.host(inviter)
     let (roster, keyring) = host.device.membership
@@ -69,8 +69,11 @@ public final class TestAccount: Sendable {
     } catch {
       throw KithError(.notAMember, "device \(inviter) cannot enrol another: \(error)")
     }
-    host.device.input(.learn(records))
-    try add(keys, Founder.snapshot(host.device.membership.roster, isProvisional: true))
+    var known = roster
+    _ = known.learn(all: records)
+    let process = entropy.withLock { ProcessID($0.draw()) }
+    try network.join(
+      account, keys, process, MemoryStorage(Founder.snapshot(known)), by: inviter, records)
     network.connectAll()
     return self[count - 1]
   }

@@ -67,7 +67,7 @@ public struct TestDevice: Sendable {
   }
 
   /// Signs in to the account again, as `Accounts.signIn(to:)` does: the stores show the account's
-  /// values, with the reason `accountChange`, and the device is linked again. What was written while
+  /// values, with the reasons `accountChange` and `initialSyncChange`, and the device is linked again. What was written while
   /// it was signed out is the account's then, unless the account has the key already. Nothing happens
   /// where it is signed in already.
   ///
@@ -77,7 +77,8 @@ public struct TestDevice: Sendable {
     guard let local = host.signedOut, let stores = host.local else { return }
     let superseded = try host.device.adopt(from: stores.storage)
     try host.device.show(
-      Array(host.stores.values), insteadOf: local, superseded: superseded)
+      Array(host.stores.values), insteadOf: local, reason: .initialSyncChange,
+      superseded: superseded)
     try local.close()
     network.change(number) { $0.signedOut = nil }
     network.connectAll()

@@ -46,7 +46,7 @@ extension Household {
   func awaitFirstSync() async throws {
     for member in members {
       try await eventually("\(member.name)'s first sync") {
-        try await !member.client.report().isProvisional
+        try await !member.client.report().peers.isEmpty
       }
     }
   }
