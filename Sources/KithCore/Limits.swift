@@ -15,6 +15,8 @@ public enum Limits {
   static let batchPartBytes = 1 << 20
   /// Bytes of one batch that a session may have under way.
   static let batchBytes = 128 << 20
+  /// Bytes of change sets after which the rest of an answer waits for room.
+  static let pieceBytes = 8 << 20
   /// Bytes of batches on a session after which no other is begun before the network has room.
   static let bytesUnderWay = 8 << 20
   /// Change sets in one message; each takes memory before it is looked at, even an empty one.

@@ -8,13 +8,13 @@ internal import NIOCore
   internal import Darwin
 #endif
 
-/// What counts as one address when connections are bounded: an IPv4 address (also when mapped
-/// into IPv6), or the /64 of an IPv6 address, which one host has whole.
+/// The unit for limits on connections from one address: an IPv4 address (also if mapped into IPv6),
+/// or the /64 of an IPv6 address, because one host owns all of it.
 struct AddressBucket: Hashable, Sendable {
   private let isIPv4: Bool
   private let bits: UInt64
 
-  /// Anything that has no IP address is one bucket.
+  /// Makes the bucket of an address. All addresses without IP share one bucket.
   init(_ address: SocketAddress?) {
     var bytes: [UInt8] = []
     switch address {
@@ -33,19 +33,20 @@ struct AddressBucket: Hashable, Sendable {
 
 /// Text of IP addresses.
 enum IPAddressText {
-  /// Whether the text is an IPv6 address without a zone.
+  /// Returns whether the text is an IPv6 address without a zone.
   static func isIPv6(_ text: String) -> Bool {
     var address = in6_addr()
     return inet_pton(AF_INET6, text, &address) == 1
   }
 
-  /// The IPv4 address within `::ffff:a.b.c.d`, or nil.
+  /// Returns the IPv4 address within `::ffff:a.b.c.d`, or nil.
   static func mappedIPv4(_ bytes: [UInt8]) -> [UInt8]? {
     let prefix: [UInt8] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF]
     return bytes.count == 16 && bytes.starts(with: prefix) ? Array(bytes[12...]) : nil
   }
 
-  /// The host of a socket address as ``PeerAddress`` writes it; a mapped IPv4 address as IPv4.
+  /// Returns the host of a socket address as ``PeerAddress`` writes it; a mapped
+  /// IPv4 address as IPv4.
   static func host(of address: SocketAddress?) -> String? {
     guard let address, let text = address.ipAddress else { return nil }
     if case .v6(let v6) = address {

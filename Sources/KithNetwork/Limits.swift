@@ -1,127 +1,128 @@
 internal import NIOCore
 
-/// Every bound of this module, by name. What a test must shorten is in ``TransportConfiguration``,
-/// whose defaults are these.
+/// All limits of this module. Those that a test must shorten are in ``TransportConfiguration``,
+/// with these as defaults.
 public enum NetworkLimits {
-  /// The port that an address means which names none.
+  /// The port of an address that names none.
   public static let defaultPort: UInt16 = 4114
 
   /// Bytes of a Noise tag.
   static let tagBytes = 16
   /// Bytes of the length word before a frame.
   static let frameLengthBytes = 2
-  /// The most bytes of a frame, tag included and length word not.
+  /// The maximum number of bytes of a frame, with the tag and without the length word.
   static let frameBytes = 65_535
-  /// The most bytes of plaintext in a frame.
+  /// The maximum number of plaintext bytes in a frame.
   static let framePlaintextBytes = frameBytes - tagBytes
   /// Bytes of the length word before a message.
   static let messageLengthBytes = 4
   /// A message's plaintext, with its length word, is a multiple of this.
   static let paddingBytes = 64
 
-  /// The most bytes of a message on a member's session.
+  /// The maximum number of bytes of a message on a member's session.
   public static let messageBytes = 8 << 20
-  /// The most bytes of a message on a membership-only session.
+  /// The maximum number of bytes of a message on a membership-only session.
   public static let membershipMessageBytes = 16 << 10
-  /// The most bytes that a membership-only session may bring in all.
+  /// The maximum number of bytes that a membership-only session may receive in all.
   public static let membershipSessionBytes = 1 << 20
-  /// The most bytes of a message of a pairing.
+  /// The maximum number of bytes of a pairing message.
   public static let pairingMessageBytes = 64 << 10
-  /// The most messages of a pairing that wait to be taken.
+  /// The maximum number of waiting pairing messages.
   static let pairingQueuedMessages = 8
   /// A pairing that became a session is closed when nothing came for so long.
   static let joinSilence = Duration.seconds(120)
 
-  /// The most bytes taken in before a handshake is done.
+  /// The maximum number of bytes received before a handshake is finished.
   static let handshakeBytes = 1024
-  /// Bytes read and thrown away after a handshake failed; later ones are left to the kernel.
+  /// The number of bytes read and discarded after a failed handshake; later ones
+  /// stay in the kernel.
   static let discardedBytes = 64 << 10
-  /// The most pre-shared keys that a first message is tried under.
+  /// The maximum number of pre-shared keys that a first message is tried with.
   public static let presharedKeys = 8
-  /// How many initiators' ephemeral keys are remembered as answered.
+  /// The number of initiators' ephemeral keys that are remembered as answered.
   public static let answeredEphemerals = 8192
-  /// The least bytes of handshake message 1: an ephemeral key and a tag.
+  /// The minimum number of bytes of handshake message 1: an ephemeral key and a tag.
   static let leastFirstMessageBytes = 48
 
-  /// The most half-open connections in all.
+  /// The maximum number of half-open connections in all.
   public static let halfOpen = 256
-  /// The most half-open connections from one address (IPv6: one /64).
+  /// The maximum number of half-open connections from one address (IPv6: one /64).
   public static let halfOpenPerAddress = 16
-  /// The most established sessions in all.
+  /// The maximum number of established sessions.
   public static let sessions = 64
-  /// The most membership-only sessions among them.
+  /// The maximum number of membership-only sessions among them.
   public static let membershipSessions = 16
-  /// Connections that wait in the kernel to be accepted.
+  /// The number of connections that wait in the kernel to be accepted.
   static let backlog: Int32 = 512
-  /// How long accepting pauses where the system has no room for a further connection.
+  /// The pause of accepting if the system has no room for another connection.
   static let acceptPause = TimeAmount.seconds(1)
-  /// Such shortages are logged as one where no more than this lies between them.
+  /// Shortages at most this far apart are logged as one.
   static let shortageInterval = TimeAmount.minutes(1)
 
-  /// A session whose unsent bytes reach this is not writable until they fall to
-  /// ``lowWaterBytes``.
+  /// A session is not writable from this number of unsent bytes on, until they
+  /// fall to ``lowWaterBytes``.
   static let highWaterBytes = 1 << 20
   /// See ``highWaterBytes``.
   static let lowWaterBytes = 256 << 10
-  /// A session that has more unsent bytes than this is closed: the core's largest batch and what it
-  /// lets be under way before, with frames, and as much again of other messages.
+  /// The number of unsent bytes above which a session is closed. It fits the core's largest batch,
+  /// the data that the core may send before it, their frames, and as much again of other messages.
   public static let queuedBytes = 160 << 20
   /// Small messages are joined into one buffer up to this size.
   static let joinedBytes = 256 << 10
-  /// A session that may have lost its peer is ended where nobody answers for so long, and is watched
-  /// for twice the time.
+  /// The time after which a probed session ends if its peer does not answer. It is watched
+  /// for twice this time.
   static let probeTime = TimeAmount.seconds(5)
-  /// A session that brought nothing for so long is probed when somebody looks at it.
+  /// The time without data after which a session is probed when a person looks at the status.
   static let quietTime = TimeAmount.seconds(2)
-  /// The most bytes of one read from an established session.
+  /// The maximum number of bytes of one read from an established session.
   static let readBytes = 64 << 10
-  /// How long a session's messages are handed on before the event loop's other work has its turn.
+  /// The time for passing on a session's messages before the event loop does other work.
   static let turn = TimeAmount.milliseconds(5)
-  /// A larger receive buffer is given back when it has been emptied.
+  /// The size above which a receive buffer is released when it is empty.
   static let keptBufferBytes = 128 << 10
 
-  /// The most addresses that are dialled for ever.
+  /// The maximum number of configured addresses.
   public static let staticTargets = 256
-  /// The most devices whose learned addresses are dialled.
+  /// The maximum number of devices whose learned addresses are dialled.
   public static let learnedDevices = 1_024
-  /// The most learned addresses of one device.
+  /// The maximum number of learned addresses of one device.
   public static let addressesPerDevice = 8
-  /// The most connections being dialled at one time.
+  /// The maximum number of simultaneous dials.
   static let dials = 16
-  /// Membership-only sessions in a row after which a target is redialled at once; later ones
-  /// wait like failures.
+  /// The number of membership-only sessions in a row after which a target is redialled at once;
+  /// after later ones it waits as after failures.
   static let quickRedials = 5
 
   /// The UDP port of discovery.
   public static let discoveryPort: UInt16 = 4114
-  /// The most interfaces, counted once for IPv4 and once for IPv6, that datagrams are sent on.
+  /// The maximum number of interfaces for datagrams, counted separately for IPv4 and IPv6.
   static let links = 32
-  /// The most datagrams of one link that are handed up in a second.
+  /// The maximum number of datagrams of one link that are passed on in a second.
   public static let datagramsPerSecond = 256
-  /// Datagrams read at a time before other connections have their turn.
+  /// The number of datagrams read before other connections are served.
   static let datagramsPerRead: UInt = 16
-  /// Bytes that may wait in the kernel on one link.
+  /// The number of bytes that may wait in the kernel on one link.
   static let linkReceiveBytes = 64 << 10
-  /// The most addresses of one device that were found on the link.
+  /// The maximum number of addresses of one device that were found on the link.
   static let foundAddresses = 4
-  /// An address found is forgotten when nothing was heard from there for so long.
+  /// The time after which a found address is dropped if nothing was heard from it.
   static let foundMilliseconds: UInt64 = 200_000
-  /// How long a link that failed is left alone.
+  /// The time before a failed link is tried again.
   static let linkRetryMilliseconds: UInt64 = 10_000
 
-  /// Wrong tokens that end an invitation.
+  /// The number of wrong tokens that end an invitation.
   public static let pairingTries = 3
-  /// The port at which an invitation with a code listens if it is free; with UDP, where invitations
-  /// are announced.
+  /// The port of an invitation with a code, if it is free. Invitations are announced at
+  /// the same UDP port.
   public static let defaultPairingPort: UInt16 = 4115
-  /// How often an invitation is announced.
+  /// The time between two announcements of an invitation.
   static let announcementInterval = TimeAmount.seconds(1)
-  /// The most announced invitations that one search looks at.
+  /// The maximum number of announced invitations that one search considers.
   static let announcedInvitations = 32
-  /// The most of them that one host may announce.
+  /// The maximum number of them from one host.
   static let announcedInvitationsPerHost = 4
-  /// Exchanges in which one typed code is proved, over all inviters.
+  /// The number of exchanges in which one typed code is proved, over all inviters.
   public static let pairingExchanges = 3
-  /// The most half-open connections of an invitation.
+  /// The maximum number of half-open connections of an invitation.
   static let pairingHalfOpen = 16
 }

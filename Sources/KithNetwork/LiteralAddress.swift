@@ -9,10 +9,10 @@ internal import NIOCore
 #endif
 
 extension SocketAddress {
-  /// The IP address that a host's text spells out, with its zone if it has one; nil for a name.
+  /// Returns the IP address in a host's text, with its zone if it has one; nil for a name.
   ///
-  /// No resolver is asked. A system's resolver gives no IPv6 address, not even `::`, on a host whose
-  /// networks have none.
+  /// No resolver is used: if a host has no IPv6 network, the system's resolver returns no IPv6
+  /// address, not even `::`.
   static func literal(_ host: String, port: Int) -> SocketAddress? {
     let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
     guard let text = parts.first,
@@ -23,7 +23,7 @@ extension SocketAddress {
     return index == 0 ? nil : address.onLink(index)
   }
 
-  /// The address as it counts on one interface.
+  /// Returns the address with an interface as its zone.
   func onLink(_ index: UInt32) -> SocketAddress {
     guard case .v6(let v6) = self else { return self }
     var address = v6.address

@@ -9,25 +9,25 @@ internal import NIOPosix
   internal import Darwin
 #endif
 
-/// Why an address could not be listened on or reached, in words for people.
+/// The reason why an address could not be listened on or reached, in words for people.
 public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What went wrong.
+  /// The cause of the failure.
   public enum Reason: Hashable, Sendable {
     /// Another socket of this host listens on the port.
     case portTaken
-    /// The address to listen on is none of this host's.
+    /// The address to listen on does not belong to this host.
     case notLocal
-    /// The system does not let this user listen there, or connect.
+    /// The system does not allow this user to listen there, or to connect.
     case forbidden
-    /// The host answered that nothing listens on the port.
+    /// The host answered that no program listens on the port.
     case nothingListens
-    /// Nothing answered in time.
+    /// No answer came in time.
     case noAnswer
-    /// No network of this host leads there.
+    /// No network of this host reaches the address.
     case noRoute
-    /// No address is known for the host's name.
+    /// The host's name has no known address.
     case unknownHost
-    /// This host has no protocol for such addresses, such as IPv6.
+    /// This host lacks the protocol of such addresses, for example IPv6.
     case unsupported
     /// Anything else, in the system's words.
     case other(String)
@@ -37,7 +37,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
   public let host: String
   /// The TCP port.
   public let port: UInt16
-  /// What went wrong.
+  /// The cause of the failure.
   public let reason: Reason
 
   package init(host: String, port: UInt16, reason: Reason) {
@@ -46,7 +46,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     self.reason = reason
   }
 
-  /// Why a listener was not bound.
+  /// Makes the failure of a listener.
   init(listeningOn host: String, port: Int, _ error: any Error) {
     let reason: Reason =
       switch error {
@@ -61,7 +61,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     self.init(host: host, port: UInt16(clamping: port), reason: reason)
   }
 
-  /// Why no connection was made.
+  /// Makes the failure of a connection.
   init(connectingTo address: PeerAddress, _ error: any Error) {
     self.init(host: address.host, port: address.port, reason: Self.reason(error))
   }
@@ -70,7 +70,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     switch error {
     case let error as IOError: reason(error.errnoCode)
     case let error as NIOConnectionError:
-      // Of several addresses of one name the host's own answer says the most.
+      // If a name has several addresses, the answer of the host itself is the most useful.
       error.connectionErrors.map { reason($0.error) }.min { rank($0) < rank($1) } ?? .unknownHost
     case ChannelError.connectTimeout: .noAnswer
     case is SocketAddressError, is SocketAddressError.UnknownHost: .unknownHost
@@ -84,7 +84,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     switch code {
     case ECONNREFUSED: .nothingListens
     case ETIMEDOUT: .noAnswer
-    // Without IPv6 a connection to such an address has no address of its own.
+    // Without IPv6 a connection to such an address has no source address.
     case ENETUNREACH, EHOSTUNREACH, ENETDOWN, EHOSTDOWN, EADDRNOTAVAIL: .noRoute
     case EACCES, EPERM: .forbidden
     case EAFNOSUPPORT, EPROTONOSUPPORT: .unsupported
@@ -101,7 +101,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     }
   }
 
-  /// What happened, as the beginning of a sentence without a capital letter.
+  /// The cause, as the beginning of a sentence without a capital letter.
   public var description: String {
     let host = self.host.contains(":") ? "[\(self.host)]" : self.host
     let place = "\(host):\(port)"
@@ -120,7 +120,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
 }
 
 extension IOError {
-  /// What the system says, without the names of its calls.
+  /// The system's description, without the names of its calls.
   var words: String { Self.words(errnoCode) }
 
   fileprivate static func words(_ code: CInt) -> String { String(cString: strerror(code)) }

@@ -1,14 +1,14 @@
-/// Where a peer may be met: a host and a port.
+/// The address of a peer: a host and a port.
 ///
 /// Written `192.0.2.1:4114`, `[2001:db8::1]:4114`, `[fe80::1%eth0]:4114` or `name.local:4114`.
-/// Where the port is left out, it is 4114.
+/// Without a port, 4114 is used.
 public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// A host name, an IPv4 address, or an IPv6 address (without brackets, with its zone if any).
   public let host: String
   /// The TCP port, never 0.
   public let port: UInt16
 
-  /// Makes an address of its parts, which are checked as if parsed.
+  /// Makes an address from its parts, which are checked as if parsed.
   public init(host: String, port: UInt16 = NetworkLimits.defaultPort) throws(PeerAddressError) {
     guard port != 0 else { throw PeerAddressError(text: "\(host):0", problem: .port) }
     let isValid = host.contains(":") ? Self.isIPv6(host) : Self.isName(host)
@@ -17,7 +17,7 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
     self.port = port
   }
 
-  /// Parses an address; the default port counts where it names none.
+  /// Parses an address; if it has no port, the default is used.
   public init(
     _ text: String, defaultPort: UInt16 = NetworkLimits.defaultPort
   ) throws(PeerAddressError) {
@@ -53,17 +53,18 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
     self.port = port
   }
 
-  /// The address as ``init(_:)`` reads it, always with its port.
+  /// The address in the form of ``init(_:)``, always with its port.
   public var description: String {
     host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 
-  /// By host, then by port.
+  /// Compares by host, then by port.
   public static func < (left: Self, right: Self) -> Bool {
     (left.host, left.port) < (right.host, right.port)
   }
 
-  /// Letters, digits, `-`, `_` and dots, at most 253 of them, no empty label.
+  /// Returns whether the host is a name: at most 253 letters, digits, `-`, `_` and dots,
+  /// without empty labels.
   private static func isName(_ host: some StringProtocol) -> Bool {
     guard (1...253).contains(host.utf8.count) else { return false }
     var labels = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -79,7 +80,8 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
     }
   }
 
-  /// An address that `inet_pton` takes, and after it perhaps `%` and a zone's name.
+  /// Returns whether the host is an IPv6 address for `inet_pton`, optionally with `%`
+  /// and a zone's name.
   private static func isIPv6(_ host: some StringProtocol) -> Bool {
     let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = parts.first, IPAddressText.isIPv6(String(address)) else { return false }
@@ -89,11 +91,11 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
   }
 }
 
-/// Why a text is no peer address, and what would be one.
+/// The error for a text that is not a peer address, with the right form.
 public struct PeerAddressError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// What is wrong.
+  /// The mistake in the text.
   public enum Problem: String, Hashable, Sendable {
-    /// There is nothing.
+    /// The text is empty.
     case empty
     /// The host is neither a name nor an address.
     case host
@@ -101,16 +103,16 @@ public struct PeerAddressError: Error, Hashable, Sendable, CustomStringConvertib
     case port
     /// A bracket is not closed.
     case bracket
-    /// An IPv6 address stands without brackets.
+    /// An IPv6 address has no brackets.
     case bareIPv6
   }
 
-  /// The text that was given.
+  /// The given text.
   public let text: String
-  /// What is wrong with it.
+  /// The mistake in the text.
   public let problem: Problem
 
-  /// The text, what is wrong, and the right form.
+  /// The text, the mistake and the right form.
   public var description: String {
     let reason =
       switch problem {

@@ -5,11 +5,11 @@ internal import NIOCore
 extension Transport {
   // MARK: Sessions
 
-  /// Sends a message, after all sent before on the session. Messages sent while the event loop is
-  /// busy leave with one flush.
+  /// Sends a message, after all messages sent before on the session. Messages sent while the event
+  /// loop is busy leave with one flush. A message for an ended session is dropped.
   ///
-  /// A session whose unsent bytes exceed ``TransportConfiguration/queueLimit`` is closed, as is one that
-  /// gets a message over ``NetworkLimits/messageBytes``. Nothing happens where it is over.
+  /// A session is closed if its unsent bytes exceed ``TransportConfiguration/queueLimit``, or if a
+  /// message exceeds ``NetworkLimits/messageBytes``.
   /// - Complexity: O(*n*) on the session's event loop.
   public func send(_ id: SessionID, _ message: [UInt8]) {
     send(id, many: [message])
@@ -20,13 +20,13 @@ extension Transport {
     registry.withLock { $0.link(of: id) }?.send(messages)
   }
 
-  /// Has `sessionHasRoom` follow, once, when little is left unsent of what was sent before on the
-  /// session; not before this returns. Nothing happens where the session is over.
+  /// Requests one call of `sessionHasRoom` when few bytes sent before are left unsent. The call
+  /// comes after this returns, and never if the session has ended.
   public func awaitRoom(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.awaitRoom()
   }
 
-  /// Ends a session after what was sent before. `sessionClosed` follows.
+  /// Ends a session after the messages sent before. `sessionClosed` follows.
   public func close(_ id: SessionID, reason: CloseReason) {
     let link = registry.withLock { registry in
       registry.setCloseReason(reason, of: id)
@@ -35,37 +35,37 @@ extension Transport {
     link?.close()
   }
 
-  /// Stops reading from a session's socket, so that its peer must wait. Messages that have been
-  /// read already may still come.
+  /// Stops reading from a session's socket, so that its peer must wait. Messages that were read
+  /// already may still come.
   public func pauseReading(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.setReading(false)
   }
 
-  /// Reads on after ``pauseReading(_:)``.
+  /// Resumes reading after ``pauseReading(_:)``.
   public func resumeReading(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.setReading(true)
   }
 
-  /// Whether a session carries membership only: its peer's static key was unknown, or it was made
-  /// under an older epoch's pre-shared key, and nobody promoted it.
+  /// Returns whether a session is membership-only and was not promoted. It is if its peer's static
+  /// key was unknown, or it used an older epoch's pre-shared key.
   public func isMembershipOnly(_ id: SessionID) -> Bool {
     registry.withLock { $0.isMembershipOnly(id) }
   }
 
-  /// Lifts the limits of a membership-only session: the peer has proved to be a member.
+  /// Lifts the limits of a membership-only session, because the peer has proved to be a member.
   public func promote(_ id: SessionID) {
     let link = registry.withLock { $0.promote(id) ? $0.link(of: id) : nil }
     link?.setMessageLimit(NetworkLimits.messageBytes)
   }
 
-  /// What was counted.
+  /// The counters so far.
   public var statistics: TransportStatistics {
     var statistics = counters.snapshot
     statistics.halfOpen = gate.halfOpen
     return statistics
   }
 
-  /// Makes the session of a finished handshake; nil: there are too many.
+  /// Makes the session of a finished handshake; nil if there are too many.
   func establish(
     _ exchange: NoiseExchange, hello: Hello, pskIndex: Int, address: String, dial: Dial?,
     channel: any Channel
@@ -95,7 +95,7 @@ extension Transport {
       silenceTimeout: TimeAmount(configuration.silenceTimeout))
   }
 
-  /// The configured lifetime, give or take an eighth.
+  /// Returns the configured lifetime, varied by up to an eighth.
   func sessionLifetime() -> TimeAmount {
     let nanoseconds = Double(TimeAmount(configuration.sessionLifetime).nanoseconds)
     return .nanoseconds(Int64(nanoseconds * (0.875 + 0.25 * entropy.fraction())))
@@ -103,7 +103,7 @@ extension Transport {
 }
 
 extension DialSchedule.Delays {
-  /// The delays of a configuration.
+  /// Makes the delays of a configuration.
   init(_ configuration: TransportConfiguration) {
     func milliseconds(_ duration: Duration) -> UInt64 {
       UInt64(clamping: TimeAmount(duration).nanoseconds / 1_000_000)

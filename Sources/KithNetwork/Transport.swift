@@ -6,9 +6,9 @@ internal import Synchronization
 
 /// Sessions between the devices of an account, over TCP (`Docs/Protocol.md`, "Handshake").
 ///
-/// One per node. It listens, dials, shakes hands, encrypts, and hands whole messages to its
-/// ``TransportDelegate``. All its work is done within ``run()``, on the event loops it was given;
-/// every other method may be called from any thread, before, during and after.
+/// Each node has one. It listens, dials, shakes hands, encrypts, and passes complete messages to
+/// its ``TransportDelegate``. All its work is done within ``run()``, on the caller's event loops.
+/// Every other method may be called from any thread, before, during and after.
 public final class Transport: Sendable {
   let configuration: TransportConfiguration
   let keys: DeviceKeys
@@ -23,18 +23,18 @@ public final class Transport: Sendable {
   let entropy: SharedEntropy
   private let logger: Logger
   private let listeners = Mutex<[any Channel]>([])
-  /// When there was no room for a further connection last.
+  /// The time of the last shortage of room for a connection.
   private let lastShortage = Mutex<NIODeadline?>(nil)
 
-  /// Makes a transport that does nothing yet.
+  /// Makes a transport that is not running yet.
   ///
   /// - Parameters:
-  ///   - configuration: Where to listen, and the bounds.
+  ///   - configuration: The addresses to listen on, and the limits.
   ///   - keys: The device's keys, of which the transport key is used.
-  ///   - delegate: The node. Held strongly.
-  ///   - logger: Where to log; never keys of stores, values or secrets.
+  ///   - delegate: The node, held strongly.
+  ///   - logger: The log, which never holds keys of stores, values or secrets.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
-  ///   - entropy: Where ephemeral keys and jitter come from.
+  ///   - entropy: The source of ephemeral keys and jitter.
   public init(
     configuration: TransportConfiguration, keys: DeviceKeys, delegate: any TransportDelegate,
     logger: Logger, eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
@@ -59,11 +59,11 @@ public final class Transport: Sendable {
 
   // MARK: Serving
 
-  /// Begins to listen, and gives the addresses with their ports.
+  /// Starts to listen, and returns the addresses with their ports.
   ///
-  /// - Parameter port: The port in place of the configuration's; 0: any.
+  /// - Parameter port: The port to use instead of the configured one; 0: any.
   /// - Returns: The addresses.
-  /// - Throws: ``NetworkFailure`` where a host cannot be bound; then nothing is bound.
+  /// - Throws: ``NetworkFailure`` if a host cannot be bound; then none is bound.
   @discardableResult
   public func bind(port: UInt16? = nil) async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
@@ -74,10 +74,10 @@ public final class Transport: Sendable {
     return try bound.map { try PeerAddress(bound: $0) }
   }
 
-  /// Serves and dials until the task is cancelled, then closes everything: what was sent before is
-  /// flushed, every session's end is told, and no connection is left.
+  /// Serves and dials until the task is cancelled, then closes everything. Earlier messages are
+  /// flushed, the end of every session is reported, and no connection is left.
   ///
-  /// Binds first where ``bind()`` was not called. Throws if binding fails or a listener dies.
+  /// If ``bind()`` was not called, it binds first. Throws if binding fails or a listener ends.
   public func run() async throws {
     if listeners.withLock({ $0.isEmpty }) { try await bind() }
     let (ended, continuation) = AsyncStream<Never>.makeStream()
@@ -144,21 +144,20 @@ public final class Transport: Sendable {
 extension Transport {
   // MARK: Dialling
 
-  /// Replaces the addresses that are dialled for ever.
+  /// Replaces the configured addresses, which are dialled continually.
   public func setTargets(_ addresses: [PeerAddress]) {
     dialler.update { $0.setStatic(addresses) }
   }
 
-  /// Adds an address that is dialled for ever. One that turned out to be this node itself is
-  /// tried again.
+  /// Adds a configured address. If it turned out to be this node, it is tried again.
   public func addTarget(_ address: PeerAddress) {
     dialler.update { $0.addStatic(address) }
   }
 
-  /// Sets where a device may be met; no addresses: it is not dialled any more.
+  /// Sets the learned addresses of a device; without addresses it is not dialled any more.
   ///
-  /// While a session with the device's transport key lives, it is not dialled; where the key is
-  /// not given, the one that was met at its addresses counts.
+  /// A device is not dialled while there is a session with its transport key. Without a given key,
+  /// the one met at its addresses is used.
   public func setLearnedAddresses(
     _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey? = nil
   ) {
@@ -166,13 +165,14 @@ extension Transport {
     dialler.update { $0.setLearned(addresses, of: device, key: transportKey) }
   }
 
-  /// Sets which devices are not known to have what others have long had: some of them are dialled,
-  /// even where this node has sessions enough.
+  /// Sets the devices that may lack data that others have had for long. Some of them are dialled,
+  /// even if this node has enough sessions.
   public func setLeftBehind(_ devices: [DeviceID]) {
     dialler.update { $0.setLeftBehind(devices) }
   }
 
-  /// Sets where a device is heard on the link; no addresses: nowhere now. They are tried before others.
+  /// Sets the addresses at which a device is heard on the link; an empty list means that it is not
+  /// heard. They are tried before others.
   func setFoundAddresses(
     _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey?, isNew: Bool
   ) {
@@ -207,11 +207,11 @@ extension Transport {
   }
 }
 
-/// Why a transport stops or refuses.
+/// The error that stops a transport, or a refusal.
 public enum TransportError: Error, Hashable, Sendable {
-  /// A listening socket was closed by something else than cancelling `run()`.
+  /// A listening socket was closed, though `run()` was not cancelled.
   case listenerClosed
-  /// There are too many connections; more are refused until some end.
+  /// There are too many connections; more are refused until one ends.
   case tooManyConnections
   /// The transport has shut down.
   case shutDown

@@ -1,46 +1,47 @@
-/// How a ``Transport`` listens and dials, and what it puts up with.
+/// The addresses, times and limits of a ``Transport``.
 public struct TransportConfiguration: Sendable {
-  /// The hosts to listen on. `::` takes IPv4 too, and stands for `0.0.0.0` where the system has no
-  /// IPv6. Empty: does not listen.
+  /// The hosts to listen on. `::` includes IPv4, and means `0.0.0.0` if the system has no IPv6. An
+  /// empty list disables listening.
   public var hosts = ["::"]
   /// The port to listen on; 0: any.
   public var port: UInt16 = NetworkLimits.defaultPort
 
-  /// How long a handshake may take, from accepting or connecting.
+  /// The time allowed for a handshake, from accepting or connecting.
   public var handshakeTimeout: Duration = .seconds(5)
-  /// How long a membership-only session may last.
+  /// The time allowed for a membership-only session.
   public var membershipTimeout: Duration = .seconds(5)
-  /// How long making a connection may take.
+  /// The time allowed for making a connection.
   public var connectTimeout: Duration = .seconds(5)
-  /// A session that brought nothing for this long is closed.
+  /// The time without data after which a session is closed.
   public var silenceTimeout: Duration = .seconds(90)
-  /// A session as old as this, more or less an eighth, is closed, so that it is made anew.
+  /// The age, varied by up to an eighth, at which a session is closed, so that it is made again.
   public var sessionLifetime: Duration = .seconds(86_400)
-  /// How long a closed session waits until its last bytes are taken.
+  /// The time that a closed session waits for its last bytes to be taken.
   public var lingerTimeout: Duration = .seconds(2)
-  /// How long sent bytes may stay unacknowledged by the peer's kernel.
+  /// The time that sent bytes may stay unacknowledged by the peer's kernel.
   public var userTimeout: Duration = .seconds(45)
 
-  /// The first wait before a target is dialled again, at most; at least two fifths of it.
+  /// The maximum of the first wait before a target is dialled again; the minimum
+  /// is two fifths of it.
   public var leastRedialDelay: Duration = .milliseconds(250)
   /// The longest wait before a static target is dialled again.
   public var mostRedialDelay: Duration = .seconds(30)
   /// The longest wait before a learned target is dialled again.
   public var mostLearnedRedialDelay: Duration = .seconds(300)
-  /// A session that lasted this long was a success: waiting starts small again.
+  /// The duration after which a session counts as a success, so that the next wait is short again.
   public var stableSession: Duration = .seconds(10)
 
-  /// A session that has more unsent bytes than this is closed.
+  /// The number of unsent bytes above which a session is closed.
   public var queueLimit = NetworkLimits.queuedBytes
-  /// The most half-open connections in all.
+  /// The maximum number of half-open connections in all.
   public var halfOpenLimit = NetworkLimits.halfOpen
-  /// The most half-open connections from one address.
+  /// The maximum number of half-open connections from one address.
   public var halfOpenPerAddressLimit = NetworkLimits.halfOpenPerAddress
-  /// The most established sessions.
+  /// The maximum number of established sessions.
   public var sessionLimit = NetworkLimits.sessions
-  /// The most membership-only sessions among them.
+  /// The maximum number of membership-only sessions among them.
   public var membershipSessionLimit = NetworkLimits.membershipSessions
 
-  /// The defaults.
+  /// Makes a configuration with the defaults.
   public init() {}
 }

@@ -1,37 +1,38 @@
 public import KithCore
 public import KithCrypto
 
-/// A pre-shared key that several owners refer to: noncopyable keys cannot be in arrays.
+/// A pre-shared key with several owners: a noncopyable key cannot be in an array.
 public final class SharedPresharedKey: Sendable {
   /// The key.
   public let key: PresharedKey
 
-  /// Takes the key over.
+  /// Takes over the key.
   public init(_ key: consuming PresharedKey) {
     self.key = key
   }
 }
 
-/// What a ``Transport`` asks of its node and tells it.
+/// The node's side of a ``Transport``.
 ///
-/// Called on event-loop threads; nothing here may block. Of one session, `sessionOpened` comes
-/// first and `sessionClosed` last, once each, and all calls come from one thread. The transport
-/// holds its delegate strongly.
+/// Called on event-loop threads; an implementation must not block. For each session,
+/// `sessionOpened` is called first and `sessionClosed` last, once each, and all calls come from one
+/// thread. The transport holds its delegate strongly.
 public protocol TransportDelegate: AnyObject, Sendable {
-  /// The epochs' pre-shared keys, the newest first. Those after the eighth are not tried.
+  /// Returns the epochs' pre-shared keys, the newest first. Those after the eighth are not tried.
   func presharedKeys() -> [SharedPresharedKey]
-  /// Whether a static key is a member's.
+  /// Returns whether a static key belongs to a member.
   func isKnown(_ key: TransportPublicKey) -> Bool
-  /// What this node says of itself now; the transport fills in the version.
+  /// Returns this node's current hello; the transport fills in the version.
   func hello() -> Hello
-  /// A handshake is done. ``Transport/isMembershipOnly(_:)`` says whether the session is limited.
+  /// Called when a handshake is finished. ``Transport/isMembershipOnly(_:)`` returns whether the
+  /// session is limited.
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer)
-  /// A whole message came.
+  /// Called with each complete message.
   func sessionReceived(_ id: SessionID, _ message: [UInt8])
-  /// The session can take more, or cannot for now.
+  /// Called when the session can take more, or cannot for now.
   func sessionWritable(_ id: SessionID, _ isWritable: Bool)
-  /// The answer to ``Transport/awaitRoom(_:)``.
+  /// Called as requested with ``Transport/awaitRoom(_:)``.
   func sessionHasRoom(_ id: SessionID)
-  /// The session is over, for whatever reason.
+  /// Called when the session has ended, for any reason.
   func sessionClosed(_ id: SessionID)
 }

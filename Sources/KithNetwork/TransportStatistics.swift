@@ -1,14 +1,14 @@
 internal import Synchronization
 
-/// What a ``Transport`` has counted since it was made.
+/// The counters of a ``Transport`` since it was made.
 public struct TransportStatistics: Hashable, Sendable {
-  /// Connections whose handshake is not done now, accepted ones.
+  /// Accepted connections with an unfinished handshake now.
   public var halfOpen = 0
   /// Sessions now.
   public var sessions = 0
   /// Connections accepted.
   public var accepted = 0
-  /// Connections closed at once because there were too many with a valid first message.
+  /// Connections closed at once because too many had a valid first message.
   public var refused = 0
   /// Half-open connections closed to make room.
   public var evicted = 0
@@ -20,17 +20,17 @@ public struct TransportStatistics: Hashable, Sendable {
   public var decryptFailures = 0
   /// Malformed frames and messages over a limit.
   public var protocolViolations = 0
-  /// Sessions closed because too much waited to be sent.
+  /// Sessions closed because too many bytes waited to be sent.
   public var overflows = 0
   /// Sessions closed because nothing came for too long.
   public var silences = 0
-  /// Bytes received on sessions, as they travelled.
+  /// Bytes received on sessions, as on the wire.
   public var bytesReceived: UInt64 = 0
-  /// Bytes handed to sessions' sockets, as they travel.
+  /// Bytes passed to sessions' sockets, as on the wire.
   public var bytesSent: UInt64 = 0
 }
 
-/// The counters that handlers on all event loops share.
+/// The counters shared by the handlers on all event loops.
 final class TransportCounters: Sendable {
   private let values = Mutex(TransportStatistics())
 

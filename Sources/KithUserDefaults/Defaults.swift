@@ -1,10 +1,10 @@
 internal import Foundation
 internal import Kith
 
-/// The defaults of a program, and what the mirror of one store remembers in them.
+/// The defaults of a program, and the notes that the mirror of one store keeps in them.
 struct Defaults {
   private let defaults: UserDefaults
-  /// Defaults in which nothing is set, so that they give what is registered.
+  /// Defaults in which no value is set, so that they return the registered values.
   private let unset: UserDefaults
   private let marksKey: String
 
@@ -19,7 +19,7 @@ struct Defaults {
   }
 
   private static func suite(_ name: String?) -> UserDefaults {
-    // On Linux every name will do; elsewhere all but that of the program itself and the global one.
+    // On Linux every name works; elsewhere all but the program's own and the global one.
     guard let defaults = UserDefaults(suiteName: name) else {
       preconditionFailure("UserDefaults takes no suite of this name")
     }
@@ -28,13 +28,13 @@ struct Defaults {
 
   // MARK: Values
 
-  /// Whether the command line overrides the key: what is set cannot be read then.
+  /// Returns whether the command line overrides the key, so that its set value cannot be read.
   func isOverridden(_ key: String) -> Bool {
     defaults.volatileDomain(forName: UserDefaults.argumentDomain)[key] != nil
   }
 
-  /// What the defaults give for a key, whether it is set or registered; nil also for what no store
-  /// could hold.
+  /// Returns the value that the defaults give for a key, set or registered. If no store can hold
+  /// it, the value is nil and the error says why.
   func raw(_ key: String) -> (value: PropertyListValue?, error: KithError?) {
     guard let object = defaults.object(forKey: key) else { return (nil, nil) }
     do throws(KithError) {
@@ -46,8 +46,8 @@ struct Defaults {
     }
   }
 
-  /// What is set for a key. What equals the registered value counts as set only where it was so
-  /// when `mark` was made: otherwise nobody can tell.
+  /// Returns the value that is set for a key. If it equals the registered value, it counts as set
+  /// only if it did so when `mark` was made: the two cases look the same otherwise.
   func value(_ key: String, since mark: Mark) throws(KithError) -> PropertyListValue? {
     let (value, error) = raw(key)
     if let error { throw error }
@@ -58,7 +58,7 @@ struct Defaults {
     return nil
   }
 
-  /// Sets a key, to a value that ``DefaultsValue/isHeld(_:)``; nil removes it.
+  /// Sets a key to a value that satisfies ``DefaultsValue/isHeld(_:)``; nil removes it.
   func set(_ value: PropertyListValue?, forKey key: String) {
     if let value {
       defaults.set(DefaultsValue.object(of: value), forKey: key)
@@ -71,8 +71,8 @@ struct Defaults {
 
   private var kept: [String: Any] { defaults.dictionary(forKey: marksKey) ?? [:] }
 
-  /// What a mirror of the device's store remembered; of another device's nothing, since that store
-  /// never held it. Where the device is not known, what there is counts.
+  /// Returns the marks of a device's store. Marks of another device are ignored, because that store
+  /// never held these values. If the device is unknown, the existing marks count.
   func marks(of device: String?) -> [String: Mark] {
     let kept = kept
     guard device == nil || kept["device"] as? String == device,
@@ -81,7 +81,7 @@ struct Defaults {
     return marks.compactMapValues { ($0 as? Data).flatMap(Mark.init(data:)) }
   }
 
-  /// Remembers marks, and writes everything to the disk.
+  /// Saves the marks, and writes all defaults to the disk.
   func save(_ marks: [String: Mark], of device: String?) {
     var kept: [String: Any] = ["marks": marks.mapValues(\.data)]
     kept["device"] = device ?? self.kept["device"] as? String

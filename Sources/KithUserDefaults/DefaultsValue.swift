@@ -1,13 +1,13 @@
 internal import Foundation
 internal import Kith
 
-/// Values of a store as `UserDefaults` takes and gives them.
+/// Conversions between values of a store and objects of `UserDefaults`.
 enum DefaultsValue {
-  /// The furthest a date may lie from 2001, in seconds: some thirty million years. What is not
-  /// finite, or lies beyond the years that fit 32 bits, makes the whole file unreadable.
+  /// The greatest distance of a date from 2001 in seconds, some thirty million years. A date that
+  /// is not finite, or whose year exceeds 32 bits, makes the whole file unreadable.
   private static let latestSeconds = 1e15
 
-  /// Whether `UserDefaults` can hold a value.
+  /// Returns whether `UserDefaults` can hold a value.
   static func isHeld(_ value: PropertyListValue) -> Bool {
     switch value {
     case .date(let date): abs(date.timeIntervalSinceReferenceDate) <= latestSeconds
@@ -17,7 +17,7 @@ enum DefaultsValue {
     }
   }
 
-  /// The object of a value.
+  /// Returns the object of a value.
   static func object(of value: PropertyListValue) -> Any {
     switch value {
     case .bool(let bool): bool
@@ -31,18 +31,18 @@ enum DefaultsValue {
     }
   }
 
-  /// The value of an object.
+  /// Returns the value of an object.
   ///
   /// - Throws: `KithError` with `unsupportedValue`.
   static func value(of object: Any) throws(KithError) -> PropertyListValue {
-    // On Linux what lies inside containers comes wrapped in optionals.
+    // On Linux, elements of containers are wrapped in optionals.
     if let optional = object as? any OptionalObject {
       guard let object = optional.wrapped else {
         throw KithError(.unsupportedValue, "Property lists hold no nil.")
       }
       return try value(of: object)
     }
-    // `as? Bool` would take the number 1, too.
+    // `as? Bool` would accept the number 1, too.
     switch object {
     case let string as String: return .string(string)
     case let date as Date: return .date(date)
@@ -68,7 +68,7 @@ enum DefaultsValue {
   }
 
   private static func value(of number: NSNumber) throws(KithError) -> PropertyListValue {
-    // Foundation has one object for true and one for false.
+    // Foundation has one object each for true and false.
     if number === NSNumber(value: true) { return .bool(true) }
     if number === NSNumber(value: false) { return .bool(false) }
     switch UInt8(bitPattern: number.objCType.pointee) {
@@ -82,7 +82,7 @@ enum DefaultsValue {
   }
 }
 
-/// An optional of any type, looked at from outside.
+/// An optional of any type, for unwrapping it without knowing the type.
 private protocol OptionalObject {
   var wrapped: Any? { get }
 }

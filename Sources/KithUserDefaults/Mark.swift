@@ -2,14 +2,14 @@ internal import Foundation
 internal import Kith
 internal import KithCrypto
 
-/// What both sides held of a key when the mirror last looked, as digests.
+/// The values that both sides held for a key when the mirror last compared them, as digests.
 struct Mark: Hashable {
-  /// The store's value; all zero: none.
+  /// The store's value; all zero if there was none.
   var store: Digest256
-  /// The defaults' value; all zero: none.
+  /// The defaults' value; all zero if there was none.
   var defaults: Digest256
 
-  /// Neither side held anything.
+  /// The mark of a key that neither side held.
   static let nothing = Mark(store: nil, defaults: nil)
 
   init(store: PropertyListValue?, defaults: PropertyListValue?) {
@@ -17,13 +17,13 @@ struct Mark: Hashable {
     self.defaults = Self.digest(defaults.map(Self.kept))
   }
 
-  /// The mark of a value that was copied from the defaults, whose own digest is known.
+  /// Makes the mark of a value that was copied from the defaults, with the known digest.
   init(store: PropertyListValue?, defaults: PropertyListValue?, sameAs mark: Mark) {
     self.store = Self.digest(store)
     self.defaults = mark.defaults
   }
 
-  /// Whether the defaults make the same of both.
+  /// Returns whether two values are equal once they were saved in the defaults.
   static func isSame(_ one: PropertyListValue?, _ other: PropertyListValue?) -> Bool {
     one.map(kept) == other.map(kept)
   }
@@ -50,8 +50,8 @@ struct Mark: Hashable {
 
   private static let none = Digest256 { _ in }
 
-  /// What is left of a value once the defaults' file was written and read: dates of whole seconds,
-  /// and no negative zero.
+  /// Returns a value as it is after the defaults' file was written and read: dates have whole
+  /// seconds, and there is no negative zero.
   private static func kept(_ value: PropertyListValue) -> PropertyListValue {
     switch value {
     case .date(let date):

@@ -3,12 +3,12 @@ internal import Kith
 public import ServiceLifecycle
 
 extension UserDefaultsMirror: Service {
-  /// Mirrors until the task is cancelled, its service group shuts down or the node is closed: looks
-  /// at once, whenever the store changes, at each `interval`, and a last time at the end, so that
-  /// what the program wrote last is not lost at exit.
+  /// Mirrors until the task is cancelled, its service group shuts down or the node is closed.
   ///
-  /// Whoever runs it beside a `Node` in a `ServiceGroup` names it after the node: services end in
-  /// the reverse order.
+  /// It compares both sides at once, on each change of the store, at each `interval`, and at the
+  /// end. So the program's last writes are not lost at exit.
+  ///
+  /// In a `ServiceGroup`, list the mirror after its `Node`: services end in reverse order.
   public func run() async throws {
     let changes = store.snapshotAndChanges().changes
     sync()

@@ -4,12 +4,17 @@ internal import KithCrypto
 internal import Synchronization
 
 extension UserDefaultsMirror {
-  /// Looks at both sides, and copies what has changed since the last look.
+  /// Compares both sides, and copies the changes since the last comparison.
   ///
-  /// What went to the store is durable on return, and so are the defaults. It blocks for as long as
-  /// the disk takes where something was copied, and not at all otherwise.
+  /// Copied values are durable on both sides on return. It blocks for the disk only if
+  /// something was copied.
   ///
-  /// - Returns: What was copied where, and what could not be.
+  /// ```swift
+  /// let report = mirror.sync()
+  /// for (key, error) in report.problems { print(key, error.message) }
+  /// ```
+  ///
+  /// - Returns: The copied keys, and the keys that could not be copied.
   /// - Complexity: O(*n*) in the size of the mirrored values.
   @discardableResult
   public func sync() -> Report {
@@ -34,10 +39,10 @@ extension UserDefaultsMirror {
   /// - Parameters:
   ///   - value: The value; nil removes the key.
   ///   - key: One of ``keys``.
-  /// - Throws: `KithError` as `KeyValueStore.set(_:forKey:)` does, with `unsupportedValue` for
-  ///   what `UserDefaults` cannot hold, and with `invalidKey` for a key that is not mirrored;
-  ///   nothing has changed then on either side. With a storage code the value shows on both sides,
-  ///   and is not yet durable.
+  /// - Throws: `KithError` as `KeyValueStore.set(_:forKey:)` does; with `unsupportedValue` if
+  ///   `UserDefaults` cannot hold the value; with `invalidKey` if the key is not mirrored. Then
+  ///   nothing has changed on either side. With a storage code, both sides show the value, but it
+  ///   is not durable yet.
   /// - Complexity: O(*n*) in the size of the value, and one write to the disk on each side.
   public func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
     guard keys.contains(key) else {
@@ -74,8 +79,8 @@ extension UserDefaultsMirror {
   /// - Throws: As ``set(_:forKey:)`` does.
   public func remove(_ key: String) throws(KithError) { try set(nil, forKey: key) }
 
-  /// All that the store shows, of one moment and one account. Marks that are another one's are
-  /// forgotten: its values are not missing here, they never were here.
+  /// Returns the store's values, of one moment and one account. Marks of another account are
+  /// dropped: its values were never in this store, so their absence is not a removal.
   private func look(_ state: inout State) -> [Key: PropertyListValue] {
     var standing = store.standing
     while true {
@@ -118,7 +123,7 @@ extension UserDefaultsMirror {
     }
   }
 
-  /// From the store to the defaults.
+  /// Copies a value from the store to the defaults.
   private func take(
     _ value: PropertyListValue?, _ key: String, _ state: inout State, _ report: inout Report
   ) {
@@ -127,12 +132,12 @@ extension UserDefaultsMirror {
       return
     }
     state.defaults.set(value, forKey: key)
-    // Read back: what the defaults make of a value is not always the same.
+    // Read back, because the defaults may change a value.
     state.marks[key] = Mark(store: value, defaults: state.defaults.raw(key).value)
     report.taken.append(key)
   }
 
-  /// From the defaults to the store.
+  /// Copies a value from the defaults to the store.
   private func put(
     _ value: PropertyListValue?, _ key: String, _ mark: Mark, _ state: inout State,
     _ report: inout Report
@@ -146,8 +151,8 @@ extension UserDefaultsMirror {
     }
   }
 
-  /// Makes durable what went to the store, before a mark says that it is there: after a crash
-  /// between, the store's old value would look like a new one, and replace the program's.
+  /// Makes copies to the store durable before their marks are saved. After a crash between, the
+  /// store's old value would look new and replace the program's.
   private func settle(_ old: [String: Mark], _ state: inout State, _ report: inout Report) {
     do throws(KithError) {
       try store.flush()

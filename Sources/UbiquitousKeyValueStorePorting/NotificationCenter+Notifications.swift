@@ -2,33 +2,33 @@
   public import Foundation
 
   extension NotificationCenter {
-    /// The notifications of a name, from the moment in which somebody begins to iterate.
+    /// Returns the notifications of a name, from the moment at which iteration begins.
     ///
     /// ```swift
     /// for await notification in NotificationCenter.default.notifications(named: name) { … }
     /// ```
     ///
     /// - Parameters:
-    ///   - name: Their name.
-    ///   - object: Only those of this object; nil: all.
-    /// - Returns: A sequence without end; cancelling the task ends it.
+    ///   - name: The name of the notifications.
+    ///   - object: The object of the notifications; nil: any.
+    /// - Returns: An endless sequence; cancelling the task ends it.
     public func notifications(
       named name: NSNotification.Name, object: AnyObject? = nil
     ) -> Notifications {
       Notifications(center: self, name: name, object: object)
     }
 
-    // Unchecked: the object is compared and nothing else.
+    // Unchecked: the object is only compared.
     /// Notifications as an asynchronous sequence; see `notifications(named:object:)`.
     public struct Notifications: AsyncSequence, @unchecked Sendable {
-      /// The most notifications that wait to be taken; beyond that the oldest are dropped.
+      /// The maximum number of notifications that wait; beyond it the oldest are dropped.
       public static let bufferLimit = 1_024
 
       let center: NotificationCenter
       let name: NSNotification.Name
       let object: AnyObject?
 
-      /// Takes the notifications of one sequence.
+      /// The iterator over the notifications of one sequence.
       public struct AsyncIterator: AsyncIteratorProtocol {
         private let observation: Observation
         private var stream: AsyncStream<Notification>.Iterator
@@ -40,23 +40,23 @@
           self.stream = stream.makeAsyncIterator()
         }
 
-        /// The next notification; nil where the task was cancelled.
+        /// Returns the next notification; nil if the task was cancelled.
         public mutating func next() async -> Notification? {
           await next(isolation: nil)
         }
 
-        /// The next notification; nil where the task was cancelled.
+        /// Returns the next notification; nil if the task was cancelled.
         public mutating func next(isolation actor: isolated (any Actor)?) async -> Notification? {
           await stream.next(isolation: actor)
         }
       }
 
-      /// An iterator, which hears of all that is posted from now on.
+      /// Returns an iterator over all notifications posted from now on.
       public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
     }
   }
 
-  /// Observes as long as an iterator holds it.
+  /// An observation, which ends with the iterator that holds it.
   private final class Observation {
     private let center: NotificationCenter
     private let token: any NSObjectProtocol

@@ -2,17 +2,17 @@
   internal import Foundation
   internal import Synchronization
 
-  /// The observers that were added with a selector. None is kept alive by it.
+  /// The observers that were added with a selector. None of them is kept alive.
   final class SelectorObservers: Sendable {
     static let shared = SelectorObservers()
 
-    /// An object that is only called while somebody else holds it.
-    // Unchecked: observers say themselves how they are guarded, as on Apple's systems.
+    /// A weak reference to an object.
+    // Unchecked: observers document how they are guarded, as on Apple's systems.
     private struct Weak: @unchecked Sendable {
       weak var object: AnyObject?
     }
 
-    // Unchecked: what is held is compared, and handed back to the center.
+    // Unchecked: the stored values are only compared and returned to the center.
     private struct Registration: @unchecked Sendable {
       var observer: Weak
       var center: NotificationCenter
@@ -23,7 +23,7 @@
 
     private let registrations = Mutex<[ObjectIdentifier: [Registration]]>([:])
 
-    /// How many are remembered.
+    /// The number of registrations.
     var count: Int { registrations.withLock { $0.values.reduce(0) { $0 + $1.count } } }
 
     /// Calls a method of an observer for each notification, as long as the observer lives.
@@ -45,13 +45,13 @@
       registrations.withLock { $0[id, default: []].append(registration) }
     }
 
-    /// Calls an observer no more; nil stands for all names, or objects.
+    /// Stops calling an observer; nil stands for all names, or all objects.
     func remove(
       _ observer: AnyObject, _ center: NotificationCenter, _ name: NSNotification.Name?,
       _ object: Any?
     ) {
-      // An observer that is about to be gone cannot be found by a weak reference any more, but by
-      // its address. Whoever had that before is gone.
+      // A weak reference to an observer in its `deinit` is nil already, so the observer is found by
+      // its address. Registrations of an earlier object at this address are dead.
       let object = object.map { ObjectIdentifier($0 as AnyObject) }
       remove(ObjectIdentifier(observer)) { registration in
         registration.center === center && (name == nil || registration.name == name)
@@ -60,7 +60,7 @@
       }
     }
 
-    /// Forgets registrations of one observer, or of all.
+    /// Removes registrations of one observer, or of all.
     private func remove(
       _ id: ObjectIdentifier? = nil, where isRemoved: (Registration) -> Bool
     ) {
@@ -74,7 +74,7 @@
         }
         return removed
       }
-      // `as Any`: Foundation's own, which knows tokens only.
+      // `as Any` selects Foundation's own method, which knows only tokens.
       for each in removed { each.center.removeObserver(each.token as Any) }
     }
   }

@@ -48,8 +48,8 @@ final class ReplicaNode: TransportOwner {
       switch effect {
       case .persist(let mutations): try? storage.commit(mutations)
       case .send(let session, let message): transport?.send(session, message)
-      case .sendStored(let session, let message):
-        if let bytes = try? message.encoded(from: storage) { transport?.send(session, bytes) }
+      case .sendStored(let session, let batch):
+        _ = try? batch.forEachMessage(from: storage) { transport?.send(session, $0) }
       case .awaitRoom(let session): transport?.awaitRoom(session)
       case .promote(let session): transport?.promote(session)
       case .close(let session, let reason): transport?.close(session, reason: reason)

@@ -8,7 +8,7 @@ import Testing
     .setClock(HybridTime(rawValue: 1)), .setIncarnation(Incarnation(rawValue: 7)),
   ]
   private let second: [Mutation] = [
-    .setClock(HybridTime(rawValue: 2)), .setIncarnation(Incarnation(rawValue: 7)),
+    .setClock(HybridTime(rawValue: 2)), .setIncarnation(Incarnation(rawValue: 8)),
   ]
 
   @Test(arguments: 0...1) func `a torn commit is not there, and those before it are`(
@@ -19,15 +19,15 @@ import Testing
     disk.crash(writing: second, written: written)
     let snapshot = try disk.load()
     #expect(snapshot.clock == HybridTime(rawValue: 1))
-    #expect(snapshot.incarnation == nil)
+    #expect(snapshot.incarnation == Incarnation(rawValue: 7))
     try disk.commit(second)
-    #expect(try disk.load().incarnation != nil)
+    #expect(try disk.load().incarnation == Incarnation(rawValue: 8))
   }
 
   @Test func `a commit that was written whole is there, though nobody was told`() throws {
     let disk = SimulatedDisk()
     disk.crash(writing: second, written: second.count)
-    #expect(try disk.load().incarnation != nil)
+    #expect(try disk.load().incarnation == Incarnation(rawValue: 8))
   }
 
   @Test func `what is full takes nothing, and gives what it has`() throws {

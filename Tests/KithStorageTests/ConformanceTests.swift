@@ -34,6 +34,7 @@ import Testing
         .setVector(store, device, incarnation, .max), .setOpened(store),
         .setAdopted(store, HybridTime(rawValue: .max - 1)),
         .setLost(store, device, incarnation, 5), .dropDamaged,
+        .setLoss(store, StoreLoss(changeSets: 2, entries: 9, isAccepted: true)),
         .putDraft(store, .max, [8]), .putRefusal(store, 1, []),
       ])
       var expected = Snapshot()
@@ -46,6 +47,7 @@ import Testing
       stored.isOpened = true
       stored.adopted = HybridTime(rawValue: .max - 1)
       stored.lost = [device: [incarnation: 5]]
+      stored.loss = StoreLoss(changeSets: 2, entries: 9, isAccepted: true)
       stored.changeSets = [
         reference(1): StoredChangeSet(header: [3], signature: [4], entries: [.max: [], 0: [5]]),
         reference(1 << 53): StoredChangeSet(header: [6], signature: [7]),
@@ -58,11 +60,11 @@ import Testing
       // A change of limits leaves the rest.
       try subject.storage.commit([
         .putStore(store, .standard),
-        .removeLost(store, device, incarnation),
+        .removeLost(store, device, incarnation), .setLoss(store, nil),
       ])
       let changed = try subject.reload().stores[store]
       #expect(changed?.isOpened == true && changed?.policy == .standard && changed?.lost == [:])
-      #expect(changed?.adopted == HybridTime(rawValue: .max - 1))
+      #expect(changed?.loss == nil && changed?.adopted == HybridTime(rawValue: .max - 1))
     }
   }
 

@@ -43,6 +43,8 @@ package struct UnwrittenStores: StoreAccess {
     in store: String, takingThrough number: UInt64?
   ) async throws(KithError) -> [RefusedTransaction] { [] }
 
+  package func acceptLoss(in store: String) async throws(KithError) {}
+
   package func synchronize(
     _ store: String, timeout: Duration
   ) async throws(KithError) -> SyncReport { throw nobody }

@@ -73,6 +73,11 @@ public final class ControlClient: StoreAccess {
     return values
   }
 
+  /// Accepts that what was damaged of a store, and is missing still, is gone; durable on return.
+  public func acceptLoss(in store: String) async throws(KithError) {
+    _ = try await ask(.acceptLoss, store)
+  }
+
   /// Waits until other devices have everything, or the time is over.
   public func synchronize(
     _ store: String, timeout: Duration

@@ -18,6 +18,7 @@
 /// | `usage` | `store` | `usage` |
 /// | `hidden` | `store` | `hidden` |
 /// | `refusals` | `store`, `takesThrough` | `refusals`; those up to the number are forgotten |
+/// | `acceptLoss` | `store` | what was damaged of it, and is missing still, is gone |
 /// | `synchronize` | `store`, `seconds` | `synchronization` |
 /// | `watch` | `store` | `entries`, then a `change` each, until the connection closes |
 /// | `devices` | | `devices` |
@@ -43,7 +44,7 @@
 struct ControlRequest: Codable, Sendable {
   enum Operation: String, Codable, Sendable {
     case version, get, list, commit, status, usage, hidden, refusals, synchronize, watch, invite,
-      attach, adopt, devices, rename, revoke
+      attach, adopt, devices, rename, revoke, acceptLoss
 
     /// Whether it lasts until something happens, or for ever.
     var isLasting: Bool {

@@ -77,6 +77,7 @@ struct ControlSession: Sendable {
       let seconds = min(max(0, request.seconds ?? 5), ControlLimits.longestWaitSeconds)
       response.synchronization = ControlSynchronization(
         try await node.synchronize(store, timeout: .seconds(seconds)))
+    case .acceptLoss: try await node.acceptLoss(in: store)
     case .devices: response.devices = try await node.deviceReports()
     case .rename:
       try await node.rename(DeviceID(control: request.device ?? ""), to: request.name ?? "")

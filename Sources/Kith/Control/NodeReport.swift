@@ -77,8 +77,13 @@ public struct NodeReport: Codable, Sendable, Hashable {
     public var removals: Int
     /// Entries set aside for ever.
     public var quarantined: Int
-    /// Whether a part of it was damaged here, and no device has given it back yet.
+    /// Whether a part of it was damaged here, which no device has given back yet, and whose loss nobody
+    /// has accepted.
     public var isLacking: Bool
+    /// How much that is: change sets, and their entries. Nil where nothing is missing.
+    public var missingChangeSets: Int?
+    /// See ``missingChangeSets``.
+    public var missingEntries: Int?
     /// The digest of its state.
     public var digest: String
     /// Devices known to have everything that this one published.
@@ -137,8 +142,9 @@ extension NodeReport {
       Store(
         identifier: $0.identifier.rawValue, usage: UsageReport($0.usage),
         hiddenKeys: $0.hiddenKeys, drafts: $0.drafts, refusals: $0.refusals,
-        removals: $0.removals, quarantined: $0.quarantined, isLacking: $0.isLacking,
-        digest: $0.digest.hex, heldBy: $0.heldBy.map(\.hex),
+        removals: $0.removals, quarantined: $0.quarantined,
+        isLacking: $0.isLacking, missingChangeSets: $0.missing?.changeSets,
+        missingEntries: $0.missing?.entries, digest: $0.digest.hex, heldBy: $0.heldBy.map(\.hex),
         policyMismatches: $0.policyMismatches.map(\.hex))
     }
   }

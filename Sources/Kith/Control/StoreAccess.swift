@@ -31,6 +31,10 @@ public protocol StoreAccess: Sendable {
     in store: String, takingThrough number: UInt64?
   ) async throws(KithError) -> [RefusedTransaction]
 
+  /// Accepts that what was damaged of a store, and is missing still, is gone; durable on return. What
+  /// another device gives back later is taken all the same.
+  func acceptLoss(in store: String) async throws(KithError)
+
   /// Waits until other devices have everything, or the time is over. Throws ``KithError`` with
   /// `unknownStore` where the account has no such store.
   func synchronize(_ store: String, timeout: Duration) async throws(KithError) -> SyncReport
@@ -131,6 +135,17 @@ extension Node: StoreAccess {
     let refusals = store.refusals
     if let number { store.takeRefusals(through: number) }
     return refusals
+  }
+
+  /// Accepts that what was damaged of a store, and is missing still, is gone; durable on return. What
+  /// another device gives back later is taken all the same.
+  ///
+  /// - Throws: ``KithError`` with a code of storage.
+  public func acceptLoss(in store: String) async throws(KithError) {
+    guard let name = StoreIdentifier(store) else { return }
+    let engine = engine
+    engine.input(.acceptLoss(name))
+    try await BlockingThread.run { () throws(KithError) in try engine.flush() }
   }
 
   /// Waits until other devices have everything, or the time is over.

@@ -110,12 +110,10 @@ extension Engine {
       case .send(let session, let bytes):
         meters.sent(bytes.count)
         way(to: session)?.send(bytes, to: session)
-      case .sendStored(let session, let message):
+      case .sendStored(let session, let batch):
         guard let link = way(to: session) else { continue }
         do throws(StorageError) {
-          let bytes = try message.encoded(from: storage)
-          meters.sent(bytes.count)
-          link.send(bytes, to: session)
+          try send(batch, on: session, over: link)
         } catch {
           failure = failure ?? error
           cut.insert(session)
@@ -135,6 +133,18 @@ extension Engine {
     settle(settled)
     if hasProgress { progress.raise() }
     if let failure { throw failure }
+  }
+
+  private func send(
+    _ batch: StoredBatch, on session: SessionID, over link: any SessionLink
+  ) throws(StorageError) {
+    let missing = try batch.forEachMessage(from: storage) { bytes in
+      meters.sent(bytes.count)
+      link.send(bytes, to: session)
+    }
+    guard missing > 0 else { return }
+    meters.missing.increment(by: missing)
+    report(.notStored(store: batch.store, count: missing))
   }
 
   private func settle(_ writes: [WriteID]) {

@@ -9,6 +9,10 @@ extension Engine {
     var level = Logger.Level.info
     let message: Logger.Message
     switch report {
+    case .notStored(let store, let count):
+      level = .error
+      message = "storage lacks change sets that were to be sent: others give them back"
+      metadata = ["store": "\(store)", "count": "\(count)"]
     case .rejected(let peer, let count):
       message = "change sets failed their signature or digest"
       metadata = ["peer": "\(peer)", "count": "\(count)"]
@@ -70,6 +74,10 @@ extension Engine {
     case .regained(let store):
       level = .notice
       message = "other devices have given back what was damaged"
+      metadata = ["store": "\(store)"]
+    case .lossAccepted(let store):
+      level = .notice
+      message = "a person accepted that what was damaged is gone"
       metadata = ["store": "\(store)"]
     }
     if level == .warning, isRepeated("\(message) \(metadata["peer"] ?? "")") { level = .info }

@@ -7,6 +7,8 @@ struct Meters: Sendable {
   let sets = Counter(label: "kith_operations_written_total")
   /// Failed commits.
   let failures = Counter(label: "kith_commit_failures_total")
+  /// Change sets that were to be sent and are not in storage: a defect.
+  let missing = Counter(label: "kith_change_sets_missing_total")
   /// Sessions established.
   let sessions = Counter(label: "kith_sessions_opened_total")
   private let commits = Counter(label: "kith_commits_total")

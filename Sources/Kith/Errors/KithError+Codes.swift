@@ -1,5 +1,5 @@
 extension KithError.Code {
-  // What a program asks for.
+  // Reading and writing.
 
   /// The key is empty, not valid UTF-8, or longer than the policy allows.
   public static let invalidKey = Self(description: "invalidKey")
@@ -7,17 +7,17 @@ extension KithError.Code {
   public static let valueTooLarge = Self(description: "valueTooLarge")
   /// The values would not all be shown.
   public static let quotaExceeded = Self(description: "quotaExceeded")
-  /// The value is no property-list value, or is nested too deeply.
+  /// The value is not a property-list value, or is nested too deeply.
   public static let unsupportedValue = Self(description: "unsupportedValue")
   /// The store identifier is empty, too long, or holds control characters.
   public static let invalidStoreIdentifier = Self(description: "invalidStoreIdentifier")
-  /// The policy is beyond what a node takes.
+  /// A limit of the policy is negative or above `Policy.maximum`.
   public static let invalidPolicy = Self(description: "invalidPolicy")
-  /// The account has as many stores as a node takes.
+  /// The account has the greatest number of stores that a node allows.
   public static let tooManyStores = Self(description: "tooManyStores")
-  /// The writes that no peer has taken yet are more than a device keeps.
+  /// The writes that no peer has received yet exceed the limit of a device.
   public static let tooManyDrafts = Self(description: "tooManyDrafts")
-  /// The refusals that the program has not taken are more than a device keeps.
+  /// The refusals that the program has not taken exceed the limit of a device.
   public static let refusalsNotTaken = Self(description: "refusalsNotTaken")
   /// The store was not opened.
   public static let unknownStore = Self(description: "unknownStore")
@@ -25,9 +25,9 @@ extension KithError.Code {
   public static let closed = Self(description: "closed")
   /// The node runs already.
   public static let alreadyRunning = Self(description: "alreadyRunning")
-  /// The node must run for this.
+  /// The node must be running for this call.
   public static let notRunning = Self(description: "notRunning")
-  /// The time allowed is over.
+  /// The timeout passed.
   public static let timedOut = Self(description: "timedOut")
   /// The task was cancelled.
   public static let cancelled = Self(description: "cancelled")
@@ -61,11 +61,11 @@ extension KithError.Code {
   public static let notAMember = Self(description: "notAMember")
   /// This device was thrown out of the account: it keeps what it has read, and writes nothing.
   public static let revoked = Self(description: "revoked")
-  /// No device of the account is meant, or one that cannot be changed so.
+  /// The account has no such device, or this device cannot be changed in this way.
   public static let invalidDevice = Self(description: "invalidDevice")
-  /// The recovery key does not fit, or is mistyped.
+  /// The recovery key belongs to another account, or is mistyped.
   public static let recoveryKey = Self(description: "recoveryKey")
-  /// The pairing code does not fit, is mistyped, used up or too old.
+  /// The pairing code is wrong, mistyped, used up or too old.
   public static let pairingCode = Self(description: "pairingCode")
   /// The other side, or the person asked, did not accept.
   public static let declined = Self(description: "declined")
@@ -73,15 +73,15 @@ extension KithError.Code {
   public static let cloned = Self(description: "cloned")
   /// This device has used up its incarnations, and publishes no more.
   public static let tooManyIncarnations = Self(description: "tooManyIncarnations")
-  /// States differed where they must not.
+  /// Two devices with equal vectors hold different states, which is a defect.
   public static let diverged = Self(description: "diverged")
   /// Another device's clock differs too much from the time here.
   public static let clocksDiffer = Self(description: "clocksDiffer")
-  /// What is stored is ahead of the time.
+  /// The stored data is ahead of the device's time.
   public static let dataAhead = Self(description: "dataAhead")
   /// An address cannot be listened on, or a peer cannot be reached.
   public static let network = Self(description: "network")
-  /// The other side of the control socket is not who it must be, or broke its protocol.
+  /// The other side of the control socket has the wrong identity, or broke the protocol.
   public static let control = Self(description: "control")
   /// A name is empty or too long.
   public static let invalidName = Self(description: "invalidName")

@@ -1,14 +1,14 @@
 package import KithCore
 
 extension KithError {
-  /// Says a storage error as the program's.
+  /// Makes the public error for a storage error.
   package init(_ error: StorageError) {
     self.init(
       Code(description: error.code.description), error.message, path: error.path,
       owner: error.owner, cause: error)
   }
 
-  /// Says why a transaction was not accepted.
+  /// Makes the error for a transaction that was not accepted.
   init(_ error: WriteError) {
     switch error {
     case .revoked: self = .revokedDevice
@@ -47,7 +47,7 @@ extension KithError {
     }
   }
 
-  /// Says why a store was not opened.
+  /// Makes the error for a store that could not be opened.
   init(_ error: OpenError, store: StoreIdentifier) {
     switch error {
     case .policyOutOfBounds:
@@ -61,7 +61,7 @@ extension KithError {
     }
   }
 
-  /// Says why a value has no encoding.
+  /// Makes the error for a value that cannot be encoded.
   init(_ error: ValueError, key: String) {
     self.init(.unsupportedValue, "The value cannot be stored: \(error).", key: key, cause: error)
   }

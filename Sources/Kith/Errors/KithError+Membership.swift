@@ -2,7 +2,7 @@ internal import KithCore
 internal import KithNetwork
 
 extension KithError {
-  /// Says why membership refused.
+  /// Makes the error for a refused change of membership.
   init(_ error: MembershipError) {
     switch error {
     case .invalidName:
@@ -43,7 +43,7 @@ extension KithError {
     }
   }
 
-  /// Says why joining went no further.
+  /// Makes the error for a failed join.
   init(_ error: JoinError) {
     switch error {
     case .invalidName:
@@ -68,7 +68,7 @@ extension KithError {
     }
   }
 
-  /// Says why a pairing came to nothing, whatever was thrown.
+  /// Makes the error for a failed pairing, from any error that was thrown.
   init(pairing error: any Error) {
     switch error {
     case let error as KithError: self = error
@@ -91,7 +91,7 @@ extension KithError {
     }
   }
 
-  /// Says why an address cannot be listened on.
+  /// Makes the error for an address that cannot be listened on.
   init(listening failure: NetworkFailure) {
     let advice =
       switch failure.reason {

@@ -6,42 +6,54 @@ public import KithCore
   public import Foundation
 #endif
 
-/// What Kith refuses, with what is allowed and what to do. It never holds a value.
+/// An error of Kith, with the reason, the limit and the remedy. It never holds a value.
 ///
-/// Every refusal leaves the state as it was (`Docs/CommandLine.md`).
+/// A refused call changes nothing (`Docs/CommandLine.md`).
+///
+/// ```swift
+/// do throws(KithError) {
+///   try store.set(picture, for: .portrait)
+/// } catch {
+///   switch error.code {
+///   case .quotaExceeded, .valueTooLarge: print(error.message)
+///   default: throw error
+///   }
+/// }
+/// ```
 public struct KithError: Error, Sendable {
-  /// What went wrong. A struct, so that a new code breaks nobody.
+  /// The kind of error. It is a struct, so a new code breaks no caller.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     /// The code's name, as printed, logged and sent over the control socket.
     public let description: String
 
-    /// Makes a code of its name.
+    /// Makes a code with a name.
     package init(description: String) {
       self.description = description
     }
   }
 
-  /// What went wrong.
+  /// The kind of error.
   public var code: Code
-  /// What happened and what to do, in one or two sentences.
+  /// The reason and the remedy, in one or two sentences.
   public var message: String
-  /// The key that it is about. Private to the store: print it, do not log it.
+  /// The key concerned. Keys are private to the store: print it, but do not log it.
   public var key: String?
-  /// The device that it is about.
+  /// The device concerned.
   public var device: DeviceID?
-  /// The file, directory or address that it is about.
+  /// The file, directory or address concerned.
   public var path: String?
-  /// The process that owns the directory, with ``Code/inUse``.
+  /// The process that has the directory open, with ``Code/inUse``.
   public var owner: Int32?
-  /// What was asked for, in the unit of ``limit``.
+  /// The amount that the caller asked for, in the unit of ``limit``.
   public var actual: Int?
-  /// What is allowed.
+  /// The amount that is allowed.
   public var limit: Int?
-  /// How many more codes may be tried at the invitation, with ``Code/pairingCode``; nil: unknown.
+  /// The number of codes that may still be tried with the invitation, with
+  /// ``Code/pairingCode``. Nil if unknown.
   public var triesLeft: Int?
   /// The numbers of ``Code/quotaExceeded``.
   public var quota: QuotaNumbers?
-  /// The error underneath, if there is one.
+  /// The underlying error, if there is one.
   public var cause: (any Error)?
 
   /// Makes an error.
@@ -71,6 +83,6 @@ extension KithError: CustomStringConvertible {
 }
 
 extension KithError: LocalizedError {
-  /// The message, which says what to do as well: `localizedDescription` is the same.
+  /// The message, which includes the remedy; `localizedDescription` is the same.
   public var errorDescription: String? { message }
 }

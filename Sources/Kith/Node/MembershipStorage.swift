@@ -15,9 +15,9 @@ final class MembershipStorage: ReplicaStorage {
     return StorageOutline(snapshot)
   }
 
-  func changeSet(
-    _ reference: ChangeSetReference, in store: StoreIdentifier
-  ) throws(StorageError) -> StoredChangeSet? { nil }
+  func changeSets(
+    _ references: [ChangeSetReference], in store: StoreIdentifier
+  ) throws(StorageError) -> [StoredChangeSet?] { references.map { _ in nil } }
 
   func commit(_ mutations: [Mutation]) throws(StorageError) { try storage.commit(mutations) }
 }

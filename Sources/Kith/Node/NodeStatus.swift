@@ -72,14 +72,17 @@ extension Node {
             + "copy was put back. Stop all but one, and join again elsewhere in new directories.",
           device: device))
     }
-    let lacking = replica.stores.filter(\.isLacking).map(\.identifier.rawValue)
+    let lacking = replica.stores.compactMap { store in
+      store.missing.map { "\(store.identifier.rawValue) (\($0.text))" }
+    }
     if !lacking.isEmpty {
       problems.append(
         KithError(
           .damaged,
           "The database was damaged: something is missing of \(lacking.joined(separator: ", ")), "
             + "which keys cannot be told. Other devices give it back as they are met; until then "
-            + "keys may be missing or show older values. See to the disk.",
+            + "keys may be missing or show older values. See to the disk. If no other device has "
+            + "it: kith doctor --accept-loss.",
           path: configuration.directory))
     } else if replica.counters.damaged > 0 {
       problems.append(

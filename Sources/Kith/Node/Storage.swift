@@ -80,7 +80,7 @@ enum Storage {
     do throws(StorageError) {
       let damage = try device.storage.outline().damage
       var snapshot = try device.storage.load()
-      for store in damage.stores {
+      for store in damage.stores.keys {
         guard let vector = snapshot.stores[store]?.vector else { continue }
         snapshot.stores[store]?.lost.merge(vector) { $0.merging($1, uniquingKeysWith: max) }
         snapshot.stores[store]?.vector = [:]

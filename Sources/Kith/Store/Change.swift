@@ -1,29 +1,30 @@
 public import KithCore
 
-/// A change of what a store shows. Applied in order to the old view, changes give the new view.
+/// A change of the values that a store shows. Applied in order to the old view, changes
+/// give the new view.
 public struct Change: Sendable, Hashable {
-  /// Why a store shows something else.
+  /// The cause of a change.
   public enum Reason: String, Sendable, Hashable, CaseIterable {
-    /// This program wrote; only sequences that ask for it see this.
+    /// This program wrote. Only sequences that ask for own writes contain it.
     case ownWrite
-    /// Another device wrote, or another program of this host; or what was written here could not
-    /// be made durable and is undone.
+    /// Another device or another program of this host wrote, or a write of this program was undone
+    /// because it could not be made durable.
     case serverChange
-    /// The device's first pull ended.
+    /// Joining or signing in brought the account's data.
     case initialSyncChange
-    /// The quota changed what is shown, or refused what waited to be published.
+    /// The quota changed the values shown, or refused a draft when it was to be published.
     case quotaViolationChange
-    /// The account is another.
+    /// The store now belongs to another account.
     case accountChange
   }
 
-  /// What one key showed and shows.
+  /// The old and the new value of one key.
   public struct Item: Sendable, Hashable {
     /// The key.
     public var key: String
-    /// What it showed; nil: nothing.
+    /// The value before; nil if the key showed none.
     public var old: PropertyListValue?
-    /// What it shows; nil: nothing.
+    /// The value now; nil if the key shows none.
     public var new: PropertyListValue?
 
     /// Makes an item.
@@ -34,22 +35,23 @@ public struct Change: Sendable, Hashable {
     }
   }
 
-  /// Why. Of changes that were joined, the reason that stands last in ``Reason``.
+  /// The cause. Joined changes have the cause that is declared last in ``Reason``.
   public var reason: Reason
-  /// The keys that show something else, with what they showed and show, in order of keys.
+  /// The keys whose values changed, each with its old and new value, in order of keys.
   public var items: [Item]
-  /// Keys whose writes by this program lost, in order.
+  /// The keys of this program's writes that lost, in order.
   public var superseded: [String]
-  /// Whether several changes were joined, because they were not taken in time.
+  /// Whether several changes were joined because the consumer did not take them in time.
   public var isJoined: Bool
 
-  /// The keys that show something else, in order.
+  /// The keys whose values changed, in order.
   ///
   /// - Complexity: O(*n*).
   public var keys: [String] { items.map(\.key) }
 
-  /// What a key showed and shows, each its default where it was nothing of the type; nil if the key
-  /// shows the same as before.
+  /// Returns a key's value before and after, or nil if the key's value did not change.
+  ///
+  /// If the key showed no value of its type, its default is returned.
   ///
   /// ```swift
   /// for await change in store.changes {

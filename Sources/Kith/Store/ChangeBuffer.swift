@@ -1,34 +1,35 @@
 internal import KithCore
 internal import Synchronization
 
-/// The changes that one consumer has not taken yet, at most ``limit``, of ``bytesLimit``.
+/// The changes that one consumer has not taken yet: at most ``limit`` changes
+/// and ``bytesLimit`` bytes.
 ///
-/// The rule of overflow: a change that finds the buffer full is joined with the last one in it, so
-/// nothing is dropped: each key keeps what it showed before the first and gets what it shows after
-/// the last. So replaying what is taken over the old view always gives the new view. And a small
-/// change never waits for more bytes than the limit and one view.
+/// If the buffer is full, a new change is joined with the last one in it, and nothing is dropped.
+/// Each key keeps the value from before the first change and gets the value after the last one. So
+/// a consumer that replays the changes over the old view always gets the new view. A small change
+/// never waits for more bytes than the limit and one view.
 ///
-/// A consumer that does not see its own writes has applied them already when they happened. A
-/// change still waiting is therefore brought up to date with every own write of its keys.
+/// A consumer that does not see its own writes has applied them already. Each own write therefore
+/// updates the waiting changes of its keys.
 final class ChangeBuffer: Sendable {
-  /// The most changes that wait.
+  /// The maximum number of waiting changes.
   static let limit = 64
-  /// The most bytes of their values before later ones are joined.
+  /// The maximum number of bytes in waiting values. Beyond it, later changes are joined.
   static let bytesLimit = 1 << 20
 
   private struct State {
     var waiting: [PendingChange] = []
-    /// Who waits for something to be there. What there is, it takes itself once it runs: until then
-    /// own writes still bring it up to date.
+    /// The consumer that waits for a change. It takes the change itself once it runs; until then
+    /// own writes still update the change.
     var consumer: CheckedContinuation<Void, Never>?
     var isFinished = false
   }
 
   private let state = Mutex(State())
   private let seesOwnWrites: Bool
-  /// Whose writes are its own.
+  /// The program whose writes count as own writes.
   let perspective: Perspective
-  /// Raised when something has come or nothing more will, for who waits for other things too.
+  /// Raised on each change and at the end, for a consumer that waits for other things too.
   private let signal: Signal?
 
   init(
@@ -39,13 +40,13 @@ final class ChangeBuffer: Sendable {
     self.signal = signal
   }
 
-  /// Whether nothing more comes.
+  /// Whether the sequence has ended.
   var isFinished: Bool { state.withLock { $0.isFinished } }
 
-  /// Whether a consumer waits.
+  /// Whether a consumer is waiting.
   var isAwaited: Bool { state.withLock { $0.consumer != nil } }
 
-  /// Takes in a change and returns what to run once no lock is held.
+  /// Adds a change, and returns a closure to run after the lock is released.
   func offer(_ change: Change) -> (() -> Void)? {
     state.withLock { state -> (() -> Void)? in
       guard !state.isFinished else { return nil }
@@ -68,7 +69,7 @@ final class ChangeBuffer: Sendable {
     }
   }
 
-  /// All that waits.
+  /// Takes all waiting changes.
   func takeAll() -> [Change] {
     state.withLock { state in
       defer { state.waiting = [] }
@@ -76,10 +77,10 @@ final class ChangeBuffer: Sendable {
     }
   }
 
-  /// The next change; nil once finished or cancelled, and where another consumer waits already.
+  /// Returns the next change, or nil at the end, on cancellation, or if another consumer
+  /// is waiting already.
   ///
-  /// It is taken where the consumer runs, so nothing that the consumer's actor writes can come
-  /// between.
+  /// The change is taken on the consumer's actor, so no write of that actor can come in between.
   func next(isolation actor: isolated (any Actor)? = #isolation) async -> Change? {
     while !Task.isCancelled {
       let ready: Change?? = state.withLock { state in
@@ -105,7 +106,7 @@ final class ChangeBuffer: Sendable {
     return nil
   }
 
-  /// Ends the sequence once what waits is taken.
+  /// Ends the sequence after the waiting changes are taken.
   func finish() {
     let consumer = state.withLock { state in
       state.isFinished = true
@@ -116,16 +117,16 @@ final class ChangeBuffer: Sendable {
   }
 }
 
-/// A change that was not taken yet.
+/// A change that its consumer has not taken yet.
 struct PendingChange {
   private var reason: Change.Reason
   private var items: [Key: Change.Item]
   private var superseded: Set<Key>
   private var isJoined: Bool
-  /// About how many bytes the values take.
+  /// The approximate size of the values.
   private(set) var bytes = 0
-  /// Keys that the program wrote itself meanwhile: joining must not drop them, since the program
-  /// does not show what the change started from any more.
+  /// Keys that the program has written since. Joining keeps them, because the program no longer
+  /// shows the value that the change started from.
   private var written: Set<Key> = []
 
   init(_ change: Change) {
@@ -136,14 +137,14 @@ struct PendingChange {
     bytes = change.items.reduce(0) { $0 + $1.weight }
   }
 
-  /// The change as its consumer gets it.
+  /// The change as the consumer receives it.
   var change: Change {
     Change(
       reason: reason, items: items.sorted { $0.key < $1.key }.map(\.value),
       superseded: superseded.sorted().map(\.text), isJoined: isJoined)
   }
 
-  /// Brings keys that the program wrote itself up to date.
+  /// Updates the keys that the program wrote itself.
   mutating func updateOwnWrite(_ change: Change) {
     for item in change.items {
       let key = Key(item.key)
@@ -154,8 +155,8 @@ struct PendingChange {
     }
   }
 
-  /// Joins a later change. A key that shows again what it showed at first is left out, so the
-  /// change never grows beyond the keys of the old and the new view.
+  /// Joins a later change. A key that shows its first value again is left out, so the change never
+  /// has more keys than the old and the new view.
   mutating func join(_ later: Change) {
     isJoined = true
     reason = reason.joined(with: later.reason)
@@ -175,12 +176,12 @@ struct PendingChange {
 }
 
 extension Change.Item {
-  /// About how many bytes it takes on its way to a consumer.
+  /// The approximate size of the item for its consumer.
   fileprivate var weight: Int { 64 + key.utf8.count + (new?.weight ?? 0) }
 }
 
 extension PropertyListValue {
-  /// About how many bytes it takes.
+  /// The approximate size of the value.
   ///
   /// - Complexity: O(*n*) in the values that it holds.
   fileprivate var weight: Int {

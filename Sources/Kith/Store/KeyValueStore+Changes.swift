@@ -1,36 +1,47 @@
 public import KithCore
 
 extension KeyValueStore {
-  /// What came from outside from now on: other devices' writes, the end of the first pull, what
-  /// the quota changed. Make it before reading, so that nothing falls between.
+  /// The changes from now on that come from outside: writes of other devices, the end of the
+  /// first sync, effects of the quota. Make the sequence before you read, so that no change
+  /// is missed between.
   ///
-  /// Applied in order to what the program showed, its own writes applied when they happened, the
-  /// changes give what the store shows.
+  /// ```swift
+  /// for await change in store.changes { print(change.reason, change.keys) }
+  /// ```
+  ///
+  /// Start with the values that the program shows, apply its own writes when they happen and these
+  /// changes in order. The result is always the values that the store shows.
   public var changes: StoreChanges { changes(includingOwnWrites: false) }
 
-  /// Every change from now on, with this program's own writes (``Change/Reason/ownWrite``) if asked
-  /// for.
+  /// Returns every change from now on, with this program's own writes
+  /// (``Change/Reason/ownWrite``) if requested.
   ///
   /// ```swift
   /// for await change in store.changes(includingOwnWrites: true) { log.append(change) }
   /// ```
   ///
-  /// - Parameter includesOwnWrites: Whether what this program writes is a change, too.
+  /// - Parameter includesOwnWrites: Whether writes of this program are included.
   /// - Returns: A sequence of changes.
   public func changes(includingOwnWrites includesOwnWrites: Bool) -> StoreChanges {
     view.subscribe(seesOwnWrites: includesOwnWrites).changes
   }
 
-  /// What is shown at this moment, and every change after it, the program's own writes included
-  /// (``Change/Reason/ownWrite``).
+  /// Returns the values shown now and every change after them, including the program's
+  /// own writes (``Change/Reason/ownWrite``).
+  ///
+  /// ```swift
+  /// let (values, changes) = store.snapshotAndChanges()
+  /// print("\(values.count) keys")
+  /// for await change in changes { print(change.keys) }
+  /// ```
   public func snapshotAndChanges() -> (
     values: [Key: PropertyListValue], changes: StoreChanges
   ) {
     view.subscribe(seesOwnWrites: true)
   }
 
-  /// A key's value now and whenever it changes, whoever wrote it. Of values that follow each other
-  /// faster than they are taken some may be left out, never the last.
+  /// Returns a key's value now and after each change, by any writer. If values change faster than
+  /// they are taken, some are skipped, but never the last.
   ///
   /// ```swift
   /// for await theme in store.values(for: .theme) { apply(theme) }
@@ -47,9 +58,11 @@ extension KeyValueStore {
       })
   }
 
-  /// The values of several keys now and whenever one of them changes, whoever wrote it, as of one
-  /// moment: a transaction that writes two of them gives one element. Of values that follow each
-  /// other faster than they are taken some may be left out, never the last.
+  /// Returns the values of several keys now and after each change of one of them, by any writer.
+  ///
+  /// Each element holds the values of one moment: a transaction that writes two of the
+  /// keys gives one element. If values change faster than they are taken, some are
+  /// skipped, but never the last.
   ///
   /// ```swift
   /// for await (theme, size) in store.values(for: .theme, .fontSize) { layOut(theme, size) }
@@ -75,9 +88,8 @@ extension KeyValueStore {
       })
   }
 
-  /// The values of one type of all keys that begin with a prefix, now and whenever one of them
-  /// changes, whoever wrote it. Of values that follow each other faster than they are taken some may
-  /// be left out, never the last.
+  /// Returns the values of one type whose keys begin with a prefix, now and after each change, by
+  /// any writer. If values change faster than they are taken, some are skipped, but never the last.
   ///
   /// ```swift
   /// for await tabs in store.values(prefix: "tab.", as: URL.self) { show(tabs) }
@@ -86,9 +98,10 @@ extension KeyValueStore {
   /// ``StoreSnapshot/values(prefix:as:)`` reads them once.
   ///
   /// - Parameters:
-  ///   - prefix: What the keys begin with, compared as UTF-8 bytes; the empty one is every key's.
-  ///   - type: The type of the values; without it they are as they are stored. A value of another type
-  ///     is left out.
+  ///   - prefix: The start of the keys, compared as UTF-8 bytes; the empty prefix
+  /// selects every key.
+  ///   - type: The type of the values; by default they are returned as stored. Values of another
+  /// type are left out.
   /// - Returns: A sequence of dictionaries by the whole keys.
   /// - Complexity: Each element takes O(*n*) in the keys with the prefix and the size of their values.
   public func values<Value: StoreValue & Equatable>(
@@ -104,20 +117,21 @@ extension KeyValueStore {
       })
   }
 
-  /// What a closure makes of the store, now and whenever that changes, whoever wrote.
+  /// Returns the result of a closure over the store, now and after each change of
+  /// it, by any writer.
   ///
   /// ```swift
   /// for await title in store.values(of: { "\($0[.project]): \($0[.chapter])" }) {
   ///   window.title = title
   /// }
   /// ```
-  /// It needs no list of what the closure reads: the closure is called after every change of the
-  /// store, and its result is an element where it differs from the one before. Of results that follow
-  /// each other faster than they are taken some may be left out, never the last.
+  /// The closure is called after every change of the store, so no list of its keys is needed. Its
+  /// result is an element if it differs from the previous one. If results change faster than they
+  /// are taken, some are skipped, but never the last.
   ///
-  /// - Parameter body: Reads the store as of one moment, on the task that takes the elements.
+  /// - Parameter body: Reads the store at one moment, on the task that takes the elements.
   /// - Returns: A sequence of results.
-  /// - Complexity: One call of the closure for each change that is taken.
+  /// - Complexity: One call of the closure for each change that the consumer takes.
   public func values<Value: Sendable & Equatable>(
     of body: @escaping @Sendable (StoreSnapshot) -> Value
   ) -> StoreValues<Value> {

@@ -1,44 +1,44 @@
 public import KithCore
 
-/// A newest write that the quota does not show. It stays, and is shown again when it fits.
+/// A newest write that the quota hides. It is kept, and shown again when it fits.
 public struct HiddenValue: Sendable, Hashable {
   /// The key.
   public var key: String
-  /// The value that is not shown.
+  /// The value that is hidden.
   public var value: PropertyListValue
-  /// Its size as the quota counts it, in bytes.
+  /// The value's size as the quota counts it, in bytes.
   public var bytes: Int
   /// The device that wrote it.
   public var device: DeviceID
-  /// When it was written.
+  /// The time of the write.
   public var clock: HybridTime
 }
 
-/// A transaction that was accepted here and refused when it was to be published.
+/// A transaction that was accepted offline, but did not fit when it was to be published.
 public struct RefusedTransaction: Sendable, Hashable {
-  /// Why it was refused.
+  /// The cause of a refusal.
   public enum Reason: String, Sendable, Hashable {
     /// Its values would not all be shown.
     case quota
-    /// It was written before the device's first pull, and one of its keys lost in it.
+    /// It was written while nobody was signed in, and the account has one of its keys.
     case initialSync
   }
 
-  /// What it wrote to one key.
+  /// A write of one key.
   public struct Write: Sendable, Hashable {
     /// The key.
     public var key: String
-    /// The value; nil: it removed the key.
+    /// The value; nil if the write removed the key.
     public var value: PropertyListValue?
   }
 
-  /// Counts the refusals of the store: 1, 2, 3 …
+  /// The number of the refusal in its store: 1, 2, 3 …
   public var number: UInt64
-  /// Why it was refused.
+  /// The cause of the refusal.
   public var reason: Reason
-  /// When it was written.
+  /// The time of the write.
   public var clock: HybridTime
-  /// All that it wrote, in its order.
+  /// All writes of the transaction, in order.
   public var writes: [Write]
 }
 
@@ -54,30 +54,35 @@ extension RefusedTransaction {
 }
 
 extension KeyValueStore {
-  /// What the store uses of its limits.
+  /// The bytes and keys that the store uses, with its limits.
   ///
   /// - Complexity: O(1).
   public var usage: Usage { backing.usage(of: identifier) }
 
-  /// What the quota hides, and whose it is, in order of keys.
+  /// The hidden writes with their devices, in order of keys.
   ///
   /// - Complexity: O(*n*) in the hidden bytes.
   public var hiddenEntries: [HiddenValue] { backing.hiddenEntries(of: identifier) }
 
-  /// Transactions that were refused when they were to be published, oldest first. They are kept,
-  /// also over a crash, until ``takeRefusals(through:)``.
+  /// The transactions that were refused when they were to be published, oldest first. They are
+  /// kept, also after a crash, until ``takeRefusals(through:)``.
+  ///
+  /// ```swift
+  /// for refusal in store.refusals { print(refusal.writes.map(\.key)) }
+  /// store.takeRefusals()
+  /// ```
   public var refusals: [RefusedTransaction] { backing.refusals(of: identifier) }
 
-  /// Forgets refusals that the program has dealt with.
+  /// Removes and returns refusals that the program has handled.
   ///
-  /// - Parameter number: The last one's number; nil: all.
-  /// - Returns: The refusals forgotten.
+  /// - Parameter number: The number of the last refusal to remove; nil removes all.
+  /// - Returns: The refusals that were removed.
   @discardableResult
   public func takeRefusals(through number: UInt64? = nil) -> [RefusedTransaction] {
     let backing = backing
     let taken = backing.refusals(of: identifier).filter { $0.number <= number ?? .max }
     guard let last = taken.last else { return [] }
-    // What is not forgotten would be told again.
+    // A refusal that was not removed would be returned again.
     return backing.takeRefusals(of: identifier, through: last.number) ? taken : []
   }
 }

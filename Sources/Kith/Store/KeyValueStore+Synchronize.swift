@@ -1,12 +1,12 @@
 internal import KithCore
 
-/// Which devices have what this one wrote.
+/// The devices that have, and that lack, the writes of this device.
 public struct SyncReport: Sendable, Hashable {
   /// Devices known to have everything that this device published in the store, by id.
   public var complete: [DeviceID]
   /// Devices not known to have it, by id.
   public var incomplete: [DeviceID]
-  /// Whether writes wait here for a peer to be published to.
+  /// Whether drafts wait for a peer.
   public var hasUnpublishedWrites: Bool
 
   /// Whether every device of the account has everything.
@@ -14,7 +14,7 @@ public struct SyncReport: Sendable, Hashable {
 }
 
 extension SyncReport {
-  /// Which devices have what this one wrote to a store, as its replica knows.
+  /// Makes the report for a store, from the state of its replica.
   init(of store: StoreIdentifier, _ replica: Replica) {
     hasUnpublishedWrites = replica.hasUnpublished(store)
     let holders = replica.holders(of: store).sorted { $0.key < $1.key }
@@ -25,8 +25,14 @@ extension SyncReport {
 }
 
 extension KeyValueStore {
-  /// Makes everything durable and waits until all other devices have it, or the time is over. Not
-  /// having reached all devices is no error: the report says which lack what.
+  /// Makes all writes durable, then waits until all other devices have them or the timeout passes.
+  ///
+  /// A timeout is not an error: the report names the devices that lack writes.
+  ///
+  /// ```swift
+  /// let report = try await store.synchronize(timeout: .seconds(10))
+  /// if !report.isComplete { print("\(report.incomplete.count) devices are behind") }
+  /// ```
   ///
   /// - Throws: ``KithError`` with a storage code, or `cancelled`.
   public func synchronize(timeout: Duration = .seconds(5)) async throws(KithError) -> SyncReport {
@@ -36,7 +42,7 @@ extension KeyValueStore {
     return syncReport
   }
 
-  /// Which devices have what this one wrote, as far as is known now.
+  /// The devices that have the writes of this one, as far as is known now.
   ///
   /// - Complexity: O(*d*) in the devices of the account.
   public var syncReport: SyncReport { backing.syncReport(of: identifier) }

@@ -2,30 +2,37 @@ internal import Glibc
 public import KithCore
 internal import Synchronization
 
-/// One key-value space of an account, shared by all its devices.
+/// A key-value space of an account, shared by all its devices.
 ///
-/// Reads come from memory and never wait. Writes show at once, and are durable soon after
-/// (``set(_:forKey:)``) or on return (`commit`). All members may be used from any thread.
+/// Reads come from memory and never wait. A write is visible at once. It is durable soon after
+/// (``set(_:forKey:)``) or on return (`commit`). All members may be called from any thread.
+///
+/// ```swift
+/// let accounts = try Accounts(.init(directory: directory))
+/// let store = try accounts.store("com.example.Editor")
+/// try store.set("dark", forKey: "theme")
+/// print(store.value(forKey: "theme") ?? "not set")
+/// ```
 public final class KeyValueStore: Sendable {
   /// The store's identifier.
   public let identifier: StoreIdentifier
   let view: StoreView
   private let behind: Mutex<Behind>
-  /// Blocks while what stands behind is being replaced. Where that is gone, sees to what replaces it;
-  /// whether that may be still to come.
+  /// Called when the backing is closed. If `isGone`, starts the take-over. Returns whether a new
+  /// backing may still come.
   typealias Succession = @Sendable (_ isGone: Bool) -> Bool
 
   private let succession: Succession
 
-  /// What stands behind, and how often that was replaced.
+  /// The current backing, and the number of times it was replaced.
   private struct Behind {
     var backing: any StoreBacking
     var generation = 0
   }
 
-  /// How long a write or a flush waits for what replaces what stood behind the store.
+  /// The longest time that a write or a flush waits for a new backing.
   private static let longestReplacing = Duration.seconds(10)
-  /// How long it waits between two looks, in microseconds.
+  /// The time between two checks for a new backing, in microseconds.
   private static let lookMicroseconds: UInt32 = 2_000
 
   init(
@@ -38,7 +45,7 @@ public final class KeyValueStore: Sendable {
     self.succession = succession
   }
 
-  /// What stands behind it now; another after a change of account.
+  /// The current backing; a change of account replaces it.
   var backing: any StoreBacking {
     get { behind.withLock { $0.backing } }
     set {
@@ -49,8 +56,8 @@ public final class KeyValueStore: Sendable {
     }
   }
 
-  /// Whose store this is. Waits while that changes, so who finds the same before and after reading
-  /// has read one store's values.
+  /// The owner of this store at the moment. Blocks while the owner changes. If it is the same
+  /// before and after a read, the values belong to one owner.
   package var standing: Standing {
     _ = succession(false)
     return behind.withLock {
@@ -60,31 +67,35 @@ public final class KeyValueStore: Sendable {
 
   // MARK: Reading
 
-  /// What a key shows, or nil.
+  /// Returns the value that a key shows, or nil.
   ///
   /// - Complexity: O(1), from memory.
   public func value(forKey key: String) -> PropertyListValue? {
     view.value(key)
   }
 
-  /// What a key shows, or its default where it shows nothing of the type. The default is never
-  /// written.
+  /// Returns the value of a key, or its default if the store shows no value of its type. The
+  /// default is never written.
+  ///
+  /// ```swift
+  /// let theme = store[.theme]
+  /// ```
   ///
   /// - Complexity: O(1) for scalars, otherwise O(*n*) in the size of the value.
   public subscript<Value>(key: StoreKey<Value>) -> Value {
     key.value(in: view.value(key.name))
   }
 
-  /// Whether a key reads as its default because the store shows no value of its type.
+  /// Returns whether a key reads as its default because the store shows no value of its type.
   ///
-  /// A value that was set counts, also where it equals the default.
+  /// A value that was set counts as a value, even if it equals the default.
   ///
-  /// - Complexity: As reading the key.
+  /// - Complexity: As for reading the key.
   public func isDefault<Value>(_ key: StoreKey<Value>) -> Bool {
     key.isDefault(in: view.value(key.name))
   }
 
-  /// What the store shows at this moment, to read several keys that belong together.
+  /// The values shown at this moment, for reading several keys that belong together.
   ///
   /// ```swift
   /// let now = store.snapshot
@@ -94,40 +105,49 @@ public final class KeyValueStore: Sendable {
   /// - Complexity: O(1), copied on write.
   public var snapshot: StoreSnapshot { StoreSnapshot(values: view.values) }
 
-  /// The keys that show something, in order of their UTF-8 bytes.
+  /// The keys with a shown value, in order of their UTF-8 bytes.
   ///
   /// - Complexity: O(*n* log *n*).
   public var keys: [String] {
     view.values.keys.sorted().map(\.text)
   }
 
-  /// All that is shown, as of one moment. By ``Key``, since a dictionary of `String` would take
-  /// canonically equivalent keys for one.
+  /// All values shown at one moment. It is keyed by ``Key``, because a dictionary of `String` would
+  /// merge canonically equivalent keys.
   ///
   /// - Complexity: O(1), copied on write.
   public var dictionary: [Key: PropertyListValue] { view.values }
 
   // MARK: Writing
 
-  /// Sets a key's value. It shows at once and is durable soon after: while the node runs within
-  /// its next commit, otherwise on return. Nil removes the key.
+  /// Sets a key's value, which is visible at once. It is durable after the next commit while the
+  /// node runs, otherwise on return. Nil removes the key.
+  ///
+  /// ```swift
+  /// try store.set("dark", forKey: "theme")
+  /// try store.set(13.5, forKey: "fontSize")
+  /// ```
   ///
   /// - Throws: ``KithError`` with `invalidKey`, `valueTooLarge`, `quotaExceeded`,
-  ///   `unsupportedValue`, `closed`, or a storage code; nothing has changed then.
+  ///   `unsupportedValue`, `closed`, or a storage code; then nothing has changed.
   /// - Complexity: O(log *k*) in the keys of the store, O(*n*) in the size of the value.
   public func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
     try write([.encoding(value, forKey: key)])
   }
 
-  /// Sets a key's value; see ``set(_:forKey:)``. Where it gathers, the write waits a moment for others, so
-  /// that they are committed and published as one; ``flush()`` ends that.
+  /// Sets a key's value; see ``set(_:forKey:)``. If `gathers`, the write waits a moment for others,
+  /// to be committed and published with them; ``flush()`` ends the wait.
   package func set(
     _ value: PropertyListValue?, forKey key: String, gathers: Bool
   ) throws(KithError) {
     try write([.encoding(value, forKey: key)], gathers: gathers)
   }
 
-  /// Sets a key's value; see ``set(_:forKey:)``. Nil, for a key of an optional type, removes it.
+  /// Sets a key's value; see ``set(_:forKey:)``. Nil removes a key of an optional type.
+  ///
+  /// ```swift
+  /// try store.set(.dark, for: .theme)
+  /// ```
   ///
   /// - Throws: ``KithError`` as ``set(_:forKey:)`` does.
   /// - Complexity: O(log *k*) in the keys of the store, O(*n*) in the size of the value.
@@ -143,7 +163,7 @@ public final class KeyValueStore: Sendable {
     try set(encoded, forKey: key.name)
   }
 
-  /// Removes a key; nothing happens if it is missing. Always accepted, but for a failing disk.
+  /// Removes a key, if it is present. A removal is always accepted, unless the disk fails.
   ///
   /// - Throws: ``KithError`` with `invalidKey`, `closed` or a storage code.
   public func remove(_ key: String) throws(KithError) {
@@ -155,14 +175,14 @@ public final class KeyValueStore: Sendable {
     try remove(key.name)
   }
 
-  /// Removes keys all at once, so that they read as their defaults again.
+  /// Removes several keys in one transaction, so that they read as their defaults again.
   ///
   /// ```swift
   /// try store.reset(.theme, .fontSize)
   /// ```
   ///
   /// - Parameter keys: The keys; their types may differ.
-  /// - Throws: ``KithError`` as ``remove(_:)-(String)`` does; nothing has changed then.
+  /// - Throws: ``KithError`` as ``remove(_:)-(String)`` does; then nothing has changed.
   /// - Complexity: O(*n* log *k*) in the keys named and the keys of the store.
   public func reset<each Value>(_ keys: repeat StoreKey<each Value>) throws(KithError) {
     var operations: [KithCore.Operation] = []
@@ -172,7 +192,7 @@ public final class KeyValueStore: Sendable {
     if !operations.isEmpty { try write(operations) }
   }
 
-  /// Writes several keys that stand or fall together, and returns once they survive a crash.
+  /// Writes several keys as one transaction, and returns once it survives a crash.
   ///
   /// ```swift
   /// try await store.commit {
@@ -180,13 +200,12 @@ public final class KeyValueStore: Sendable {
   ///   $0[.window].width += 100
   /// }
   /// ```
-  /// The body runs where the caller is, on its actor if it has one, and is called once. It sees the
-  /// store as it was when it began. Transactions of several tasks are committed together where they
-  /// meet.
+  /// The body is called once, on the caller's actor if there is one. It reads the store as it was
+  /// when the body began. Transactions of several tasks may be committed together.
   ///
-  /// - Parameter body: Reads and writes; what it throws undoes all of it.
-  /// - Returns: What the body returns.
-  /// - Throws: ``KithError`` as ``set(_:forKey:)`` does, or what the body throws.
+  /// - Parameter body: Reads and writes; if it throws, nothing is written.
+  /// - Returns: The result of the body.
+  /// - Throws: ``KithError`` as ``set(_:forKey:)`` does, or the error of the body.
   /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
   @discardableResult
   public nonisolated(nonsending) func commit<Result>(
@@ -198,8 +217,8 @@ public final class KeyValueStore: Sendable {
     return result
   }
 
-  /// Writes several keys that stand or fall together, and returns once they survive a crash; the body
-  /// may throw errors of the program's own.
+  /// Writes several keys as one transaction, and returns once it survives a crash. The body may
+  /// throw the program's own errors.
   ///
   /// ```swift
   /// try await store.commit {
@@ -208,9 +227,9 @@ public final class KeyValueStore: Sendable {
   /// }
   /// ```
   ///
-  /// - Parameter body: Reads and writes; what it throws undoes all of it.
-  /// - Returns: What the body returns.
-  /// - Throws: What the body throws, or ``KithError`` as ``set(_:forKey:)`` does.
+  /// - Parameter body: Reads and writes; if it throws, nothing is written.
+  /// - Returns: The result of the body.
+  /// - Throws: The error of the body, or ``KithError`` as ``set(_:forKey:)`` does.
   /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
   @discardableResult
   public nonisolated(nonsending) func commit<Result>(
@@ -222,7 +241,7 @@ public final class KeyValueStore: Sendable {
     return result
   }
 
-  /// Writes operations that stand or fall together, their values encoded already.
+  /// Writes one transaction whose values are encoded already.
   package func commit(_ operations: [KithCore.Operation]) async throws(KithError) {
     guard !operations.isEmpty else { return }
     var backing = backing
@@ -239,7 +258,7 @@ public final class KeyValueStore: Sendable {
     }
   }
 
-  /// Writes to what stands behind, also where that changes meanwhile.
+  /// Writes to the backing, and again to the next one if it is replaced meanwhile.
   private func write(
     _ operations: [KithCore.Operation], gathers: Bool = false
   ) throws(KithError) {
@@ -248,15 +267,15 @@ public final class KeyValueStore: Sendable {
     }
   }
 
-  /// Makes everything that was written before durable; it blocks for as long as the disk takes.
+  /// Makes all earlier writes durable. It blocks while the disk writes.
   ///
-  /// - Throws: ``KithError`` with `closed`, or a storage code, where something could not be made
-  ///   durable.
+  /// - Throws: ``KithError`` with `closed`, or with a storage code if a write could not
+  ///   be made durable.
   public func flush() throws(KithError) {
     try withBacking { backing throws(KithError) in try backing.flush() }
   }
 
-  /// Does it with what stands behind, and again with what replaces that meanwhile.
+  /// Calls the body with the backing, and again with the next one if it is replaced meanwhile.
   private func withBacking(
     _ body: (any StoreBacking) throws(KithError) -> Void
   ) throws(KithError) {
@@ -271,8 +290,8 @@ public final class KeyValueStore: Sendable {
     }
   }
 
-  /// What has replaced a backing that takes no writes any more; nil where nothing comes. It is a
-  /// matter of milliseconds, and blocks meanwhile.
+  /// Blocks until another backing has replaced a closed one, usually for milliseconds. Returns
+  /// nil if none comes.
   private func replacement(of old: any StoreBacking) -> (any StoreBacking)? {
     let deadline = ContinuousClock.now + Self.longestReplacing
     while true {

@@ -3,8 +3,8 @@ public import Observation
 public import ServiceLifecycle
 internal import Synchronization
 
-/// A store that `withObservationTracking` and `Observations` follow, key by key: for programs that
-/// draw what it shows.
+/// A store that `withObservationTracking` and `Observations` follow key by key, for programs
+/// that draw its values.
 ///
 /// ```swift
 /// let settings = ObservableStore(store)
@@ -14,12 +14,12 @@ internal import Synchronization
 ///   redraw.setNeeded()  // called once; track again when you draw again
 /// }
 /// ```
-/// Somebody has to run it: ``run()`` tells observers what others changed. Writes through the object
-/// itself are told at once, also while it does not run.
+/// Call ``run()`` in a task: it tells observers about changes by others. Writes through the object
+/// itself are reported at once, even while `run()` is not called.
 ///
-/// It holds no values of its own: reading gives what the store shows at that moment, on any thread.
-/// So what is told has happened already, and `onChange` comes on the thread that found out about
-/// it; draw on yours.
+/// The object holds no values of its own: each read returns the value that the store shows at that
+/// moment, on any thread. `onChange` is called after the change, on the thread that found it. Draw
+/// on your own thread.
 public final class ObservableStore: Observable, Service, Sendable {
   /// The store.
   public let store: KeyValueStore
@@ -29,8 +29,8 @@ public final class ObservableStore: Observable, Service, Sendable {
 
   private struct State {
     var error: KithError?
-    /// Own writes that observers have heard of, until ``ObservableStore/run()`` meets them. Only
-    /// kept while it runs, and of each key the last, so they are as bounded as the store.
+    /// Own writes that observers were told of, until ``ObservableStore/run()`` meets them. They are
+    /// kept only while it runs, one for each key, so they are bounded as the store is.
     var told: [Key: PropertyListValue?] = [:]
     var isRunning = false
   }
@@ -40,47 +40,52 @@ public final class ObservableStore: Observable, Service, Sendable {
     self.store = store
   }
 
-  /// The value of a key, or its default. Assigning writes as ``KeyValueStore/set(_:for:)`` does;
-  /// what is refused changes nothing, and ``error`` says why.
+  /// The value of a key, or its default. Assigning writes as ``KeyValueStore/set(_:for:)`` does. A
+  /// refused write changes nothing, and ``error`` gives the reason.
   ///
-  /// - Complexity: As reading and writing the store.
+  /// ```swift
+  /// settings[.theme] = .dark
+  /// if let error = settings.error { print(error.message) }
+  /// ```
+  ///
+  /// - Complexity: As for reading and writing the store.
   public subscript<Value>(key: StoreKey<Value>) -> Value {
     get {
       track(Key(key.name))
       return store[key]
     }
     set {
-      // What is refused is kept in `error`, which is observed as well.
+      // The error is kept in `error`, which is observed as well.
       try? write([Key(key.name)]) { (store) throws(KithError) in
         try store.set(newValue, for: key)
       }
     }
   }
 
-  /// What a key shows, or nil.
+  /// Returns the value that a key shows, or nil.
   ///
-  /// - Complexity: As reading the store.
+  /// - Complexity: As for reading the store.
   public func value(forKey key: String) -> PropertyListValue? {
     track(Key(key))
     return store.value(forKey: key)
   }
 
-  /// Whether a key reads as its default; see ``KeyValueStore/isDefault(_:)``.
+  /// Returns whether a key reads as its default; see ``KeyValueStore/isDefault(_:)``.
   ///
-  /// - Complexity: As reading the store.
+  /// - Complexity: As for reading the store.
   public func isDefault<Value>(_ key: StoreKey<Value>) -> Bool {
     track(Key(key.name))
     return store.isDefault(key)
   }
 
-  /// The values of one type of all keys that begin with a prefix; see
-  /// ``StoreSnapshot/values(prefix:as:)``. Observers hear of every key of the store then.
+  /// Returns the values of one type whose keys begin with a prefix; see
+  /// ``StoreSnapshot/values(prefix:as:)``. The observer is then told about changes of every key.
   ///
   /// ```swift
   /// let tabs = settings.values(prefix: "tab.", as: URL.self)
   /// ```
   ///
-  /// - Complexity: As reading the store.
+  /// - Complexity: As for reading the store.
   public func values<Value: StoreValue>(
     prefix: String, as type: Value.Type = PropertyListValue.self
   ) -> [Key: Value] {
@@ -89,23 +94,27 @@ public final class ObservableStore: Observable, Service, Sendable {
     return store.snapshot.values(prefix: prefix, as: type)
   }
 
-  /// Removes keys all at once; see ``KeyValueStore/reset(_:)``.
+  /// Removes several keys in one transaction; see ``KeyValueStore/reset(_:)``.
   ///
-  /// - Throws: ``KithError`` as the store's does; ``error`` says it, too.
+  /// - Throws: ``KithError`` as the store does; ``error`` holds it as well.
   public func reset<each Value>(_ keys: repeat StoreKey<each Value>) throws(KithError) {
     var names: [Key] = []
     for key in repeat each keys { names.append(Key(key.name)) }
     try write(names) { (store) throws(KithError) in try store.reset(repeat each keys) }
   }
 
-  /// Why the last assignment was refused; nil once one was accepted.
+  /// The reason for the refusal of the last assignment; nil after an accepted one.
   public var error: KithError? {
     registrar.access(self, keyPath: \.error)
     return state.withLock { $0.error }
   }
 
-  /// Tells observers of what changes in the store, whoever wrote it, until the task is cancelled,
-  /// its service group shuts down or the node is closed.
+  /// Tells observers about changes by any writer, until the task is cancelled, its service group
+  /// shuts down or the node is closed.
+  ///
+  /// ```swift
+  /// async let observing: Void = settings.run()
+  /// ```
   public func run() async {
     let changes = store.snapshotAndChanges().changes
     state.withLock { $0.isRunning = true }
@@ -115,14 +124,14 @@ public final class ObservableStore: Observable, Service, Sendable {
         state.told = [:]
       }
     }
-    // Whoever has read before now may have missed something.
+    // A change before this point may have been missed.
     tellAll()
     await cancelWhenGracefulShutdown {
       for await change in changes { self.tell(change) }
     }
   }
 
-  /// Writes, keeps what was refused, and tells observers of the keys.
+  /// Writes, keeps the error of a refused write, and tells observers about the keys.
   func write(
     _ keys: [Key], _ body: (KeyValueStore) throws(KithError) -> Void
   ) throws(KithError) {
@@ -152,8 +161,8 @@ public final class ObservableStore: Observable, Service, Sendable {
   }
 
   private func tell(_ change: Change) {
-    // Of a key that was changed and changed back a joined change says nothing, yet somebody may
-    // have read between.
+    // If a key changed and changed back, a joined change does not contain it. An observer may have
+    // read the value between, so all are told.
     if change.isJoined { return tellAll() }
     for item in change.items {
       let key = Key(item.key)
@@ -163,13 +172,13 @@ public final class ObservableStore: Observable, Service, Sendable {
     }
   }
 
-  // MARK: What the registrar knows
+  // MARK: Key paths of the registrar
 
-  /// Stands for one key in the registrar's books.
+  /// Identifies one key for the registrar.
   private subscript(key: Key) -> Bool { false }
   /// Changes with every key.
   private var anyKey: Bool { false }
-  /// Stands for all of them.
+  /// Identifies all keys at once.
   private var all: Bool { false }
 
   private func track(_ key: Key) {

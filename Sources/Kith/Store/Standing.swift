@@ -1,11 +1,11 @@
-/// Whose store a ``KeyValueStore`` is at the moment, for what keeps notes of its own beside it.
+/// The owner of a ``KeyValueStore`` at a moment, for code that keeps its own notes about the store.
 package struct Standing: Hashable, Sendable {
-  /// How often what stands behind the store was replaced.
+  /// The number of times that the store's backing was replaced.
   package var generation: Int
-  /// The device; nil where another process has it open.
+  /// The device; nil if another process has its directory open.
   package var device: DeviceID?
 
-  /// Whether both are surely of one device.
+  /// Returns whether both certainly belong to one device.
   package func isSameDevice(as other: Standing) -> Bool {
     generation == other.generation || device != nil && device == other.device
   }

@@ -1,39 +1,39 @@
 internal import KithCore
 
-/// What stands behind a store: the engine of this process, or the node of another one.
+/// The engine of this process or the node of another one, which serves a store's reads and writes.
 ///
-/// Whoever stands behind also applies what changes to the store's ``StoreView``.
+/// It also applies each change to the store's ``StoreView``.
 protocol StoreBacking: AnyObject, Sendable {
-  /// Makes writes that stand or fall together visible at once, durable soon after. Where it
-  /// gathers, they may wait a moment for others, to be published with them.
+  /// Writes a transaction, which is visible at once and durable soon after. If `gathers`, it may
+  /// wait a moment for others, to be published with them.
   func write(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
   ) throws(KithError)
 
-  /// Makes writes that stand or fall together visible at once, and returns when they are durable.
+  /// Writes a transaction, which is visible at once, and returns when it is durable.
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) async throws(KithError)
 
-  /// Makes everything durable that was written before; it blocks for as long as the disk takes.
+  /// Makes all earlier writes durable. It blocks while the disk writes.
   func flush() throws(KithError)
 
-  /// What a store uses of its limits.
+  /// Returns the bytes and keys that a store uses, with its limits.
   func usage(of store: StoreIdentifier) -> Usage
 
-  /// What the quota hides, in order of keys.
+  /// Returns the hidden writes, in order of keys.
   func hiddenEntries(of store: StoreIdentifier) -> [HiddenValue]
 
-  /// Refused transactions, oldest first.
+  /// Returns the refused transactions, oldest first.
   func refusals(of store: StoreIdentifier) -> [RefusedTransaction]
 
-  /// Forgets refusals up to a number; false where that cannot be done now.
+  /// Removes refusals up to a number. Returns false if that is not possible now.
   func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool
 
-  /// Which devices have what this one wrote, as far as is known now.
+  /// Returns the devices that have the writes of this one, as far as is known now.
   func syncReport(of store: StoreIdentifier) -> SyncReport
 
-  /// Waits until all other devices have everything, or the time is over.
+  /// Waits until all other devices have everything, or the timeout passes.
   func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async
 }
 

@@ -1,24 +1,25 @@
-/// The changes of a store from the moment it was made, in order, for one consumer.
+/// The changes of a store from the moment the sequence was made, in order, for one consumer.
 ///
-/// At most 64 changes wait; after that the newest ones are joined into one, so that nothing is
-/// lost: see ``Change/isJoined``. It ends when its task is cancelled or the node is closed.
+/// At most 64 changes wait. After that the newest ones are joined into one, so that
+/// nothing is lost; see ``Change/isJoined``. The sequence ends when its task is cancelled
+/// or the node is closed.
 public struct StoreChanges: AsyncSequence, Sendable {
-  /// Takes the changes of one sequence.
+  /// The iterator over the changes of one sequence.
   public struct AsyncIterator: AsyncIteratorProtocol {
     let subscription: Subscription
 
-    /// The next change, or nil at the end.
+    /// Returns the next change, or nil at the end.
     public mutating func next() async -> Change? {
       await subscription.buffer.next(isolation: nil)
     }
 
-    /// The next change, or nil at the end.
+    /// Returns the next change, or nil at the end.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Change? {
       await subscription.buffer.next(isolation: actor)
     }
   }
 
-  /// Ends with the last sequence or iterator that holds it.
+  /// A subscription, which ends with the last sequence or iterator that holds it.
   final class Subscription: Sendable {
     let buffer: ChangeBuffer
     private let view: StoreView
@@ -35,9 +36,9 @@ public struct StoreChanges: AsyncSequence, Sendable {
 
   let subscription: Subscription
 
-  /// Takes what waits, and waits for nothing.
+  /// Takes the waiting changes without waiting for more.
   package func takeWaiting() -> [Change] { subscription.buffer.takeAll() }
 
-  /// An iterator; all iterators of a sequence share what waits.
+  /// Returns an iterator. All iterators of a sequence share the waiting changes.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription: subscription) }
 }

@@ -1,9 +1,9 @@
 internal import KithCore
 
-/// A key of a store with the type of its value and what to return while it is missing.
+/// A key of a store, with the type of its value and a default for when the value is missing.
 ///
-/// Keys are constants of any type of the program, or members of the key type itself, which are
-/// shorter to use:
+/// Declare keys as constants of any type, or as members of the key type itself, which
+/// are shorter to use:
 ///
 /// ```swift
 /// enum Keys {
@@ -17,19 +17,20 @@ internal import KithCore
 /// }
 /// store[.theme]
 /// ```
-/// The default is returned, never written. Where a module has `defaultIsolation(MainActor.self)`,
-/// write `nonisolated enum Keys` and `nonisolated extension`, so that other actors can use the keys.
+/// The default is returned, never written. If a module has
+/// `defaultIsolation(MainActor.self)`, write `nonisolated enum Keys` and `nonisolated
+/// extension`, so that other actors can use the keys.
 public struct StoreKey<Value: StoreValue>: Sendable {
   /// The key's name, 1 to 64 bytes of UTF-8 under the standard policy.
   public let name: String
-  /// What a read returns while the key shows nothing, or something of another type.
+  /// The value that a read returns if the key shows none, or one of another type.
   public let defaultValue: Value
 
   /// Makes a key.
   ///
   /// - Parameters:
   ///   - name: The key's name, 1 to 64 bytes of UTF-8 under the standard policy.
-  ///   - defaultValue: What a read returns while the key is missing.
+  ///   - defaultValue: The value that a read returns if the key is missing.
   public init(_ name: String, default defaultValue: Value) {
     self.name = name
     self.defaultValue = defaultValue
@@ -37,12 +38,12 @@ public struct StoreKey<Value: StoreValue>: Sendable {
 }
 
 extension StoreKey {
-  /// What the key reads as where a store shows the given value.
+  /// Returns the key's value for a value that a store shows.
   func value(in shown: PropertyListValue?) -> Value {
     shown.flatMap(Value.init(propertyListValue:)) ?? defaultValue
   }
 
-  /// Whether that is the default, for want of a value of the type.
+  /// Returns whether the key reads as its default because the shown value is not of its type.
   func isDefault(in shown: PropertyListValue?) -> Bool {
     shown.flatMap(Value.init(propertyListValue:)) == nil
   }

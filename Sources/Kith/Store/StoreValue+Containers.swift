@@ -1,7 +1,7 @@
 public import KithCore
 
 extension Array: StoreValue where Element: StoreValue {
-  /// An array all of whose elements are of the type.
+  /// Makes an array, if all elements are of the type.
   public init?(propertyListValue: PropertyListValue) {
     guard case .array(let values) = propertyListValue else { return nil }
     var elements: [Element] = []
@@ -23,7 +23,7 @@ extension Array: StoreValue where Element: StoreValue {
 }
 
 extension Dictionary: StoreValue where Key == String, Value: StoreValue {
-  /// A dictionary all of whose values are of the type.
+  /// Makes a dictionary, if all values are of the type.
   public init?(propertyListValue: PropertyListValue) {
     guard case .dictionary(let members) = propertyListValue else { return nil }
     var result: [String: Value] = [:]

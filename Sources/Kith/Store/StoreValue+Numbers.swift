@@ -1,7 +1,7 @@
 public import KithCore
 
 extension StoreValue where Self: FixedWidthInteger, Self: Codable {
-  /// An integer, or a double without a fraction, that the type can hold.
+  /// Makes the number from an integer, or a double without a fraction, if the type can hold it.
   public init?(propertyListValue: PropertyListValue) {
     switch propertyListValue {
     case .integer(let value): self.init(exactly: value)
@@ -12,8 +12,8 @@ extension StoreValue where Self: FixedWidthInteger, Self: Codable {
 
   /// The integer.
   ///
-  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue`` beyond 64 bits with a sign,
-  ///   which only unsigned integers of 64 bits can be.
+  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue`` if the integer exceeds signed
+  ///   64 bits, which only unsigned 64-bit integers can.
   public func propertyListValue() throws(KithError) -> PropertyListValue {
     guard let value = Int64(exactly: self) else {
       throw KithError(
@@ -36,7 +36,7 @@ extension UInt32: StoreValue {}
 extension UInt64: StoreValue {}
 
 extension Double: StoreValue {
-  /// A double, or an integer that a double holds exactly.
+  /// Makes the number from a double, or from an integer that a double holds exactly.
   public init?(propertyListValue: PropertyListValue) {
     switch propertyListValue {
     case .double(let value): self = value
@@ -50,8 +50,8 @@ extension Double: StoreValue {
 }
 
 extension Float: StoreValue {
-  /// The float nearest to a double, or an integer that a float holds exactly. A double that is
-  /// finite and too large for a float is none.
+  /// Makes the float nearest to a double, or from an integer that a float holds exactly. The result
+  /// is nil if a finite double is too large for a float.
   public init?(propertyListValue: PropertyListValue) {
     switch propertyListValue {
     case .double(let value):

@@ -1,17 +1,17 @@
 public import KithCore
 
 extension Optional: StoreValue where Wrapped: StoreValue {
-  /// A value of the wrapped type. Nil is never stored: a key that shows nothing reads as its
-  /// default, which a key of an optional type has as nil.
+  /// Makes an optional from a value of the wrapped type. Nil is never stored: a key without a value
+  /// reads as its default, which is nil for a key of an optional type.
   public init?(propertyListValue: PropertyListValue) {
     guard let wrapped = Wrapped(propertyListValue: propertyListValue) else { return nil }
     self = .some(wrapped)
   }
 
-  /// The wrapped value's.
+  /// The wrapped value's property-list value.
   ///
-  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue`` for nil, which only a key as
-  ///   a whole can be: not an element of an array.
+  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue`` for nil. Only a whole key can
+  ///   be nil, not an element of an array.
   public func propertyListValue() throws(KithError) -> PropertyListValue {
     guard let self else {
       throw KithError(
@@ -21,14 +21,18 @@ extension Optional: StoreValue where Wrapped: StoreValue {
     return try self.propertyListValue()
   }
 
-  /// The wrapped value's; nil removes the key.
+  /// The value that setting a key writes: the wrapped value's, or nil, which removes the key.
   public func storedValue() throws(KithError) -> PropertyListValue? {
     try self?.storedValue()
   }
 }
 
 extension StoreKey where Value: ExpressibleByNilLiteral {
-  /// Makes a key that reads as nil while it shows nothing; setting nil removes it.
+  /// Makes a key that reads as nil if it has no value. Setting it to nil removes it.
+  ///
+  /// ```swift
+  /// let draft = StoreKey<String?>("draft")
+  /// ```
   ///
   /// - Parameter name: The key's name, 1 to 64 bytes of UTF-8 under the standard policy.
   public init(_ name: String) {

@@ -15,7 +15,7 @@ extension PropertyListValue: StoreValue {
 }
 
 extension Bool: StoreValue {
-  /// A bool; numbers are none.
+  /// Makes a bool from a bool, never from a number.
   public init?(propertyListValue: PropertyListValue) {
     guard case .bool(let value) = propertyListValue else { return nil }
     self = value
@@ -26,7 +26,7 @@ extension Bool: StoreValue {
 }
 
 extension String: StoreValue {
-  /// A string.
+  /// Makes a string from a string.
   public init?(propertyListValue: PropertyListValue) {
     guard case .string(let value) = propertyListValue else { return nil }
     self = value
@@ -37,7 +37,7 @@ extension String: StoreValue {
 }
 
 extension Date: StoreValue {
-  /// A date.
+  /// Makes a date from a date.
   public init?(propertyListValue: PropertyListValue) {
     guard case .date(let value) = propertyListValue else { return nil }
     self = value
@@ -48,7 +48,7 @@ extension Date: StoreValue {
 }
 
 extension Data: StoreValue {
-  /// Data.
+  /// Makes data from data.
   public init?(propertyListValue: PropertyListValue) {
     guard case .data(let value) = propertyListValue else { return nil }
     self = value
@@ -59,7 +59,7 @@ extension Data: StoreValue {
 }
 
 extension URL: StoreValue {
-  /// The URL that a string spells.
+  /// Makes a URL from its string.
   public init?(propertyListValue: PropertyListValue) {
     guard case .string(let value) = propertyListValue else { return nil }
     self.init(string: value)
@@ -70,7 +70,7 @@ extension URL: StoreValue {
 }
 
 extension UUID: StoreValue {
-  /// The UUID that a string spells.
+  /// Makes a UUID from its string.
   public init?(propertyListValue: PropertyListValue) {
     guard case .string(let value) = propertyListValue else { return nil }
     self.init(uuidString: value)

@@ -1,23 +1,23 @@
 internal import KithCore
 
-/// The values of one key, of some or of all, now and whenever they change; see
-/// `KeyValueStore.values(for:)`, ``KeyValueStore/values(prefix:as:)`` and
-/// ``KeyValueStore/values(of:)``.
+/// The values of one key, of some keys or of all, now and after each
+/// change; see `KeyValueStore.values(for:)`,
+/// ``KeyValueStore/values(prefix:as:)`` and ``KeyValueStore/values(of:)``.
 ///
 /// It ends when its task is cancelled or the node is closed.
 public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
-  /// What a sequence makes of what the store shows.
+  /// The computation of an element from the values of the store.
   struct Question: Sendable {
-    /// Whether a key can make a difference.
+    /// Returns whether the key can change the result.
     let concerns: @Sendable (Key) -> Bool
     let answer: @Sendable (StoreSnapshot) -> Value
     let isSame: @Sendable (Value, Value) -> Bool
   }
 
-  /// Takes the values.
+  /// The iterator over the values.
   public struct AsyncIterator: AsyncIteratorProtocol {
     private let question: Question
-    /// What the keys that make a difference show, of all that the changes told.
+    /// The values of the keys that can change the result, after all changes so far.
     private var shown: [Key: PropertyListValue]
     private var last: Value?
     private var changes: StoreChanges.AsyncIterator
@@ -28,12 +28,12 @@ public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
       changes = values.changes.makeAsyncIterator()
     }
 
-    /// The next value that differs from the one before, or nil at the end.
+    /// Returns the next value that differs from the previous one, or nil at the end.
     public mutating func next() async -> Value? {
       await next(isolation: #isolation)
     }
 
-    /// The next value that differs from the one before, or nil at the end.
+    /// Returns the next value that differs from the previous one, or nil at the end.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Value? {
       guard let before = last else { return take() }
       while let change = await changes.next(isolation: actor) {
@@ -62,6 +62,6 @@ public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
   let current: [Key: PropertyListValue]
   let changes: StoreChanges
 
-  /// An iterator, which begins with the value at the time the sequence was made.
+  /// Returns an iterator, which begins with the value at the time the sequence was made.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }

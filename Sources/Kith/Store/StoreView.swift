@@ -1,9 +1,9 @@
 internal import KithCore
 internal import Synchronization
 
-/// What one store shows, in memory, and who wants to hear of changes. Reads never wait for
-/// anything but the short lock; changes come in whole, under the engine's lock, so that no state
-/// between is ever readable.
+/// The values that one store shows, in memory, and its subscribers. A read waits only for the
+/// short lock. Changes are applied whole, under the engine's lock, so that a reader never
+/// sees a state between.
 final class StoreView: Sendable {
   private struct State {
     var values: [Key: PropertyListValue] = [:]
@@ -21,7 +21,7 @@ final class StoreView: Sendable {
     state = Mutex(State(values: values))
   }
 
-  /// What a key shows.
+  /// Returns the value that a key shows.
   ///
   /// - Complexity: O(1).
   func value(_ key: String) -> PropertyListValue? {
@@ -29,15 +29,15 @@ final class StoreView: Sendable {
     return state.withLock { $0.values[key] }
   }
 
-  /// All that is shown.
+  /// All values that are shown.
   ///
   /// - Complexity: O(1); the dictionary is copied when either copy changes.
   var values: [Key: PropertyListValue] {
     state.withLock { $0.values }
   }
 
-  /// Applies the changes of one step of the core at once, and returns what to run once no lock
-  /// is held. The origin is who wrote what has no reason.
+  /// Applies the changes of one step of the core at once. Returns closures to run after the lock is
+  /// released. `origin` is the writer of the changes without a reason.
   func apply(_ changes: [ViewChange], origin: WriteOrigin = .owner) -> [() -> Void] {
     state.withLock { state in
       var later: [() -> Void] = []
@@ -48,7 +48,7 @@ final class StoreView: Sendable {
           state.values.reserveCapacity(change.changes.count)
         }
         for (key, encoded) in change.changes {
-          // What the core shows was checked when it came in.
+          // The core checked its values when they came in.
           let value = encoded.flatMap { try? $0.decoded() }
           let old = state.values[key]
           state.values[key] = value
@@ -69,13 +69,15 @@ final class StoreView: Sendable {
     }
   }
 
-  /// Shows what stands behind the store from now on, and returns what to run once no lock is held.
+  /// Replaces the values by those of the store's new backing. Returns closures to run after
+  /// the lock is released.
+  ///
   /// `superseded` are keys whose writes by this program were not taken over.
   ///
-  /// Of another account all keys of both are told, also those that show the same
-  /// (`Docs/Protocol.md`, "First sync"). On signing in (`initialSyncChange`) the keys that were shown are
-  /// told like that, then what the account brought, and which writes lost. Otherwise what differs is told,
-  /// and what was not taken as a violation of the quota.
+  /// If the account changed, subscribers are told about all keys of both accounts, even those with
+  /// equal values (`Docs/Protocol.md`, "First sync"). On signing in (`initialSyncChange`) they are told first about the keys
+  /// shown so far, then about the keys that the account brought and the lost writes. Otherwise they are told about the
+  /// differences; a write that was not taken over is reported as a violation of the quota.
   func show(
     _ shown: [Key: EncodedValue], reason: Change.Reason, superseded: Set<Key>
   ) -> [() -> Void] {
@@ -94,7 +96,7 @@ final class StoreView: Sendable {
     return apply([changed, undone])
   }
 
-  /// Shows what another account has.
+  /// Replaces the values by those of another account.
   private func replace(
     with values: [Key: PropertyListValue], because reason: Change.Reason, superseded: [String]
   ) -> [() -> Void] {
@@ -120,7 +122,7 @@ final class StoreView: Sendable {
     }
   }
 
-  /// The changes from now on, with what is shown at this moment.
+  /// Subscribes to the changes from now on, and returns the values shown at this moment.
   func subscribe(
     seesOwnWrites: Bool, as perspective: Perspective = .program(.owner)
   ) -> (values: [Key: PropertyListValue], changes: StoreChanges) {
@@ -130,7 +132,7 @@ final class StoreView: Sendable {
     return (values, StoreChanges(subscription: subscription))
   }
 
-  /// Offers the changes from now on to a buffer, until ``unsubscribe(_:)``, and returns what is
+  /// Offers the changes from now on to a buffer, until ``unsubscribe(_:)``. Returns the values
   /// shown at this moment.
   func subscribe(_ buffer: ChangeBuffer) -> (values: [Key: PropertyListValue], number: UInt64) {
     state.withLock { state in
@@ -144,11 +146,11 @@ final class StoreView: Sendable {
     }
   }
 
-  /// All that waits in a buffer: steps of the core are whole in it, for their changes are offered
-  /// under the lock.
+  /// Takes all changes that wait in a buffer. It contains only whole steps of the core, because
+  /// their changes are offered under the lock.
   func takeAll(from buffer: ChangeBuffer) -> [Change] { state.withLock { _ in buffer.takeAll() } }
 
-  /// Forgets a consumer.
+  /// Removes a subscriber.
   func unsubscribe(_ number: UInt64) {
     state.withLock { _ = $0.buffers.removeValue(forKey: number) }
   }

@@ -1,4 +1,4 @@
-/// A property that is a key of a store.
+/// A property whose value is a key of a store.
 ///
 /// ```swift
 /// struct Settings {
@@ -11,24 +11,25 @@
 ///   }
 /// }
 /// ```
-/// The store is always named, so a test gives its own (`TestAccount` of `KithTesting` makes one in a
-/// line). Where it is at hand, one line does: `@Stored(.theme, in: store) var theme`.
+/// The store is always named, so a test can pass its own; `TestAccount` of `KithTesting` makes one
+/// in a line. If a store is at hand, one line is enough: `@Stored(.theme, in: store) var theme`.
 ///
-/// Reading gives what the store shows, or the key's default, which is never written. Assigning
-/// writes in memory at once, and to the disk soon after, as ``KeyValueStore/set(_:for:)`` does.
+/// Reading returns the value that the store shows, or the key's default, which is
+/// never written. Assigning writes to memory at once and to the disk soon after,
+/// as ``KeyValueStore/set(_:for:)`` does.
 ///
-/// An assignment cannot throw. One that the store refuses changes nothing: the property goes on
-/// showing what the store shows, `$theme.error` says why until a write is accepted, and the closure
-/// `onRefusal` hears of it. Where a refusal must be dealt with on the spot, `try $theme.set(.dark)`
-/// throws it.
+/// An assignment cannot throw. If the store refuses it, nothing changes: the property still returns
+/// the value that the store shows. `$theme.error` holds the reason until a write is accepted, and
+/// the closure `onRefusal` is called. To handle a refusal on the spot, call `try
+/// $theme.set(.dark)`, which throws it.
 @propertyWrapper
 public struct Stored<Value: StoreValue>: Sendable {
-  /// The key in its store: its values as they come, its last error, and writes that throw.
+  /// The key in its store, with its sequence of values, its last error, and writes that throw.
   public let projectedValue: StoredKey<Value>
 
   /// The value that the store shows, or the key's default.
   ///
-  /// - Complexity: As reading and writing the store.
+  /// - Complexity: As for reading and writing the store.
   public var wrappedValue: Value {
     get { projectedValue.value }
     nonmutating set { projectedValue.assign(newValue) }
@@ -38,8 +39,8 @@ public struct Stored<Value: StoreValue>: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - store: The store that it is a key of.
-  ///   - onRefusal: Hears of assignments that the store refuses, on the thread that assigns.
+  ///   - store: The store of the key.
+  ///   - onRefusal: Called if the store refuses an assignment, on the thread that assigns.
   public init(
     _ key: StoreKey<Value>, in store: KeyValueStore,
     onRefusal: (@Sendable (KithError) -> Void)? = nil
@@ -51,8 +52,8 @@ public struct Stored<Value: StoreValue>: Sendable {
   ///
   /// - Parameters:
   ///   - key: The key.
-  ///   - store: The observed store that it is a key of.
-  ///   - onRefusal: Hears of assignments that the store refuses, on the thread that assigns.
+  ///   - store: The observed store of the key.
+  ///   - onRefusal: Called if the store refuses an assignment, on the thread that assigns.
   public init(
     _ key: StoreKey<Value>, in store: ObservableStore,
     onRefusal: (@Sendable (KithError) -> Void)? = nil

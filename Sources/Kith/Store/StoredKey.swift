@@ -1,14 +1,14 @@
 internal import Synchronization
 
-/// A key in its store: what `$theme` is of a property `@Stored var theme`.
+/// A key in its store: for a property `@Stored var theme`, the value of `$theme`.
 public struct StoredKey<Value: StoreValue>: Sendable {
-  /// Where reads and writes go.
+  /// The target of reads and writes.
   enum Place: Sendable {
     case plain(KeyValueStore)
     case observable(ObservableStore)
   }
 
-  /// What outlives copies of the property.
+  /// The last error, shared by all copies of the property.
   private final class LastError: Sendable {
     let error = Mutex<KithError?>(nil)
   }
@@ -43,7 +43,7 @@ public struct StoredKey<Value: StoreValue>: Sendable {
     }
   }
 
-  /// Whether the property shows its default because the store shows no value of its type.
+  /// Whether the property reads as its default because the store shows no value of its type.
   ///
   /// ```swift
   /// resetButton.isEnabled = !settings.$theme.isDefault
@@ -55,12 +55,16 @@ public struct StoredKey<Value: StoreValue>: Sendable {
     }
   }
 
-  /// Why the last write through the property was refused; nil once one was accepted.
+  /// The reason for the refusal of the last write; nil after an accepted one.
   public var error: KithError? { last.error.withLock { $0 } }
 
-  /// Sets the value, as an assignment does, and throws what it cannot.
+  /// Sets the value as an assignment does, but throws if the store refuses it.
   ///
-  /// - Throws: ``KithError`` as ``KeyValueStore/set(_:for:)`` does; nothing has changed then.
+  /// ```swift
+  /// try settings.$theme.set(.dark)
+  /// ```
+  ///
+  /// - Throws: ``KithError`` as ``KeyValueStore/set(_:for:)`` does; then nothing has changed.
   public func set(_ value: Value) throws(KithError) {
     try write { (store) throws(KithError) in try store.set(value, for: key) }
   }
@@ -72,7 +76,7 @@ public struct StoredKey<Value: StoreValue>: Sendable {
     try write { (store) throws(KithError) in try store.remove(key) }
   }
 
-  /// An assignment to the property.
+  /// Sets the value, and passes a refusal to `onRefusal`.
   func assign(_ value: Value) {
     do throws(KithError) {
       try set(value)
@@ -96,7 +100,7 @@ public struct StoredKey<Value: StoreValue>: Sendable {
 }
 
 extension StoredKey where Value: Equatable {
-  /// The value now and whenever it changes, whoever wrote it, as `KeyValueStore.values(for:)` gives
-  /// them.
+  /// The value now and after each change, by any writer, as
+  /// `KeyValueStore.values(for:)` returns them.
   public var values: StoreValues<Value> { store.values(for: key) }
 }

@@ -1,7 +1,7 @@
 public import KithCore
 
-/// Writes that stand or fall together. Reads see the store as it was when the transaction began,
-/// with the transaction's own writes over it.
+/// Writes that are accepted or refused together. Reads return the store as it was when the
+/// transaction began, with the transaction's own writes applied.
 ///
 /// ```swift
 /// try await store.commit { $0[.unread] += 1 }
@@ -16,7 +16,7 @@ public struct Transaction {
     self.base = base
   }
 
-  /// What the key shows within the transaction.
+  /// Returns the value that the key shows within the transaction.
   ///
   /// - Complexity: O(1).
   public func value(forKey key: String) -> PropertyListValue? {
@@ -45,8 +45,15 @@ public struct Transaction {
     write(nil, forKey: key.name)
   }
 
-  /// The key's value, or its default where it shows none of the type. Nil, for a key of an optional
-  /// type, removes it. A value that cannot be encoded makes the whole transaction throw at its end.
+  /// The key's value, or its default if it shows no value of the type. Nil removes a key of an
+  /// optional type. If a value cannot be encoded, the whole transaction throws at its end.
+  ///
+  /// ```swift
+  /// try await store.commit {
+  ///   $0[.window].width += 100
+  ///   $0.remove(.draft)
+  /// }
+  /// ```
   public subscript<Value>(key: StoreKey<Value>) -> Value {
     get { key.value(in: value(forKey: key.name)) }
     set {
@@ -65,7 +72,7 @@ public struct Transaction {
     if writes.updateValue(value, forKey: key) == nil { order.append(key) }
   }
 
-  /// What to write, of each key the last write, in the order of first writes.
+  /// Returns the operations, one for each key with its last write, in the order of first writes.
   func operations() throws(KithError) -> [KithCore.Operation] {
     if let problem { throw problem }
     var operations: [KithCore.Operation] = []
@@ -78,7 +85,7 @@ public struct Transaction {
 }
 
 extension KithCore.Operation {
-  /// One write, its value encoded.
+  /// Makes an operation, with its value encoded.
   static func encoding(_ value: PropertyListValue?, forKey key: String) throws(KithError) -> Self {
     guard let value else { return Self(key: key, value: nil) }
     do {

@@ -1,19 +1,19 @@
-/// Which program of this host wrote. Each hears of the others' writes as from outside.
+/// The program of this host that wrote. To each program, writes of the others come from outside.
 enum WriteOrigin: Hashable, Sendable {
-  /// The one that has the directory open.
+  /// The program that has the directory open.
   case owner
-  /// One that wrote over the control socket, by the number of its connection.
+  /// A program that wrote over the control socket, by the number of its connection.
   case guest(UInt64)
 }
 
-/// Whose writes a consumer of changes takes for its own.
+/// The programs whose writes a consumer of changes takes for its own.
 enum Perspective: Hashable, Sendable {
-  /// Those of one program.
+  /// One program.
   case program(WriteOrigin)
-  /// Those of all programs of this device, as `kith watch` tells them.
+  /// All programs of this device, as in `kith watch`.
   case device
 
-  /// Why a program's write changed what is shown, as seen from here.
+  /// Returns the reason of a change that a program's write made, for this consumer.
   func reason(of origin: WriteOrigin) -> Change.Reason {
     switch self {
     case .program(let own): own == origin ? .ownWrite : .serverChange

@@ -12,7 +12,7 @@ struct ExportCommand: AsyncParsableCommand {
       inside a document that names the store. Keys stand in the order of their UTF-8 bytes and \
       each value has one form, so devices that show the same print the same bytes. Nothing in it \
       tells of the device. `kith import` reads both. Status 1 if a part of the store was damaged \
-      here and is still missing.
+      here, is still missing, and nobody has accepted the loss (`kith doctor --accept-loss`).
       """)
 
   @OptionGroup var options: CommonOptions
@@ -22,8 +22,7 @@ struct ExportCommand: AsyncParsableCommand {
     let (identifier, entries, isLacking) = try await options.withNode { node in
       let name = try await store.existing(at: node)
       // Asked first: what comes back meanwhile is complete.
-      let isLacking = try await node.report().stores
-        .contains { $0.identifier == name && $0.isLacking }
+      let isLacking = try await node.isLacking(name)
       return (name, try await node.entries(in: name), isLacking)
     }
     let document = ExportDocument(store: identifier, entries: entries)
@@ -32,7 +31,8 @@ struct ExportCommand: AsyncParsableCommand {
       throw CommandFailure(
         .failure,
         "what is printed is not complete: a part of the store was damaged on this disk, and no other "
-          + "device has given it back yet; run the node beside one that has it, then export again")
+          + "device has given it back yet; run the node beside one that has it, then export again. If "
+          + "none has it: kith doctor --accept-loss")
     }
   }
 }

@@ -27,6 +27,7 @@ struct GetCommand: AsyncParsableCommand {
   func run() async throws {
     let (name, found) = try await options.withNode { node in
       let name = try await store.existing(at: node)
+      try await options.warnIfLacking(name, at: node)
       return (name, try await node.value(forKey: key, in: name))
     }
     guard let value = found else {

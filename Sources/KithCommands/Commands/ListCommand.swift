@@ -19,6 +19,7 @@ struct ListCommand: AsyncParsableCommand {
   func run() async throws {
     let (name, entries) = try await options.withNode { node in
       let name = try await store.existing(at: node)
+      try await options.warnIfLacking(name, at: node)
       return (name, try await node.entries(in: name))
     }
     let wanted = prefix ?? ""

@@ -26,6 +26,10 @@ struct StoreFacts: Equatable, Sendable {
   var quarantined = 0
   /// Whether a part of it was damaged here, and is missing still.
   var isLacking = false
+  /// How many change sets were hit, where that is so.
+  var missingChangeSets: Int?
+  /// How many of their entries were dropped.
+  var missingEntries: Int?
   /// The digest of its state in hexadecimal: equal on devices that have exchanged everything.
   var digest: String
   /// Names of the other devices known to have everything that this one published.
@@ -36,7 +40,7 @@ struct StoreFacts: Equatable, Sendable {
   /// What a person should know of it, in a few words.
   var remarks: String {
     var remarks: [String] = []
-    if isLacking { remarks.append("damaged, a part is missing") }
+    if isLacking { remarks.append("damaged, missing (\(missingText))") }
     if drafts > 0 { remarks.append("\(Humane.count(drafts, "write")) to publish") }
     if hidden > 0 { remarks.append("\(Humane.count(hidden)) hidden") }
     if refusals > 0 { remarks.append("\(Humane.count(refusals)) refused") }
@@ -46,6 +50,13 @@ struct StoreFacts: Equatable, Sendable {
       remarks.append("limits differ on \(names)")
     }
     return remarks.joined(separator: ", ")
+  }
+
+  /// How much is missing, for people.
+  var missingText: String {
+    guard let missingChangeSets, missingChangeSets > 0 else { return "it is not known how much" }
+    let sets = Humane.count(missingChangeSets, "change set")
+    return "\(Humane.count(missingEntries ?? 0, "write")) of \(sets)"
   }
 
   /// The limits and what is used of them, in JSON.
@@ -65,14 +76,16 @@ struct StoreFacts: Equatable, Sendable {
 
   /// The store in JSON.
   var document: Document {
-    .object(
-      quotaMembers.merging([
-        "digest": .string(digest),
-        "damaged": .bool(isLacking),
-        "drafts": .int(drafts),
-        "heldBy": .strings(heldBy),
-        "policyMismatches": .strings(mismatches),
-        "quarantined": .int(quarantined),
-      ]) { _, new in new })
+    let own: [String: Document?] = [
+      "digest": .string(digest),
+      "damaged": .bool(isLacking),
+      "drafts": .int(drafts),
+      "heldBy": .strings(heldBy),
+      "missingChangeSets": missingChangeSets.map(Document.int),
+      "missingEntries": missingEntries.map(Document.int),
+      "policyMismatches": .strings(mismatches),
+      "quarantined": .int(quarantined),
+    ]
+    return .object(quotaMembers.merging(own) { _, new in new })
   }
 }

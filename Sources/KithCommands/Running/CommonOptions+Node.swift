@@ -158,7 +158,24 @@ extension Closable {
   }
 }
 
+extension CommonOptions {
+  /// Says it where a part of a store was damaged here and is missing still: a key may be missing, or show
+  /// an older value.
+  func warnIfLacking(_ store: String, at node: any StoreAccess) async throws {
+    guard try await node.isLacking(store) else { return }
+    console.warn(
+      "a part of the store \"\(Columns.printable(store))\" was damaged on this disk and is missing: "
+        + "keys may be missing or show older values; see: kith status")
+  }
+}
+
 extension StoreAccess {
+  /// Whether a part of a store was damaged here and is missing still.
+  func isLacking(_ store: String) async throws -> Bool {
+    try await report().stores
+      .contains { $0.identifier.utf8.elementsEqual(store.utf8) && $0.isLacking }
+  }
+
   /// All that a store shows, in the order of the keys' UTF-8 bytes.
   func entries(
     in store: String

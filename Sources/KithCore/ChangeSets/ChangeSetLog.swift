@@ -43,6 +43,10 @@ struct ChangeSetLog {
   /// Tells, sends and compares nothing of these devices from here on.
   mutating func withhold(_ devices: Set<DeviceID>) { withheld.formUnion(devices) }
 
+  func isCovered(_ header: ChangeSetHeader) -> Bool {
+    header.sequence <= chains[header.chain]?.covered ?? 0
+  }
+
   func knows(_ reference: ChangeSetReference) -> Bool {
     changeSets[reference] != nil
   }

@@ -1,29 +1,28 @@
 public import KithCrypto
 
-/// What a device says of itself to the devices of the same link, so that they dial it: 160 bytes,
-/// which look like random ones to who has not the epoch's beacon key (`Docs/Protocol.md`,
-/// "Membership").
+/// A device's announcement to the devices of the same link, so that they dial it. It has 160 bytes,
+/// which look random without the epoch's beacon key (`Docs/Protocol.md`, "Membership").
 ///
-/// Signed as well, because everybody who ever had the key could otherwise speak for another device.
+/// It is signed too: otherwise anyone who ever had the key could announce another device.
 public struct Beacon: Hashable, Sendable {
   /// The bytes of every sealed beacon.
   public static let byteCount = 160
 
   private static let version: UInt8 = 1
   private static let domain = Array("kith beacon v1\0".utf8)
-  /// Version, device, port, boot, counter, and zeroes up to here; then the signature.
+  /// The length of version, device, port, boot, counter and zeroes. The signature follows.
   private static let bodyBytes = 56
 
-  /// Who sends it.
+  /// The device that sends the beacon.
   public var device: DeviceID
   /// The TCP port at which it listens, never 0.
   public var port: UInt16
-  /// Random, drawn when its node began to run.
+  /// A random number, drawn when the device's node started.
   public var boot: UInt64
-  /// Rises with every beacon of one boot.
+  /// A counter that rises with every beacon of one boot.
   public var counter: UInt64
 
-  /// What a device says.
+  /// Makes a beacon.
   public init(device: DeviceID, port: UInt16, boot: UInt64, counter: UInt64) {
     self.device = device
     self.port = port
@@ -31,13 +30,13 @@ public struct Beacon: Hashable, Sendable {
     self.counter = counter
   }
 
-  /// The beacon as it travels.
+  /// Returns the beacon's bytes as they are sent.
   ///
   /// - Parameters:
   ///   - account: The account, which is signed too.
-  ///   - key: The device's own.
+  ///   - key: The device's signing key.
   ///   - epoch: The epoch to seal it under.
-  ///   - nonce: Random, and used once.
+  ///   - nonce: A random nonce, used once.
   /// - Returns: ``byteCount`` bytes.
   public func sealed(
     account: AccountID, key: borrowing SigningKey, epoch: EpochKeys, nonce: BoxNonce
@@ -62,14 +61,14 @@ public struct Beacon: Hashable, Sendable {
   }
 }
 
-/// A beacon that was opened, and whose signature is still to be checked.
+/// A beacon that was opened and whose signature is not checked yet.
 struct OpenedBeacon {
   let beacon: Beacon
   private let body: [UInt8]
   private let signature: Signature
 
-  /// Opens a datagram with an epoch's key; nil where it was not sealed with it, or is of a version
-  /// that is not known.
+  /// Opens a datagram with an epoch's key; nil if it was sealed with another key, or its
+  /// version is unknown.
   ///
   /// - Complexity: one Poly1305 over 136 bytes.
   init?(_ sealed: [UInt8], epoch: EpochKeys) {
@@ -81,7 +80,7 @@ struct OpenedBeacon {
     body = Array(plaintext.prefix(plaintext.count - Signature.byteCount))
   }
 
-  /// Whether the device that it names signed it.
+  /// Returns whether the device named in the beacon signed it.
   ///
   /// - Complexity: one Ed25519 verification.
   func isSigned(in account: AccountID) -> Bool {
@@ -90,7 +89,7 @@ struct OpenedBeacon {
 }
 
 extension Beacon {
-  /// Reads a plaintext. The zeroes may one day be something, and are not looked at.
+  /// Reads a plaintext. The zeroes are reserved and are not checked.
   fileprivate static func read(_ plaintext: [UInt8]) -> (Beacon, Signature)? {
     func number(_ range: Range<Int>) -> UInt64 {
       plaintext[range].reduce(0) { $0 << 8 | UInt64($1) }

@@ -2,31 +2,31 @@ public import KithCrypto
 
 /// Decides which beacons count. Time, in milliseconds, is an argument.
 ///
-/// Whatever comes costs little and leaves little behind: trial openings and signatures are bounded by
-/// a rate, and only members are remembered, with a few boots each.
+/// A datagram costs little, whatever it holds. A rate limits trial openings and signature checks.
+/// Only members are remembered, with a few boots each.
 public struct BeaconJudge: Sendable {
-  /// What became of a datagram.
+  /// The result for a datagram.
   public enum Verdict: Hashable, Sendable {
-    /// A member's. It is new where this boot of it, or this source, was not heard before.
+    /// A member's beacon. It is new if this boot, or this source of it, was not heard before.
     case found(Beacon, isNew: Bool)
-    /// This device's own.
+    /// A beacon of this device.
     case ourselves
-    /// Nobody's that shares an open epoch, or of a version that is not known.
+    /// A beacon that no open epoch opens, or of an unknown version.
     case strange
-    /// Not of a member, or not signed by the device that it names.
+    /// A beacon of a device that is not a member, or that the named device did not sign.
     case notAMember
-    /// Older than one that was heard, or heard from many places already.
+    /// A beacon older than one heard before, or heard from too many places.
     case stale
-    /// Too much came; it was not looked at.
+    /// Not checked, because the rate was exceeded.
     case tooMany
   }
 
   /// One boot of a device.
   private struct Boot {
     var id: UInt64
-    /// The newest.
+    /// The newest beacon.
     var beacon: Beacon
-    /// Where the newest came from.
+    /// The sources of the newest beacon.
     var sources: [String]
     var knownSources: Set<String>
   }
@@ -35,10 +35,10 @@ public struct BeaconJudge: Sendable {
   private let device: DeviceID
   private var bucket = TokenBucket(
     tokens: 2 * Limits.beaconWorkPerSecond, perSecond: Limits.beaconWorkPerSecond)
-  /// Of each device, the boot heard last at the end.
+  /// The boots of each device, the one heard last at the end.
   private var boots: [DeviceID: [Boot]] = [:]
 
-  /// Judges for a device of an account.
+  /// Makes a judge for a device of an account.
   public init(account: AccountID, device: DeviceID) {
     self.account = account
     self.device = device
@@ -47,12 +47,12 @@ public struct BeaconJudge: Sendable {
   /// Judges a datagram.
   ///
   /// - Parameters:
-  ///   - datagram: What came.
-  ///   - source: The host that it came from.
-  ///   - epochs: The open epochs, the newest first; of the later ones only so many are tried.
+  ///   - datagram: The received bytes.
+  ///   - source: The host that sent them.
+  ///   - epochs: The open epochs, the newest first; only a limited number of them is tried.
   ///   - now: The time.
-  ///   - isMember: Whether a device is a member now.
-  /// - Returns: What became of it.
+  ///   - isMember: Returns whether a device is a member now.
+  /// - Returns: The result for the datagram.
   /// - Complexity: at most ``Limits/beaconEpochs`` trial openings and one verification, within the rate.
   public mutating func judge(
     _ datagram: [UInt8], from source: String, epochs: [EpochKeys], at now: UInt64,
@@ -74,7 +74,7 @@ public struct BeaconJudge: Sendable {
     if let last {
       guard beacon.counter >= last.beacon.counter else { return .stale }
       if beacon.counter == last.beacon.counter {
-        // The same one over another link, or told again: it says no more than the first.
+        // The same beacon over another link, or a repeated one: it adds only a source.
         guard beacon == last.beacon, !last.sources.contains(source),
           last.sources.count < Limits.beaconSources
         else { return .stale }

@@ -8,7 +8,7 @@ public struct AccountID: Hashable, Comparable, Sendable, CustomStringConvertible
   /// The digest that is the id.
   public let digest: Digest256
 
-  /// Makes an id of a digest.
+  /// Makes an id from a digest.
   public init(_ digest: Digest256) {
     self.digest = digest
   }
@@ -28,7 +28,7 @@ public struct EpochID: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The digest that is the id.
   public let digest: Digest256
 
-  /// Makes an id of a digest.
+  /// Makes an id from a digest.
   public init(_ digest: Digest256) {
     self.digest = digest
   }
@@ -43,13 +43,13 @@ public struct EpochID: Hashable, Comparable, Sendable, CustomStringConvertible {
   public static func < (left: Self, right: Self) -> Bool { left.digest < right.digest }
 }
 
-/// Tells one database of a device from another: random, and new for every new, restored or copied
-/// database (`Docs/Protocol.md`, "Entries and change sets").
+/// A random number that tells databases of a device apart. Every new, restored or copied database
+/// has its own (`Docs/Protocol.md`, "Entries and change sets").
 public struct Incarnation: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The 64 random bits.
   public let rawValue: UInt64
 
-  /// Makes an incarnation of its bits.
+  /// Makes an incarnation from its bits.
   public init(rawValue: UInt64) {
     self.rawValue = rawValue
   }
@@ -61,13 +61,13 @@ public struct Incarnation: Hashable, Comparable, Sendable, CustomStringConvertib
   public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
-/// Names one process that runs a node: 16 random bytes, new at every start. The same device under
+/// The id of one process that runs a node: 16 random bytes, new at every start. One device under
 /// two of them at once is a clone (`Docs/Protocol.md`, "Entries and change sets").
 public struct ProcessID: Hashable, Sendable {
   /// The 16 bytes.
   public let digest: Digest128
 
-  /// Makes an id of its bytes.
+  /// Makes an id from its bytes.
   public init(_ digest: Digest128) {
     self.digest = digest
   }

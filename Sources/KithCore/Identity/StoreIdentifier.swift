@@ -1,13 +1,13 @@
-/// Names a store of an account, such as `com.example.Bookmarks` (Apple's kvstore-identifier).
+/// The name of a store of an account, such as `com.example.Bookmarks` (Apple's kvstore-identifier).
 public struct StoreIdentifier: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The most bytes of UTF-8 that an identifier may have.
+  /// The maximum number of UTF-8 bytes of an identifier.
   public static let maximumBytes = 255
 
   /// The identifier's text.
   public let rawValue: String
 
-  /// Makes an identifier, or nil where the text is empty, longer than ``maximumBytes`` bytes of
-  /// UTF-8, or holds a control character.
+  /// Makes an identifier; nil if the text is empty, longer than ``maximumBytes`` bytes of UTF-8, or
+  /// holds a control character.
   public init?(_ rawValue: String) {
     let bytes = rawValue.utf8.count
     guard bytes > 0, bytes <= Self.maximumBytes,
@@ -19,8 +19,8 @@ public struct StoreIdentifier: Hashable, Comparable, Sendable, CustomStringConve
   /// The identifier's text.
   public var description: String { rawValue }
 
-  /// Compares as UTF-8 bytes, as the store's tag does; `String` would take canonically equivalent
-  /// texts for the same.
+  /// Compares UTF-8 bytes, as the store's tag does; `String` would treat canonically
+  /// equivalent texts as equal.
   public static func == (left: Self, right: Self) -> Bool {
     left.rawValue.utf8.elementsEqual(right.rawValue.utf8)
   }

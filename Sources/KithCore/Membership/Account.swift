@@ -1,36 +1,36 @@
 public import KithCrypto
 
-/// Why membership refuses what a person asked for.
+/// The error for a refused change of membership.
 public enum MembershipError: Error, Hashable, Sendable {
   /// The name is empty, longer than 64 bytes, or holds control characters or unseen ones.
   case invalidName
-  /// The name looks like another member's, and is not the same.
+  /// The name looks like another member's, but differs.
   case mistakableName
-  /// A public key is of low order, so that nothing can be sealed to it.
+  /// A public key is of low order, so data cannot be sealed to it.
   case invalidKeys
   /// The records hold no genesis of an account.
   case noAccount
-  /// The recovery key is another account's.
+  /// The recovery key belongs to another account.
   case wrongRecoveryKey
-  /// The device is in the account already, or was and is revoked: new keys are needed.
+  /// The device is in the account already, or was revoked; it needs new keys.
   case deviceAlreadyKnown
-  /// None of the account's epochs opens.
+  /// No epoch of the account can be opened.
   case noEpoch
-  /// This device is no member any more, and signs nothing that counts.
+  /// This device is no longer a member, so its signatures do not count.
   case notAMember
   /// No device of the account has this id.
   case unknownDevice
   /// The device is revoked already.
   case alreadyRevoked
-  /// A device does not revoke itself: another has to.
+  /// A device cannot revoke itself; another device has to.
   case ownDevice
-  /// The roster is full, or the device enrolled more devices that stay than a revocation lists.
+  /// The roster is full, or more devices stay than a revocation can list.
   case tooManyRecords
 }
 
-/// Begins accounts, and regains them (`Docs/Protocol.md`, "Membership").
+/// Creates accounts, and recovers them (`Docs/Protocol.md`, "Membership").
 public enum Account {
-  /// Begins an account: its genesis, signed by the recovery key and the device, and its first
+  /// Creates an account: its genesis, signed by the recovery key and the device, and its first
   /// epoch, sealed to both.
   public static func create(
     recovery: RecoveryKey, keys: DeviceKeys, name: String, issued: UInt64,
@@ -56,18 +56,18 @@ public enum Account {
     return (account, [signed, record])
   }
 
-  /// Makes a device a member when none is left to do it: a certificate signed by the recovery
-  /// key, and lockboxes for every epoch that it opens.
+  /// Makes a device a member if no other device is left to do it. The records are a certificate
+  /// signed by the recovery key, and a lockbox for every epoch that this key opens.
   ///
   /// - Parameters:
-  ///   - recovery: The account's recovery key, as typed in.
-  ///   - records: All that is known of the account.
-  ///   - keys: The new device's.
-  ///   - name: What people call the new device.
+  ///   - recovery: The account's recovery key, as typed.
+  ///   - records: All known records of the account.
+  ///   - keys: The keys of the new device.
+  ///   - name: The name of the new device for people.
   ///   - issued: The time, in milliseconds since 1970.
   ///   - entropy: Seals the lockboxes.
-  /// - Returns: The new records only.
-  /// - Throws: ``MembershipError``; nothing has changed then.
+  /// - Returns: Only the new records.
+  /// - Throws: ``MembershipError``; then nothing has changed.
   public static func recover(
     recovery: RecoveryKey, records: [Record], keys: DeviceKeys, name: String, issued: UInt64,
     entropy: inout some Entropy

@@ -1,21 +1,20 @@
 public import KithCrypto
 
-/// What makes a device one of an account's: its keys and its name (`Docs/Protocol.md`,
-/// "Membership").
+/// A record of a device's keys and name, which enrols it in an
+/// account (`Docs/Protocol.md`, "Membership").
 public struct Certificate: Hashable, Sendable {
   /// The device's id, an Ed25519 public key.
   public let device: DeviceID
-  /// What epoch secrets are sealed to.
+  /// The key that epoch secrets are sealed to.
   public let boxKey: BoxPublicKey
   /// The device's Noise static key.
   public let transportKey: TransportPublicKey
-  /// What people call the device: 1 to 64 bytes of UTF-8, without control or
-  /// unseen characters.
+  /// The device's name for people: 1 to 64 bytes of UTF-8, without control or invisible characters.
   public let name: String
-  /// When it was made, in milliseconds since 1970.
+  /// The time of issue, in milliseconds since 1970.
   public let issued: UInt64
 
-  /// Makes a certificate; nil where the name is not one (``isValidName(_:)``).
+  /// Makes a certificate; nil if the name is not valid (``isValidName(_:)``).
   public init?(
     device: DeviceID, boxKey: BoxPublicKey, transportKey: TransportPublicKey, name: String,
     issued: UInt64
@@ -28,22 +27,22 @@ public struct Certificate: Hashable, Sendable {
     self.issued = issued
   }
 
-  /// The certificate of a device that has these keys; nil where the name is not one.
+  /// Makes the certificate of a device with these keys; nil if the name is not valid.
   public init?(of keys: DeviceKeys, name: String, issued: UInt64) {
     self.init(
       device: keys.id, boxKey: keys.boxPublicKey, transportKey: keys.transportPublicKey,
       name: name, issued: issued)
   }
 
-  /// Whether the text can name a device: 1 to 64 bytes of UTF-8, without control characters, line
-  /// separators, marks that turn the direction of writing, and characters of no width, by which two
-  /// names would differ unseen.
+  /// Returns whether the text can name a device. A name has 1 to 64 bytes of UTF-8. It must not
+  /// contain control characters, line separators, marks for the direction of writing, or characters
+  /// without width, because two names could differ invisibly.
   public static func isValidName(_ name: String) -> Bool {
     (1...MembershipLimits.nameBytes).contains(name.utf8.count)
       && name.unicodeScalars.allSatisfy { isAllowed($0.value) }
   }
 
-  // Ranges of our own: Unicode's tables differ between versions, and peers must agree.
+  // The ranges are Kith's own: Unicode's tables differ between versions, and peers must agree.
   private static func isAllowed(_ scalar: UInt32) -> Bool {
     switch scalar {
     case 0..<0x20, 0x7f...0x9f, 0xad, 0x34f, 0x61c, 0x115f...0x1160, 0x17b4...0x17b5,
@@ -54,7 +53,7 @@ public struct Certificate: Hashable, Sendable {
     }
   }
 
-  /// Whether both certificates are of one device with one set of keys.
+  /// Returns whether both certificates are of one device with one set of keys.
   func hasSameKeys(as other: Self) -> Bool {
     device == other.device && boxKey == other.boxKey && transportKey == other.transportKey
   }

@@ -1,11 +1,11 @@
 internal import KithCrypto
 
-/// A record with only those of its signatures that hold in an account. Making one is what membership
-/// costs; it needs no state, and so no lock.
+/// A record with only the signatures that are valid in an account. Checking them is the costly part
+/// of membership; it needs no state, and so no lock.
 struct CheckedRecord: Sendable {
   let record: Record
 
-  /// - Complexity: one verification a signature.
+  /// - Complexity: one verification for each signature.
   init(_ record: Record, account: AccountID) {
     self.record = record.with(signatures: record.validSignatures(account: account))
   }

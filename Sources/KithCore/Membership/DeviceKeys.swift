@@ -1,6 +1,6 @@
 public import KithCrypto
 
-/// A device's own secrets, which never leave it. A class, because they are held in one place of
+/// A device's own secrets, which never leave it. It is a class, so that they are in one place of
 /// guarded memory and shared by reference.
 public final class DeviceKeys: Sendable {
   /// Signs change sets and records.
@@ -16,7 +16,7 @@ public final class DeviceKeys: Sendable {
   /// The public half of ``transport``.
   public let transportPublicKey: TransportPublicKey
 
-  /// Makes the keys of their seeds.
+  /// Makes the keys from their seeds.
   public init(
     signingSeed: borrowing SigningSeed, boxSeed: borrowing BoxSeed,
     transport: consuming TransportPrivateKey

@@ -1,12 +1,12 @@
 public import KithCrypto
 
-/// What the members of an epoch share, derived from its secret by `crypto_kdf` with the context
-/// `KithEpo1` (`Docs/Protocol.md`, "Membership"). A class, because secrets lie in one place of
-/// guarded memory.
+/// The keys that the members of an epoch share, derived from its secret by `crypto_kdf` with the
+/// context `KithEpo1` (`Docs/Protocol.md`, "Membership"). It is a class, so that the secrets are in
+/// one place of guarded memory.
 public final class EpochKeys: Sendable {
   /// The epoch's id: the BLAKE2b-256 of its box public key.
   public let id: EpochID
-  /// 1 + the highest of its parents'.
+  /// The epoch's generation: 1 + the highest of its parents'.
   public let generation: UInt32
   /// Subkey 1: entries are sealed to it.
   public let box: BoxKey
@@ -14,9 +14,9 @@ public final class EpochKeys: Sendable {
   public let psk: PresharedKey
   /// Subkey 3: hides store identifiers.
   public let storeTagKey: StoreTagKey
-  /// Subkey 4: hides who sends beacons.
+  /// Subkey 4: seals beacons, which hides the sending device.
   public let beaconKey: BeaconKey
-  /// What all of them come from.
+  /// The secret that all keys are derived from.
   let secret: EpochSecret
 
   /// Derives the keys of a secret.
@@ -31,14 +31,13 @@ public final class EpochKeys: Sendable {
     self.secret = secret
   }
 
-  /// Names a store to members of the epoch only: BLAKE2b-128 of the identifier, keyed
-  /// (`Docs/Protocol.md`,
-  /// "Entries and change sets").
+  /// Returns a store's tag, which only members of the epoch can compute: keyed BLAKE2b-128 of the
+  /// identifier (`Docs/Protocol.md`, "Entries and change sets").
   public func storeTag(of store: StoreIdentifier) -> Digest128 {
     Blake2b.keyed128(Array(store.rawValue.utf8), key: storeTagKey)
   }
 
-  /// Opens a sealed secret; nil where it was not sealed to the key, or is not this epoch's.
+  /// Opens a sealed secret; nil if it was sealed to another key, or belongs to another epoch.
   static func open(
     _ box: [UInt8], of epoch: EpochID, generation: UInt32, with key: borrowing BoxKey
   ) -> EpochKeys? {
@@ -51,7 +50,7 @@ public final class EpochKeys: Sendable {
     }
   }
 
-  /// Seals the secret to a device; nil where the device's box key is of low order.
+  /// Seals the secret to a device; nil if the device's box key is of low order.
   func sealed(to recipient: BoxPublicKey, entropy: inout some Entropy) -> [UInt8]? {
     let ephemeral = BoxSeed(random: &entropy)
     do throws(CryptoError) {

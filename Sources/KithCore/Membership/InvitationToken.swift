@@ -1,23 +1,23 @@
 public import KithCrypto
 
-/// Why a text is not an invitation.
+/// The error for a text that is not an invitation.
 public enum InvitationTokenError: Error, Hashable, Sendable {
   /// The text does not begin with `kith1-`.
   case notAnInvitation
   /// A newer version of Kith made it.
   case unsupportedVersion
-  /// A character that no invitation has.
+  /// The text has a character that no invitation has.
   case invalidCharacter(Character)
   /// Characters are missing, too many or wrong.
   case checksumMismatch
-  /// It is longer than an invitation can be.
+  /// The text is longer than an invitation can be.
   case tooLong
-  /// It is intact, but what it holds is not allowed: no port, or an address of a wrong form.
+  /// The text is intact, but its content is not allowed: no port, or an address of a wrong form.
   case malformed
 }
 
 extension InvitationTokenError: CustomStringConvertible {
-  /// What is wrong, as the end of a sentence.
+  /// The cause, as the end of a sentence.
   public var description: String {
     switch self {
     case .notAnInvitation: "it does not begin with kith1-"
@@ -44,31 +44,32 @@ public struct InvitationSecret: SecretKey, ~Copyable {
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
-/// What an inviter hands to a joiner: where it listens, and a secret that lets in
-/// (`Docs/Protocol.md`, "Texts for people").
+/// An inviter's addresses and port, with a secret that admits a joiner (`Docs/Protocol.md`,
+/// "Texts for people").
 ///
-/// Its text is one line: `kith1-`, then Crockford base32 in lower case of: version (1), secret
-/// (32 bytes), port (big-endian), number of addresses, each address with its length before it,
-/// and 4 bytes of BLAKE2b-256 over `kith invitation v1`, a zero byte and all before them.
+/// Its text is one line: `kith1-`, then lower-case Crockford base32 of the following bytes. They
+/// are the version (1), the secret (32 bytes), the port (big-endian), the number of addresses, and
+/// each address after its length. At the end are 4 bytes of BLAKE2b-256 over `kith invitation v1`,
+/// a zero byte and all bytes before.
 public final class InvitationToken: Sendable {
-  /// The most addresses in an invitation.
+  /// The maximum number of addresses in an invitation.
   public static let maximumAddresses = 8
-  /// The most bytes of one address.
+  /// The maximum number of bytes of an address.
   public static let maximumAddressBytes = 64
-  /// The most characters of an invitation's text.
+  /// The maximum number of characters of an invitation's text.
   public static let maximumCharacters = 1_024
   private static let prefix = "kith1-"
   private static let version: UInt8 = 1
   private static let checksumBytes = 4
 
-  /// Where the inviter listens.
+  /// The port that the inviter listens on.
   public let port: UInt16
-  /// Hosts at which the inviter may be met, without the port, best first.
+  /// The inviter's hosts, without the port, best first.
   public let addresses: [String]
   private let secret: InvitationSecret
 
-  /// Makes an invitation; throws ``InvitationTokenError/malformed`` where the port is 0, or there
-  /// are more than 8 addresses, or one is not 1 to 64 printable ASCII characters.
+  /// Makes an invitation. Throws ``InvitationTokenError/malformed`` if the port is 0, if there are
+  /// more than 8 addresses, or if one is not 1 to 64 printable ASCII characters.
   public init(
     secret: consuming InvitationSecret, port: UInt16, addresses: [String]
   ) throws(InvitationTokenError) {
@@ -80,7 +81,7 @@ public final class InvitationToken: Sendable {
     self.addresses = addresses
   }
 
-  /// Reads what a person pasted; case, white space, and hyphens behind the prefix do not matter.
+  /// Reads a pasted text, ignoring case, white space, and hyphens after the prefix.
   public convenience init(text: String) throws(InvitationTokenError) {
     guard text.utf8.count <= 4 * Self.maximumCharacters else { throw .tooLong }
     let symbols = text.filter { !$0.isWhitespace }
@@ -117,7 +118,7 @@ public final class InvitationToken: Sendable {
       secret: secret, port: UInt16(high) << 8 | UInt16(low), addresses: addresses)
   }
 
-  /// The line to hand over. Whoever has it can ask to join.
+  /// The line to pass to the joiner. Anyone who has it can ask to join.
   public var text: String {
     var content = [Self.version]
     secret.withUnsafeBytes { content.append(contentsOf: $0) }
@@ -153,7 +154,7 @@ public final class InvitationToken: Sendable {
   }
 }
 
-/// Takes bytes from the front, never more than there are.
+/// Takes bytes from the front, as many as there are.
 private struct ByteReader {
   private var rest: ArraySlice<UInt8>
 

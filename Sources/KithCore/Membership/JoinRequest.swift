@@ -1,23 +1,23 @@
 public import KithCrypto
 
-/// Why joining an account goes no further. Every case leaves both sides as they were.
+/// The error of a failed join. Every case leaves both sides unchanged.
 public enum JoinError: Error, Hashable, Sendable {
   /// The request is not a certificate.
   case notACertificate
   /// The new device did not sign its certificate.
   case notSelfSigned
-  /// The device id, or its transport key, is another device's already.
+  /// Another device already has the device id or the transport key.
   case keysInUse
   /// The device was revoked; it needs new keys.
   case revoked
   /// The name is empty, longer than 64 bytes, or holds control characters or unseen ones.
   case invalidName
-  /// The name looks like a member's, and is not the same.
+  /// The name looks like a member's, but differs.
   case mistakableName
-  /// A key is of low order, so that nothing can be sealed to it.
+  /// A key is of low order, so data cannot be sealed to it.
   case invalidKeys
-  /// The inviter is not a member, has no epoch to give, or its account has had as many devices as a
-  /// roster keeps.
+  /// The inviter is not a member or has no open epoch, or the account has had as many devices
+  /// as a roster keeps.
   case inviterCannotInvite
   /// The inviter declined.
   case declined
@@ -31,11 +31,10 @@ public enum JoinError: Error, Hashable, Sendable {
   case noEpoch
 }
 
-/// Enrolment of a device by a member (`Docs/Protocol.md`, "Membership"): the joiner asks, the
-/// inviter checks and
-/// countersigns, the joiner checks.
+/// The enrolment of a device by a member (`Docs/Protocol.md`, "Membership"). The joiner asks, the
+/// inviter checks and countersigns, and the joiner checks the reply.
 public enum JoinRequest {
-  /// The joiner's certificate, signed by itself.
+  /// Makes the joiner's certificate, signed by itself.
   public static func make(
     account: AccountID, keys: DeviceKeys, name: String, issued: UInt64
   ) throws(JoinError) -> Record {
@@ -45,7 +44,7 @@ public enum JoinRequest {
     return record.signed(by: keys.signing, account: account)
   }
 
-  /// The inviter's check: whose certificate it is, if it may be signed at all.
+  /// Checks a request on the inviter's side, and returns its certificate if it may be signed.
   public static func verify(
     _ request: Record, roster: Roster
   ) throws(JoinError) -> Certificate {
@@ -68,8 +67,9 @@ public enum JoinRequest {
     return certificate
   }
 
-  /// The inviter's records for a request that a person has confirmed: the certificate with its
-  /// signature, and lockboxes for every epoch it holds, newest first. The new records only.
+  /// Makes the inviter's records for a request that a person has confirmed. They are the certificate
+  /// with the inviter's signature, and lockboxes for the inviter's newest open epochs
+  /// (``MembershipLimits/epochsAtJoining``), newest first. Only new records are returned.
   public static func accept(
     _ request: Record, roster: Roster, keyring: Keyring, keys: DeviceKeys,
     entropy: inout some Entropy
@@ -88,7 +88,8 @@ public enum JoinRequest {
     return [signed] + lockboxes
   }
 
-  /// The joiner's check of a reply: what it makes of the account, with the current epoch open.
+  /// Checks a reply on the joiner's side, and returns the account's roster and a keyring with the
+  /// current epoch open.
   public static func check(
     _ reply: JoinReply, invitation: Invitation, keys: DeviceKeys
   ) throws(JoinError) -> (roster: Roster, keyring: Keyring) {

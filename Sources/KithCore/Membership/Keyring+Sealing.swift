@@ -1,8 +1,8 @@
 public import KithCrypto
 
 extension Keyring {
-  /// Records that give the newest open epochs (``MembershipLimits/epochsAtJoining``) to a device,
-  /// newest first, signed by `keys`. Empty where the device's box key is of low order.
+  /// Makes records that give the newest open epochs (``MembershipLimits/epochsAtJoining``) to a
+  /// device, newest first, signed by `keys`. Empty if the device's box key is of low order.
   public func lockboxes(
     for device: Certificate, account: AccountID, keys: DeviceKeys,
     entropy: inout some Entropy
@@ -13,9 +13,9 @@ extension Keyring {
       entropy: &entropy)
   }
 
-  /// Records that give the open epochs to the members that lack them, so that they publish, and read
-  /// what was published, under each: newest epoch first, then by device, so many at once
-  /// (``MembershipLimits/lockboxesAtOnce``).
+  /// Makes records that give the open epochs to the members that lack them, so that they can
+  /// publish and read under each. The order is newest epoch first, then by device; at most
+  /// ``MembershipLimits/lockboxesAtOnce`` are made.
   public func lockboxesForMembersWithoutEpochs(
     in roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record] {
@@ -30,13 +30,14 @@ extension Keyring {
     return records
   }
 
-  /// Whether a member lacks an epoch that is open here.
+  /// Returns whether a member lacks an epoch that is open here.
   func isLacked(in roster: Roster) -> Bool { !lacks(in: roster).isEmpty }
 
   private func lacks(in roster: Roster) -> [(EpochKeys, Certificate)] {
     let states = roster.epochStates()
     let members = roster.sortedMembers
-    // Where lockboxes have no room, another displaces one that would be made again.
+    // If the roster is full of lockboxes, each new one displaces another, which
+    // would be made again.
     let isFull = roster.lockboxCount >= MembershipLimits.lockboxes
     return (isFull ? newestFirst.filter { $0.id == current?.id } : newestFirst).flatMap { epoch in
       members.filter { member in
@@ -46,10 +47,9 @@ extension Keyring {
     }
   }
 
-  /// A new epoch for all members, which follows the newest open ones (`Docs/Protocol.md`,
-  /// "Membership"). Members
-  /// beyond ``MembershipLimits/recipients`` get lockboxes. Nil without a genesis, and past the
-  /// last generation.
+  /// Makes a new epoch for all members, which follows the newest open ones (`Docs/Protocol.md`,
+  /// "Membership"). Members beyond ``MembershipLimits/recipients`` get lockboxes. Nil without a
+  /// genesis, and after the last generation.
   public func nextEpoch(
     for roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record]? {
@@ -87,8 +87,8 @@ extension Keyring {
     return records
   }
 
-  /// An epoch's record. Recipients whose box key is of low order are left out; nil where the
-  /// recovery key is.
+  /// Makes an epoch's record. Recipients whose box key is of low order are left out. Nil if the
+  /// recovery key is of low order.
   static func record(
     of epoch: EpochKeys, parents: [EpochID], recipients: [Certificate], genesis: Genesis,
     account: AccountID, signing: borrowing SigningKey, entropy: inout some Entropy

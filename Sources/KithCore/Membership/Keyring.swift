@@ -1,29 +1,30 @@
 public import KithCrypto
 
-/// The epochs that a device can open, opened once, and the keys shared with authors, computed
+/// The open epochs of a device, each opened once, and the keys shared with authors, each computed
 /// once (`Docs/Protocol.md`, "Entries and change sets").
 public struct Keyring: Sendable {
   private var opened: [EpochID: EpochKeys] = [:]
-  /// The records whose box for this device was tried, whether it opened or not.
+  /// The records whose box for this device was tried, with or without success.
   private var tried: Set<Digest256> = []
   private var sharedBoxes: [SharedPair: SharedBox] = [:]
 
-  /// The open epochs: ``current`` first, then those that members vouch for and whose generation
-  /// holds, then the others; of each by generation from the highest, then by id.
+  /// The open epochs: ``current`` first, then those that members vouch for and whose generation is
+  /// sound, then the others. Each part is in order of generation from the highest, then of id.
   public private(set) var newestFirst: [EpochKeys] = []
 
-  /// What a next epoch follows, ascending, and the generation of all of them: of the open epochs the
-  /// newest, without those that only revoked devices vouch for and whose generation nothing proves.
+  /// The parents of a next epoch, ascending, and their common generation. They are the newest of
+  /// the open epochs. Excluded are those that only revoked devices vouch for and whose
+  /// generation is not proven.
   private(set) var next: (parents: [EpochID], generation: UInt32) = ([], 0)
 
-  /// The open epoch to publish under: of those without a revoked recipient the one of the highest
-  /// generation, then the smallest id; nil where there is none. See also ``goOn(despite:in:)``.
+  /// The open epoch to publish under, or nil. Of the epochs without a revoked recipient it has the
+  /// highest generation, then the smallest id. See also ``goOn(despite:in:)``.
   public private(set) var current: EpochKeys?
 
-  /// Whether the newest epoch would be published under but for lockboxes for revoked devices.
+  /// Whether only lockboxes for revoked devices prevent publishing under the newest epoch.
   private(set) var isNewestLeaked = false
 
-  /// The revoked devices that lockboxes for the newest epoch may be for.
+  /// The revoked devices that may have lockboxes for the newest epoch.
   private var disregarded: Set<DeviceID> = []
 
   private struct SharedPair: Hashable {
@@ -31,14 +32,14 @@ public struct Keyring: Sendable {
     var author: BoxPublicKey
   }
 
-  /// A keyring with nothing in it.
+  /// Makes an empty keyring.
   public init() {}
 
-  /// An open epoch by its id.
+  /// Returns an open epoch by its id.
   public subscript(id: EpochID) -> EpochKeys? { opened[id] }
 
-  /// Opens what the roster holds for the device and was not tried before, and chooses the current
-  /// epoch anew. Call it whenever the roster has learnt something.
+  /// Opens the roster's boxes for the device that were not tried before, and chooses the current
+  /// epoch again. Call it after each change of the roster.
   ///
   /// - Complexity: O(*r*) in the roster's records, and one X25519 for each new box.
   public mutating func refresh(from roster: Roster, keys: DeviceKeys) {
@@ -55,7 +56,7 @@ public struct Keyring: Sendable {
     choose(from: roster, states)
   }
 
-  /// Opens every epoch with the account's recovery key, which each epoch's record serves.
+  /// Opens every epoch with the account's recovery key, for which each epoch's record has a box.
   mutating func refresh(from roster: Roster, recovery: RecoveryKey) {
     let states = roster.epochStates()
     for (record, epoch) in roster.epochRecords {
@@ -69,9 +70,9 @@ public struct Keyring: Sendable {
     choose(from: roster, states)
   }
 
-  /// The key that an author's entries under an epoch are sealed with: the author computes it from
-  /// its own box key and the epoch's, everyone else from the epoch's box key and the author's.
-  /// Nil where the epoch is not open, or the author's box key is of low order.
+  /// Returns the key for an author's entries under an epoch. The author computes it from its own
+  /// box key and the epoch's; all others from the epoch's box key and the author's. Nil if the
+  /// epoch is not open, or the author's box key is of low order.
   ///
   /// - Complexity: one X25519 the first time.
   public mutating func sharedBox(epoch: EpochID, author: Certificate) -> SharedBox? {
@@ -85,16 +86,17 @@ public struct Keyring: Sendable {
     return box
   }
 
-  /// Publishes under the newest epoch from here on, where there is no other, although lockboxes give
-  /// it to devices that are revoked now: for a member hands them whatever it has, and the next
-  /// epoch's secret too. A device that is revoked later has it no longer than until then.
+  /// Publishes under the newest epoch from now on if there is no other, although lockboxes give it
+  /// to revoked devices. The member that made them gives away all that it has, and would give away
+  /// the next epoch's secret too. If a further recipient is revoked later, the epoch is no longer
+  /// used.
   mutating func goOn(despite revoked: Set<DeviceID>, in roster: Roster) {
     disregarded = revoked
     choose(from: roster, roster.epochStates())
   }
 
-  /// What the roster has let go of is forgotten too: of records at once, of epochs where there are as
-  /// many as may be open, so that none of them keeps out a new one.
+  /// Forgets data that the roster has dropped: records at once; epochs if the number of open ones
+  /// is at its limit, so that old ones do not keep out a new one.
   private mutating func forgetBeyondLimits(
     _ states: [EpochID: Roster.EpochState], _ records: [Digest256]
   ) {
@@ -113,8 +115,8 @@ public struct Keyring: Sendable {
       let (left, right) = (generation($0), generation($1))
       return left != right ? left > right : $0.id < $1.id
     }
-    // Else a member that lies, or was revoked, could put any number of epochs before those that all
-    // have.
+    // Otherwise a member that lies, or was revoked, could place any number of epochs before those
+    // that all members have.
     func counts(_ keys: EpochKeys) -> Bool {
       states[keys.id].map { $0.isTrusted && $0.isSound } ?? false
     }
@@ -134,7 +136,7 @@ public struct Keyring: Sendable {
     }
     let first = current?.id
     newestFirst = sorted.filter { $0.id == first } + sorted.filter { $0.id != first }
-    // Else it could leave no generation for a next one.
+    // Otherwise such an epoch could leave no generation for the next one.
     let candidates = newest.filter { keys in
       states[keys.id].map { $0.isProven || $0.isTrusted && $0.isSound } ?? false
     }

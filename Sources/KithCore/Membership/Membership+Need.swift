@@ -1,13 +1,19 @@
 internal import KithCrypto
 
 extension Membership {
-  /// Certificates in the order in which a roster gives up the last of them where they are too many:
-  /// first those that make a device a member or lead to one, and those without which a revocation of
-  /// such a device would not count; then further ones of the same devices; then those of devices that
-  /// only revoked ones vouch for. Among equals those nearer to the genesis come first, then the
-  /// smaller ids. So whoever comes before another does not depend on it, and of what a revoked device
-  /// enrolled nothing stands before what members enrolled. `records` is what this membership follows
-  /// from, ascending by id.
+  /// Returns the certificates in the order of need. If they are too many, a roster
+  /// drops the last of them.
+  ///
+  /// 1. Certificates that make a device a member or lead to one, and those without which a
+  ///    revocation of such a device would not count.
+  /// 2. Further certificates of the same devices.
+  /// 3. Certificates of devices that only revoked devices vouch for.
+  ///
+  /// Within each part those nearer to the genesis come first, then the smaller ids. So a
+  /// certificate never depends on a later one, and devices that a revoked device enrolled come
+  /// after those that members enrolled.
+  ///
+  /// `records` are the records of this membership, ascending by id.
   ///
   /// - Complexity: O(*r* log *r*), and O(*d*) for each revocation, in a longest path of *d*.
   func certificatesByNeed(in records: [Record]) -> [Record] {
@@ -40,7 +46,8 @@ extension Membership {
     .map(\.1)
   }
 
-  /// The last step of a shortest way from the genesis to each device, revocations apart.
+  /// Returns the last step of a shortest path from the genesis to each
+  /// device, ignoring revocations.
   private func firstSteps(in records: [Record]) -> [DeviceID: Path] {
     guard let genesis else { return [:] }
     var made: [SigningPublicKey: [(device: DeviceID, record: Digest256)]] = [:]

@@ -1,33 +1,33 @@
 internal import KithCrypto
 
-/// Who belongs to an account: a pure function of a set of signed records, whatever their order of
-/// arrival (`Docs/Protocol.md`, "Membership"). Every record here bears valid signatures only.
+/// The members of an account: a pure function of a set of signed records, in any order
+/// (`Docs/Protocol.md`, "Membership"). All signatures of the records here are valid.
 struct Membership: Sendable {
-  /// The certificate that counts of every device with any path to the genesis.
+  /// The certificate that counts, for every device with any path to the genesis.
   private(set) var certificates: [DeviceID: Certificate] = [:]
   /// Devices that a counting revocation names.
   private(set) var revoked: Set<DeviceID> = []
-  /// The revocations that count of each revoked device.
+  /// The counting revocations of each revoked device.
   private(set) var revocations: [DeviceID: [Revocation]] = [:]
-  /// What members call devices, where that is not what their certificates say.
+  /// The names that members gave to devices, if they differ from their certificates.
   private(set) var names: [DeviceID: String] = [:]
-  /// Whom each device, or the recovery key, has certified, whether that counts or not.
+  /// The devices that each device, or the recovery key, has certified, whether that counts or not.
   private(set) var enrolled: [SigningPublicKey: Set<DeviceID>] = [:]
-  /// Of each revoked device, those it enrolled that stay: named by *all* its revocations, for
-  /// revocations only add; and nobody where there are as many as a roster keeps, so that it does not
-  /// matter which of more are kept.
+  /// The devices enrolled by each revoked device that stay. All its revocations must name them,
+  /// because revocations only add. If it has as many revocations as a roster keeps, none stay, so
+  /// that it does not matter which revocations are kept.
   private(set) var kept: [DeviceID: Set<DeviceID>] = [:]
-  /// Devices, revoked or not, with a path on which each revoked signer's certificate is listed,
-  /// with the signer on a shortest such path; none for what the recovery key signed.
+  /// The devices, revoked or not, with a path on which each revoked signer's certificate is listed.
+  /// The value is the last step of a shortest such path.
   private(set) var paths: [DeviceID: Path] = [:]
-  /// What the genesis says; nil while it has not come.
+  /// The genesis; nil until it is learnt.
   private(set) var genesis: Genesis?
   /// Devices that the recovery key certified, other than the creator.
   private(set) var recovered: Set<DeviceID> = []
-  /// The records that count or are history, which are kept and passed on.
+  /// The records that count or are history; they are kept and passed on.
   private(set) var attached: Set<Digest256> = []
 
-  /// Who revoked a device, and when.
+  /// The revokers of a device, and the time.
   struct Revocation: Sendable {
     var record: Digest256
     var revokers: [DeviceID]
@@ -42,7 +42,7 @@ struct Membership: Sendable {
     var length: Int
   }
 
-  /// One certificate record: who certifies whom.
+  /// A certificate record, with its device and signers.
   private struct Edge {
     var record: Record
     var certificate: Certificate
@@ -51,7 +51,7 @@ struct Membership: Sendable {
 
   init() {}
 
-  /// - Parameter records: ascending by id, which settles every choice below.
+  /// - Parameter records: ascending by id, which decides every choice below.
   /// - Complexity: O(*r* · *d*) for *r* records and a longest path of *d*.
   init(of records: [Record]) {
     var edges: [Edge] = []
@@ -74,16 +74,16 @@ struct Membership: Sendable {
     for record in records where isAttached(record) { attached.insert(record.id) }
   }
 
-  /// Whether the key is the account's recovery key.
+  /// Returns whether the key is the account's recovery key.
   func isRecoveryKey(_ key: SigningPublicKey) -> Bool { key == genesis?.recoverySigningKey }
 
-  /// Whether the key's signature gives a record a place in the account's history: the recovery
+  /// Returns whether the key's signature makes a record part of the account's history: the recovery
   /// key's, or that of a device with any path, revoked or not.
   func isKnown(_ signer: SigningPublicKey) -> Bool {
     certificates[signer] != nil || isRecoveryKey(signer)
   }
 
-  /// Whether the key's signatures hold: the recovery key's, or a member's.
+  /// Returns whether the key's signatures count: the recovery key's, or a member's.
   func isTrusted(_ signer: SigningPublicKey) -> Bool {
     isRecoveryKey(signer) || isMember(signer)
   }
@@ -92,9 +92,9 @@ struct Membership: Sendable {
     paths[device] != nil && !revoked.contains(device)
   }
 
-  /// Any path, revocations apart. Of certificates that give one device different keys, the one
-  /// with the smallest record id counts, and the genesis before all: a device id has one set of
-  /// keys for ever, and two sets are the device's own fault, since it signs each.
+  /// Finds the devices with any path, ignoring revocations. If certificates give one device
+  /// different keys, the genesis counts first, then the smallest record id. A device id has one set
+  /// of keys for ever; a device with two has signed both itself.
   private mutating func certify(_ genesis: Genesis, _ edges: [Edge]) {
     var known: Set<SigningPublicKey> = [
       genesis.recoverySigningKey, genesis.firstDevice.device,
@@ -171,8 +171,8 @@ struct Membership: Sendable {
     }
   }
 
-  /// Of each device the latest rename counts that a member, or the recovery key, has signed: by
-  /// time, then by record id.
+  /// Applies the renames: for each device the latest one that a member, or the recovery key, has
+  /// signed, by time, then by record id.
   private mutating func rename(_ records: [Record]) {
     var latest: [DeviceID: UInt64] = [:]
     for record in records {
@@ -188,7 +188,8 @@ struct Membership: Sendable {
     switch record.kind {
     case .genesis, .certificate: attached.contains(record.id)
     case .revocation(let revocation):
-      // Of a device that is not known it says nothing yet, and whoever is known could sign any number.
+      // While the device is unknown, its revocation has no effect, and any known device could sign
+      // any number of them.
       certificates[revocation.device] != nil
         && record.signers.contains { certificates[$0] != nil }
     case .epoch, .lockbox, .rename, .unknown: record.signers.contains(where: isKnown)

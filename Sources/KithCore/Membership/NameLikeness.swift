@@ -1,18 +1,19 @@
-/// Whether a person takes one device's name for another's.
+/// Decides whether a person would mistake one device's name for another's.
 ///
-/// This decides only what a device of this version signs: what counts does not depend on it, so the
-/// table may grow.
+/// This limits only the names that a device of this version signs. Membership does not depend on
+/// it, so the table may grow.
 enum NameLikeness {
-  /// Whether two names that differ look the same. Names that are the same are two people's choice, and
-  /// told to them.
+  /// Returns whether two names that differ look the same. Equal names are allowed: the people chose
+  /// them, and are told.
   ///
   /// - Complexity: O(*n*) in the names' length.
   static func areMistakable(_ one: String, _ other: String) -> Bool {
     !one.utf8.elementsEqual(other.utf8) && appearance(one) == appearance(other)
   }
 
-  /// The name in letters of one script, wide letters made narrow, without variation selectors, and with
-  /// a single space for any white space. `String` itself compares by canonical equivalence.
+  /// Returns the name in letters of one script, wide letters made narrow, without
+  /// variation selectors, and with a single space for any white space. `String` itself
+  /// compares by canonical equivalence.
   private static func appearance(_ name: String) -> String {
     var shown = String.UnicodeScalarView()
     var isAfterSpace = true
@@ -34,7 +35,7 @@ enum NameLikeness {
     }
   }
 
-  /// Letters of Cyrillic and Greek that are drawn as a Latin one.
+  /// Cyrillic and Greek letters that look like a Latin one.
   private static let latin = Dictionary(
     uniqueKeysWithValues: zip(
       "аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅԚԜαινορυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ".unicodeScalars,

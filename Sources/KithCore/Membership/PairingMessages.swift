@@ -1,12 +1,12 @@
 public import KithCrypto
 
-/// What an inviter says of itself in handshake message 2 of an invitation.
+/// The inviter's account, id and name, in handshake message 2 of an invitation.
 public struct Invitation: Hashable, Sendable {
   /// The account to join.
   public var account: AccountID
   /// The inviter.
   public var device: DeviceID
-  /// What people call the inviter.
+  /// The inviter's name for people.
   public var name: String
 
   /// Makes an invitation.
@@ -16,7 +16,7 @@ public struct Invitation: Hashable, Sendable {
     self.name = name
   }
 
-  /// Reads an invitation; nil where the bytes are malformed or the name is not one.
+  /// Reads an invitation; nil if the bytes are malformed or the name is not valid.
   public init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       let wire = try? WireInvitation(serializedBytes: bytes),
@@ -36,7 +36,7 @@ public struct Invitation: Hashable, Sendable {
   }
 }
 
-/// What a joiner asks in handshake message 3: to have its certificate signed.
+/// The joiner's request in handshake message 3: to sign its certificate.
 public struct JoinRequestMessage: Hashable, Sendable {
   /// The joiner's certificate, signed by itself.
   public var certificate: Record
@@ -46,7 +46,7 @@ public struct JoinRequestMessage: Hashable, Sendable {
     self.certificate = certificate
   }
 
-  /// Reads a request; nil where the bytes are malformed.
+  /// Reads a request; nil if the bytes are malformed.
   public init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       let wire = try? WireJoinRequest(serializedBytes: bytes),
@@ -63,19 +63,19 @@ public struct JoinRequestMessage: Hashable, Sendable {
   }
 }
 
-/// The joiner's word that its person has confirmed as well.
+/// The joiner's message that its person has confirmed as well.
 public struct JoinConfirm: Hashable, Sendable {
-  /// Makes one.
+  /// Makes a confirmation.
   public init() {}
 
-  /// Reads one; nil where the bytes are malformed.
+  /// Reads a confirmation; nil if the bytes are malformed.
   public init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       (try? WireJoinConfirm(serializedBytes: bytes)) != nil
     else { return nil }
   }
 
-  /// Its bytes.
+  /// The confirmation's bytes.
   public func encoded() -> [UInt8] { WireJoinConfirm().encodedBytes() }
 }
 
@@ -85,7 +85,7 @@ public struct JoinReply: Hashable, Sendable {
   public var isAccepted: Bool
   /// All of the account's records, with the joiner's.
   public var records: [Record]
-  /// Where devices may be met.
+  /// The addresses of devices.
   public var addresses: [DeviceID: [String]]
   /// The inviter's hybrid clock, which the joiner takes over.
   public var clock: HybridTime
@@ -101,7 +101,7 @@ public struct JoinReply: Hashable, Sendable {
     self.clock = clock
   }
 
-  /// Reads a reply; nil where the bytes are malformed or more than a reply may have.
+  /// Reads a reply; nil if the bytes are malformed or exceed the limits of a reply.
   public init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.joinReplyBytes,
       MessageOutline.joinReply.permits(bytes),
@@ -134,9 +134,10 @@ public struct JoinReply: Hashable, Sendable {
   }
 }
 
-/// The joiner's last word, on the session that the pairing became: the device exists, with everything.
+/// The joiner's last message, on the session that the pairing became: the device exists, with
+/// everything.
 public struct JoinDone: Hashable, Sendable {
-  /// Makes one.
+  /// Makes the message.
   public init() {}
 
   /// The bytes of the session's message that carries it.

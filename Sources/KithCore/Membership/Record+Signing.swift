@@ -1,8 +1,8 @@
 public import KithCrypto
 
 extension Record {
-  /// What a record's signatures are over: `kith record v1`, a zero byte, the account id (32 zero
-  /// bytes for a genesis) and the body (`Docs/Protocol.md`, "Membership").
+  /// Returns the bytes that a record's signatures cover: `kith record v1`, a zero byte, the account
+  /// id (32 zero bytes for a genesis) and the body (`Docs/Protocol.md`, "Membership").
   static func signedBytes(account: AccountID, body: [UInt8], isGenesis: Bool) -> [UInt8] {
     var bytes = Array("kith record v1".utf8)
     bytes.append(0)
@@ -16,26 +16,27 @@ extension Record {
     if case .genesis = kind { true } else { false }
   }
 
-  /// Whether the record is a certificate of a device.
+  /// Returns whether the record is a certificate of a device.
   func certifies(_ device: DeviceID) -> Bool {
     if case .certificate(let certificate) = kind { certificate.device == device } else { false }
   }
 
-  /// What this record's signatures are over in an account.
+  /// Returns the bytes that this record's signatures cover in an account.
   func signedBytes(account: AccountID) -> [UInt8] {
     Self.signedBytes(account: account, body: body, isGenesis: isGenesis)
   }
 
-  /// The record with one more signature.
+  /// Returns the record with one more signature.
   public func signed(by key: borrowing SigningKey, account: AccountID) -> Record {
     let signature = RecordSignature(
       signer: key.publicKey, signature: key.sign(signedBytes(account: account)))
     return with(signatures: signatures.filter { $0.signer != signature.signer } + [signature])
   }
 
-  /// The signatures that hold in an account.
+  /// Returns the signatures that are valid in an account.
   ///
-  /// - Complexity: one verification a signature, but for those in `known`, which held before.
+  /// - Complexity: one verification for each signature, except for those in `known`, which
+  ///   were valid before.
   func validSignatures(account: AccountID, known: [RecordSignature] = []) -> [RecordSignature] {
     let message = signedBytes(account: account)
     return signatures.filter {
@@ -43,6 +44,6 @@ extension Record {
     }
   }
 
-  /// The signers named, valid or not.
+  /// The named signers, whether their signatures are valid or not.
   var signers: [SigningPublicKey] { signatures.map(\.signer) }
 }

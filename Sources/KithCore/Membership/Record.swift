@@ -1,12 +1,12 @@
 public import KithCrypto
 
-/// Why bytes are not a membership record.
+/// The error for bytes that are not a membership record.
 public enum RecordError: Error, Hashable, Sendable {
-  /// More bytes than a record may have.
+  /// The record has too many bytes.
   case tooLarge(bytes: Int, limit: Int)
-  /// More signatures than a record may have.
+  /// The record has too many signatures.
   case tooManySignatures(count: Int, limit: Int)
-  /// Not the bytes of a record, or fields of a wrong length, order or number.
+  /// The bytes are not a record, or a field has a wrong length, order or number.
   case malformed
   /// A device's name is empty, longer than 64 bytes, or holds control characters.
   case invalidName
@@ -14,25 +14,24 @@ public enum RecordError: Error, Hashable, Sendable {
 
 /// A signature under a record.
 public struct RecordSignature: Hashable, Comparable, Sendable {
-  /// A device's id, or the recovery key.
+  /// The signer: a device's id, or the recovery key.
   public let signer: SigningPublicKey
   /// The Ed25519 signature over ``Record/signedBytes(account:body:isGenesis:)``.
   public let signature: Signature
 
-  /// By signer, then by signature.
+  /// Compares by signer, then by signature.
   public static func < (left: Self, right: Self) -> Bool {
     left.signer != right.signer ? left.signer < right.signer : left.signature < right.signature
   }
 }
 
 /// A membership record: a body, kept byte for byte as it was signed, and signatures
-/// (`Docs/Protocol.md`,
-/// "Membership"). Reading one checks its form, not its signatures.
+/// (`Docs/Protocol.md`, "Membership"). Reading one checks its form, not its signatures.
 ///
 /// Records with one body are one record. The envelope is not signed and has one form here:
-/// signatures ascending by signer, one of each, nothing else.
+/// signatures ascending by signer, one for each, and nothing else.
 public struct Record: Hashable, Sendable {
-  /// What a record says.
+  /// The content of a record.
   public enum Kind: Hashable, Sendable {
     /// The account's root and its first device.
     case genesis(Genesis)
@@ -42,24 +41,25 @@ public struct Record: Hashable, Sendable {
     case epoch(EpochRecord)
     /// An epoch's secret for one more device.
     case lockbox(LockboxRecord)
-    /// A device is thrown out.
+    /// The revocation of a device.
     case revocation(RevocationRecord)
-    /// A device is called something else.
+    /// A new name for a device.
     case rename(RenameRecord)
-    /// Something that a later version understands; kept and passed on.
+    /// A kind of a later version; it is kept and passed on.
     case unknown
   }
 
   /// The BLAKE2b-256 of the body.
   public let id: Digest256
-  /// What was signed.
+  /// The signed bytes.
   public let body: [UInt8]
-  /// What the body says.
+  /// The content of the body.
   public let kind: Kind
-  /// Signatures, ascending by signer, one of each. They may be forged: a ``Roster`` checks them.
+  /// The signatures, ascending by signer, one for each. They may be forged: a
+  /// ``Roster`` checks them.
   public let signatures: [RecordSignature]
 
-  /// Reads a record, whatever the bytes.
+  /// Reads a record from any bytes.
   public init(decoding bytes: [UInt8]) throws(RecordError) {
     guard bytes.count <= MembershipLimits.recordBytes else {
       throw .tooLarge(bytes: bytes.count, limit: MembershipLimits.recordBytes)
@@ -86,7 +86,7 @@ public struct Record: Hashable, Sendable {
     try self.init(body: [UInt8](wire.body), signatures: signatures)
   }
 
-  /// Of several signatures of one signer the smallest stays.
+  /// Keeps the smallest of several signatures of one signer.
   init(body: [UInt8], signatures: [RecordSignature]) throws(RecordError) {
     kind = try RecordBody.decode(body)
     id = Blake2b.digest256(body)
@@ -101,7 +101,7 @@ public struct Record: Hashable, Sendable {
     self.signatures = Self.canonical(signatures)
   }
 
-  /// The same record under other signatures.
+  /// Returns the same record with other signatures.
   func with(signatures: [RecordSignature]) -> Record { Record(self, signatures: signatures) }
 
   private static func canonical(_ signatures: [RecordSignature]) -> [RecordSignature] {

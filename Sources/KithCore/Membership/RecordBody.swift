@@ -1,7 +1,7 @@
 public import KithCrypto
 
-/// What a genesis says: who the account's root is, and its first device (`Docs/Protocol.md`,
-/// "Membership").
+/// The content of a genesis: the account's recovery key and its first
+/// device (`Docs/Protocol.md`, "Membership").
 public struct Genesis: Hashable, Sendable {
   /// The recovery key's Ed25519 half.
   public let recoverySigningKey: SigningPublicKey
@@ -16,21 +16,21 @@ public struct SealedSecret: Hashable, Sendable {
   /// The bytes of a sealed secret: `crypto_box_seal` of 32 bytes.
   public static let boxBytes = secretKeyByteCount + AnonymousBox.overhead
 
-  /// Who can open it.
+  /// The device that can open it.
   public let device: DeviceID
   /// The sealed secret.
   public let box: [UInt8]
 }
 
-/// What an epoch's record says (`Docs/Protocol.md`, "Membership").
+/// The content of an epoch's record (`Docs/Protocol.md`, "Membership").
 public struct EpochRecord: Hashable, Sendable {
   /// The epochs that this one follows, ascending.
   public let parents: [EpochID]
-  /// 1 + the highest of its parents'.
+  /// The epoch's generation: 1 + the highest of its parents'.
   public let generation: UInt32
-  /// What entries are sealed to.
+  /// The key that entries are sealed to.
   public let boxPublicKey: BoxPublicKey
-  /// The secret for each first recipient, ascending by device.
+  /// The secret sealed to each recipient, ascending by device.
   public let recipients: [SealedSecret]
   /// The secret, sealed to the recovery key.
   public let recoverySecret: [UInt8]
@@ -48,23 +48,23 @@ public struct LockboxRecord: Hashable, Sendable {
   public let secret: SealedSecret
 }
 
-/// A device is thrown out of the account (`Docs/Protocol.md`, "Membership").
+/// The revocation of a device (`Docs/Protocol.md`, "Membership").
 public struct RevocationRecord: Hashable, Sendable {
-  /// The device thrown out.
+  /// The revoked device.
   public let device: DeviceID
-  /// The devices it enrolled that stay, ascending.
+  /// The devices that it enrolled and that stay, ascending.
   public let keeps: [DeviceID]
-  /// When it was made, in milliseconds since 1970.
+  /// The time of issue, in milliseconds since 1970.
   public let issued: UInt64
 }
 
-/// A device is called something else than its certificate says (`Docs/Protocol.md`, "Membership").
+/// A name for a device, in place of its certificate's (`Docs/Protocol.md`, "Membership").
 public struct RenameRecord: Hashable, Sendable {
   /// The device.
   public let device: DeviceID
-  /// What people call it from here on: a name as in a ``Certificate``.
+  /// The new name, valid as in a ``Certificate``.
   public let name: String
-  /// When it was made, in milliseconds since 1970. The latest of a device counts.
+  /// The time of issue, in milliseconds since 1970. The latest rename of a device counts.
   public let issued: UInt64
 }
 

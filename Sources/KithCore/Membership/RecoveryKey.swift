@@ -1,17 +1,18 @@
 public import KithCrypto
 
-/// Why a text is not a recovery key. None repeats what was typed beyond one character.
+/// The error for a text that is not a recovery key. It repeats at most one typed character.
 public enum RecoveryKeyError: Error, Hashable, Sendable {
-  /// Another number of characters than the 56 of a whole key; spaces and hyphens do not count.
+  /// The text has another number of characters than the 56 of a key; spaces and
+  /// hyphens do not count.
   case wrongLength(characters: Int, expected: Int)
-  /// A character that no key has, and the group, counted from 1, that it stands in.
+  /// The text has a character that no key has, in this group, counted from 1.
   case invalidCharacter(Character, group: Int)
-  /// All characters are possible, but together they are no key: one or more are wrong.
+  /// All characters are possible, but the checksum is wrong: one or more of them are wrong.
   case checksumMismatch
 }
 
 extension RecoveryKeyError: CustomStringConvertible {
-  /// What is wrong, as the end of a sentence.
+  /// The cause, as the end of a sentence.
   public var description: String {
     switch self {
     case .wrongLength(let characters, let expected):
@@ -25,24 +26,25 @@ extension RecoveryKeyError: CustomStringConvertible {
 
 /// The account's recovery key, which stays on no device (`Docs/Protocol.md`, "Membership").
 ///
-/// Its text is Crockford base32 of the 32 bytes of the seed and a checksum of 3 bytes, the first
-/// of BLAKE2b-256 over `kith recovery key v1`, a zero byte and the seed: 14 groups of 4. Its keys
-/// are derived by `crypto_kdf` with the context `KithReco`: 1 signs, 2 opens.
+/// Its text is 14 groups of 4 characters: Crockford base32 of the 32 bytes of the seed and a
+/// checksum of 3 bytes. The checksum is the start of BLAKE2b-256 over `kith recovery key v1`,
+/// a zero byte and the seed. Its keys are derived by `crypto_kdf` with the context
+/// `KithReco`: 1 signs, 2 opens.
 public final class RecoveryKey: Sendable {
-  /// How many characters the text has, without hyphens.
+  /// The number of characters of the text, without hyphens.
   public static let characters = 56
   private static let groupSize = 4
   private static let checksumBytes = 3
 
-  /// Signs the genesis, and certificates when no device is left.
+  /// Signs the genesis, and certificates if no device is left.
   let signing: SigningKey
   /// Opens every epoch.
   let box: BoxKey
   private let seed: RecoverySeed
 
-  /// The public half that verifies.
+  /// The public key that verifies its signatures.
   public var signingPublicKey: SigningPublicKey { signing.publicKey }
-  /// The public half that epochs are sealed to.
+  /// The public key that epochs are sealed to.
   public var boxPublicKey: BoxPublicKey { box.publicKey }
 
   /// Derives the keys of a seed.
@@ -59,8 +61,8 @@ public final class RecoveryKey: Sendable {
     self.init(seed: RecoverySeed(random: &entropy))
   }
 
-  /// Reads what a person typed: I and L are taken for 1, O for 0, in either case, and hyphens and
-  /// white space are passed over.
+  /// Reads a typed text. I and L are read as 1, O as 0, in either case; hyphens and white
+  /// space are ignored.
   public convenience init(text: String) throws(RecoveryKeyError) {
     var symbols: [Character] = []
     for character in text where !Crockford.isSeparator(character) {

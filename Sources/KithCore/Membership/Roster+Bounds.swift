@@ -1,27 +1,28 @@
 internal import KithCrypto
 
-/// Which of the attached records a roster keeps where they are too many (`Docs/Decisions/roster-bounds.md`).
+/// The choice of the attached records that a roster keeps if they are
+/// too many (`Docs/Decisions/roster-bounds.md`).
 ///
-/// The choice is a function of the records. As long as they leave it open who is a member it is made
-/// in an order that does not depend on what else there is, so that what was given up once would be
-/// given up again: rosters that lost different records still agree after an exchange.
+/// The choice is a function of the records. While they leave the members open, its order does not
+/// depend on the other records, so a dropped record would be dropped again. Rosters that lost
+/// different records therefore still agree after an exchange.
 struct RosterSelection {
-  /// What is kept, ascending by id.
+  /// The kept records, ascending by id.
   private(set) var kept: [Record]
-  /// What has a place by its signers and no room, what would get one first in front.
+  /// The records without room whose signers would give them a place, the next to get one first.
   private(set) var excess: [Record] = []
-  /// What follows from ``kept``.
+  /// The membership that follows from ``kept``.
   private(set) var membership: Membership
 
   /// - Parameters:
-  ///   - records: everything that bears valid signatures, ascending by id.
-  ///   - membership: what follows from it.
-  /// - Complexity: O(*r*) where there is room, else as for ``Membership``.
+  ///   - records: all records with valid signatures, ascending by id.
+  ///   - membership: the membership that follows from them.
+  /// - Complexity: O(*r*) if there is room, otherwise as for ``Membership``.
   init(of records: [Record], _ membership: Membership) {
     let attached = records.filter { membership.attached.contains($0.id) }
     kept = attached
     self.membership = membership
-    // Each choice rests on those before it: who is a member, which epochs there are, the others.
+    // Each choice depends on those before it: the members, then the epochs, then the others.
     give(up: certificatesWithoutRoom(records))
     give(up: revocationsWithoutRoom())
     give(
@@ -48,7 +49,7 @@ struct RosterSelection {
         if case .unknown = record.kind { 0 } else { nil }
       })
     let ids = Set(kept.map(\.id) + excess.map(\.id))
-    // What only stood on what was given up.
+    // Records that were attached only through dropped ones.
     excess += attached.filter { !ids.contains($0.id) }
   }
 
@@ -69,8 +70,8 @@ struct RosterSelection {
       membership.certificatesByNeed(in: records).dropFirst(MembershipLimits.certificates))
   }
 
-  /// Of each device those with the smallest ids stay, so that none that is revoked ever comes back for
-  /// want of room.
+  /// Returns the revocations to drop. For each device those with the smallest ids stay, so that
+  /// lack of room never makes a revoked device a member again.
   private func revocationsWithoutRoom() -> [Record] {
     var counts: [DeviceID: Int] = [:]
     return kept.filter { record in
@@ -80,13 +81,13 @@ struct RosterSelection {
     }
   }
 
-  /// The records of one kind beyond a limit. Those that a member signed come before those that only
-  /// revoked devices did. Each signer's stand in an order of their own, by `value` from the highest,
-  /// then by id; and of all signers' the first stand before all the second, and so on, so that nobody
-  /// takes the room of who needs less.
+  /// Returns the records of one kind beyond a limit. Records that a member signed come before those
+  /// that only revoked devices signed. The records of each signer are ordered by `value` from the
+  /// highest, then by id. All signers' first records come before all second ones, and so on, so no
+  /// signer takes the room of one that needs less.
   ///
-  /// `keepingEnds` has a signer's last stand before those in the middle; `value` is nil for records of
-  /// other kinds.
+  /// With `keepingEnds`, a signer's last records come before its middle ones. `value` is nil for
+  /// records of other kinds.
   private func withoutRoom(
     atMost limit: Int, keepingEnds: Bool = false, value: (Record) -> UInt64?
   ) -> [Record] {
@@ -101,7 +102,8 @@ struct RosterSelection {
     return Array(first.dropFirst(limit) + last.dropFirst(room))
   }
 
-  /// All signers' first records, then all their second ones, and so on; in each turn by signer.
+  /// Returns all signers' first records, then all their second ones, and so on; in
+  /// each turn by signer.
   private func inTurn(
     _ records: [(record: Record, value: UInt64)], _ keepingEnds: Bool,
     by counts: (SigningPublicKey) -> Bool

@@ -1,9 +1,9 @@
 public import KithCrypto
 
 extension Roster {
-  /// The records that show a member's path: the genesis first, then the certificates up to its
-  /// own, each with the two signatures that matter. Empty for anyone else, and for a path of more
-  /// than 16 KiB (``MembershipLimits/strangerBytes``).
+  /// Returns the records that prove a member's path: the genesis, then the certificates up to its
+  /// own, each with its two necessary signatures. Empty if the device is not a member, or the path
+  /// has more than 16 KiB (``MembershipLimits/strangerBytes``).
   public func chain(of device: DeviceID) -> [Record] {
     guard isMember(device), let genesis = record(account.digest) else { return [] }
     var steps: [Record] = []
@@ -24,9 +24,10 @@ extension Roster {
     return chain.map(Self.size).reduce(0, +) <= MembershipLimits.strangerBytes ? chain : []
   }
 
-  /// What a joining device is sent where the roster is too large for its reply: the chain of
-  /// `device`, which is this one, then as much as fits in 16 KiB of the epoch secrets sealed to
-  /// `peer`, newest epoch first, revocations, other epochs newest first, and the rest by id.
+  /// Returns the records for a joining device if the roster is too large for its reply. The chain
+  /// of `device`, which is this one, comes first. Then follows as much as fits in 16 KiB: the
+  /// epoch secrets sealed to `peer`, newest epoch first, revocations, other epochs newest first,
+  /// and the rest by id.
   public func recordsForJoiner(device: DeviceID, peer: DeviceID) -> [Record] {
     let chain = chain(of: device)
     var sent = Set(chain.map(\.id))
@@ -42,8 +43,8 @@ extension Roster {
     return result
   }
 
-  /// The records that take the paths from a device that is known and no member: the revocations of
-  /// itself and of those that enrolled it, step by step. Empty for a key that nobody has.
+  /// Returns the records that removed the paths of a known device that is not a member: the
+  /// revocations of itself and of its enrollers, step by step. Empty for an unknown key.
   ///
   /// - Complexity: O(*r*) for each step.
   func revocationsAbove(transportKey: TransportPublicKey, named name: DeviceID?) -> [Record] {
@@ -59,7 +60,7 @@ extension Roster {
     return above.filter(isRevoked).sorted().flatMap(revocationRecords)
   }
 
-  /// What a record takes inside a message: its bytes, its field's number and length.
+  /// Returns the size of a record inside a message: its bytes, its field's number and length.
   private static func size(_ record: Record) -> Int { record.encoded.count + 4 }
 
   private func rest(for peer: DeviceID) -> [Record] {
@@ -71,7 +72,7 @@ extension Roster {
         let isForPeer = epoch.recipients.contains { $0.device == peer }
         return (isForPeer ? 0 : 2, .max - epoch.generation)
       case .lockbox(let lockbox):
-        // Just behind its epoch, whose record it needs.
+        // Directly after its epoch, whose record it needs.
         return (lockbox.secret.device == peer ? 0 : 3, .max - (generations[lockbox.epoch] ?? 0))
       case .revocation: return (1, 0)
       case .genesis, .certificate: return (4, 0)

@@ -1,8 +1,8 @@
 public import KithCrypto
 
 extension Roster {
-  /// The record that gives a device another name, signed by `keys`. It is dated `time`, in
-  /// milliseconds since 1970, and never before what it replaces.
+  /// Makes the record that gives a device another name, signed by `keys`. It is dated `time`, in
+  /// milliseconds since 1970, and never before the rename that it replaces.
   ///
   /// - Throws: ``MembershipError`` with `notAMember`, `unknownDevice`, `invalidName`, `mistakableName`
   ///   or `tooManyRecords`.
@@ -24,7 +24,8 @@ extension Roster {
       by: keys)
   }
 
-  /// Whether a device by this name would be taken for another member, whose name differs.
+  /// Returns whether people would mistake a device with this name for another member,
+  /// whose name differs.
   func isMistakable(_ name: String, of device: DeviceID) -> Bool {
     sortedMembers.contains { member in
       guard member.device != device, let other = self.name(of: member.device) else { return false }
@@ -32,14 +33,14 @@ extension Roster {
     }
   }
 
-  /// Devices that are members only through another: they leave with it unless its revocation lists
-  /// them. Ascending.
+  /// Returns the devices that are members only through another device, ascending. They are revoked
+  /// with it unless its revocation lists them.
   ///
   /// - Complexity: O(*r* · *d*) as for ``Membership``.
   public func dependents(of device: DeviceID) -> [DeviceID] {
     guard let genesis else { return [] }
     let body = RecordBody.encode(RevocationRecord(device: device, keeps: [], issued: 0))
-    // Whether it is signed does not matter for what would follow.
+    // The computation does not check the signature.
     let signature = RecordSignature(
       signer: genesis.firstDevice.device, signature: Signature(storage: .init()))
     guard let trial = try? Record(body: body, signatures: [signature]) else { return [] }
@@ -47,8 +48,9 @@ extension Roster {
     return sortedMembers.map(\.device).filter { $0 != device && !then.isMember($0) }
   }
 
-  /// The records that throw a device out, signed by `keys`: of those that are members only through
-  /// it the ones in `staying` stay, and the others are revoked as well. This device always stays.
+  /// Makes the records that revoke a device, signed by `keys`. Of the devices that are
+  /// members only through it, those in `staying` stay and the others are revoked as well.
+  /// This device always stays.
   ///
   /// - Throws: ``MembershipError`` with `notAMember`, `ownDevice`, `unknownDevice`,
   ///   `alreadyRevoked` or `tooManyRecords`.
@@ -63,7 +65,7 @@ extension Roster {
       .union([device])
     var records: [Record] = []
     for gone in leaving.sorted() {
-      // Who leaves too is listed where somebody who stays is a member through it.
+      // A revoked device is listed too if a device that stays is a member through it.
       let keeps = membership.enrolled[gone, default: []].sorted().filter {
         leads($0, leaving: leaving)
       }
@@ -75,8 +77,9 @@ extension Roster {
     return records
   }
 
-  /// The records that revoke those who are members no longer because whoever enrolled them was
-  /// revoked: so all that is theirs is treated alike, for ever, whatever comes to light later.
+  /// Makes the records that revoke the orphans: devices that are no longer members, because
+  /// their enroller was revoked. So all devices treat their data alike for ever, whatever
+  /// records arrive later.
   func revokingOrphans(at time: UInt64, keys: DeviceKeys) -> [Record] {
     guard isMember(keys.id) else { return [] }
     return orphans.compactMap { orphan in
@@ -85,7 +88,7 @@ extension Roster {
     }
   }
 
-  /// Whether a device stays, or somebody does who is a member through it.
+  /// Returns whether a device stays, or another one stays that is a member through it.
   private func leads(_ device: DeviceID, leaving: Set<DeviceID>) -> Bool {
     var seen: Set<DeviceID> = []
     var waiting = [device]

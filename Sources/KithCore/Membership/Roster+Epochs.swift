@@ -1,23 +1,23 @@
 internal import KithCrypto
 
 extension Roster {
-  /// An epoch of the account, with all that is known of who holds its secret.
+  /// An epoch of the account, with the known holders of its secret.
   struct EpochState {
     var epoch: EpochRecord
     /// Whether a member, or the recovery key, vouches for the record, and no revoked device does.
     var isTrusted: Bool
-    /// Those whom the record and the lockboxes of trusted signers name.
+    /// The devices that the record and the lockboxes of trusted signers name.
     var recipients: Set<DeviceID>
-    /// Those whom the record names.
+    /// The devices that the record names.
     var named: Set<DeviceID>
-    /// Whether its generation follows from its parents'.
+    /// Whether its generation follows from those of its parents.
     var isSound = false
-    /// Whether it follows, step by step, from an epoch of the first generation: whoever makes one of a
-    /// high generation has made as many.
+    /// Whether its generation follows, step by step, from an epoch of the first generation. So a
+    /// high generation needs as many epochs before it.
     var isProven = false
   }
 
-  /// Epoch records with their ids, ascending by record id.
+  /// The epoch records, ascending by record id.
   var epochRecords: [(record: Record, epoch: EpochRecord)] {
     records.compactMap { record in
       if case .epoch(let epoch) = record.kind { (record, epoch) } else { nil }
@@ -29,8 +29,8 @@ extension Roster {
     records.count { if case .lockbox = $0.kind { true } else { false } }
   }
 
-  /// The epochs by id. Of several records of one epoch a trusted one counts before others, then
-  /// the smallest record id; the recipients of all are taken together.
+  /// Returns the epochs by id. If an epoch has several records, a trusted one counts first, then
+  /// the smallest record id; the recipients of all are joined.
   func epochStates() -> [EpochID: EpochState] {
     var states: [EpochID: EpochState] = [:]
     for (record, epoch) in epochRecords {
@@ -57,23 +57,24 @@ extension Roster {
     return states
   }
 
-  /// Whether members may publish under the epoch: trusted, no revoked recipient, and a generation
-  /// that holds.
+  /// Returns whether members may publish under the epoch: it is trusted, has no revoked recipient,
+  /// and its generation is sound.
   func isUsable(_ state: EpochState) -> Bool {
     state.isTrusted && state.isSound && state.recipients.isDisjoint(with: membership.revoked)
   }
 
-  /// Whether nothing speaks against the epoch but lockboxes for revoked devices.
+  /// Returns whether only lockboxes for revoked devices prevent publishing under the epoch.
   func isLeaked(_ state: EpochState) -> Bool {
     state.isTrusted && state.isSound && state.named.isDisjoint(with: membership.revoked)
       && !state.recipients.isDisjoint(with: membership.revoked)
   }
 
-  /// Judges generations, from the lowest: one above the highest of the parents', where all of them
-  /// are known; where some are not, above those that are, and within what no account reaches, so that
-  /// nobody can use generations up. An epoch with an unsound parent is unsound.
+  /// Judges generations, from the lowest. If all parents are known, the generation must be one
+  /// above their highest. If not, it must be above the known ones, and at most
+  /// ``MembershipLimits/unprovenGeneration``, so that no device can use up the generations. An
+  /// epoch with an unsound parent is unsound.
   private static func judgeGenerations(of states: inout [EpochID: EpochState]) {
-    // A parent's generation is lower, or the epoch is unsound whatever its parent is.
+    // A parent's generation must be lower; otherwise the epoch is unsound, whatever the parent is.
     for id in states.keys.sorted(by: {
       let (left, right) = (states[$0]?.epoch.generation ?? 0, states[$1]?.epoch.generation ?? 0)
       return left != right ? left < right : $0 < $1
@@ -91,7 +92,7 @@ extension Roster {
     }
   }
 
-  /// Every box that was sealed to a device, ascending by record id.
+  /// Returns every box that was sealed to a device, ascending by record id.
   func secrets(for device: DeviceID) -> [(record: Digest256, epoch: EpochID, box: [UInt8])] {
     records.compactMap { record in
       switch record.kind {

@@ -1,7 +1,7 @@
 public import KithCrypto
 
 extension Roster {
-  /// What the genesis says; nil while it has not come.
+  /// The genesis; nil until it is learnt.
   public var genesis: Genesis? { membership.genesis }
 
   /// The certificates of all members, ascending by device.
@@ -11,29 +11,29 @@ extension Roster {
     membership.paths.keys.filter { isMember($0) }.sorted().compactMap { certificate(of: $0) }
   }
 
-  /// Whether the device is one of the account's now.
+  /// Returns whether the device is a member now.
   ///
   /// - Complexity: O(1).
   public func isMember(_ device: DeviceID) -> Bool { membership.isMember(device) }
 
-  /// The certificate of a device that is a member or was one.
+  /// Returns the certificate of a device that is or was a member.
   ///
   /// - Complexity: O(1).
   public func certificate(of device: DeviceID) -> Certificate? {
     membership.certificates[device]
   }
 
-  /// What people call a device that is a member or was one: what a member called it last, or what
-  /// its certificate says.
+  /// Returns the name of a device that is or was a member: the latest that a member gave it, or
+  /// that of its certificate.
   ///
   /// - Complexity: O(1).
   public func name(of device: DeviceID) -> String? {
     certificate(of: device).map { membership.names[device] ?? $0.name }
   }
 
-  /// The member whose Noise static key this is. Anybody can have a device certified that claims
-  /// another's key; so of several the one counts that whoever holds the key calls itself in the
-  /// handshake, and the smallest id where it says nothing.
+  /// Returns the member with this Noise static key. Several certificates may claim one key, because
+  /// a device may be certified with another's. The handshake names the device: use that one, or the
+  /// smallest id if it names none.
   ///
   /// - Complexity: O(*n*).
   public func device(
@@ -42,8 +42,8 @@ extension Roster {
     devices(withTransportKey: key, named: name).filter(isMember).min()
   }
 
-  /// The revoked device whose Noise static key this was, where it is not a member's; of several as
-  /// above.
+  /// Returns the revoked device with this Noise static key, if no member has it. Several are
+  /// resolved as above.
   ///
   /// - Complexity: O(*n*).
   public func revokedDevice(
@@ -62,66 +62,66 @@ extension Roster {
     return membership.certificates.values.filter { $0.transportKey == key }.map(\.device)
   }
 
-  /// Whether any device that is or was a member's has this Noise static key.
+  /// Returns whether a device that is or was a member has this Noise static key.
   ///
   /// - Complexity: O(*n*).
   func knows(transportKey key: TransportPublicKey) -> Bool {
     membership.certificates.values.contains { $0.transportKey == key }
   }
 
-  /// Whether the device is the first one, which the genesis names.
+  /// Returns whether the device is the first one, named in the genesis.
   public func isCreator(_ device: DeviceID) -> Bool {
     membership.genesis?.firstDevice.device == device
   }
 
-  /// Whether the recovery key certified the device after the genesis.
+  /// Returns whether the recovery key certified the device after the genesis.
   public func wasCertifiedByRecoveryKey(_ device: DeviceID) -> Bool {
     membership.recovered.contains(device)
   }
 
-  /// Whose signature makes a device a member, or did: a device's or the recovery key's, on a
-  /// shortest path; nil for who has no path.
+  /// Returns the key whose signature makes, or made, a device a member: a device's or the recovery
+  /// key's, on a shortest path. Nil if the device has no path.
   ///
   /// - Complexity: O(1).
   public func enroller(of device: DeviceID) -> SigningPublicKey? {
     membership.paths[device]?.signer
   }
 
-  /// Whether a key is the account's recovery key.
+  /// Returns whether a key is the account's recovery key.
   public func isRecoveryKey(_ key: SigningPublicKey) -> Bool { membership.isRecoveryKey(key) }
 
-  /// Devices that are revoked, ascending.
+  /// The revoked devices, ascending.
   public var sortedRevoked: [DeviceID] { membership.revoked.sorted() }
 
-  /// Who revoked a device and when, in milliseconds since 1970: the earliest revocation by what it
-  /// says itself; nil for who is not revoked.
+  /// Returns the revokers of a device and the time, in milliseconds since 1970, of the earliest
+  /// dated revocation. Nil if the device is not revoked.
   public func revocation(of device: DeviceID) -> (by: [DeviceID], issued: UInt64)? {
     let all = membership.revocations[device] ?? []
     return all.min { ($0.issued, $0.record) < ($1.issued, $1.record) }
       .map { ($0.revokers, $0.issued) }
   }
 
-  /// The records that revoke a device, ascending by id: all that it is sent once it is revoked.
+  /// Returns the records that revoke a device, ascending by id. A revoked device is sent no others.
   package func revocationRecords(of device: DeviceID) -> [Record] {
     (membership.revocations[device] ?? []).map(\.record).sorted().compactMap { record($0) }
   }
 
-  /// Devices that are known, not revoked, and no members, for whoever enrolled them was revoked
+  /// The devices that are known, not revoked and not members, because their enroller was revoked
   /// without listing them; ascending.
   var orphans: [DeviceID] {
     membership.certificates.keys.filter { !isMember($0) && !isRevoked($0) }.sorted()
   }
 
-  /// Whether one more device pushes out none that is a member or was revoked.
+  /// Whether another device fits without pushing out one that is or was a member.
   ///
   /// - Complexity: O(1).
   var hasRoomForDevice: Bool { membership.paths.count <= MembershipLimits.certificates }
 
-  /// Whether the device was thrown out; revoked ids never return.
+  /// Returns whether the device is revoked; revoked ids never return.
   public func isRevoked(_ device: DeviceID) -> Bool { membership.revoked.contains(device) }
 
-  /// The digest that handshakes compare: over the account, and ids and signatures of
-  /// ``records``.
+  /// The digest that handshakes compare: over the account, and the ids and
+  /// signatures of ``records``.
   ///
   /// - Complexity: O(*r*).
   public var digest: Digest256 {

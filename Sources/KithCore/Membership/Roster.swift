@@ -1,67 +1,67 @@
 public import KithCrypto
 
-/// What became of a record that was learnt.
+/// The result of learning a record.
 public enum Learned: Hashable, Sendable {
-  /// It is new, and has its place.
+  /// The record is new, and is kept.
   case new
-  /// Nothing in it is new.
+  /// The record holds nothing new.
   case known
-  /// It was known, and has another signature that counts.
+  /// The record was known, and gained another signature that counts.
   case improved
-  /// Its signatures hold, but its signers are not known yet, or there is no room for it; kept, within a
-  /// bound.
+  /// The signatures are valid, but the signers are not known yet, or there is no room. The record
+  /// is held, within a limit.
   case notYet
-  /// It changed nothing.
+  /// The record changed nothing.
   case rejected(RecordRejection)
 }
 
-/// Why a record changed nothing.
+/// The reason why a record changed nothing.
 public enum RecordRejection: String, Error, Hashable, Sendable {
   /// It is the genesis of another account.
   case wrongAccount
-  /// A signature that its kind demands is missing or forged: of a genesis the recovery key's and
-  /// the first device's, of a certificate the device's own, of others any.
+  /// A required signature is missing or forged: the recovery key's and the first device's for a
+  /// genesis, the device's own for a certificate, any for the others.
   case missingSignature
-  /// The roster is as full as it may be with records of that kind, and others come first.
+  /// The roster is full of records of that kind, and others come first.
   case full
 }
 
-/// The membership records of one account, and what follows from them (`Docs/Protocol.md`,
-/// "Membership").
+/// The membership records of one account, and the members that follow from
+/// them (`Docs/Protocol.md`, "Membership").
 ///
-/// Members, digest and records are a function of the set of records held, whatever their order. At the
-/// bounds of ``MembershipLimits`` that is, too, what rosters agree on that have exchanged theirs
-/// (``RosterSelection``).
+/// Members, digest and records are a function of the set of held records, in any order.
+/// At the limits of ``MembershipLimits``, rosters that have exchanged their records
+/// also agree (``RosterSelection``).
 public struct Roster: Sendable {
   /// The account.
   public let account: AccountID
 
-  /// The attached records, and those that bear valid signatures and are not attached yet, by id.
+  /// The attached records, and those with valid signatures that are not attached yet, by id.
   private var held: [Digest256: Record] = [:]
 
-  /// Attached records for which there is no room, by id. They are no part of the work of each change:
-  /// see ``evaluate()``.
+  /// Attached records without room, by id. They are left out of the work of most
+  /// changes: see ``evaluate()``.
   private var heldBack: [Digest256: Record] = [:]
   private var heldBackBytes = 0
 
-  /// What follows from the records.
+  /// The membership that follows from the records.
   private(set) var membership = Membership()
 
-  /// The attached records with the signatures that count, ascending by id: what is stored, sent
-  /// and digested.
+  /// The attached records with the signatures that count, ascending by id. They are stored,
+  /// sent and digested.
   public private(set) var records: [Record] = []
 
-  /// A roster without records.
+  /// Makes a roster without records.
   public init(account: AccountID) {
     self.account = account
   }
 
-  /// The number of records held whose signers are not known yet, or for which there is no room.
+  /// The number of held records without a known signer, or without room.
   public var pendingCount: Int { held.count - records.count + heldBack.count }
 
-  /// Takes a record in, whatever it holds.
+  /// Learns a record with any content.
   ///
-  /// It may give others, learnt before, their place; ``learn(all:)`` tells of those too.
+  /// Earlier records may become attached through it; ``learn(all:)`` returns those too.
   /// - Complexity: O(*r*) in the records held, and one verification for each signature.
   public mutating func learn(_ record: Record) -> Learned {
     learn(CheckedRecord(record, account: account))
@@ -82,23 +82,24 @@ public struct Roster: Sendable {
     return before == after ? .known : .improved
   }
 
-  /// Takes records in, in any order, and returns those that are new or improved by them, also
-  /// those learnt before that have their place only now: what is to be stored and passed on,
-  /// ascending by id. What is rejected is left out.
+  /// Learns records in any order, and returns the records that became new or improved, ascending by
+  /// id. They include earlier records that are attached only now. The caller stores them and passes
+  /// them on. Rejected records are left out.
   ///
   /// - Complexity: O(*r* + *n*) for *n* records, and one verification for each signature.
   public mutating func learn(all new: [Record]) -> [Record] {
     learn(all: new.map { CheckedRecord($0, account: account) })
   }
 
-  /// The same, of records whose signatures were checked before.
+  /// Learns records whose signatures were checked before, and returns the new or improved ones.
   ///
   /// - Complexity: O(*r* + *n*) for *n* records.
   mutating func learn(all new: [CheckedRecord]) -> [Record] { take(all: new).fresh }
 
-  /// The same, and which records lost their place: what is not to be stored any longer.
+  /// Learns records as ``learn(all:)`` does, and also returns the records that were dropped, so
+  /// that the caller deletes them.
   ///
-  /// - Complexity: O(*n*) where nothing is new.
+  /// - Complexity: O(*n*) if no record is new.
   mutating func take(all new: [CheckedRecord]) -> (fresh: [Record], gone: [Digest256]) {
     var hasChanged = false
     for record in new where take(record) == .held { hasChanged = true }
@@ -110,22 +111,22 @@ public struct Roster: Sendable {
     return (fresh, gone.sorted())
   }
 
-  /// The attached record with an id.
+  /// Returns the attached record with an id.
   public func record(_ id: Digest256) -> Record? {
     membership.attached.contains(id) ? held[id].map(counting) : nil
   }
 
-  /// What came of holding a record.
+  /// The result of holding a record.
   private enum Taken: Equatable {
-    /// It is new, or has signatures that are: what follows from the records may change.
+    /// The record or some of its signatures are new, so the members may change.
     case held
-    /// It was held with these signatures before.
+    /// The record was held with these signatures before.
     case nothingNew
-    /// It is none of this account's, or nobody who must has signed it.
+    /// The record belongs to another account, or lacks a required signature.
     case rejected(RecordRejection)
   }
 
-  /// Holds a record with the signatures that hold, without looking at what follows.
+  /// Holds a record with its valid signatures, without computing the members.
   private mutating func take(_ checked: CheckedRecord) -> Taken {
     let record = checked.record
     if record.isGenesis, record.id != account.digest { return .rejected(.wrongAccount) }
@@ -139,14 +140,14 @@ public struct Roster: Sendable {
     }
     var taken = record.with(signatures: known + valid)
     if taken.signatures.count > MembershipLimits.signatures {
-      // Signers that are known come first where there are more than a record may have.
+      // If there are too many signatures, those of known signers come first.
       let better = taken.signatures.filter { isCounting($0.signer, in: record) }
       let others = taken.signatures.filter { !isCounting($0.signer, in: record) }
       taken = record.with(
         signatures: Array((better + others).prefix(MembershipLimits.signatures)))
     }
     guard taken != before else { return .nothingNew }
-    // A record that was held back is looked at again: its sender has room for it.
+    // A held-back record is considered again, because its sender has room for it.
     if let back = heldBack.removeValue(forKey: record.id) { heldBackBytes -= back.body.count }
     held[record.id] = taken
     return .held
@@ -162,11 +163,11 @@ public struct Roster: Sendable {
     }
   }
 
-  /// Computes what follows from the records, then lets go of what waits beyond the bounds.
+  /// Computes the members from the records, then drops waiting records beyond the limits.
   ///
-  /// It chooses among the kept and the new records: one that was given up would be given up again,
-  /// until room comes free. So a change costs what the kept records do, and not those held back; these
-  /// are looked at where room may have come free, and where they are an eighth too many.
+  /// It chooses among the kept and the new records. A dropped record would be dropped again until
+  /// there is room. So a change costs as much as the kept records, without those held back. These
+  /// are considered only if there may be room, or if they exceed their limit by an eighth.
   private mutating func evaluate() {
     let (before, countsBefore) = (membership, Self.countsByKind(records))
     var selection = choose()
@@ -179,7 +180,7 @@ public struct Roster: Sendable {
       selection = choose()
     }
     membership = selection.membership
-    // After all were looked at there is to be room for more, so that it is not soon done again.
+    // After all were considered some room is left, so that this is not soon repeated.
     let eighths = heldBack.isEmpty ? 8 : 9
     let mostRecords = MembershipLimits.heldBackRecords * eighths / 8
     let mostBytes = MembershipLimits.heldBackBytes * eighths / 8
@@ -194,8 +195,7 @@ public struct Roster: Sendable {
     records = selection.kept.map(counting)
   }
 
-  /// Chooses what is kept of the records held, and lets go of those whose signers nobody knows beyond
-  /// their bound.
+  /// Chooses the records to keep, and drops those without a known signer beyond their limit.
   private mutating func choose() -> RosterSelection {
     let sorted = held.values.sorted { $0.id < $1.id }
     let everything = Membership(of: sorted)
@@ -204,9 +204,8 @@ public struct Roster: Sendable {
     return RosterSelection(of: sorted, everything)
   }
 
-  /// Whether so many records would be held back with these that others have to go. Not for renames, nor
-  /// for kinds that are not known here, which would be the first to go: where there is no room these
-  /// are forgotten at once.
+  /// Returns whether holding back these records too would exceed the limits. Renames and unknown
+  /// kinds are not counted: they would be dropped first, so without room they are dropped at once.
   private func isTooMuch(_ excess: [Record]) -> Bool {
     let excess = excess.filter { record in
       switch record.kind {
@@ -220,8 +219,9 @@ public struct Roster: Sendable {
         / 8
   }
 
-  /// Whether a record that is held back may have a place now: fewer of a kind are kept than before, or
-  /// what devices sign counts otherwise, since one was revoked or is a member again.
+  /// Returns whether a held-back record may have a place now. Either fewer records of a kind
+  /// are kept than before, or signatures count differently, because a device was revoked or
+  /// is a member again.
   private func hasRoomComeFree(
     in selection: RosterSelection, since before: Membership, _ countsBefore: [Int: Int]
   ) -> Bool {
@@ -237,7 +237,7 @@ public struct Roster: Sendable {
     records.reduce(into: [:]) { $0[$1.kind.rank, default: 0] += 1 }
   }
 
-  /// The record with only the signatures of those who are known.
+  /// Returns the record with only the signatures of known signers.
   private func counting(_ record: Record) -> Record {
     let signatures = record.signatures.filter { isCounting($0.signer, in: record) }
     return signatures.count == record.signatures.count

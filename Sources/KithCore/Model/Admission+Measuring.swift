@@ -1,15 +1,15 @@
 internal import KithCrypto
 
-/// A full, over-quota store for measuring admission (`Docs/Testing.md`, "Performance"): what `kith
-/// bench` times.
+/// A full, over-quota store for measuring admission (`Docs/Testing.md`, "Performance"), as
+/// timed by `kith bench`.
 package struct AdmissionLoad: Sendable {
   private let offers: [AdmissionOffer]
   private let policy: Policy
 
-  /// Keys of the standard policy's number, each offering its newest value and a fallback, twice
-  /// as large together as the policy allows, claims interleaved: 2,048 steps under the standard
-  /// policy. Every second key's newest value is smaller than its fallback, so that admissions free
-  /// room and refused groups are looked at again.
+  /// Makes as many keys as the policy allows, each offering its newest value and a fallback: 2,048
+  /// steps under the standard policy. Together they are twice as large as the policy allows, with
+  /// claims interleaved. Every second key's newest value is smaller than its fallback. So
+  /// admissions free room, and refused groups are checked again.
   package init(policy: Policy = .standard) {
     self.policy = policy
     let device = DeviceID(storage: Bytes32())
@@ -33,7 +33,7 @@ package struct AdmissionLoad: Sendable {
   /// The number of steps.
   package var steps: Int { offers.reduce(0) { $0 + $1.steps.count } }
 
-  /// Decides what is shown, and returns how many keys show something.
+  /// Decides which values are shown, and returns the number of keys that show one.
   package func admit() -> Int {
     Admission.shown(of: offers, under: policy).count { $0 != nil }
   }

@@ -1,4 +1,4 @@
-/// What a key may show (`Docs/Protocol.md`, "What is shown"): its steps, by kind.
+/// A kind of step: a value that a key may show (`Docs/Protocol.md`, "What is shown").
 public enum ShownStep: String, Hashable, Sendable {
   /// The runner-up's fallback.
   case runnerUpFallback = "runner-up's fallback"
@@ -10,27 +10,27 @@ public enum ShownStep: String, Hashable, Sendable {
   case value
 }
 
-/// One thing that a key offers to show, under a claim.
+/// A value that a key offers to show, under a claim.
 struct AdmissionStep: Hashable {
   var kind: ShownStep
   var size: Int
   var claim: Claim
 }
 
-/// All that one key offers, least wanted first. A key whose newest entry is a removal offers
-/// nothing and takes no part.
+/// All steps of one key, least wanted first. A key whose newest entry is a removal offers none
+/// and takes no part.
 struct AdmissionOffer: Hashable {
   var keyBytes: Int
   var steps: [AdmissionStep]
 }
 
 extension Slot {
-  /// What the key offers, or nil where it is removed.
+  /// The steps of the key, or nil if it is removed.
   var offer: AdmissionOffer? {
     guard let value = newest.entry.value else { return nil }
     var steps: [AdmissionStep] = []
     if let second = runnerUp?.entry {
-      // A runner-up that is a removal offers nothing: neither itself nor what came before it.
+      // A runner-up that is a removal offers nothing, not even its fallback.
       if let value = second.value {
         if let fallback = second.fallback {
           steps.append(
@@ -46,19 +46,19 @@ extension Slot {
   }
 }
 
-/// Decides what is shown under a policy: a pure function of what the keys offer, so that all peers
-/// with the same state show the same thing (`Docs/Protocol.md`, "What is shown").
+/// Decides which values are shown under a policy. It is a pure function of the offers, so all peers
+/// with the same state show the same values (`Docs/Protocol.md`, "What is shown").
 enum Admission {
-  /// What each offer shows; nil: nothing.
+  /// Returns the step that each offer shows; nil: none.
   ///
-  /// - Complexity: O(*s* log *s*) in the number of steps, whatever frees room and how often.
+  /// - Complexity: O(*s* log *s*) in the number of steps, however often room is freed.
   static func shown(of offers: [AdmissionOffer], under policy: Policy) -> [ShownStep?] {
     if everythingFits(offers, policy) { return offers.map { $0.steps.last?.kind } }
     var admitter = Admitter(offers: offers, policy: policy)
     return admitter.run()
   }
 
-  /// Rule 1: nothing is hidden without need.
+  /// Rule 1: if everything fits, nothing is hidden.
   private static func everythingFits(_ offers: [AdmissionOffer], _ policy: Policy) -> Bool {
     var total = 0
     for offer in offers {
@@ -70,12 +70,13 @@ enum Admission {
   }
 }
 
-/// Rule 2, at work: admits, again and again, the earliest group that can be.
+/// Rule 2: repeatedly admits the earliest group that fits.
 ///
-/// What a group would add is kept up to date as its keys show other steps, in a tree that finds the
-/// earliest group with little enough to add. So no group is looked at twice without a reason.
+/// The growth that each group would cause is kept current as its keys show other steps. A
+/// tree finds the earliest group whose growth is small enough. So a group is checked again
+/// only for a reason.
 private struct Admitter {
-  /// A key's most wanted step within one group; the others of the group never show.
+  /// The most wanted step of a key within one group; the key's other steps in the group never show.
   private struct Part {
     var group: Int
     var offer: Int
@@ -87,7 +88,7 @@ private struct Admitter {
   private var parts: [Part] = []
   private var partsOfGroup: [Range<Int>] = []
   private var partsOfOffer: [[Int]]
-  /// By how much bytes and keys would grow if a group were admitted now.
+  /// The growth of bytes and keys if a group were admitted now.
   private var bytesToAdd: [Int] = []
   private var keysToAdd: [Int] = []
   private var isSettled: [Bool] = []
@@ -104,7 +105,7 @@ private struct Admitter {
     group(offers)
   }
 
-  /// Steps with equal claims are one group; groups stand by claim.
+  /// Makes groups of the steps with equal claims, in order of claims.
   private mutating func group(_ offers: [AdmissionOffer]) {
     var all: [(claim: Claim, offer: Int, step: Int)] = []
     for (index, offer) in offers.enumerated() {
@@ -133,7 +134,7 @@ private struct Admitter {
         isSettled[group] = true
       }
       if !isNew, parts[parts.count - 1].offer == offer {
-        // Of several steps of one key, only the most wanted shows.
+        // Of several steps of one key, only the most wanted one shows.
         bytesToAdd[group] += size - offers[offer].steps[parts[parts.count - 1].step].size
         parts[parts.count - 1].step = step
       } else {
@@ -151,8 +152,8 @@ private struct Admitter {
     while let group = tree.first(
       atMost: Canary.admitTooMuch.isPlanted ? .max - 1 : policy.totalBytes - bytes)
     {
-      // Too many keys: until one of the group's keys shows something, which sets it again. The
-      // number of keys never falls.
+      // There are too many keys. The number of keys never falls, so the group waits until one of
+      // its keys shows something, which sets its growth again.
       guard keys + keysToAdd[group] <= policy.keys else {
         tree[group] = .max
         continue
@@ -166,8 +167,8 @@ private struct Admitter {
     return shownStep.indices.map { index in shownStep[index].map { offers[index].steps[$0].kind } }
   }
 
-  /// Shows a step unless its key shows a more wanted one, and works out what the other groups of
-  /// the key would add now.
+  /// Shows a step, unless its key shows a more wanted one, and updates the growth of the
+  /// key's other groups.
   private mutating func show(_ shown: Part, in tree: inout LeastTree) {
     let old = shownStep[shown.offer]
     guard shown.step > old ?? -1 else { return }
@@ -187,9 +188,9 @@ private struct Admitter {
   }
 }
 
-/// Numbers in a row, of which it finds the first that is small enough in O(log *n*).
+/// A row of numbers, in which the first small enough one is found in O(log *n*).
 private struct LeastTree {
-  /// The least of each subtree; the leaves are the upper half.
+  /// The minimum of each subtree; the leaves are the upper half.
   private var least: [Int]
   private let leaves: Int
 

@@ -1,4 +1,5 @@
-/// What a key showed before a write replaced it, carried inside the entry (`Docs/Glossary.md`).
+/// The value that a key showed before a write replaced it, carried inside
+/// the entry (`Docs/Glossary.md`).
 public struct Fallback: Hashable, Sendable {
   /// The value that was shown.
   public let value: EncodedValue
@@ -14,21 +15,21 @@ public struct Fallback: Hashable, Sendable {
 
 /// One write of one key: a value, or removed.
 public struct Entry: Hashable, Sendable {
-  /// What a write leaves behind.
+  /// The content of a write.
   public enum Content: Hashable, Sendable {
     /// The key holds this value.
     case value(EncodedValue)
-    /// The key holds nothing.
+    /// The key is removed.
     case removed
   }
 
   /// The key written.
   public let key: Key
-  /// When it was written.
+  /// The time and the device of the write.
   public let stamp: Stamp
-  /// What was written.
+  /// The value written, or the removal.
   public let content: Content
-  /// When its room was claimed.
+  /// The claim to room in the quota.
   public let claim: Claim
   /// The stamp of the newest published entry of the key that the author knew.
   public let replaced: Stamp?

@@ -1,18 +1,18 @@
-/// A key of a store. Keys are compared as UTF-8 bytes, on every peer alike; `String` would take
-/// canonically equivalent texts for the same.
+/// A key of a store. Keys are compared as UTF-8 bytes, the same on every peer; `String` would treat
+/// canonically equivalent texts as equal.
 public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   CustomStringConvertible
 {
   /// The key's text.
   public let text: String
 
-  /// Makes a key of a text.
+  /// Makes a key from a text.
   @inlinable
   public init(_ text: String) {
     self.text = text
   }
 
-  /// Makes a key of a literal.
+  /// Makes a key from a literal.
   public init(stringLiteral text: String) {
     self.text = text
   }
@@ -23,7 +23,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   /// The key's text.
   public var description: String { text }
 
-  // Inlinable, and over the bytes in place: a read of a store is hardly more than the first two.
+  // Inlinable, and over the bytes in place: hashing and comparing are most of a read's time.
 
   /// Compares bytes.
   @inlinable

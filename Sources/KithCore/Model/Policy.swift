@@ -1,18 +1,19 @@
 /// A store's limits (`Docs/Glossary.md`). Peers with different policies for a store do not sync it.
 public struct Policy: Hashable, Sendable {
-  /// The most that the encoded values shown may take together, in bytes.
+  /// The maximum size of all shown values together, in encoded bytes.
   public var totalBytes: Int
-  /// The most keys shown.
+  /// The maximum number of shown keys.
   public var keys: Int
-  /// The longest key, in bytes of UTF-8.
+  /// The maximum length of a key, in bytes of UTF-8.
   public var keyBytes: Int
-  /// The largest value, in encoded bytes.
+  /// The maximum size of a value, in encoded bytes.
   public var valueBytes: Int
 
-  /// 1,048,576 bytes in all, 1,024 keys, 64 bytes a key, 1,048,576 bytes a value.
+  /// The standard limits: 1,048,576 bytes in all, 1,024 keys, 64 bytes a key,
+  /// 1,048,576 bytes a value.
   public static let standard = Self()
 
-  /// The largest policy that a node takes, so that one store's memory stays bounded.
+  /// The largest policy that a node accepts, so that one store's memory stays bounded.
   public static let maximum = Self(
     totalBytes: 16 << 20, keys: 65_536, keyBytes: 1_024, valueBytes: 2 << 20)
 
@@ -26,14 +27,14 @@ public struct Policy: Hashable, Sendable {
     self.valueBytes = valueBytes
   }
 
-  /// Whether no limit is above ``maximum``'s, and none is negative.
+  /// Whether all limits are between 0 and those of ``maximum``.
   public var isWithinBounds: Bool {
     let most = Self.maximum
     return (0...most.totalBytes).contains(totalBytes) && (0...most.keys).contains(keys)
       && (0...most.keyBytes).contains(keyBytes) && (0...most.valueBytes).contains(valueBytes)
   }
 
-  /// Whether a value of this size under a key of this size could ever be shown.
+  /// Returns whether a value of this size under a key of this size could ever be shown.
   func permits(keyBytes: Int, valueBytes: Int) -> Bool {
     keyBytes <= self.keyBytes && valueBytes <= self.valueBytes
   }

@@ -1,18 +1,18 @@
 internal import KithCrypto
 
-/// Where the sealed form of an entry stands.
+/// The place of an entry's sealed form.
 struct EntryHome: Hashable {
   var changeSet: ChangeSetReference
   var index: UInt32
 }
 
-/// An entry of the state, with what is needed to compare it and to find its sealed form. A class,
-/// so that a state is cheap to grow and to pass around; it never changes.
+/// An entry of the state, with its digest and the place of its sealed form. It is an immutable
+/// class, so that a state is cheap to grow and to copy.
 final class KeptEntry: Sendable {
   let entry: Entry
   /// The BLAKE2b-256 of the plaintext.
   let digest: Digest256
-  /// Nil for a draft, which has no sealed form yet.
+  /// The place of the sealed form; nil for a draft, which has none yet.
   let home: EntryHome?
 
   init(entry: Entry, digest: Digest256, home: EntryHome?) {
@@ -21,9 +21,9 @@ final class KeptEntry: Sendable {
     self.home = home
   }
 
-  /// The order in which entries of one key supersede each other: by stamp; among equal stamps,
-  /// which only a copied directory makes, a removal wins, then the later `replaced`, then the
-  /// larger digest (`Docs/Protocol.md`, "Merging").
+  /// Returns whether one entry of a key is superseded by another. Entries are ordered by stamp.
+  /// Only a copied directory makes equal stamps: then a removal wins, then the later `replaced`,
+  /// then the larger digest (`Docs/Protocol.md`, "Merging").
   static func isOlder(_ left: KeptEntry, than right: KeptEntry) -> Bool {
     if left.entry.stamp != right.entry.stamp { return left.entry.stamp < right.entry.stamp }
     if left.entry.isRemoval != right.entry.isRemoval { return right.entry.isRemoval }
@@ -36,8 +36,8 @@ final class KeptEntry: Sendable {
   }
 }
 
-/// What a state keeps of one key: the newest entry, and the runner-up as long as the newest is a
-/// value that was written without knowing it (`Docs/Protocol.md`, "Merging").
+/// The kept entries of one key. The runner-up is kept while the newest entry is a value that was
+/// written without knowing it (`Docs/Protocol.md`, "Merging").
 struct Slot {
   private(set) var newest: KeptEntry
   private(set) var runnerUp: KeptEntry?
@@ -46,18 +46,18 @@ struct Slot {
     newest = entry
   }
 
-  /// What became of a merged entry.
+  /// The result of merging an entry.
   enum Outcome {
-    /// It was there already.
+    /// The entry was already present.
     case known
-    /// It is superseded, and not kept.
+    /// The entry is superseded, and not kept.
     case superseded
-    /// It is kept; these are not kept any more.
+    /// The entry is kept, and these entries are dropped.
     case kept(dropped: [KeptEntry])
   }
 
-  /// Takes in an entry of the same key. Commutative, associative and idempotent over any sequence
-  /// of entries: the slot is the first two of their order, less what the rule above drops.
+  /// Merges an entry of the same key. Commutative, associative and idempotent over any sequence of
+  /// entries: the slot holds the first two of their order, without those that the rule above drops.
   mutating func merge(_ entry: KeptEntry) -> Outcome {
     if entry.digest == newest.digest || entry.digest == runnerUp?.digest { return .known }
     var dropped: [KeptEntry] = []
@@ -86,7 +86,8 @@ struct Slot {
     return replaced < runnerUp.entry.stamp
   }
 
-  /// Gives a kept entry another sealed form; its former home, if it is kept at all.
+  /// Replaces the place of a kept entry's sealed form. Returns the former place, or nil if the
+  /// entry is not kept.
   mutating func rehome(_ digest: Digest256, to home: EntryHome) -> EntryHome? {
     if newest.digest == digest {
       defer { newest = KeptEntry(entry: newest.entry, digest: digest, home: home) }
@@ -97,7 +98,7 @@ struct Slot {
     return second.home
   }
 
-  /// What is left without some entries; nil where nothing is.
+  /// Returns the slot without some entries; nil if none is left.
   func without(_ isDropped: (KeptEntry) -> Bool) -> Slot? {
     let left = kept.filter { !isDropped($0) }
     guard var slot = left.first.map(Slot.init) else { return nil }

@@ -1,8 +1,8 @@
-/// When an entry was written. It decides which write of a key wins (`Docs/Glossary.md`).
+/// The time and the device of a write, which decide which write of a key wins (`Docs/Glossary.md`).
 public struct Stamp: Hashable, Comparable, Sendable {
-  /// The writer's hybrid logical clock.
+  /// The hybrid logical clock of the writing device.
   public let clock: HybridTime
-  /// The writer.
+  /// The device that wrote.
   public let device: DeviceID
 
   /// Makes a stamp.
@@ -11,7 +11,7 @@ public struct Stamp: Hashable, Comparable, Sendable {
     self.device = device
   }
 
-  /// By clock, then by device id.
+  /// Compares by clock, then by device id.
   public static func < (left: Self, right: Self) -> Bool {
     if Canary.compareStampsWrongly.isPlanted, left.device != right.device {
       return left.device < right.device
@@ -20,14 +20,14 @@ public struct Stamp: Hashable, Comparable, Sendable {
   }
 }
 
-/// When an entry's room was claimed. It decides who keeps their room when there is too little
+/// The time at which an entry's room was claimed. The later claim loses if there is too little room
 /// (`Docs/Glossary.md`). Entries with equal claims are one group.
 public struct Claim: Hashable, Comparable, Sendable {
   /// The publishing clock under which the room was claimed.
   public let clock: HybridTime
   /// The device that claimed it.
   public let device: DeviceID
-  /// Tells the transactions of one publishing apart.
+  /// The number of the transaction within one publishing.
   public let group: UInt32
 
   /// Makes a claim.
@@ -37,7 +37,7 @@ public struct Claim: Hashable, Comparable, Sendable {
     self.group = group
   }
 
-  /// By clock, then by device id, then by group.
+  /// Compares by clock, then by device id, then by group.
   public static func < (left: Self, right: Self) -> Bool {
     if left.clock != right.clock { return left.clock < right.clock }
     if left.device != right.device { return left.device < right.device }

@@ -1,29 +1,30 @@
 internal import KithCrypto
 
-/// Decides with whom a node has sessions (Docs/Decisions/overlay.md): with all, where the devices are
-/// few; else with some that it draws at random and with those that drew it, so that all are connected
-/// over a few hops and nobody has many sessions.
+/// Decides with which devices a node has sessions (`Docs/Decisions/overlay.md`). With few
+/// devices, it has sessions with all of them. Otherwise it draws some at random and dials them,
+/// and accepts those that drew it. So all devices are connected over a few hops, and no device
+/// has many sessions.
 ///
 /// Time, in milliseconds of a monotonic clock, is an argument, and the seed decides every draw.
 package struct OverlayPlan: Sendable {
-  /// How many sessions, and how long they last.
+  /// The limits for sessions and times. Times are in milliseconds.
   package struct Bounds: Sendable {
-    /// With so many devices or fewer, this one counted, each dials every other.
+    /// The number of devices, this one included, up to which each dials every other.
     package var mesh = 8
-    /// How many devices each draws and dials.
+    /// The number of devices that each device draws and dials.
     package var dials = 4
-    /// Sessions above which one that was accepted is closed, now and then.
+    /// The number of sessions above which an accepted one is closed now and then.
     package var sessions = 12
-    /// How many of those left behind are dialled at one time, beside the drawn.
+    /// The number of left-behind devices that are dialled at one time, besides the drawn ones.
     package var rescues = 2
-    /// How often another device takes the place of a drawn one.
+    /// The time after which another device replaces a drawn one.
     package var redraw: UInt64 = 600_000
-    /// How long an accepted session is kept before it is closed as one too many, and how long it is
-    /// until the next is.
+    /// The time that an accepted session is kept before it may be closed as surplus, and the time
+    /// between two such closings.
     package var courtesy: UInt64 = 30_000
-    /// How long a device that could not be reached is not drawn again.
+    /// The time for which an unreachable device is not drawn again.
     package var avoidance: UInt64 = 120_000
-    /// The first and the longest wait before others are drawn where many could not be reached.
+    /// The first and the longest wait before others are drawn, if many were unreachable.
     package var patience: ClosedRange<UInt64> = 250...30_000
 
     package init() {}
@@ -34,13 +35,13 @@ package struct OverlayPlan: Sendable {
     package enum Origin: Sendable {
       /// This node drew and dialled the device.
       case drawn
-      /// This node dials the address for ever.
+      /// This node dials a configured address continually.
       case configured
       /// The device dialled.
       case accepted
     }
 
-    /// Nil where it is not known which device it is.
+    /// The device; nil if it is not known.
     package var device: DeviceID?
     package var origin: Origin
     package var openedAt: UInt64
@@ -52,19 +53,19 @@ package struct OverlayPlan: Sendable {
     }
   }
 
-  /// What is to be done.
+  /// The sessions to open and to close.
   package struct Decision: Equatable, Sendable {
-    /// Devices that are dialled unless they have a session.
+    /// The devices to dial, unless they have a session.
     package var dials: Set<DeviceID> = []
-    /// Sessions that are one too many.
+    /// The surplus sessions to close.
     package var closes: [SessionID] = []
   }
 
   package let bounds: Bounds
   private var random: SeededEntropy
-  /// Devices that are to have a session, in the order in which they were drawn.
+  /// The devices that should have a session, in the order in which they were drawn.
   private var drawn: [DeviceID] = []
-  /// Devices left behind that are dialled, too.
+  /// The left-behind devices that are dialled too.
   private var rescues: [DeviceID] = []
   private var leftBehind: [DeviceID] = []
   private var avoided: [DeviceID: UInt64] = [:]
@@ -72,7 +73,7 @@ package struct OverlayPlan: Sendable {
   private var drawAt: UInt64 = 0
   private var redrawAt: UInt64?
   private var closeAt: UInt64 = 0
-  /// When there is something to decide again though nothing happens; nil: never.
+  /// The time of the next decision if no event comes before; nil: none.
   package private(set) var nextDue: UInt64?
 
   package init(bounds: Bounds = Bounds(), seed: UInt64) {
@@ -80,11 +81,11 @@ package struct OverlayPlan: Sendable {
     random = SeededEntropy(seed: seed)
   }
 
-  /// Sets who is not known to have what others have long had: some of them are dialled, for the
-  /// overlay may have come apart.
+  /// Sets the devices that may lack data that others have had for long. Some of them are dialled,
+  /// because the overlay may be split.
   package mutating func setLeftBehind(_ devices: [DeviceID]) { leftBehind = devices }
 
-  /// A device was not reached, or its session broke: another is drawn in its place.
+  /// Handles a device that was not reached, or whose session broke: another is drawn in its place.
   package mutating func lost(_ device: DeviceID, at now: UInt64) {
     let wasWanted = drawn.contains(device) || rescues.contains(device)
     drawn.removeAll { $0 == device }
@@ -97,13 +98,13 @@ package struct OverlayPlan: Sendable {
     drawAt = now + min(doubled, bounds.patience.upperBound)
   }
 
-  /// Decides.
+  /// Decides which devices to dial and which sessions to close.
   ///
   /// - Parameters:
   ///   - candidates: the other devices that can be dialled, in order.
-  ///   - peers: the sessions that live.
+  ///   - peers: the open sessions.
   ///   - now: the time.
-  /// - Returns: Whom to dial, and which sessions to end.
+  /// - Returns: The devices to dial, and the sessions to close.
   /// - Complexity: O(*n*) in the candidates.
   package mutating func decide(
     candidates: [DeviceID], peers: [SessionID: Peer], at now: UInt64
@@ -132,7 +133,7 @@ package struct OverlayPlan: Sendable {
     rescues.removeAll { !candidates.contains($0) }
   }
 
-  /// Now and then another takes the place of one, so that what came apart unnoticed heals.
+  /// Replaces a drawn device now and then, so that an unnoticed split of the overlay heals.
   private mutating func redraw(
     _ candidates: [DeviceID], _ connected: Set<DeviceID>, at now: UInt64
   ) {
@@ -148,7 +149,8 @@ package struct OverlayPlan: Sendable {
     plan(at: due)
   }
 
-  /// One that was left behind and is connected now stays: what it connects may hang on it.
+  /// Keeps a left-behind device that is connected now, because it may be the only
+  /// connection of others.
   private mutating func rescue(_ candidates: [DeviceID], _ connected: Set<DeviceID>) {
     for device in rescues where connected.contains(device) {
       rescues.removeAll { $0 == device }
@@ -183,11 +185,11 @@ package struct OverlayPlan: Sendable {
       guard !best.isEmpty else { break }
       drawn.append(best.remove(at: Int(random.next() % UInt64(best.count))))
     }
-    // Everybody else was tried a while ago.
+    // All other devices were tried a while ago.
     if drawn.count < wanted, let earliest = avoided.values.min() { plan(at: earliest) }
   }
 
-  /// Sessions with devices that were drawn once, when those drawn now have theirs.
+  /// Returns sessions with formerly drawn devices, once those drawn now have sessions.
   private func retired(
     _ peers: [SessionID: Peer], _ connected: Set<DeviceID>
   ) -> [SessionID] {
@@ -198,8 +200,8 @@ package struct OverlayPlan: Sendable {
     }.keys.sorted()
   }
 
-  /// One session too many, of those that were accepted and have lasted a while: so a newcomer is let
-  /// in by devices that have enough, too.
+  /// Returns one surplus session, accepted a while ago. So a device that has enough sessions still
+  /// accepts a newcomer.
   private mutating func surplus(_ peers: [SessionID: Peer], at now: UInt64) -> [SessionID] {
     guard peers.count > bounds.sessions else { return [] }
     let accepted = peers.filter { _, peer in

@@ -1,11 +1,10 @@
 public import KithCrypto
 
-/// The exchange that makes a key of a pairing code (`Docs/Protocol.md`, "Membership"): CPace, in
-/// which the joiner
-/// proves first.
+/// The exchange that turns a pairing code into a key (`Docs/Protocol.md`, "Membership"): CPace,
+/// with the joiner's proof first.
 ///
-/// Four messages of fixed lengths, none of which is computed from the account, and none before the
-/// joiner's proof shows anything of the code:
+/// Its four messages have fixed lengths. None is computed from the account, and none before the
+/// joiner's proof reveals anything about the code:
 ///
 /// | from | message | bytes |
 /// | --- | --- | --- |
@@ -14,12 +13,14 @@ public import KithCrypto
 /// | joiner | proof: its share, its proof | 64 |
 /// | inviter | confirmation: its proof | 32 |
 ///
-/// CPace's password is the code's digits in ASCII; its session the random bytes of both, the
-/// inviter's first; its channel `kith-pair-1`, `inviter` and `joiner`, each behind its length. The
-/// inviter's share comes first. With T = `kith-pair-1`, the version, the session, the inviter's share
-/// and the joiner's, the proofs are BLAKE2b-256 under CPace's key of `joiner proof` or
-/// `inviter proof` and T; the pre-shared key of the Noise handshake that follows is that of
-/// `noise psk` and T, and its prologue is T and both proofs, the joiner's first.
+/// CPace's password is the code's digits in ASCII. Its session is the random bytes of both, the
+/// inviter's first. Its channel is `kith-pair-1`, `inviter` and `joiner`, each after its length.
+/// The inviter's share comes first.
+///
+/// T is `kith-pair-1`, the version, the session, the inviter's share and the joiner's. The proofs
+/// are BLAKE2b-256 under CPace's key of `joiner proof` or `inviter proof` and T. The pre-shared key
+/// of the Noise handshake that follows is that of `noise psk` and T. Its prologue is T and both
+/// proofs, the joiner's first.
 public enum CodeExchange {
   /// The version of the exchange.
   public static let version: UInt8 = 1
@@ -85,36 +86,36 @@ public enum CodeExchange {
   }
 }
 
-/// Why an exchange came to nothing.
+/// The error of a failed exchange.
 public enum CodeExchangeError: Error, Hashable, Sendable {
-  /// A message of another length or version, or out of turn; it was no guess.
+  /// A message has another length or version, or is out of turn; it was not a guess of the code.
   case malformed
-  /// The other side does not have the code, or sent no element of the group.
+  /// The other side does not have the code, or its share is no element of the group.
   case wrongProof
 }
 
-/// What both sides have after an exchange that succeeded.
+/// The result of a successful exchange, the same on both sides.
 public struct CodeAgreement: ~Copyable, Sendable {
   /// The pre-shared key of the handshake that follows.
   public let presharedKey: PresharedKey
-  /// Its prologue.
+  /// The prologue of that handshake.
   public let prologue: [UInt8]
   /// The inviter's confirmation.
   public let confirmation: [UInt8]
 }
 
-/// Who invites, in one exchange.
+/// The inviter's side of one exchange.
 public struct CodeInviter: ~Copyable, Sendable {
   private let code: PairingCode
   private var session: [UInt8] = []
   private var side: CPace?
 
-  /// An exchange that waits for the joiner's hello.
+  /// Makes an exchange that waits for the joiner's hello.
   public init(code: PairingCode) {
     self.code = code
   }
 
-  /// The offer for a joiner's hello.
+  /// Returns the offer for a joiner's hello.
   ///
   /// - Throws: `malformed`.
   public mutating func offer(
@@ -131,10 +132,10 @@ public struct CodeInviter: ~Copyable, Sendable {
     return nonce + share.bytes
   }
 
-  /// What both have after a joiner's right proof. It can be asked once: a further guess needs
-  /// another exchange.
+  /// Checks the joiner's proof, and returns the agreement. It can be called once: another guess
+  /// needs another exchange.
   ///
-  /// - Throws: `wrongProof`, which is a guess of the code, or `malformed`, which is none.
+  /// - Throws: `wrongProof`, which counts as a guess of the code, or `malformed`, which does not.
   public mutating func confirm(_ message: [UInt8]) throws(CodeExchangeError) -> CodeAgreement {
     guard let side = side.take(), message.count == CodeExchange.proofBytes,
       let share = try? CPaceShare(message.prefix(CPaceShare.byteCount))
@@ -150,25 +151,25 @@ public struct CodeInviter: ~Copyable, Sendable {
   }
 }
 
-/// Who joins, in one exchange.
+/// The joiner's side of one exchange.
 public struct CodeJoiner: ~Copyable, Sendable {
   private let code: PairingCode
   private let nonce: [UInt8]
   private var agreement: CodeAgreement?
 
-  /// An exchange that begins.
+  /// Starts an exchange.
   public init(code: PairingCode, entropy: inout some Entropy) {
     self.code = code
     nonce = entropy.bytes(CodeExchange.nonceBytes)
   }
 
-  /// The first message.
+  /// The first message of the exchange.
   public var hello: [UInt8] { [CodeExchange.version] + nonce }
 
-  /// The proof for an inviter's offer. Sending it gives the inviter one guess of the code, if it
-  /// does not have it.
+  /// Returns the proof for an inviter's offer. If the inviter does not have the code, sending the
+  /// proof gives it one guess.
   ///
-  /// - Throws: `malformed`; nothing is given away then.
+  /// - Throws: `malformed`; then nothing was revealed.
   public mutating func prove(
     to offer: [UInt8], entropy: inout some Entropy
   ) throws(CodeExchangeError) -> [UInt8] {
@@ -189,9 +190,9 @@ public struct CodeJoiner: ~Copyable, Sendable {
     return transcript.joinerShare.bytes + transcript.joinerProof(under: key).bytes
   }
 
-  /// What both have after the inviter's confirmation.
+  /// Checks the inviter's confirmation, and returns the agreement.
   ///
-  /// - Throws: `wrongProof` where the inviter does not have the code, or `malformed`.
+  /// - Throws: `wrongProof` if the inviter does not have the code, or `malformed`.
   public mutating func finish(_ confirmation: [UInt8]) throws(CodeExchangeError) -> CodeAgreement {
     guard let agreement = agreement.take(),
       confirmation.count == CodeExchange.confirmationBytes

@@ -1,23 +1,23 @@
 public import KithCrypto
 
-/// What an inviter tells the LAN while its invitation lives: that one can be joined at a port. It is
-/// sent openly, and nothing in it is computed from the code or the account.
+/// An inviter's announcement to the LAN that its invitation can be joined at a port. It is sent in
+/// plaintext, and nothing in it is computed from the code or the account.
 ///
-/// | bytes | what |
+/// | bytes | content |
 /// | --- | --- |
 /// | 11 | `kith-invite` in ASCII |
 /// | 1 | the version, 1 |
-/// | 16 | random, drawn for the invitation: the same inviter by another address |
+/// | 16 | random, drawn for the invitation: it shows that two addresses belong to one inviter |
 /// | 2 | the port, big-endian |
 /// | 2 | zero |
 public struct InvitationAnnouncement: Hashable, Sendable {
-  /// How many bytes each has.
+  /// The number of bytes of an announcement.
   public static let byteCount = 32
   private static let magic = Array("kith-invite".utf8) + [1]
 
-  /// Names the invitation.
+  /// The id of the invitation.
   public var id: Digest128
-  /// Where it listens, never 0.
+  /// The port of the invitation's listener, never 0.
   public var port: UInt16
 
   /// Makes an announcement.
@@ -26,7 +26,7 @@ public struct InvitationAnnouncement: Hashable, Sendable {
     self.port = port
   }
 
-  /// Reads an announcement; nil where the bytes are none.
+  /// Reads an announcement; nil if the bytes are not one.
   public init?(decoding bytes: [UInt8]) {
     guard bytes.count == Self.byteCount, bytes.starts(with: Self.magic),
       let id = try? Digest128(bytes[Self.magic.count..<Self.magic.count + Digest128.byteCount])

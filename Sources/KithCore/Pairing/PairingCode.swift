@@ -1,15 +1,15 @@
 public import KithCrypto
 
-/// Why a text is no pairing code.
+/// The error for a text that is not a pairing code.
 public enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A character that is neither a digit nor one that is overlooked.
+  /// A character is neither a digit nor one that is ignored.
   case invalidCharacter(Character)
   /// There are too few or too many digits.
   case wrongLength(Int)
-  /// The last digit does not fit the others: one was mistyped, or two changed places.
+  /// The check digit is wrong: a digit was mistyped, or two were exchanged.
   case checkDigit
 
-  /// What is wrong, as the end of a sentence.
+  /// The cause, as the end of a sentence.
   public var description: String {
     switch self {
     case .invalidCharacter(let character):
@@ -20,21 +20,21 @@ public enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
-/// The short code of an invitation, for people to read aloud and type: eight digits, of which seven
-/// are random and the last one tells typing errors before anything is sent.
+/// The short code of an invitation, for people to read aloud and type. It has eight digits: seven
+/// are random, and the last one finds typing errors before anything is sent.
 ///
-/// It is a password that can be guessed, so it is good only for ``CodeInviter`` and ``CodeJoiner``,
-/// where each guess costs an exchange.
+/// The code can be guessed, so use it only with ``CodeInviter`` and ``CodeJoiner``, where each
+/// guess costs an exchange.
 public final class PairingCode: Sendable {
-  /// How many digits a code has.
+  /// The number of digits of a code.
   public static let digits = 8
-  /// The most characters of a text that is read as a code.
+  /// The maximum number of characters of a text that is read as a code.
   public static let maximumCharacters = 64
 
   /// The digits in ASCII: the password of the exchange.
   let password: SecretBytes
 
-  /// Draws a code; every one of the ten million is as likely.
+  /// Draws one of the ten million codes, each with equal probability.
   public init(random entropy: inout some Entropy) {
     let count: UInt32 = 10_000_000
     var number: UInt32
@@ -50,10 +50,10 @@ public final class PairingCode: Sendable {
     password = Self.password(of: digits + [Damm.checkDigit(of: digits)])
   }
 
-  /// Reads what a person typed: digits of any script, with spaces, hyphens and dots anywhere, and
-  /// the letters O, I and L for the digits that they look like.
+  /// Reads a typed code: digits of any script, with spaces, hyphens and dots anywhere, and the
+  /// letters O, I and L for the digits that they look like.
   ///
-  /// - Throws: ``PairingCodeError``; nothing has been sent then.
+  /// - Throws: ``PairingCodeError``; then nothing has been sent.
   public init(text: String) throws(PairingCodeError) {
     guard text.utf8.count <= 4 * Self.maximumCharacters else {
       throw .wrongLength(text.utf8.count)
@@ -68,7 +68,7 @@ public final class PairingCode: Sendable {
     password = Self.password(of: digits)
   }
 
-  /// The code as it is shown, such as `4071-3352`.
+  /// The code as it is displayed, such as `4071-3352`.
   public var text: String {
     let digits = password.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     return "\(digits.prefix(Self.digits / 2))-\(digits.suffix(Self.digits / 2))"
@@ -95,8 +95,8 @@ public final class PairingCode: Sendable {
   }
 }
 
-/// H. Michael Damm's check digit (2004), which tells every single wrong digit and every two
-/// neighbours that changed places.
+/// H. Michael Damm's check digit (2004). It finds every single wrong digit and every exchange
+/// of two neighbours.
 enum Damm {
   private static let table: [[UInt8]] = [
     [0, 3, 1, 7, 5, 9, 8, 6, 4, 2], [7, 0, 9, 2, 1, 5, 4, 8, 6, 3],
@@ -106,11 +106,11 @@ enum Damm {
     [9, 4, 3, 8, 6, 1, 7, 2, 0, 5], [2, 5, 8, 1, 4, 3, 6, 7, 9, 0],
   ]
 
-  /// The digit to put behind the others.
+  /// Returns the check digit to append to the others.
   static func checkDigit(of digits: [UInt8]) -> UInt8 {
     digits.reduce(0) { table[Int($0)][Int($1)] }
   }
 
-  /// Whether the last digit is the check digit of the others.
+  /// Returns whether the last digit is the check digit of the others.
   static func isValid(_ digits: [UInt8]) -> Bool { checkDigit(of: digits) == 0 }
 }

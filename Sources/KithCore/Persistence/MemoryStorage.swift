@@ -34,11 +34,14 @@ public final class MemoryStorage: ReplicaStorage {
     StorageOutline(state.withLock { $0.snapshot })
   }
 
-  /// A change set as it was committed.
-  public func changeSet(
-    _ reference: ChangeSetReference, in store: StoreIdentifier
-  ) throws(StorageError) -> StoredChangeSet? {
-    state.withLock { $0.snapshot.stores[store]?.changeSets[reference] }
+  /// Change sets as they were committed.
+  public func changeSets(
+    _ references: [ChangeSetReference], in store: StoreIdentifier
+  ) throws(StorageError) -> [StoredChangeSet?] {
+    state.withLock { state in
+      let kept = state.snapshot.stores[store]?.changeSets
+      return references.map { kept?[$0] }
+    }
   }
 
   /// All that was committed.

@@ -37,6 +37,31 @@ public struct StoredChangeSet: Hashable, Sendable {
   }
 }
 
+/// How much of a store was damaged on the disk and dropped, since the store was whole last.
+public struct StoreLoss: Hashable, Sendable {
+  /// Change sets of which something was dropped.
+  public var changeSets: Int
+  /// Their entries that were dropped, as far as their rows could be told.
+  public var entries: Int
+  /// Whether a person has accepted it: it is not said any more. What another device gives back later is
+  /// taken all the same.
+  public var isAccepted: Bool
+
+  /// Makes a loss.
+  public init(changeSets: Int = 0, entries: Int = 0, isAccepted: Bool = false) {
+    self.changeSets = changeSets
+    self.entries = entries
+    self.isAccepted = isAccepted
+  }
+
+  /// How much it is, for people.
+  public var text: String {
+    changeSets == 0
+      ? "it is not known how much"
+      : "change sets damaged: \(changeSets), entries dropped: \(entries)"
+  }
+}
+
 /// What is remembered of one store from run to run.
 public struct StoredStore: Hashable, Sendable {
   /// Limits.
@@ -49,6 +74,8 @@ public struct StoredStore: Hashable, Sendable {
   public var vector: [DeviceID: [Incarnation: UInt64]] = [:]
   /// What was covered when damage was found, of chains that are not covered so far again.
   public var lost: [DeviceID: [Incarnation: UInt64]] = [:]
+  /// How much was lost then; nil once all of it is covered again.
+  public var loss: StoreLoss?
   /// Change sets by reference.
   public var changeSets: [ChangeSetReference: StoredChangeSet] = [:]
   /// Drafts by ordinal, as the core encodes them. Sealed by the storage.
@@ -114,8 +141,8 @@ public struct StorageOutline: Sendable {
 public struct StorageDamage: Hashable, Sendable {
   /// How many rows.
   public var rows = 0
-  /// Stores of which change sets or entries may be among them.
-  public var stores: Set<StoreIdentifier> = []
+  /// Stores of which change sets or entries may be among them, and how many.
+  public var stores: [StoreIdentifier: StoreLoss] = [:]
   /// Whether the hybrid logical clock may be among them.
   public var mayLackClock = false
 
@@ -158,6 +185,8 @@ public enum Mutation: Hashable, Sendable {
   case setLost(StoreIdentifier, DeviceID, Incarnation, UInt64)
   /// Forgets that: it is covered so far again.
   case removeLost(StoreIdentifier, DeviceID, Incarnation)
+  /// Remembers how much of a store was lost; nil: nothing any more.
+  case setLoss(StoreIdentifier, StoreLoss?)
   /// Removes the rows that the last outline left out as damaged.
   case dropDamaged
   /// Keeps a draft under its ordinal.
@@ -182,18 +211,28 @@ public protocol ReplicaStorage: AnyObject, Sendable {
   /// - Throws: `damaged` where something does not hold without which there is no replica.
   func outline() throws(StorageError) -> StorageOutline
 
-  /// A change set as it was committed; nil where it is not kept.
+  /// Change sets as they were committed, in the order of their names; nil in the place of one that is
+  /// not kept.
   ///
-  /// - Throws: `damaged` where it differs from its checksum.
-  func changeSet(
-    _ reference: ChangeSetReference, in store: StoreIdentifier
-  ) throws(StorageError) -> StoredChangeSet?
+  /// - Throws: `damaged` where one differs from its checksum.
+  func changeSets(
+    _ references: [ChangeSetReference], in store: StoreIdentifier
+  ) throws(StorageError) -> [StoredChangeSet?]
 
   /// Applies mutations in order, durably, together or not at all.
   func commit(_ mutations: [Mutation]) throws(StorageError)
 }
 
 extension ReplicaStorage {
+  /// A change set as it was committed; nil where it is not kept.
+  ///
+  /// - Throws: `damaged` where it differs from its checksum.
+  public func changeSet(
+    _ reference: ChangeSetReference, in store: StoreIdentifier
+  ) throws(StorageError) -> StoredChangeSet? {
+    try changeSets([reference], in: store)[0]
+  }
+
   /// All that was committed, with all boxes in memory.
   ///
   /// - Complexity: O(*n*) in the bytes stored.
@@ -201,8 +240,8 @@ extension ReplicaStorage {
     let outline = try outline()
     var snapshot = outline.snapshot
     for (store, references) in outline.changeSets {
-      for reference in references {
-        snapshot.stores[store]?.changeSets[reference] = try changeSet(reference, in: store)
+      for (reference, changeSet) in zip(references, try changeSets(references, in: store)) {
+        snapshot.stores[store]?.changeSets[reference] = changeSet
       }
     }
     return snapshot

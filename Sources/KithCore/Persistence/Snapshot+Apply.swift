@@ -34,6 +34,7 @@ extension Snapshot {
       stores[store]?.lost[device, default: [:]][incarnation] = sequence
     case .removeLost(let store, let device, let incarnation):
       stores[store]?.lost.remove(device, incarnation)
+    case .setLoss(let store, let loss): stores[store]?.loss = loss
     case .dropDamaged: break
     case .putDraft(let store, let ordinal, let draft): stores[store]?.drafts[ordinal] = draft
     case .removeDraft(let store, let ordinal): stores[store]?.drafts[ordinal] = nil

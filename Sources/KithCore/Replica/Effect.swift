@@ -6,9 +6,9 @@ public enum Effect: Sendable {
   case persist([Mutation])
   /// Send a message, which is encoded already.
   case send(SessionID, [UInt8])
-  /// Send a message whose change sets lie in storage, as they are at this place in the order: see
-  /// ``StoredMessage``.
-  case sendStored(SessionID, StoredMessage)
+  /// Send a batch whose change sets lie in storage, as they are at this place in the order: see
+  /// ``StoredBatch``.
+  case sendStored(SessionID, StoredBatch)
   /// Hand in `Input.room`, once, when little is left unsent of what was sent on the session before;
   /// the core sends no more batches there until then. Whatever order the network's own `writable`
   /// comes in, no more is ever under way than the core meant to be.
@@ -213,6 +213,8 @@ public struct QuotaNumbers: Hashable, Sendable {
 
 /// Something that an operator may want to know. Never holds a key or a value.
 public enum Report: Hashable, Sendable {
+  /// Storage lacks something of so many change sets that are kept of a store: a defect.
+  case notStored(store: StoreIdentifier, count: Int)
   /// Change sets failed their signature or digest; the peer that sent them.
   case rejected(peer: DeviceID, count: Int)
   /// Soundly signed change sets came for another store than they were signed for; the peer that sent
@@ -248,4 +250,6 @@ public enum Report: Hashable, Sendable {
   case damaged(rows: Int, stores: [StoreIdentifier])
   /// Nothing is missing of a store any more of which damage was found.
   case regained(store: StoreIdentifier)
+  /// A person accepted that what is missing of a store is gone.
+  case lossAccepted(store: StoreIdentifier)
 }

@@ -131,6 +131,8 @@ public enum Input: Sendable {
   case flush
   /// The program has taken the refusals up to this number.
   case takeRefusals(StoreIdentifier, through: UInt64)
+  /// A person accepts that what was damaged of a store, and is missing still, is gone.
+  case acceptLoss(StoreIdentifier)
   /// New membership records of our own making (pairing).
   case learn([Record])
   /// A person calls a device something else. Refused with `Effect.refusedMembership`.

@@ -117,7 +117,13 @@ extension Replica {
         .report(.misdirected(store: batch.store, peer: peer, author: author, count: count)))
     }
     reportOverLimit(intake.overLimit, in: store)
+    if batch.answers > 0 {
+      if sessions[id]?.unjudgedPieces.remove(batch.store) != nil { intake.taint.isUnjudged = true }
+    } else if intake.taint.isUnjudged, sessions[id]?.awaits(batch.store) == true {
+      sessions[id]?.unjudgedPieces.insert(batch.store)
+    }
     intake.covered = cover(batch, in: &store, taint: intake.taint)
+    intake.fresh += intake.again.filter { store.log.isCovered($0.header) }
     let wasLacking = store.log.hasLost
     for cover in intake.covered {
       intake.mutations.append(
@@ -126,6 +132,7 @@ extension Replica {
         cover.chain, through: cover.through, in: batch.store)
     }
     if wasLacking, !store.log.hasLost {
+      intake.mutations += store.endLoss()
       effects.append(.report(.regained(store: batch.store)))
       effects.append(.progress)
     }
@@ -141,8 +148,8 @@ extension Replica {
         know(of: batch.store, on: other, isWhole: false)
       }
     }
-    if batch.isEverything { sessions[id]?.gaveEverything.insert(batch.store) }
     if batch.answers > 0 {
+      if batch.isEverything { sessions[id]?.gaveEverything.insert(batch.store) }
       sessions[id]?.pulled.insert(batch.store)
       if intake.taint.isUnjudged {
         sessions[id]?.unjudged.insert(batch.store)
@@ -199,9 +206,10 @@ extension Replica {
       mutations += published.mutations
       own = published.batch
     }
+    let isWithholding = stores[batch.store]?.log.holdsWithheld == true
     let relayed = Batch(
       store: batch.store, isEverything: batch.isEverything, changeSets: intake.fresh,
-      covers: intake.covered)
+      covers: isWithholding ? [] : intake.covered)
     if Canary.sendBeforePersist.isPlanted { push(relayed, except: id) }
     if !mutations.isEmpty { effects.append(.persist(mutations + [.setClock(clock.latest)])) }
     if !relayed.isEmpty { push(relayed, except: id) }

@@ -14,7 +14,7 @@ extension Replica {
     sessions[id] = session
     let listed = (identifiers ?? Array(stores.keys)).sorted().compactMap { identifier in
       var have = stores[identifier]?.have()
-      have?.isAwaited = !session.pulled.contains(identifier)
+      have?.isAwaited = session.awaits(identifier)
       have?.isUnjudged = session.unjudged.contains(identifier)
       if mayLack(identifier, from: session) { have?.isBeyond = true }
       have?.statements = hearsay.table.digest(of: identifier)
@@ -138,7 +138,7 @@ extension Replica {
     }
   }
 
-  /// Answers with every kept change set above the peer's vector, as one batch.
+  /// Answers with every kept change set above the peer's vector, piece by piece.
   ///
   /// Where the session takes no more for now, the answer waits, unmade, until it does.
   mutating func answer(
@@ -146,15 +146,13 @@ extension Replica {
   ) {
     guard var store = stores[theirs.store], let session = sessions[id] else { return }
     guard session.takesMore else {
-      sessions[id]?.waiting[theirs.store] = (theirs, number)
+      sessions[id]?.wait(theirs, number: number)
       return
     }
-    sessions[id]?.behind.remove(theirs.store)
     let isFirst = !session.answered.contains(theirs.store)
-    var batch = Self.batch(of: store, above: theirs.vector)
+    var answer = Answer(store: theirs.store, number: number, vector: theirs.vector)
     if theirs.vector == store.log.vector, let digest = theirs.digest, digest != store.digest() {
-      batch = Self.batch(of: store, above: [:])
-      batch.isEverything = true
+      (answer.vector, answer.isEverything) = ([:], true)
       // With entries beyond the vector, equal vectors say nothing of the digest: that is no defect,
       // but there may be one behind it.
       // The same where a mended clock had entries dropped that others may have.
@@ -168,19 +166,7 @@ extension Replica {
     }
     stores[theirs.store] = store
     // A peer that waits for an answer is answered even if there is nothing to tell.
-    guard isFirst || theirs.isAwaited || !batch.isEmpty else { return }
-    batch.answers = number
-    sessions[id]?.answered.insert(theirs.store)
-    send(batch, on: id)
-  }
-
-  static func batch(of store: StoreReplica, above vector: [ChainID: UInt64]) -> StoredBatch {
-    var batch = StoredBatch(store: store.identifier)
-    batch.changeSets = store.log.changeSets(above: vector)
-    batch.covers = store.log.vector.sorted { $0.key < $1.key }.compactMap { chain, covered in
-      let from = vector[chain] ?? 0
-      return from < covered ? Cover(chain: chain, from: from, through: covered) : nil
-    }
-    return batch
+    sessions[id]?.behind.remove(theirs.store)
+    send(answer, on: id, evenEmpty: isFirst || theirs.isAwaited)
   }
 }

@@ -6,6 +6,8 @@ struct Intake {
   var mutations: [Mutation] = []
   /// Change sets that were new to us.
   var fresh: [ChangeSet] = []
+  /// Change sets that we had already and did not cover: perhaps we had not all of their entries.
+  var again: [ChangeSet] = []
   /// Keys with an entry that was new to us.
   var touched: Set<Key> = []
   /// What the vector rose by.
@@ -43,7 +45,8 @@ extension Replica {
     noting intake: inout Intake
   ) {
     let isKnown = store.log.knows(changeSet.reference)
-    guard !isKnown || mending || store.log.hasLost else { return }
+    let isCovered = store.log.isCovered(changeSet.header)
+    guard !isKnown || !isCovered || mending || store.log.hasLost else { return }
     let isVoid = store.log.isVoid(changeSet.header)
     guard isVoid || isJoining || changeSet.header.clock <= latestAccepted else {
       // What was to replace it could not be judged.
@@ -68,6 +71,7 @@ extension Replica {
       intake.overLimit.insert(changeSet.header.chain.device)
     case .judged(let judged) where isKnown:
       mend(changeSet, judged, in: &store, noting: &intake)
+      if !isCovered { intake.again.append(changeSet) }
     case .judged(let judged):
       if !isVoid { clock.witness(changeSet.header.clock) }
       learnReplacement(of: changeSet.header, into: &store, noting: &intake)
@@ -100,6 +104,7 @@ extension Replica {
     noting intake: inout Intake
   ) {
     let reference = changeSet.reference
+    store.unreadable.remove(reference)
     let previous = store.log.insert(changeSet)
     var dropped: [EntryHome] = []
     for (index, entry, digest) in judged.entries {
@@ -128,8 +133,9 @@ extension Replica {
     }
   }
 
-  /// Equal vectors had different digests, or a part of what was stored was lost: takes back entries
-  /// of a change set that we hold without them, should they still count.
+  /// Takes entries of a change set that we hold without them, if they still count: a peer that
+  /// withholds a revoked device's entries has sent others without those that they replaced, equal
+  /// vectors had different digests, or a part of what was stored was lost.
   private func mend(
     _ changeSet: ChangeSet, _ judged: Judged, in store: inout StoreReplica,
     noting intake: inout Intake

@@ -16,7 +16,7 @@ extension Replica {
         let header = try? ChangeSetHeader(decoding: kept.header)
       else {
         counters.damaged += 1
-        store.unreadable += 1
+        store.unreadable.insert(reference)
         continue
       }
       restore(ChangeSet(header: header, stored: kept), into: &store)
@@ -31,6 +31,7 @@ extension Replica {
         store.log.restore(ChainID(device: device, incarnation: incarnation), lost: covered)
       }
     }
+    store.loss = stored.loss
     for (ordinal, bytes) in stored.drafts.sorted(by: { $0.key < $1.key }) {
       if let draft = Draft(ordinal: ordinal, decoding: bytes) {
         store.restore(draft)
@@ -50,16 +51,20 @@ extension Replica {
   }
 
   private mutating func restore(_ changeSet: ChangeSet, into store: inout StoreReplica) {
-    store.log.insert(changeSet)
     if !store.log.learnReplacement(of: changeSet.header).isEmpty { store.mayLack = true }
+    guard !changeSet.stored.entries.isEmpty else {
+      store.log.insert(changeSet)
+      return
+    }
     guard let author = roster.certificate(of: changeSet.header.chain.device),
       let box = keyring.sharedBox(epoch: changeSet.header.epoch, author: author),
       case .judged(let judged) = open(changeSet, box: box)
     else {
-      counters.damaged += changeSet.stored.entries.isEmpty ? 0 : 1
-      store.unreadable += changeSet.stored.entries.isEmpty ? 0 : 1
+      counters.damaged += 1
+      store.unreadable.insert(changeSet.reference)
       return
     }
+    store.log.insert(changeSet)
     for (index, entry, digest) in judged.entries {
       let home = EntryHome(changeSet: changeSet.reference, index: index)
       _ = store.merge(KeptEntry(entry: entry, digest: digest, home: home))
@@ -88,17 +93,38 @@ extension Replica {
   mutating func dropDamage() -> Bool {
     let found = damage
     damage = StorageDamage()
-    guard found.rows > 0 else { return false }
-    var mutations: [Mutation] = [.dropDamaged]
+    var mutations: [Mutation] = found.rows > 0 ? [.dropDamaged] : []
     var isParted = false
-    for identifier in found.stores.sorted() {
-      guard let chain = ownChain else { continue }
-      isParted = isParted || stores[identifier]?.log.chains[chain] != nil
-      mutations += stores[identifier]?.log.lose(in: identifier) ?? []
+    for identifier in stores.keys.sorted() {
+      guard let chain = ownChain, var store = stores.removeValue(forKey: identifier) else {
+        continue
+      }
+      if let hit = found.stores[identifier] {
+        isParted = isParted || store.log.chains[chain] != nil
+        let old = store.log.hasLost && store.loss?.isAccepted == false ? store.loss : nil
+        mutations += store.log.lose(in: identifier)
+        store.loss = StoreLoss(
+          changeSets: (old?.changeSets ?? 0) + hit.changeSets,
+          entries: (old?.entries ?? 0) + hit.entries)
+        mutations.append(.setLoss(identifier, store.loss))
+      } else if !store.unreadable.isEmpty {
+        mutations += store.log.lose(in: identifier)
+      }
+      stores[identifier] = store
     }
-    effects.append(.persist(mutations + [.setClock(clock.latest)]))
-    effects.append(.report(.damaged(rows: found.rows, stores: found.stores.sorted())))
+    if !mutations.isEmpty { effects.append(.persist(mutations + [.setClock(clock.latest)])) }
+    if found.rows > 0 {
+      effects.append(.report(.damaged(rows: found.rows, stores: found.stores.keys.sorted())))
+    }
     return isParted
+  }
+
+  /// A person accepts that what is missing of a store is gone.
+  mutating func acceptLoss(of identifier: StoreIdentifier) {
+    guard let mutations = stores[identifier]?.acceptLoss(), !mutations.isEmpty else { return }
+    // Nothing is left to say of what was damaged.
+    if !stores.values.contains(where: \.isLacking) { counters.damaged = 0 }
+    effects += [.persist(mutations), .report(.lossAccepted(store: identifier)), .progress]
   }
 }
 

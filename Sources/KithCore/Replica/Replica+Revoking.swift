@@ -53,47 +53,46 @@ extension Replica {
   mutating func inheritFromRevoked() {
     for identifier in stores.keys.sorted() {
       guard stores[identifier]?.log.holdsWithheld == true,
-        let inherited = inherit(identifier)
+        let mutations = inherit(identifier)
       else { continue }
-      effects.append(.persist(inherited.mutations + [.setClock(clock.latest)]))
-      if let batch = inherited.batch { push(batch, except: nil) }
+      effects.append(.persist(mutations + [.setClock(clock.latest)]))
+      // Peers were sent no covers until now. Each is sent everything above its vector.
+      for id in sessions.keys.sorted() where exchanges(id) {
+        guard sessions[id]?.answered.contains(identifier) == true else { continue }
+        sessions[id]?.behind.insert(identifier)
+        catchUp(id)
+      }
       effects.append(.progress)
     }
   }
 
-  private mutating func inherit(
-    _ identifier: StoreIdentifier
-  ) -> (mutations: [Mutation], batch: Batch?)? {
+  private mutating func inherit(_ identifier: StoreIdentifier) -> [Mutation]? {
     guard let store = stores[identifier] else { return nil }
     // The plaintext that its author sealed, byte for byte: an entry has one encoding.
     let entries = store.withheldEntries.map { ($0.entry, $0.entry.plaintext()) }
     guard !entries.isEmpty, !Canary.leaveWhatTheRevokedWrote.isPlanted else {
-      return (stores[identifier]?.log.dropWithheld(in: identifier) ?? [], nil)
+      return stores[identifier]?.log.dropWithheld(in: identifier) ?? []
     }
     guard roster.isMember(keys.id), !isBarren, let sealer = sealer(for: identifier),
       // Taken out, so that changing it copies nothing.
       var store = stores.removeValue(forKey: identifier)
     else { return nil }
     let chain = sealer.chain
-    let before = store.log.chains[chain]?.covered ?? 0
     var mutations: [Mutation] = []
-    var batch = Batch(store: identifier)
+    var last: UInt64 = 0
     for part in Sealer.parts(of: entries) {
       let changeSet = sealer.seal(
         part.map(\.plaintext), sequence: (store.log.chains[chain]?.received ?? 0) + 1,
         clock: tick(), noncePrefix: entropy.draw())
       mutations += store.inherit(changeSet, part)
-      batch.changeSets.append(changeSet)
+      last = changeSet.header.sequence
     }
     mutations += store.log.dropWithheld(in: identifier)
-    if let last = batch.changeSets.last,
-      let covered = store.log.cover(chain, through: last.header.sequence)
-    {
+    if let covered = store.log.cover(chain, through: last) {
       mutations.append(.setVector(identifier, chain.device, chain.incarnation, covered))
-      batch.covers = [Cover(chain: chain, from: before, through: covered)]
     }
     stores[identifier] = store
-    return (mutations, batch)
+    return mutations
   }
 }
 

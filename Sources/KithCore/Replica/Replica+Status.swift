@@ -33,7 +33,8 @@ extension Replica {
   /// Stores of the account that this node knows, in order.
   public var storeIdentifiers: [StoreIdentifier] { stores.keys.sorted() }
 
-  /// Whether a part of a store was damaged in storage, and no device has given it back yet.
+  /// Whether a part of a store was damaged in storage, which no device has given back yet, and whose
+  /// loss nobody has accepted.
   public func isLacking(_ identifier: StoreIdentifier) -> Bool {
     stores[identifier]?.isLacking == true
   }
@@ -134,7 +135,7 @@ extension Replica {
         bytes: store.state.shownBytes, keys: store.state.shown.count, policy: store.policy),
       hiddenKeys: store.state.hiddenKeys.count, drafts: store.drafts.count,
       refusals: store.refusals.count, removals: store.state.removals.count,
-      quarantined: store.quarantined, isLacking: store.isLacking, digest: digest,
+      quarantined: store.quarantined, missing: store.missing, digest: digest,
       heldBy: holders(of: identifier).filter(\.value).keys.sorted(),
       policyMismatches: mismatches.compactMap(\.device).sorted())
   }

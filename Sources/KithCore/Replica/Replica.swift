@@ -36,6 +36,8 @@ public struct Replica: Sendable {
   var replacement: Replacement?
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
+  /// Bytes of an answer after which the rest waits; less only where pieces themselves are tested.
+  package var pieceBytes = Limits.pieceBytes
   var sessions: [SessionID: Session] = [:]
   var addresses: [DeviceID: [String]]
   /// What devices are known to cover, also those that are away.
@@ -159,6 +161,7 @@ public struct Replica: Sendable {
     case .join(let session, let inviter): join(inviter, on: session)
     case .flush: flush()
     case .takeRefusals(let store, let number): takeRefusals(of: store, through: number)
+    case .acceptLoss(let store): acceptLoss(of: store)
     case .learn(let records): learn(records)
     case .rename(let device, let name): rename(device, to: name)
     case .revoke(let device, let staying): revoke(device, keeping: staying)

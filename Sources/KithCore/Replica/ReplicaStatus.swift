@@ -142,9 +142,11 @@ public struct ReplicaStatus: Sendable {
     public var removals: Int
     /// Entries set aside for ever.
     public var quarantined: Int
-    /// Whether a part of it was damaged in storage, and no device has given it back yet. Which keys
-    /// that is about cannot be told.
-    public var isLacking: Bool
+    /// How much of it was damaged in storage, which no device has given back yet, and whose loss nobody
+    /// has accepted; nil: nothing. Which keys that is about cannot be told.
+    public var missing: StoreLoss?
+    /// Whether anything is missing so.
+    public var isLacking: Bool { missing != nil }
     /// The digest of its state.
     public var digest: Digest256
     /// Devices known to have everything that this device has published, this device not counted.

@@ -21,6 +21,8 @@ struct Session {
   var pulled: Set<StoreIdentifier> = []
   /// Stores of whose last answer something cannot be judged yet: it is asked for again.
   var unjudged: Set<StoreIdentifier> = []
+  /// Stores that await an answer of which a piece cannot be judged yet.
+  var unjudgedPieces: Set<StoreIdentifier> = []
   /// Stores whose first `Have` of theirs was answered: new change sets go there at once.
   var answered: Set<StoreIdentifier> = []
   /// What the peer says it covers, or was sent.
@@ -64,8 +66,8 @@ struct Session {
   var awaitsRoom = false
   /// Otherwise answers wait, and stores fall behind, until it is.
   var takesMore: Bool { isWritable && !awaitsRoom }
-  /// What the peer asked for and was not answered yet: the last `Have` of each store.
-  var waiting: [StoreIdentifier: (have: StoreHave, number: UInt64)] = [:]
+  /// What the peer asked for and was not answered yet, or not to the end.
+  var waiting: [StoreIdentifier: Waiting] = [:]
   var behind: Set<StoreIdentifier> = []
 
   /// Whether the peer has not proved to be a member, and may do so.
@@ -75,6 +77,23 @@ struct Session {
     self.peer = peer
     self.openedAt = openedAt
     self.clockOffsetMilliseconds = clockOffsetMilliseconds
+  }
+
+  /// Whether no answer for a store was applied yet of which everything could be judged.
+  func awaits(_ store: StoreIdentifier) -> Bool {
+    !pulled.contains(store) || unjudged.contains(store)
+  }
+
+  /// Keeps what the peer asked for, instead of what it asked for before. An answer that was begun
+  /// goes on: what was sent of it may still be on its way, and is not sent again.
+  mutating func wait(_ theirs: StoreHave, number: UInt64) {
+    guard case .rest(var answer) = waiting[theirs.store] else {
+      waiting[theirs.store] = .asked(theirs, number: number)
+      return
+    }
+    answer.number = number
+    if !answer.isEverything { answer.vector.merge(theirs.vector, uniquingKeysWith: max) }
+    waiting[theirs.store] = .rest(answer)
   }
 }
 

@@ -43,8 +43,10 @@ struct StoreReplica {
   var untold: Set<ChainID> = []
   /// Chains of other devices whose coverage rose last, the latest first.
   private var risenLast: [ChainID] = []
-  /// Change sets in storage of which no entry could be opened.
-  var unreadable = 0
+  /// Change sets in storage whose entries cannot be opened: they stay there, and count as lost.
+  var unreadable: Set<ChangeSetReference> = []
+  /// How much was damaged and dropped, until all of it is covered again.
+  var loss: StoreLoss?
   /// Entries of other devices set aside for ever since the start.
   var quarantined = 0
 
@@ -52,8 +54,35 @@ struct StoreReplica {
 
   var policy: Policy { state.policy }
 
-  /// Whether a part of what was stored is missing, and no device has given it back yet.
-  var isLacking: Bool { log.hasLost || unreadable > 0 }
+  /// Whether a part of what was stored is missing: no device has given it back yet, and nobody has
+  /// accepted the loss.
+  var isLacking: Bool { log.hasLost && loss?.isAccepted != true || !unreadable.isEmpty }
+
+  /// How much is missing.
+  var missing: StoreLoss? {
+    guard isLacking else { return nil }
+    let known = log.hasLost && loss?.isAccepted != true ? loss : nil
+    return StoreLoss(
+      changeSets: (known?.changeSets ?? 0) + unreadable.count, entries: known?.entries ?? 0)
+  }
+
+  /// Everything of the store is covered again, so what is unreadable is superseded. Returns what
+  /// storage has to do.
+  mutating func endLoss() -> [Mutation] {
+    defer { (loss, unreadable) = (nil, []) }
+    return (loss == nil ? [] : [.setLoss(identifier, nil)])
+      + unreadable.sorted().map { .removeChangeSet(identifier, $0) }
+  }
+
+  /// A person accepts that what is missing is gone. Returns what storage has to do.
+  mutating func acceptLoss() -> [Mutation] {
+    guard isLacking else { return [] }
+    loss = StoreLoss(
+      changeSets: loss?.changeSets ?? 0, entries: loss?.entries ?? 0, isAccepted: true)
+    defer { unreadable = [] }
+    return [.setLoss(identifier, loss)]
+      + unreadable.sorted().map { .removeChangeSet(identifier, $0) }
+  }
 
   init(identifier: StoreIdentifier, policy: Policy) {
     self.identifier = identifier

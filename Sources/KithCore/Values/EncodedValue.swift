@@ -1,6 +1,6 @@
-/// A value in the one encoding that it has: the `Value` message of `kith.proto`, with fields in
-/// order of number, dictionary members strictly ascending by the UTF-8 bytes of their keys, numbers
-/// in their shortest form, and nothing unknown.
+/// A value in its only encoding: the `Value` message of `kith.proto`. Its fields are in order of
+/// number, dictionary members strictly ascending by the UTF-8 bytes of their keys, numbers in their
+/// shortest form, and nothing is unknown.
 ///
 /// Equal values have equal bytes on every peer, so a value can be compared, digested and measured
 /// without being decoded.
@@ -8,7 +8,7 @@ public struct EncodedValue: Hashable, Sendable {
   /// The encoding.
   public let bytes: [UInt8]
 
-  /// What the quota counts, in bytes.
+  /// The size that the quota counts, in bytes.
   ///
   /// - Complexity: O(1).
   public var size: Int { bytes.count }
@@ -23,10 +23,10 @@ public struct EncodedValue: Hashable, Sendable {
     bytes = encoder.bytes
   }
 
-  /// Takes bytes from elsewhere, if they are a canonical encoding.
+  /// Checks that bytes from a peer or file are a canonical encoding, and takes them.
   ///
   /// - Throws: ``ValueError``.
-  /// - Complexity: O(*n*) in time and memory, whatever the bytes claim.
+  /// - Complexity: O(*n*) in time and memory, whatever lengths the bytes claim.
   public init(checking bytes: [UInt8]) throws(ValueError) {
     var decoder = ValueDecoder(bytes)
     _ = try decoder.decode()
@@ -35,14 +35,14 @@ public struct EncodedValue: Hashable, Sendable {
 
   /// Takes bytes that were checked before, such as those that this device stored itself.
   ///
-  /// Should they be wrong all the same, ``decoded()`` throws.
+  /// If they are wrong nevertheless, ``decoded()`` throws.
   package init(trusting bytes: [UInt8]) {
     self.bytes = bytes
   }
 
-  /// The value.
+  /// Decodes the value.
   ///
-  /// - Throws: ``ValueError``, only if the bytes were trusted and should not have been.
+  /// - Throws: ``ValueError``, only if trusted bytes were wrong.
   /// - Complexity: O(*n*).
   public func decoded() throws(ValueError) -> PropertyListValue {
     var decoder = ValueDecoder(bytes)

@@ -5,7 +5,7 @@
 #endif
 
 extension PropertyListValue: Codable {
-  /// The name of a dictionary's member, or the place of an array's element.
+  /// The name of a dictionary's member, or the index of an array's element.
   private struct Member: CodingKey {
     let stringValue: String
     let intValue: Int? = nil
@@ -14,12 +14,12 @@ extension PropertyListValue: Codable {
     init?(intValue: Int) { return nil }
   }
 
-  /// Encodes the value as what it holds: a bool, a number, a text, an array, a dictionary.
+  /// Encodes the value as its content: a bool, a number, a text, an array, a dictionary.
   ///
-  /// Dates and data are encoded as the coder has it. JSON has neither, so there they come back as
-  /// numbers and texts. From JSON and from property lists a double without a fraction comes back as
-  /// an integer. Under a store's key, and inside `Codable` types under one, every value comes back as
-  /// it was.
+  /// The coder decides how dates and data are encoded. JSON has neither, so there they decode
+  /// as numbers and texts. From JSON and from property lists a double without a fraction
+  /// decodes as an integer. Under a store's key, and inside `Codable` types under one, every
+  /// value decodes unchanged.
   ///
   /// - Complexity: O(*n* log *n*) in the size of the value.
   public func encode(to encoder: any Encoder) throws {
@@ -46,10 +46,10 @@ extension PropertyListValue: Codable {
     }
   }
 
-  /// Decodes what the coder holds; see ``encode(to:)``.
+  /// Decodes the coder's content; see ``encode(to:)``.
   ///
-  /// - Throws: `DecodingError` for null and for more than ``maximumDepth`` arrays and dictionaries
-  ///   inside each other.
+  /// - Throws: `DecodingError` for null and for more than ``maximumDepth`` nested
+  ///   arrays and dictionaries.
   /// - Complexity: O(*n*) in the size of the value.
   public init(from decoder: any Decoder) throws {
     if let container = try? decoder.container(keyedBy: Member.self) {

@@ -1,10 +1,11 @@
 extension PropertyListValue: CustomStringConvertible {
-  /// The value for logs of tests and debuggers, dictionaries by their keys' UTF-8 bytes.
+  /// The value for logs of tests and debuggers, with dictionaries in order of their
+  /// keys' UTF-8 bytes.
   ///
-  /// Dates are shown as seconds since 2001: Foundation's description of a date that is not finite
-  /// traps on Linux, and a peer may send one.
+  /// Dates are shown as seconds since 2001. On Linux, Foundation's description of a date that is
+  /// not finite traps, and a peer may send one.
   ///
-  /// - Complexity: O(*n* log *n*), where *n* is the size of the value.
+  /// - Complexity: O(*n* log *n*) in the size of the value.
   public var description: String {
     switch self {
     case .bool(let bool): return "bool(\(bool))"

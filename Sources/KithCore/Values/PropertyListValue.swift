@@ -4,16 +4,20 @@
   public import Foundation
 #endif
 
-/// A value of a store: what property lists can hold.
+/// A value of a store, of a type that property lists hold.
 ///
-/// Equality is that of the bytes on the wire, so that every peer agrees about it: doubles and
-/// dates compare by bit pattern (a NaN equals the same NaN, `0.0` and `-0.0` differ), strings and
-/// dictionary keys by their UTF-8 bytes (unlike Swift's `String`, where a composed and a
-/// decomposed "é" are equal). Values of different cases are never equal.
+/// ```swift
+/// let window: PropertyListValue = ["width": 800, "title": "Notes", "isOpen": true]
+/// ```
 ///
-/// A dictionary cannot hold two keys that Swift calls equal. Encoded bytes that name two
-/// canonically equivalent keys in one dictionary are therefore ``ValueError/malformed``: dropping
-/// one of them silently would lose data.
+/// Equality is that of the bytes on the wire, so that every peer agrees about it. Doubles and dates
+/// compare by bit pattern: a NaN equals the same NaN, `0.0` and `-0.0` differ. Strings and
+/// dictionary keys compare by their UTF-8 bytes; in Swift's `String` a composed and a decomposed
+/// "é" are equal. Values of different cases are never equal.
+///
+/// A dictionary cannot hold two keys that Swift calls equal. Encoded bytes with two canonically
+/// equivalent keys in one dictionary are therefore ``ValueError/malformed``: dropping one
+/// silently would lose data.
 public enum PropertyListValue: Sendable {
   /// True or false.
   case bool(Bool)
@@ -34,9 +38,9 @@ public enum PropertyListValue: Sendable {
 }
 
 extension PropertyListValue: Hashable {
-  /// Whether both have the same encoding; see the type's description.
+  /// Returns whether both have the same encoding; see the type's description.
   ///
-  /// - Complexity: O(*n*), where *n* is the size of the smaller value.
+  /// - Complexity: O(*n*) in the size of the smaller value.
   public static func == (one: Self, other: Self) -> Bool {
     switch (one, other) {
     case (.bool(let a), .bool(let b)): a == b
@@ -59,7 +63,7 @@ extension PropertyListValue: Hashable {
 
   /// Feeds the value to the hasher.
   ///
-  /// - Complexity: O(*n*), where *n* is the size of the value.
+  /// - Complexity: O(*n*) in the size of the value.
   public func hash(into hasher: inout Hasher) {
     switch self {
     case .bool(let bool): hasher.combine(bool)
@@ -70,7 +74,7 @@ extension PropertyListValue: Hashable {
     case .data(let data): hasher.combine(data)
     case .array(let values): hasher.combine(values)
     case .dictionary(let members):
-      // Members have no order, so their hashes are joined by an operation that has none either.
+      // Members have no order, so their hashes are joined by a commutative operation.
       var all = 0
       for (key, value) in members {
         var member = hasher
@@ -84,6 +88,6 @@ extension PropertyListValue: Hashable {
 }
 
 extension PropertyListValue {
-  /// How many containers may lie inside each other: a scalar has depth 0, an array of scalars 1.
+  /// The maximum number of nested containers: a scalar has depth 0, an array of scalars 1.
   public static let maximumDepth = 64
 }

@@ -4,10 +4,10 @@
   import Foundation
 #endif
 
-/// Reads the canonical encoding, and nothing else.
+/// Reads only the canonical encoding.
 ///
-/// Safe on any bytes: every read is checked against the end of the message that it is in, nothing
-/// is allocated by a length before the bytes that it claims are known to be there, and recursion
+/// It is safe on any bytes. Every read is checked against the end of its message.
+/// A length allocates memory only after its bytes are known to exist. Recursion
 /// ends at ``PropertyListValue/maximumDepth``.
 struct ValueDecoder {
   private let bytes: [UInt8]
@@ -17,7 +17,7 @@ struct ValueDecoder {
     self.bytes = bytes
   }
 
-  /// The value that all the bytes encode.
+  /// Decodes the value of all the bytes.
   mutating func decode() throws(ValueError) -> PropertyListValue {
     try value(end: bytes.count, depth: 0)
   }
@@ -60,7 +60,7 @@ struct ValueDecoder {
     }
   }
 
-  /// Checks that another container may begin, and reads where it ends.
+  /// Checks that another container may begin, and reads the position of its end.
   private mutating func enter(end: Int, depth: Int) throws(ValueError) -> Int {
     guard depth < PropertyListValue.maximumDepth else { throw .tooDeep }
     return try length(end: end)
@@ -100,7 +100,7 @@ struct ValueDecoder {
     return members
   }
 
-  /// Reads a member's key; an empty one is left out.
+  /// Reads a member's key, which is omitted if it is empty.
   private mutating func key(end: Int) throws(ValueError) -> (String, Range<Int>) {
     guard position < end else { throw .malformed }  // no value
     guard bytes[position] == ValueTag.memberKey else { return ("", position..<position) }
@@ -110,15 +110,15 @@ struct ValueDecoder {
     return (try string(in: range), range)
   }
 
-  /// Reads a tag that must come here.
+  /// Reads a tag that is required here.
   private mutating func expect(_ tag: UInt8, end: Int) throws(ValueError) {
     guard position < end else { throw .malformed }
     guard bytes[position] == tag else { throw unexpected(bytes[position]) }
     position += 1
   }
 
-  /// What is wrong with a tag that should not stand here: a known field of another wire type is
-  /// malformed, an unknown field is merely not canonical.
+  /// Returns the error for an unexpected tag. A known field of another wire type is malformed; an
+  /// unknown field is only not canonical.
   private func unexpected(_ tag: UInt8) -> ValueError {
     let field = tag >> 3
     let wireType = tag & 7
@@ -131,14 +131,14 @@ struct ValueDecoder {
     return string
   }
 
-  /// Reads a length and steps over the bytes that it measures.
+  /// Reads a length, and skips the bytes that it measures.
   private mutating func range(end: Int) throws(ValueError) -> Range<Int> {
     let rangeEnd = try length(end: end)
     defer { position = rangeEnd }
     return position..<rangeEnd
   }
 
-  /// Reads a length, and gives the position where what it measures ends.
+  /// Reads a length, and returns the position where its bytes end.
   private mutating func length(end: Int) throws(ValueError) -> Int {
     let length = try varint(end: end)
     guard length <= UInt64(end - position) else { throw .malformed }

@@ -6,12 +6,12 @@
 
 /// Writes the canonical encoding, from its end to its beginning.
 ///
-/// A length stands before what it measures. Written backwards, each length is known when its turn
-/// comes, so no sizes need to be computed beforehand and the work stays linear in the nesting.
+/// A length precedes its bytes. Written backwards, each length is known when it is needed. So no
+/// sizes are computed beforehand, and the work stays linear in the nesting.
 struct ValueEncoder {
-  /// Free room, then what has been written.
+  /// Free room, then the written bytes.
   private var storage: [UInt8]
-  /// Where what has been written begins.
+  /// The index of the first written byte.
   private var start: Int
 
   init() {
@@ -19,7 +19,7 @@ struct ValueEncoder {
     start = 64
   }
 
-  /// What has been written.
+  /// The written bytes.
   var bytes: [UInt8] { Array(storage[start...]) }
 
   /// Prepends the fields of a `Value` message.
@@ -70,7 +70,7 @@ struct ValueEncoder {
     prepend(length: written - memberEnd, tag: ValueTag.element)
   }
 
-  /// Checks that another container may begin, and says how much is written so far.
+  /// Checks that another container may begin, and returns the number of bytes written so far.
   private func enter(_ depth: Int) throws(ValueError) -> Int {
     guard depth < PropertyListValue.maximumDepth else { throw .tooDeep }
     return written
@@ -116,7 +116,7 @@ struct ValueEncoder {
     storage.replaceSubrange(start..<start + bytes.count, with: bytes)
   }
 
-  /// Moves `start` towards the front by a number of bytes, and gets more room at the front if there is none.
+  /// Moves `start` towards the front, and adds room at the front if there is none.
   private mutating func makeRoom(_ count: Int) {
     if start < count {
       let more = max(storage.count, count)

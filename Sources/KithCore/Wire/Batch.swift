@@ -52,30 +52,6 @@ package struct Batch: Sendable {
   }
 }
 
-/// A batch of change sets that lie in storage.
-struct StoredBatch: Sendable {
-  var store: StoreIdentifier
-  var answers: UInt64 = 0
-  var isEverything = false
-  var changeSets: [KeptChangeSet] = []
-  var covers: [Cover] = []
-
-  var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
-
-  /// The messages that carry the batch, less what lies in storage.
-  func messages() -> [StoredMessage] {
-    BatchFrame.parts(of: changeSets.map(\.weight), covers: covers.count).map { part in
-      let part = (changeSets: changeSets[part.range], isLast: part.isLast)
-      return StoredMessage(
-        frame: BatchFrame(
-          store: store, answers: answers, isEverything: isEverything, hasMore: !part.isLast,
-          covers: part.isLast ? covers : []),
-        changeSets: part.changeSets.map(\.reference),
-        byteCount: part.changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight })
-    }
-  }
-}
-
 /// What a message of a batch holds beside change sets.
 struct BatchFrame: Hashable, Sendable {
   var store: StoreIdentifier

@@ -1,7 +1,7 @@
-/// Bytes held inline as words in memory order: no heap, equality and hashing word by word, and
-/// order as bytes.
+/// Bytes held inline as words in memory order. They need no heap; equality and hashing work by
+/// word, and the order is that of bytes.
 public protocol ByteStorage: Hashable, Comparable, Sendable, BitwiseCopyable {
-  /// All bytes zero.
+  /// Makes a value of zero bytes.
   init()
 }
 
@@ -10,14 +10,14 @@ public struct Bytes16: ByteStorage {
   @usableFromInline let first: UInt64
   @usableFromInline let second: UInt64
 
-  /// All bytes zero.
+  /// Makes a value of zero bytes.
   @inlinable
   public init() {
     first = 0
     second = 0
   }
 
-  /// Whether `left` comes before `right`, compared as bytes.
+  /// Returns whether `left` comes before `right`, compared as bytes.
   @inlinable
   public static func < (left: Self, right: Self) -> Bool {
     left.first == right.first
@@ -31,14 +31,14 @@ public struct Bytes20: ByteStorage {
   @usableFromInline let head: Bytes16
   @usableFromInline let tail: UInt32
 
-  /// All bytes zero.
+  /// Makes a value of zero bytes.
   @inlinable
   public init() {
     head = Bytes16()
     tail = 0
   }
 
-  /// Whether `left` comes before `right`, compared as bytes.
+  /// Returns whether `left` comes before `right`, compared as bytes.
   @inlinable
   public static func < (left: Self, right: Self) -> Bool {
     left.head == right.head ? left.tail.bigEndian < right.tail.bigEndian : left.head < right.head
@@ -50,14 +50,14 @@ public struct Bytes24: ByteStorage {
   @usableFromInline let head: Bytes16
   @usableFromInline let tail: UInt64
 
-  /// All bytes zero.
+  /// Makes a value of zero bytes.
   @inlinable
   public init() {
     head = Bytes16()
     tail = 0
   }
 
-  /// Whether `left` comes before `right`, compared as bytes.
+  /// Returns whether `left` comes before `right`, compared as bytes.
   @inlinable
   public static func < (left: Self, right: Self) -> Bool {
     left.head == right.head ? left.tail.bigEndian < right.tail.bigEndian : left.head < right.head
@@ -69,14 +69,14 @@ public struct Bytes32: ByteStorage {
   @usableFromInline let head: Bytes16
   @usableFromInline let tail: Bytes16
 
-  /// All bytes zero.
+  /// Makes a value of zero bytes.
   @inlinable
   public init() {
     head = Bytes16()
     tail = Bytes16()
   }
 
-  /// Whether `left` comes before `right`, compared as bytes.
+  /// Returns whether `left` comes before `right`, compared as bytes.
   @inlinable
   public static func < (left: Self, right: Self) -> Bool {
     left.head == right.head ? left.tail < right.tail : left.head < right.head
@@ -88,14 +88,14 @@ public struct Bytes64: ByteStorage {
   @usableFromInline let head: Bytes32
   @usableFromInline let tail: Bytes32
 
-  /// All bytes zero.
+  /// Makes a value of zero bytes.
   @inlinable
   public init() {
     head = Bytes32()
     tail = Bytes32()
   }
 
-  /// Whether `left` comes before `right`, compared as bytes.
+  /// Returns whether `left` comes before `right`, compared as bytes.
   @inlinable
   public static func < (left: Self, right: Self) -> Bool {
     left.head == right.head ? left.tail < right.tail : left.head < right.head

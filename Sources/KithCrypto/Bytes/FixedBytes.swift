@@ -10,15 +10,15 @@ public protocol FixedBytes: Hashable, Comparable, Sendable, BitwiseCopyable,
   /// The bytes.
   var storage: Storage { get }
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   init(storage: Storage)
 }
 
 extension FixedBytes {
-  /// How many bytes a value has.
+  /// The number of bytes of a value.
   @inlinable public static var byteCount: Int { MemoryLayout<Storage>.size }
 
-  /// The value with these bytes; throws `wrongLength` unless there are exactly `byteCount`.
+  /// Makes the value with these bytes; throws `wrongLength` unless there are exactly `byteCount`.
   @inlinable
   public init(_ bytes: some Collection<UInt8>) throws(CryptoError) {
     let actual = bytes.count
@@ -28,7 +28,7 @@ extension FixedBytes {
     self.init { $0.copyBytes(from: bytes) }
   }
 
-  /// The value whose bytes, zero at first, `initialize` writes.
+  /// Makes the value from zero bytes that `initialize` overwrites.
   @inlinable
   public init<E: Error>(
     _ initialize: (UnsafeMutableRawBufferPointer) throws(E) -> Void
@@ -46,7 +46,7 @@ extension FixedBytes {
   /// - Complexity: O(*n*), with one allocation.
   @inlinable public var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   @inlinable
   public func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
@@ -54,11 +54,11 @@ extension FixedBytes {
     try Swift.withUnsafeBytes(of: storage, body)
   }
 
-  /// Whether `left` comes before `right`, compared as bytes.
+  /// Returns whether `left` comes before `right`, compared as bytes.
   @inlinable
   public static func < (left: Self, right: Self) -> Bool { left.storage < right.storage }
 
-  /// The bytes that pairs of hexadecimal digits name; nil where the text is something else.
+  /// Makes the value from pairs of hexadecimal digits; nil if the text is something else.
   public init?(hex text: some StringProtocol) {
     let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }

@@ -1,26 +1,26 @@
 import CSodium
 
-/// One side of CPACE-RISTR255-SHA512 (draft-irtf-cfrg-cpace): two who know the same short password
-/// agree on a key, and who does not know it learns nothing but whether one guess was right.
+/// One side of CPACE-RISTR255-SHA512 (draft-irtf-cfrg-cpace): two sides with the same short
+/// password agree on a key. A side without the password learns only whether one guess was right.
 ///
-/// Each side sends its ``share`` and gives the other's to ``key(setting:associated:remote:remoteAssociated:)``.
-/// What the key is good for has to be shown afterwards: with another password the two keys differ,
-/// and no error says so.
+/// Each side sends its ``share`` and passes the other's to
+/// ``key(setting:associated:remote:remoteAssociated:)``. Afterwards the sides must prove that they
+/// have the key: with different passwords the two keys differ, and no error reports it.
 public struct CPace: ~Copyable, Sendable {
   private let scalar: CPaceScalar
   private let session: [UInt8]
 
-  /// What the other side needs: the scalar times the generator.
+  /// The share for the other side: the scalar times the generator.
   public let share: CPaceShare
 
   /// Starts an exchange.
   ///
   /// - Parameters:
-  ///   - password: What both know (`PRS`).
-  ///   - channel: Who speaks to whom, the same on both sides (`CI`).
-  ///   - session: Names the exchange, the same on both sides and never used again (`sid`).
-  ///   - scalar: Random, for this exchange alone.
-  /// - Throws: `invalidKey` where the scalar is a multiple of the group's order, as zero is.
+  ///   - password: The password of both sides (`PRS`).
+  ///   - channel: The two parties, the same on both sides (`CI`).
+  ///   - session: The name of the exchange, the same on both sides and never used again (`sid`).
+  ///   - scalar: A random scalar for this exchange alone.
+  /// - Throws: `invalidKey` if the scalar is a multiple of the group's order, as zero is.
   public init(
     password: borrowing SecretBytes, channel: [UInt8], session: [UInt8],
     scalar: consuming CPaceScalar
@@ -34,15 +34,15 @@ public struct CPace: ~Copyable, Sendable {
     self.session = session
   }
 
-  /// The key that both sides have in common (`ISK`), if their passwords are the same.
+  /// Returns the key that both sides have in common (`ISK`), if their passwords are the same.
   ///
   /// - Parameters:
-  ///   - setting: Which side this is; the other says the opposite.
-  ///   - associated: What this side sent beside its share (`AD`).
+  ///   - setting: The side of this device; the other passes the opposite.
+  ///   - associated: The data that this side sent beside its share (`AD`).
   ///   - remote: The other side's share.
-  ///   - remoteAssociated: What the other side sent beside it.
-  /// - Returns: The key, which is the other side's only if the passwords are the same.
-  /// - Throws: `invalidKey` where the share is no element of the group, or its identity.
+  ///   - remoteAssociated: The data that the other side sent beside it.
+  /// - Returns: The key. It equals the other side's only if the passwords are the same.
+  /// - Throws: `invalidKey` if the share is no element of the group, or its identity.
   public consuming func key(
     setting: CPaceSetting, associated: [UInt8] = [], remote: CPaceShare,
     remoteAssociated: [UInt8] = []
@@ -60,7 +60,8 @@ public struct CPace: ~Copyable, Sendable {
     return Self.key(session: session, point: point, transcript: transcript)
   }
 
-  /// Makes the key of a session from what only its two sides can compute, and what both have sent.
+  /// Makes a session's key from the secret point of its two sides, and the shares and
+  /// data that both sent.
   static func key(
     session: [UInt8], point: borrowing SecretBytes, transcript: [UInt8]
   ) -> CPaceKey {
@@ -75,18 +76,18 @@ public struct CPace: ~Copyable, Sendable {
       })
   }
 
-  /// The scalar times the other side's share (`K`).
+  /// Returns the scalar times the other side's share (`K`).
   borrowing func sharedPoint(with remote: CPaceShare) throws(CryptoError) -> SecretBytes {
     try remote.withUnsafeBytes { remote throws(CryptoError) in try scalar.times(remote) }
   }
 
-  /// The element that the password names in this session (`g`).
+  /// Returns the generator for the password and this session (`g`).
   static func generator(
     password: borrowing SecretBytes, channel: [UInt8], session: [UInt8]
   ) -> SecretBytes {
     let domain = CPaceText.prefixed(Array("CPaceRistretto255".utf8))
     let length = CPaceText.length(password.count)
-    // Fills the first block of SHA-512 with what precedes the public part.
+    // Fills the first block of SHA-512, so that the public part starts in the second.
     let padding = max(0, 128 - 1 - length.count - password.count - domain.count)
     let rest =
       CPaceText.prefixed([UInt8](repeating: 0, count: padding)) + CPaceText.prefixed(channel)
@@ -104,22 +105,22 @@ public struct CPace: ~Copyable, Sendable {
   }
 }
 
-/// Which side of an exchange one is.
+/// The side of an exchange.
 public enum CPaceSetting: Sendable {
-  /// The one whose share comes first.
+  /// The side whose share comes first.
   case initiator
-  /// The other.
+  /// The other side.
   case responder
-  /// Neither comes first; both say this.
+  /// No side comes first; both pass this.
   case symmetric
 }
 
-/// What one side sends: an element of ristretto255. Any 32 bytes that came from elsewhere; they are
-/// checked when they are used.
+/// The share that one side sends: an element of ristretto255. It may hold any 32 bytes from a peer;
+/// they are checked when they are used.
 public struct CPaceShare: FixedBytes {
   /// The bytes.
   public let storage: Bytes32
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   @inlinable public init(storage: Bytes32) { self.storage = storage }
 }

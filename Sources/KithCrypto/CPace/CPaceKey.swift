@@ -1,26 +1,26 @@
 import CSodium
 
-/// What two sides with the same password have in common: 64 bytes, from which keys are derived.
+/// The common key of two sides with the same password: 64 bytes, from which keys are derived.
 public struct CPaceKey: ~Copyable, Sendable {
   static let byteCount = 64
   private let secret: SecretBytes
 
   init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 
-  /// A proof that one has the key: BLAKE2b-256 of the message under it.
+  /// Returns a proof of having the key: BLAKE2b-256 of the message under it.
   ///
   /// - Complexity: O(*n*).
   public borrowing func proof(of message: [UInt8]) -> Digest256 {
     secret.withUnsafeBytes { key in Digest256 { Self.digest(message, under: key, into: $0) } }
   }
 
-  /// The key for the purpose that the message names: BLAKE2b-256 of it under this key. The message
-  /// must differ from all that proofs are made of.
+  /// Derives the key for a purpose: BLAKE2b-256 of the message under this key. The message must
+  /// differ from the message of every proof.
   ///
   /// - Complexity: O(*n*).
   public borrowing func derive<Key: SecretKey & ~Copyable>(

@@ -4,7 +4,7 @@ import CSodium
 public struct CPaceScalar: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes whose number has been checked: a number, little-endian.
+  /// Wraps 32 bytes of a little-endian number; the caller has checked the count.
   public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Draws a number that is uniform below the group's order.
@@ -18,17 +18,17 @@ public struct CPaceScalar: SecretKey, ~Copyable {
     }
   }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 
-  /// The scalar times an element.
+  /// Returns the scalar times an element.
   ///
-  /// - Throws: `invalidKey` where the bytes are no element, or the product is the identity.
+  /// - Throws: `invalidKey` if the bytes are no element, or the product is the identity.
   borrowing func times(_ element: UnsafeRawBufferPointer) throws(CryptoError) -> SecretBytes {
     Sodium.start()
-    // libsodium 1.0.18 overlooks the highest bit, with which an element would have two encodings.
+    // libsodium 1.0.18 ignores the highest bit; an element would have two encodings.
     guard let last = element.last, last < 0x80 else { throw .invalidKey }
     return try SecretBytes(count: Int(crypto_core_ristretto255_BYTES)) {
       product throws(CryptoError) in

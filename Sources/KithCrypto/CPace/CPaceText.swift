@@ -2,7 +2,7 @@ import CSodium
 
 /// Byte strings as the draft joins and hashes them.
 enum CPaceText {
-  /// A length in LEB128.
+  /// Returns a length in LEB128.
   static func length(_ count: Int) -> [UInt8] {
     var rest = count
     var bytes: [UInt8] = []
@@ -13,10 +13,11 @@ enum CPaceText {
     return bytes
   }
 
-  /// The bytes behind their length (`prepend_len`).
+  /// Returns the bytes after their length (`prepend_len`).
   static func prefixed(_ bytes: [UInt8]) -> [UInt8] { length(bytes.count) + bytes }
 
-  /// SHA-512 of public bytes, a secret, and public bytes again. No copy of the secret is left.
+  /// Hashes public bytes, a secret, and public bytes again with SHA-512. No copy of
+  /// the secret remains.
   static func hash(
     _ before: [[UInt8]], secret: UnsafeRawBufferPointer, _ after: [[UInt8]],
     into digest: UnsafeMutableRawBufferPointer
@@ -31,11 +32,11 @@ enum CPaceText {
     withUnsafeMutableBytes(of: &state) { Sodium.zero($0) }
   }
 
-  /// The bytes behind one another, each behind its length (`lv_cat`).
+  /// Joins parts, each after its length (`lv_cat`).
   static func joined(_ parts: [[UInt8]]) -> [UInt8] { parts.flatMap(prefixed) }
 }
 
 extension CPace {
-  /// A channel identifier of parts: each behind its length, so that borders matter.
+  /// Makes a channel identifier from parts, each after its length, so that their borders count.
   public static func channel(_ parts: [UInt8]...) -> [UInt8] { CPaceText.joined(parts) }
 }

@@ -2,9 +2,9 @@ import CSodium
 
 /// BLAKE2b, unkeyed and keyed (`crypto_generichash`).
 public enum Blake2b {
-  /// The 32-byte digest of the parts, one after another.
+  /// Returns the 32-byte digest of the parts, one after another.
   ///
-  /// The parts are joined without a separator: where their borders matter, make them plain.
+  /// The parts are joined without a separator: if their borders matter, encode them.
   /// - Complexity: O(*n*) in the bytes of all parts.
   public static func digest256(_ parts: [UInt8]...) -> Digest256 {
     var hasher = Hasher()
@@ -12,7 +12,7 @@ public enum Blake2b {
     return hasher.digest256()
   }
 
-  /// The 32-byte digest of a slice.
+  /// Returns the 32-byte digest of a slice.
   ///
   /// - Complexity: O(*n*).
   public static func digest256(_ bytes: ArraySlice<UInt8>) -> Digest256 {
@@ -21,7 +21,7 @@ public enum Blake2b {
     return hasher.digest256()
   }
 
-  /// The 16-byte digest of the message under a key; without the key it tells nothing.
+  /// Returns the 16-byte digest of the message under a key; without the key it reveals nothing.
   ///
   /// - Complexity: O(*n*).
   public static func keyed128<Key: SecretKey & ~Copyable>(
@@ -30,14 +30,14 @@ public enum Blake2b {
     key.withUnsafeBytes { keyed($0, message) }
   }
 
-  /// The 16-byte digest of the message under a key of 16 to 64 bytes.
+  /// Returns the 16-byte digest of the message under a key of 16 to 64 bytes.
   ///
   /// - Complexity: O(*n*).
   public static func keyed128(_ message: [UInt8], key: borrowing SecretBytes) -> Digest128 {
     key.withUnsafeBytes { keyed($0, message) }
   }
 
-  /// The 32-byte digest of the message under a key; without the key it tells nothing.
+  /// Returns the 32-byte digest of the message under a key; without the key it reveals nothing.
   ///
   /// - Complexity: O(*n*).
   public static func keyed256<Key: SecretKey & ~Copyable>(
@@ -59,11 +59,11 @@ public enum Blake2b {
 }
 
 extension Blake2b {
-  /// BLAKE2b-256 of bytes that come in pieces.
+  /// Computes BLAKE2b-256 of bytes in several pieces.
   public struct Hasher: Sendable {
     private var state = kith_blake2b_state()
 
-    /// A hasher that has seen nothing.
+    /// Makes a hasher without input.
     public init() {
       Sodium.start()
       kith_blake2b_init(&state, Digest256.byteCount)
@@ -95,7 +95,7 @@ extension Blake2b {
       kith_blake2b_update(&state, buffer.bytePointer, UInt64(buffer.count))
     }
 
-    /// The digest of all bytes so far; the hasher can take more.
+    /// Returns the digest of all bytes so far; the hasher can take more.
     public func digest256() -> Digest256 {
       var state = state
       return Digest256 { kith_blake2b_final(&state, $0.bytePointer, $0.count) }

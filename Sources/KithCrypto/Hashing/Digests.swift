@@ -3,7 +3,7 @@ public struct Digest256: FixedBytes {
   /// The bytes.
   public let storage: Bytes32
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   @inlinable public init(storage: Bytes32) { self.storage = storage }
 }
 
@@ -12,6 +12,6 @@ public struct Digest128: FixedBytes {
   /// The bytes.
   public let storage: Bytes16
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   @inlinable public init(storage: Bytes16) { self.storage = storage }
 }

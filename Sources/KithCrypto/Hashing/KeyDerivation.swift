@@ -2,10 +2,10 @@ import CSodium
 
 /// Subkeys of a master secret (`crypto_kdf_derive_from_key`).
 public enum KeyDerivation {
-  /// The 32-byte subkey with this number and context.
+  /// Returns the 32-byte subkey with this number and context.
   ///
-  /// The context is eight bytes of ASCII that name the purpose, such as `KithEpo1`. A subkey
-  /// tells nothing of its master nor of other subkeys.
+  /// The context is eight ASCII bytes for the purpose, such as `KithEpo1`. A subkey reveals nothing
+  /// about its master or about other subkeys.
   public static func derive<Master: SecretKey & ~Copyable>(
     _ subkey: UInt64, context: StaticString, from master: borrowing Master
   ) -> SecretBytes {
@@ -22,7 +22,7 @@ public enum KeyDerivation {
     }
   }
 
-  /// The subkey with this number and context, as a key with a purpose.
+  /// Returns the subkey with this number and context, as a key with a purpose.
   public static func derive<Key: SecretKey & ~Copyable, Master: SecretKey & ~Copyable>(
     _ subkey: UInt64, context: StaticString, from master: borrowing Master,
     as type: Key.Type = Key.self

@@ -7,7 +7,7 @@ public struct BoxKey: ~Copyable, Sendable {
   /// The key that others seal to.
   public let publicKey: BoxPublicKey
 
-  /// The key that the seed names.
+  /// Makes the key of a seed.
   public init(seed: borrowing BoxSeed) {
     var publicKey = BoxPublicKey(storage: Bytes32())
     secret = seed.withUnsafeBytes { seed in
@@ -20,7 +20,7 @@ public struct BoxKey: ~Copyable, Sendable {
     self.publicKey = publicKey
   }
 
-  /// Lends the private key for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the private key. The pointer is valid only during the call.
   borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }

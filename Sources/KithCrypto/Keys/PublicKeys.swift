@@ -3,7 +3,7 @@ public struct SigningPublicKey: FixedBytes {
   /// The bytes.
   public let storage: Bytes32
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   @inlinable public init(storage: Bytes32) { self.storage = storage }
 }
 
@@ -12,7 +12,7 @@ public struct BoxPublicKey: FixedBytes {
   /// The bytes.
   public let storage: Bytes32
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   @inlinable public init(storage: Bytes32) { self.storage = storage }
 }
 
@@ -21,6 +21,6 @@ public struct TransportPublicKey: FixedBytes {
   /// The bytes.
   public let storage: Bytes32
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   @inlinable public init(storage: Bytes32) { self.storage = storage }
 }

@@ -2,20 +2,20 @@
 ///
 /// The types differ so that a key is never used for another's purpose.
 public protocol SecretKey: ~Copyable, Sendable {
-  /// Wraps 32 bytes whose number has been checked; use `init(_:)` outside this module.
+  /// Wraps 32 bytes; the caller has checked the count. Use `init(_:)` outside this module.
   init(unchecked secret: consuming SecretBytes)
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R
 }
 
-/// How many bytes every secret key has.
+/// The number of bytes of every secret key.
 public let secretKeyByteCount = 32
 
 extension SecretKey where Self: ~Copyable {
-  /// The key with these bytes; throws `wrongLength` unless there are 32.
+  /// Makes the key with these bytes; throws `wrongLength` unless there are 32.
   public init(_ secret: consuming SecretBytes) throws(CryptoError) {
     let actual = secret.count
     guard actual == secretKeyByteCount else {
@@ -24,7 +24,7 @@ extension SecretKey where Self: ~Copyable {
     self.init(unchecked: secret)
   }
 
-  /// Copies 32 bytes in and zeroes the source, also when it throws `wrongLength`.
+  /// Copies 32 bytes and zeroes the source, even if it throws `wrongLength`.
   public init(zeroing bytes: inout [UInt8]) throws(CryptoError) {
     try self.init(SecretBytes(zeroing: &bytes))
   }
@@ -34,7 +34,7 @@ extension SecretKey where Self: ~Copyable {
     self.init(unchecked: SecretBytes(random: secretKeyByteCount, using: &entropy))
   }
 
-  /// Another key with the same bytes, in memory of its own.
+  /// Returns another key with the same bytes, in its own memory.
   public borrowing func copy() -> Self {
     Self(
       unchecked: withUnsafeBytes { source in
@@ -42,7 +42,7 @@ extension SecretKey where Self: ~Copyable {
       })
   }
 
-  /// Whether two keys are the same, in constant time.
+  /// Returns whether two keys are equal, in constant time.
   public borrowing func isSame(as other: borrowing Self) -> Bool {
     withUnsafeBytes { left in
       other.withUnsafeBytes { right in Sodium.equal(left, right) }

@@ -2,10 +2,10 @@
 public struct SigningSeed: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes whose number has been checked.
+  /// Wraps 32 bytes; the caller has checked the count.
   public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
@@ -15,10 +15,10 @@ public struct SigningSeed: SecretKey, ~Copyable {
 public struct BoxSeed: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes whose number has been checked.
+  /// Wraps 32 bytes; the caller has checked the count.
   public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
@@ -28,10 +28,10 @@ public struct BoxSeed: SecretKey, ~Copyable {
 public struct EpochSecret: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes whose number has been checked.
+  /// Wraps 32 bytes; the caller has checked the count.
   public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
@@ -41,10 +41,10 @@ public struct EpochSecret: SecretKey, ~Copyable {
 public struct RecoverySeed: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes whose number has been checked.
+  /// Wraps 32 bytes; the caller has checked the count.
   public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
@@ -54,10 +54,10 @@ public struct RecoverySeed: SecretKey, ~Copyable {
 public struct PresharedKey: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes whose number has been checked.
+  /// Wraps 32 bytes; the caller has checked the count.
   public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
@@ -67,10 +67,10 @@ public struct PresharedKey: SecretKey, ~Copyable {
 public struct StoreTagKey: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes whose number has been checked.
+  /// Wraps 32 bytes; the caller has checked the count.
   public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
@@ -80,23 +80,23 @@ public struct StoreTagKey: SecretKey, ~Copyable {
 public struct BeaconKey: SecretBoxKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes whose number has been checked.
+  /// Wraps 32 bytes; the caller has checked the count.
   public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
-/// The key that seals what lies on this device's disk.
+/// The key that seals data on this device's disk.
 public struct StorageKey: SecretBoxKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes whose number has been checked.
+  /// Wraps 32 bytes; the caller has checked the count.
   public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }

@@ -7,7 +7,7 @@ public struct TransportPrivateKey: SecretKey, ~Copyable {
   /// The public key, computed once.
   public let publicKey: TransportPublicKey
 
-  /// Wraps 32 bytes whose number has been checked, and computes the public key.
+  /// Wraps 32 bytes, and computes the public key; the caller has checked the count.
   public init(unchecked secret: consuming SecretBytes) {
     publicKey = secret.withUnsafeBytes { secret in
       TransportPublicKey { _ = crypto_scalarmult_base($0.bytePointer, secret.bytePointer) }
@@ -15,7 +15,7 @@ public struct TransportPrivateKey: SecretKey, ~Copyable {
     self.secret = secret
   }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }

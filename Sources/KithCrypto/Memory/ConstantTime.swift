@@ -1,6 +1,6 @@
 import CSodium
 
-/// Whether two byte strings are equal, in a time that depends on their lengths alone.
+/// Returns whether two byte strings are equal, in a time that depends only on their lengths.
 ///
 /// - Complexity: O(*n*).
 public func constantTimeEquals(_ first: [UInt8], _ second: [UInt8]) -> Bool {
@@ -9,7 +9,7 @@ public func constantTimeEquals(_ first: [UInt8], _ second: [UInt8]) -> Bool {
   }
 }
 
-/// Whether two secrets are equal, in a time that depends on their lengths alone.
+/// Returns whether two secrets are equal, in a time that depends only on their lengths.
 ///
 /// - Complexity: O(*n*).
 public func constantTimeEquals(
@@ -21,7 +21,7 @@ public func constantTimeEquals(
 }
 
 extension Sodium {
-  /// Whether two buffers are equal, in a time that depends on their lengths alone.
+  /// Returns whether two buffers are equal, in a time that depends only on their lengths.
   static func equal(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) -> Bool {
     first.count == second.count
       && sodium_memcmp(first.baseAddress, second.baseAddress, first.count) == 0

@@ -3,8 +3,8 @@ import CSodium
 /// Secret bytes in memory between guard pages: locked against swapping, left out of core dumps,
 /// read-only once initialised, and zeroed when the value ends.
 ///
-/// Each value takes at least one locked page and a few system calls to make, so keep it for keys
-/// that live, not for what passes.
+/// Each value takes at least one locked page and a few system calls, so use it for long-lived keys,
+/// not for passing data.
 public struct SecretBytes: ~Copyable, @unchecked Sendable {
   // Unchecked: the pointer has one owner, this noncopyable value, and the memory behind it is
   // write-protected by the kernel from the end of `init` until `deinit`.
@@ -38,7 +38,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {
 
   /// Copies the bytes in and zeroes the source.
   ///
-  /// Zeroing reaches only the storage of `bytes`: a copy made before keeps its bytes.
+  /// Only the storage of `bytes` is zeroed: an earlier copy keeps its bytes.
   public init(zeroing bytes: inout [UInt8]) {
     self.init(count: bytes.count) { target in
       bytes.withUnsafeBytes { target.copyMemory(from: $0) }
@@ -53,14 +53,14 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {
 
   deinit { sodium_free(base) }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Calls `body` with the bytes. The pointer is valid only during the call.
   public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
     try body(UnsafeRawBufferPointer(start: base, count: count))
   }
 
-  /// Another secret with the same bytes, in memory of its own.
+  /// Returns another secret with the same bytes, in its own memory.
   public borrowing func copy() -> SecretBytes {
     withUnsafeBytes { source in
       SecretBytes(count: count) { $0.copyMemory(from: source) }

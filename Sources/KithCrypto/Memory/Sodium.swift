@@ -4,8 +4,8 @@ import CSodium
 enum Sodium {
   private static let isStarted: Bool = sodium_init() >= 0
 
-  /// Starts libsodium if nobody has: it picks the fastest code for this processor, opens the
-  /// random source and draws the canaries of guarded memory. Cheap after the first call.
+  /// Starts libsodium at the first call: it picks the fastest code for this processor, opens the
+  /// random source and draws the canaries of guarded memory. Later calls are cheap.
   static func start() {
     precondition(isStarted, "libsodium could not start: the system has no random source")
   }
@@ -24,8 +24,8 @@ enum Sodium {
   }
 }
 
-// What an empty buffer without an address points to: nothing is ever read or written there.
-// Unsafe for the checker only: the pointer itself is never changed.
+// The address of an empty buffer that has none; it is never read or written. Unsafe only for the
+// checker: the pointer itself never changes.
 nonisolated(unsafe) private let nowhere = UnsafeMutablePointer<UInt8>.allocate(capacity: 1)
 
 extension UnsafeRawBufferPointer {

@@ -3,7 +3,7 @@ import CSodium
 /// One direction of an encrypted transport (Noise, section 5.1): ChaCha20-Poly1305 under a key
 /// and a counter that rises with each message.
 public struct CipherState: ~Copyable, Sendable {
-  /// How many bytes longer than its plaintext a message is.
+  /// The number of bytes that encryption adds to the plaintext.
   public static let overhead = Int(crypto_aead_chacha20poly1305_ietf_ABYTES)
 
   private let key: SecretBytes
@@ -11,7 +11,7 @@ public struct CipherState: ~Copyable, Sendable {
   /// The counter of the next message; the largest number is never used.
   public private(set) var nextNonce: UInt64
 
-  /// A cipher under a key of 32 bytes whose number has been checked.
+  /// Makes a cipher with a key of 32 bytes; the caller has checked the count.
   package init(key: consuming SecretBytes, nextNonce: UInt64 = 0) {
     precondition(key.count == secretKeyByteCount, "a cipher key has 32 bytes")
     self.key = key
@@ -31,7 +31,7 @@ public struct CipherState: ~Copyable, Sendable {
     return message
   }
 
-  /// Decrypts a message; a message that throws leaves the counter where it was.
+  /// Decrypts a message. If it throws, the counter does not change.
   ///
   /// - Complexity: O(*n*).
   public mutating func decrypt(
@@ -65,7 +65,7 @@ public struct CipherState: ~Copyable, Sendable {
     nextNonce += 1
   }
 
-  /// Decrypts in place, and returns how many bytes at the front are the plaintext.
+  /// Decrypts in place, and returns the number of plaintext bytes at the front.
   ///
   /// - Complexity: O(*n*), without allocating if the array is not shared.
   public mutating func decryptInPlace(
@@ -79,7 +79,7 @@ public struct CipherState: ~Copyable, Sendable {
     return message.count - Self.overhead
   }
 
-  /// Decrypts in place, and returns how many bytes at the front are the plaintext.
+  /// Decrypts in place, and returns the number of plaintext bytes at the front.
   ///
   /// - Complexity: O(*n*), without allocating.
   public mutating func decryptInPlace(
@@ -122,14 +122,14 @@ public struct CipherState: ~Copyable, Sendable {
 /// The longest Noise message, handshake or transport, in bytes.
 public let noiseMessageByteLimit = 65_535
 
-/// The two directions that a finished handshake leaves.
+/// The two directions of a transport after a finished handshake.
 public struct TransportPair: ~Copyable, Sendable {
-  /// Encrypts what this side sends.
+  /// Encrypts the messages that this side sends.
   public var send: CipherState
-  /// Decrypts what this side receives.
+  /// Decrypts the messages that this side receives.
   public var receive: CipherState
 
-  /// Takes the pair apart into its send and receive halves, for owners of their own.
+  /// Passes the two directions to separate owners.
   public consuming func take(
     _ body: (consuming CipherState, consuming CipherState) -> Void
   ) {

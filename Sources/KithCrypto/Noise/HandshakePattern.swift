@@ -3,7 +3,7 @@ enum HandshakeToken: String, Sendable {
   case e, s, ee, es, se, ss, psk
 }
 
-/// Which side of a handshake this is.
+/// The side of a handshake.
 public enum HandshakeRole: Sendable {
   /// Writes the first message.
   case initiator
@@ -13,14 +13,14 @@ public enum HandshakeRole: Sendable {
 
 /// The messages of a handshake (Noise, sections 7.4 and 7.5), the initiator's first.
 struct HandshakePattern: Sendable {
-  /// Whether the initiator's static key is known to the responder beforehand.
+  /// Whether the responder knows the initiator's static key beforehand.
   let initiatorIsKnown: Bool
-  /// Whether the responder's static key is known to the initiator beforehand.
+  /// Whether the initiator knows the responder's static key beforehand.
   let responderIsKnown: Bool
   /// The tokens of each message; the sides take turns.
   private(set) var messages: [[HandshakeToken]]
 
-  /// The pattern with this name, without modifiers.
+  /// Makes the pattern with this name, without modifiers.
   init?(name: some StringProtocol) {
     guard let text = Self.fundamental[String(name)] else { return nil }
     initiatorIsKnown = name.first == "K"
@@ -33,7 +33,7 @@ struct HandshakePattern: Sendable {
   /// Whether data flows from the initiator to the responder only.
   var isOneWay: Bool { messages.count == 1 }
 
-  /// How many pre-shared keys are mixed in.
+  /// The number of pre-shared keys that are mixed in.
   var presharedKeyCount: Int { messages.joined().count { $0 == .psk } }
 
   /// Adds the modifier `psk0` (before the first message) or `pskN` (after the Nth).
@@ -47,12 +47,12 @@ struct HandshakePattern: Sendable {
     return true
   }
 
-  /// Whether the side with this role mixes its static key in at all.
+  /// Returns whether the side with this role uses its static key.
   func usesStaticKey(of role: HandshakeRole) -> Bool {
     isKnown(role) || transmitsStaticKey(of: role)
   }
 
-  /// Whether the static key of the side with this role is known beforehand.
+  /// Returns whether the static key of the side with this role is known beforehand.
   func isKnown(_ role: HandshakeRole) -> Bool {
     role == .initiator ? initiatorIsKnown : responderIsKnown
   }

@@ -1,17 +1,19 @@
 import CSodium
 
-/// The secrets of one handshake, in one piece of guarded memory: what the program gives, and
-/// what the handshake computes.
+/// The secrets of one handshake in one piece of guarded memory: the program's keys and
+/// the computed ones.
 public struct HandshakeSecrets: ~Copyable, Sendable {
   var memory: GuardedBuffer
   let ephemeralPublicKey: TransportPublicKey
   let staticPublicKey: TransportPublicKey?
   private(set) var presharedKeyCount = 0
 
-  /// The most pre-shared keys that any pattern takes: before the first and after three messages.
+  /// The maximum number of pre-shared keys of any pattern: before the first and
+  /// after three messages.
   static let presharedKeyLimit = 4
 
-  /// For a side without a static key. The ephemeral key is fresh and random for one handshake.
+  /// Makes the secrets of a side without a static key. The ephemeral key is fresh and random
+  /// for one handshake.
   public init(ephemeral: borrowing TransportPrivateKey) {
     memory = GuardedBuffer(count: Place.end)
     ephemeralPublicKey = ephemeral.publicKey
@@ -19,7 +21,8 @@ public struct HandshakeSecrets: ~Copyable, Sendable {
     ephemeral.withUnsafeBytes { store($0, at: Place.ephemeralKey) }
   }
 
-  /// For a side with a static key. The ephemeral key is fresh and random for one handshake.
+  /// Makes the secrets of a side with a static key. The ephemeral key is fresh and random
+  /// for one handshake.
   public init(
     ephemeral: borrowing TransportPrivateKey, staticKey: borrowing TransportPrivateKey
   ) {
@@ -32,7 +35,7 @@ public struct HandshakeSecrets: ~Copyable, Sendable {
 
   /// Adds the pre-shared key for the next `psk` of the pattern.
   ///
-  /// Throws `wrongPresharedKeyCount` after the fourth, which no pattern takes.
+  /// Throws `wrongPresharedKeyCount` after the fourth, because no pattern takes more.
   public mutating func add(_ key: borrowing PresharedKey) throws(NoiseError) {
     guard presharedKeyCount < Self.presharedKeyLimit else {
       throw .wrongPresharedKeyCount(
@@ -54,7 +57,7 @@ public struct HandshakeSecrets: ~Copyable, Sendable {
     }
   }
 
-  /// Where each secret lies in the memory.
+  /// The place of each secret in the memory.
   enum Place {
     static let chainingKey = 0..<64
     static let cipherKey = 64..<96

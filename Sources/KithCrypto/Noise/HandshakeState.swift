@@ -1,9 +1,10 @@
-/// One side of a Noise handshake (revision 34, section 5.3): pure, with its ephemeral key given.
+/// One side of a Noise handshake (revision 34, section 5.3). It is pure: the caller passes
+/// the ephemeral key.
 ///
-/// Messages are written and read in turn until `isFinished`; then `split` leaves the transport.
-/// A call that throws ends the handshake: its secrets are wiped and every later call throws
-/// `failedBefore`. A listener that has several pre-shared keys makes a state for each and reads
-/// the first message with it.
+/// Messages are written and read in turn until `isFinished`; then `split` returns the transport. A
+/// call that throws ends the handshake: its secrets are wiped and every later call throws
+/// `failedBefore`. A listener with several pre-shared keys makes a state for each and reads the
+/// first message with it.
 public struct HandshakeState: ~Copyable, Sendable {
   private enum Stage { case running, finished, failed }
 
@@ -15,17 +16,17 @@ public struct HandshakeState: ~Copyable, Sendable {
   private var messageIndex = 0
   private var presharedKeyIndex = 0
 
-  /// The other side's static key, as soon as it is known. Only a message that was read whole
-  /// sets it.
+  /// The other side's static key, once it is known. Only a message that was read
+  /// completely sets it.
   public private(set) var remoteStaticKey: TransportPublicKey?
 
-  /// The other side's ephemeral key, as soon as it is known.
+  /// The other side's ephemeral key, once it is known.
   public private(set) var remoteEphemeralKey: TransportPublicKey?
 
   /// Starts a handshake.
   ///
-  /// Throws if the secrets or `remoteStatic`, the other side's static key where it is known
-  /// beforehand, are not what the pattern needs.
+  /// Throws if the secrets do not fit the pattern, or `remoteStatic` does not: the other side's
+  /// static key, if the pattern needs it beforehand.
   public init(
     protocol noiseProtocol: NoiseProtocol, role: HandshakeRole, prologue: [UInt8],
     secrets: consuming HandshakeSecrets, remoteStatic: TransportPublicKey? = nil
@@ -65,18 +66,18 @@ public struct HandshakeState: ~Copyable, Sendable {
       remoteStatic: remoteStatic)
   }
 
-  /// The hash of everything exchanged so far; once finished, it names this session.
+  /// The hash of all messages so far; after the handshake it identifies the session.
   public var handshakeHash: [UInt8] { symmetric.hash }
 
   /// Whether all messages have been exchanged.
   public var isFinished: Bool { stage == .finished }
 
-  /// Whether the next step is this side's to write.
+  /// Whether this side writes the next message.
   public var isTurnToWrite: Bool {
     stage == .running && (messageIndex % 2 == 0) == (role == .initiator)
   }
 
-  /// Writes the next message, with a payload that is as secret as the pattern makes it.
+  /// Writes the next message, with a payload. The pattern decides how secret the payload is.
   public mutating func writeMessage(payload: [UInt8]) throws(NoiseError) -> [UInt8] {
     do throws(NoiseError) {
       try checkTurn(isWriting: true)
@@ -113,7 +114,7 @@ public struct HandshakeState: ~Copyable, Sendable {
     }
   }
 
-  /// Ends a finished handshake, and leaves the two directions of the transport.
+  /// Ends a finished handshake, and returns the two directions of the transport.
   ///
   /// After a one-way pattern the responder's `send` and the initiator's `receive` refuse every
   /// message with `nonceExhausted`.
@@ -183,7 +184,7 @@ public struct HandshakeState: ~Copyable, Sendable {
 
   private mutating func mixEphemeralKey(_ key: TransportPublicKey) {
     key.withUnsafeBytes { symmetric.mixHash($0) }
-    // Section 9.2: with a psk, ephemeral keys go into the key as well, so that it is fresh.
+    // Section 9.2: with a psk, ephemeral keys are mixed into the key as well, so that it is fresh.
     if mixesEphemeralKeys { symmetric.mixKey(key) }
   }
 

@@ -6,7 +6,7 @@ struct SymmetricState: ~Copyable, Sendable {
 
   var secrets: HandshakeSecrets
   private(set) var hash: [UInt8]
-  /// The counter of the next encryption; nil as long as there is no key.
+  /// The counter of the next encryption; nil while there is no key.
   private var nonce: UInt64?
 
   init(protocolName: String, secrets: consuming HandshakeSecrets) {
@@ -20,7 +20,7 @@ struct SymmetricState: ~Copyable, Sendable {
     hash.withUnsafeBytes { self.secrets.store($0, at: Place.chainingKey) }
   }
 
-  /// Whether what follows is encrypted.
+  /// Whether the following parts are encrypted.
   var hasKey: Bool { nonce != nil }
 
   mutating func mixHash(_ bytes: [UInt8]) {
@@ -36,7 +36,7 @@ struct SymmetricState: ~Copyable, Sendable {
     mixKey(at: Place.sharedSecret)
   }
 
-  /// Mixes the X25519 of the private key at `place` and a public key.
+  /// Mixes in the X25519 of the private key at `place` and a public key.
   mutating func mixSharedSecret(
     _ place: Range<Int>, _ publicKey: TransportPublicKey
   ) throws(NoiseError) {
@@ -60,7 +60,7 @@ struct SymmetricState: ~Copyable, Sendable {
     adoptOutputs(cipherKeyFrom: 2)
   }
 
-  /// Appends the plaintext to the message, encrypted if there is a key, and mixes it.
+  /// Appends the plaintext to the message, encrypted if there is a key, and mixes it in.
   mutating func encryptAndHash(_ plaintext: [UInt8], into message: inout [UInt8]) {
     let start = message.count
     message += plaintext
@@ -80,7 +80,7 @@ struct SymmetricState: ~Copyable, Sendable {
     message.withUnsafeBytes { mixHash(UnsafeRawBufferPointer(rebasing: $0[start...])) }
   }
 
-  /// Decrypts, if there is a key, and mixes what came.
+  /// Decrypts the received bytes, if there is a key, and mixes them in.
   mutating func decryptAndHash(_ received: ArraySlice<UInt8>) throws(NoiseError) -> [UInt8] {
     var plaintext = Array(received)
     if let nonce {
@@ -102,7 +102,7 @@ struct SymmetricState: ~Copyable, Sendable {
     return plaintext
   }
 
-  /// The keys of the two directions, the initiator's first.
+  /// Returns the keys of the two directions, the initiator's first.
   mutating func split() -> SecretPair {
     derive(from: 0..<0, outputCount: 2)
     return secrets.memory.withUnsafeBytes { memory in

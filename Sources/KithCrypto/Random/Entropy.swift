@@ -5,12 +5,12 @@ public protocol Entropy: Sendable {
 
   /// Fills the buffer with drawn bytes.
   ///
-  /// A source that can write in place implements it, so that secrets leave no copy behind.
+  /// A source that can write in place implements this, so that no copy of a secret remains.
   mutating func fill(_ buffer: UnsafeMutableRawBufferPointer)
 }
 
 extension Entropy {
-  /// Fills the buffer by way of `bytes(_:)`, and zeroes what was drawn.
+  /// Fills the buffer through `bytes(_:)`, and zeroes the drawn bytes.
   public mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
     var drawn = bytes(buffer.count)
     buffer.copyBytes(from: drawn)

@@ -1,27 +1,27 @@
 import CSodium
 
-/// A deterministic source for tests and the simulator: the same seed and the same calls give the
-/// same bytes, on every machine. Never use it for keys that protect anything.
+/// A deterministic source for tests and the simulator. The same seed and the same calls give the
+/// same bytes on every machine. Never use it for keys that protect anything.
 ///
-/// Each call takes the next nonce of one ChaCha20 key, so its bytes depend on the number of calls
-/// before it and not on how much they drew.
+/// Each call takes the next nonce of one ChaCha20 key. So its bytes depend on the number of earlier
+/// calls, not on the number of bytes they drew.
 public struct SeededEntropy: RandomNumberGenerator, Entropy {
   private let key: Digest256
   private var callCount: UInt64 = 0
 
-  /// The source that `seed` names.
+  /// Makes the source of a seed.
   public init(seed: UInt64) {
     key = withUnsafeBytes(of: seed.littleEndian) { Blake2b.digest256(Array($0)) }
   }
 
-  /// The next number.
+  /// Returns the next number.
   public mutating func next() -> UInt64 {
     var number: UInt64 = 0
     withUnsafeMutableBytes(of: &number) { fill($0) }
     return UInt64(littleEndian: number)
   }
 
-  /// The next `count` bytes.
+  /// Returns the next `count` bytes.
   public mutating func bytes(_ count: Int) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     bytes.withUnsafeMutableBytes { fill($0) }

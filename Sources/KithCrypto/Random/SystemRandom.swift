@@ -2,14 +2,14 @@ import CSodium
 
 /// The system's random source, by libsodium's `randombytes_buf`.
 ///
-/// The only impure thing in this module. It is for the shells, which draw and hand in.
+/// It is the only impure part of this module, for shells that draw bytes and pass them in.
 public struct SystemRandom: RandomNumberGenerator, Entropy {
-  /// The system's source; all values of this type are alike.
+  /// Makes a source; all values of this type are equal.
   public init() {
     Sodium.start()
   }
 
-  /// A random number.
+  /// Returns a random number.
   public mutating func next() -> UInt64 {
     var number: UInt64 = 0
     withUnsafeMutableBytes(of: &number) { fill($0) }

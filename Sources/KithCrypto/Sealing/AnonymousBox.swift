@@ -1,11 +1,11 @@
 import CSodium
 
-/// A box from nobody to a box key, in the format of `crypto_box_seal`: the ephemeral public key,
+/// An anonymous box for a box key, in the format of `crypto_box_seal`: the ephemeral public key,
 /// then the box under a nonce hashed from both public keys.
 ///
-/// Unlike `crypto_box_seal`, the ephemeral key comes in, so that sealing is a pure function.
+/// Unlike in `crypto_box_seal`, the caller passes the ephemeral key, so sealing is a pure function.
 public enum AnonymousBox {
-  /// How many bytes longer than its plaintext a sealed box is.
+  /// The number of bytes that sealing adds to the plaintext.
   public static let overhead = BoxPublicKey.byteCount + SharedBox.overhead
 
   /// Seals the plaintext to `recipient`; throws `invalidKey` if that key is of low order.
@@ -22,7 +22,7 @@ public enum AnonymousBox {
 
   /// Seals a secret to `recipient`; throws `invalidKey` if that key is of low order.
   ///
-  /// The secret is read where it lies. The `ephemeral` seed is fresh and random for this one box.
+  /// The secret is read in place. The `ephemeral` seed is fresh and random for this one box.
   public static func seal<Secret: SecretKey & ~Copyable>(
     secret: borrowing Secret, to recipient: BoxPublicKey, ephemeral: borrowing BoxSeed
   ) throws(CryptoError) -> [UInt8] {
@@ -32,7 +32,7 @@ public enum AnonymousBox {
     return sealed
   }
 
-  /// Opens a box that was sealed to `key`; throws `authenticationFailed` if it is anything else.
+  /// Opens a box that was sealed to `key`; otherwise throws `authenticationFailed`.
   public static func open(
     _ sealed: [UInt8], with key: borrowing BoxKey
   ) throws(CryptoError) -> [UInt8] {
@@ -43,8 +43,8 @@ public enum AnonymousBox {
     return plaintext
   }
 
-  /// Opens a box straight into guarded memory; throws `authenticationFailed` if it was not
-  /// sealed to `key`.
+  /// Opens a box directly into guarded memory; throws `authenticationFailed` if it was
+  /// not sealed to `key`.
   public static func openSecret(
     _ sealed: [UInt8], with key: borrowing BoxKey
   ) throws(CryptoError) -> SecretBytes {

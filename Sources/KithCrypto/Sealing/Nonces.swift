@@ -3,7 +3,7 @@ public struct NoncePrefix: FixedBytes {
   /// The bytes.
   public let storage: Bytes20
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   @inlinable public init(storage: Bytes20) { self.storage = storage }
 }
 
@@ -12,10 +12,10 @@ public struct BoxNonce: FixedBytes {
   /// The bytes.
   public let storage: Bytes24
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   @inlinable public init(storage: Bytes24) { self.storage = storage }
 
-  /// The prefix, then the index as a 32-bit big-endian number.
+  /// Makes a nonce of the prefix, then the index as a 32-bit big-endian number.
   public init(prefix: NoncePrefix, index: UInt32) {
     self.init { (buffer) in
       prefix.withUnsafeBytes { buffer.copyMemory(from: $0) }

@@ -1,19 +1,19 @@
 import CSodium
 
-/// What stretching a passphrase costs. Read from files, so bounded on the way in.
+/// The cost of stretching a passphrase. It is read from files, so it is bounded.
 public struct Argon2Parameters: Hashable, Sendable {
-  /// How many passes are accepted.
+  /// The accepted numbers of passes.
   public static let allowedOperations = 1...16
 
-  /// How much memory is accepted: 8 KiB, the least that Argon2id works with, to 1 GiB.
+  /// The accepted memory: 8 KiB, the minimum of Argon2id, to 1 GiB.
   public static let allowedMemoryBytes = 8_192...1_073_741_824
 
-  /// 2 passes over 64 MiB: for a person who waits.
+  /// 2 passes over 64 MiB, for interactive use.
   public static let interactive = Argon2Parameters(
     unchecked: Int(crypto_pwhash_argon2id_OPSLIMIT_INTERACTIVE),
     Int(crypto_pwhash_argon2id_MEMLIMIT_INTERACTIVE))
 
-  /// 3 passes over 256 MiB: for what is opened once at start.
+  /// 3 passes over 256 MiB, for data that is opened once at start.
   public static let moderate = Argon2Parameters(
     unchecked: Int(crypto_pwhash_argon2id_OPSLIMIT_MODERATE),
     Int(crypto_pwhash_argon2id_MEMLIMIT_MODERATE))
@@ -21,10 +21,10 @@ public struct Argon2Parameters: Hashable, Sendable {
   /// The number of passes over the memory.
   public let operations: Int
 
-  /// The memory that is filled, in bytes.
+  /// The memory used, in bytes.
   public let memoryBytes: Int
 
-  /// Checks both numbers; throws `parameterOutOfBounds` with what is allowed.
+  /// Checks both numbers; throws `parameterOutOfBounds` with the allowed range.
   public init(operations: Int, memoryBytes: Int) throws(CryptoError) {
     guard Self.allowedOperations.contains(operations) else {
       throw .parameterOutOfBounds(
@@ -43,11 +43,11 @@ public struct Argon2Parameters: Hashable, Sendable {
   }
 }
 
-/// What a person remembers or a file holds: in guarded memory, zeroed when the last reference goes.
+/// A passphrase from a person or a file, in guarded memory that is zeroed after its last use.
 ///
-/// Several who need it share one, so that its bytes are in one place only.
+/// All users share one object, so its bytes are in one place only.
 public final class Passphrase: Sendable {
-  /// The most bytes of one: what is longer is no passphrase, but a wrong file.
+  /// The maximum number of bytes; a longer text is not a passphrase, but a wrong file.
   public static let maximumBytes = 1_024
 
   private let bytes: SecretBytes
@@ -62,7 +62,7 @@ public final class Passphrase: Sendable {
     self.bytes = bytes
   }
 
-  /// Whether both have the same bytes. The time taken tells nothing but their numbers.
+  /// Returns whether both have the same bytes. The time taken reveals only their lengths.
   public func isSame(as other: Passphrase) -> Bool {
     bytes.withUnsafeBytes { one in
       other.bytes.withUnsafeBytes { other in
@@ -72,11 +72,11 @@ public final class Passphrase: Sendable {
     }
   }
 
-  /// Stretches it to the key that it stands for, by Argon2id version 1.3 (`crypto_pwhash`).
+  /// Derives the storage key from the passphrase, by Argon2id version 1.3 (`crypto_pwhash`).
   ///
-  /// It blocks for as long as the parameters make it: do not call it on an event loop.
+  /// It blocks for a time that the parameters decide: do not call it on an event loop.
   ///
-  /// - Throws: `outOfMemory` if the system cannot give the memory that the parameters ask for.
+  /// - Throws: `outOfMemory` if the system cannot provide the memory that the parameters require.
   public func derive(
     salt: PassphraseSalt, parameters: Argon2Parameters
   ) throws(CryptoError) -> StorageKey {

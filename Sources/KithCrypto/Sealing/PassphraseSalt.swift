@@ -1,8 +1,8 @@
-/// The random salt that a passphrase is stretched with; kept beside what it seals.
+/// The random salt of a passphrase, kept beside the sealed data.
 public struct PassphraseSalt: FixedBytes {
   /// The bytes.
   public let storage: Bytes16
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   @inlinable public init(storage: Bytes16) { self.storage = storage }
 }

@@ -1,17 +1,17 @@
 import CSodium
 
-/// A secret key that seals and opens alone (`crypto_secretbox`).
+/// A secret key that both seals and opens (`crypto_secretbox`).
 public protocol SecretBoxKey: SecretKey, ~Copyable {}
 
 extension SecretBoxKey where Self: ~Copyable {
-  /// How many bytes longer than its plaintext a sealed result is: nonce and authenticator.
+  /// The number of bytes that sealing adds to the plaintext: nonce and authenticator.
   public static var overhead: Int { nonceByteCount + Int(crypto_secretbox_MACBYTES) }
 
-  /// How many bytes the nonce has.
+  /// The number of bytes of a nonce.
   public static var nonceByteCount: Int { Int(crypto_secretbox_NONCEBYTES) }
 
-  /// Seals the plaintext (`crypto_secretbox_easy`); the result begins with the nonce, which is
-  /// 24 random bytes, used once; another number throws `wrongLength`.
+  /// Seals the plaintext (`crypto_secretbox_easy`) under a nonce of 24 random bytes, used once. The
+  /// result begins with the nonce. A nonce of another length throws `wrongLength`.
   ///
   /// - Complexity: O(*n*).
   public borrowing func seal(
@@ -27,8 +27,8 @@ extension SecretBoxKey where Self: ~Copyable {
     seal(plaintext, nonce: entropy.draw(BoxNonce.self))
   }
 
-  /// Seals the plaintext (`crypto_secretbox_easy`); the result begins with the nonce, which is
-  /// random and used once.
+  /// Seals the plaintext (`crypto_secretbox_easy`) under a random nonce that is used once. The
+  /// result begins with the nonce.
   ///
   /// - Complexity: O(*n*).
   public borrowing func seal(_ plaintext: [UInt8], nonce: BoxNonce) -> [UInt8] {
@@ -47,7 +47,7 @@ extension SecretBoxKey where Self: ~Copyable {
     }
   }
 
-  /// Opens what this key sealed; throws `authenticationFailed` if it is anything else.
+  /// Opens data that this key sealed; otherwise throws `authenticationFailed`.
   ///
   /// - Complexity: O(*n*).
   public borrowing func open(_ sealed: [UInt8]) throws(CryptoError) -> [UInt8] {
@@ -58,7 +58,7 @@ extension SecretBoxKey where Self: ~Copyable {
     return plaintext
   }
 
-  /// Opens a sealed secret straight into guarded memory; throws `authenticationFailed` if this
+  /// Opens a sealed secret directly into guarded memory; throws `authenticationFailed` if this
   /// key did not seal it.
   public borrowing func openSecret(_ sealed: [UInt8]) throws(CryptoError) -> SecretBytes {
     guard sealed.count >= Self.overhead else { throw .authenticationFailed }
@@ -72,7 +72,7 @@ extension SecretBoxKey where Self: ~Copyable {
     return secret
   }
 
-  /// Seals a secret, read where it lies, under a random nonce that is used once.
+  /// Seals a secret, read in place, under a random nonce that is used once.
   public borrowing func seal(secret: borrowing SecretBytes, nonce: BoxNonce) -> [UInt8] {
     var sealed = nonce.bytes
     sealed.append(contentsOf: repeatElement(0, count: secret.count + SharedBox.overhead))

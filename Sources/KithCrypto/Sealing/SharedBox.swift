@@ -3,10 +3,10 @@ import CSodium
 /// The key that two box keys share, computed once, for any number of boxes
 /// (`crypto_box_beforenm`, `crypto_box_easy_afternm`).
 ///
-/// Both sides compute the same: it conceals, and does not tell the two apart. It is a class so
-/// that it can be kept in a dictionary.
+/// Both sides compute the same key, so it conceals and does not authenticate a side. It is a class
+/// so that a dictionary can hold it.
 public final class SharedBox: Sendable {
-  /// How many bytes longer than its plaintext a sealed box is.
+  /// The number of bytes that sealing adds to the plaintext.
   public static let overhead = Int(crypto_box_MACBYTES)
 
   private let key: SecretBytes
@@ -42,8 +42,7 @@ public final class SharedBox: Sendable {
     }
   }
 
-  /// Opens what the other side, or this one, sealed under the nonce; throws
-  /// `authenticationFailed` if it is anything else.
+  /// Opens a box that either side sealed under the nonce; otherwise throws `authenticationFailed`.
   ///
   /// - Complexity: O(*n*).
   public func open(_ sealed: [UInt8], nonce: BoxNonce) throws(CryptoError) -> [UInt8] {

@@ -5,7 +5,7 @@ public struct Signature: FixedBytes {
   /// The bytes.
   public let storage: Bytes64
 
-  /// The value with these bytes.
+  /// Makes the value with these bytes.
   @inlinable public init(storage: Bytes64) { self.storage = storage }
 }
 
@@ -17,7 +17,7 @@ public struct SigningKey: ~Copyable, Sendable {
   /// The key that verifies this one's signatures.
   public let publicKey: SigningPublicKey
 
-  /// The key that the seed names.
+  /// Makes the key of a seed.
   public init(seed: borrowing SigningSeed) {
     var publicKey = SigningPublicKey(storage: Bytes32())
     expanded = seed.withUnsafeBytes { seed in
@@ -44,7 +44,7 @@ public struct SigningKey: ~Copyable, Sendable {
 }
 
 extension SigningPublicKey {
-  /// Whether this key's owner signed the message.
+  /// Returns whether this key's owner signed the message.
   ///
   /// Keys and points of low order, and non-canonical encodings, are never valid.
   /// - Complexity: O(*n*) in the length of the message.

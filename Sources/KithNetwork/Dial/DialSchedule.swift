@@ -1,19 +1,19 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Decides whom to dial, and when. Time, in milliseconds, and randomness are arguments.
+/// Decides which targets to dial, and when. Time, in milliseconds, and randomness are arguments.
 struct DialSchedule {
-  /// How long to wait between attempts.
+  /// The waits between attempts, in milliseconds.
   struct Delays: Sendable {
-    /// The first wait at most.
+    /// The maximum of the first wait.
     var least: UInt64 = 250
     /// The longest wait for a configured address.
     var most: UInt64 = 30_000
-    /// The longest wait for a learned one.
+    /// The longest wait for a learned address.
     var mostLearned: UInt64 = 300_000
-    /// A session that lasted as long was a success.
+    /// The duration after which a session counts as a success.
     var stable: UInt64 = 10_000
-    /// A device that is heard on the link is not dialled more often for it.
+    /// The minimum time between attempts that are made because a device is heard on the link.
     var leastFound: UInt64 = 5_000
   }
 
@@ -25,13 +25,13 @@ struct DialSchedule {
   }
 
   private struct Entry {
-    /// What is dialled: of a device, ``found`` and then ``learned``.
+    /// The addresses to dial; for a device, ``found`` and then ``learned``.
     var addresses: [PeerAddress]
-    /// Where the device was heard on the link.
+    /// The addresses at which the device was heard on the link.
     var found: [PeerAddress] = []
-    /// Where it was met, or others met it.
+    /// The addresses at which this or another device met the device.
     var learned: [PeerAddress] = []
-    /// Whose static key was met there, or is known to be the device's.
+    /// The static key that was met there, or that is known to be the device's.
     var key: TransportPublicKey?
     var phase = Phase.waiting(until: 0)
     var failures = 0
@@ -58,7 +58,7 @@ struct DialSchedule {
   private let delays: Delays
   private var entries: [DialTarget: Entry] = [:]
   private var sessions: [SessionID: Session] = [:]
-  /// Which of the devices are dialled.
+  /// Decides which of the devices are dialled.
   private var overlay: OverlayPlan
   private var dialled: Set<DeviceID> = []
   private var surplus: [SessionID] = []
@@ -79,7 +79,7 @@ struct DialSchedule {
     for address in addresses { addStatic(address) }
   }
 
-  /// Adds a configured address. One that turned out to be this node is tried again.
+  /// Adds a configured address. If it turned out to be this node, it is tried again.
   mutating func addStatic(_ address: PeerAddress) {
     let target = DialTarget.address(address)
     if let entry = entries[target] {
@@ -91,8 +91,7 @@ struct DialSchedule {
     entries[target] = Entry(addresses: [address])
   }
 
-  /// Sets the addresses at which a device may be met; none forgets it. What is new is tried at
-  /// once.
+  /// Sets the learned addresses of a device; none forgets them. New ones are tried at once.
   mutating func setLearned(
     _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?
   ) {
@@ -101,12 +100,12 @@ struct DialSchedule {
     }
   }
 
-  /// Sets where a device is heard on the link; none: nowhere now. These addresses come before learned
-  /// ones.
+  /// Sets the addresses at which a device is heard on the link; an empty list means that it is not
+  /// heard. They are tried before learned addresses.
   ///
-  /// Hearing a device shortens the wait for it to that for a configured address, and where something is
-  /// new ends it; but no device is dialled for that more often than every
-  /// ``Delays/leastFound`` milliseconds, whatever is sent.
+  /// Hearing a device shortens its wait to that of a configured address; a new
+  /// address ends the wait. But whatever is sent, a device is dialled for that at
+  /// most once in ``Delays/leastFound`` milliseconds.
   mutating func setFound(
     _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?, isNew: Bool,
     at now: UInt64
@@ -181,7 +180,8 @@ struct DialSchedule {
     return dials
   }
 
-  /// When the next attempt is due that nothing holds back; nil: not before something happens.
+  /// Returns the time of the next attempt that is not blocked; nil if none is due
+  /// before another event.
   func nextDue() -> UInt64? {
     let underWay = Set(entries.values.filter { $0.phase == .dialling }.map(\.address))
     guard underWay.count < NetworkLimits.dials else { return nil }
@@ -194,7 +194,7 @@ struct DialSchedule {
     return [next, overlay.nextDue].compactMap { $0 }.min()
   }
 
-  /// An attempt ended without a session.
+  /// Handles an attempt that ended without a session.
   mutating func failed(
     _ dial: Dial, _ failure: DialFailure, at now: UInt64, random: Double
   ) {
@@ -214,16 +214,16 @@ struct DialSchedule {
 
   // MARK: Sessions
 
-  /// The sessions with a device, by its static key, that were not made with this host.
+  /// Returns the sessions with a device, by its static key, that were made with another host.
   func sessions(with key: TransportPublicKey, butAt host: String) -> [SessionID] {
     sessions.filter { $0.value.key == key && (try? PeerAddress($0.value.address))?.host != host }
       .keys.sorted()
   }
 
-  /// A session was established, by an attempt of ours or by the peer's.
+  /// Handles a new session, dialled by this node or by the peer.
   ///
-  /// Where another device answers at an address that was learned of one whose key is known, the
-  /// attempt has failed there.
+  /// If an address was learned for one device, whose key is known, and another device answers
+  /// there, the attempt has failed.
   mutating func opened(
     _ id: SessionID, key: TransportPublicKey, address: String, by dial: Dial?, at now: UInt64,
     random: Double
@@ -240,7 +240,7 @@ struct DialSchedule {
     entries[dial.target] = entry
   }
 
-  /// A session is over.
+  /// Handles the end of a session.
   mutating func closed(_ id: SessionID, reason: CloseReason?, at now: UInt64, random: Double) {
     guard let session = sessions.removeValue(forKey: id) else { return }
     if let target = session.target, var entry = entries[target],
@@ -259,7 +259,7 @@ struct DialSchedule {
       }
       entries[target] = entry
     }
-    // Whoever waited for this session to end is due soon, and not all in the same moment.
+    // Targets that waited for this session are due soon, but not all at the same moment.
     for target in entries.keys.sorted() {
       guard var entry = entries[target], case .waiting(let until) = entry.phase, until <= now,
         entry.key == session.key || entry.address.description == session.address,
@@ -270,9 +270,9 @@ struct DialSchedule {
     }
   }
 
-  /// Which address to dial next; nil where a session with the same device lives. Addresses at which a
-  /// session lives are passed over where it is known not to be the device's, and hold the attempt
-  /// back where it may be.
+  /// Returns the index of the next address to dial; nil if the device has a session. If the
+  /// device's key is known, addresses that have a session with another device are skipped. If it is
+  /// unknown, the attempt waits until a session at the next address ends.
   private func turn(of entry: Entry) -> Int? {
     guard !sessions.values.contains(where: { $0.key == entry.key }) else { return nil }
     let count = entry.addresses.count
@@ -282,8 +282,8 @@ struct DialSchedule {
     }
   }
 
-  /// The wait before the attempt after so many failures: it doubles, and lies between two fifths
-  /// and the whole of that.
+  /// Returns the wait after a number of failures. It doubles with each, and is between two fifths
+  /// of that and all of it.
   private func delay(_ failures: Int, _ target: DialTarget, _ random: Double) -> UInt64 {
     let most = if case .address = target { delays.most } else { delays.mostLearned }
     let doubled = delays.least << UInt64(min(max(failures - 1, 0), 20))
@@ -294,10 +294,10 @@ struct DialSchedule {
 // MARK: The overlay
 
 extension DialSchedule {
-  /// Sets which devices are left behind, and are to be dialled.
+  /// Sets the left-behind devices to dial.
   mutating func setLeftBehind(_ devices: [DeviceID]) { overlay.setLeftBehind(devices) }
 
-  /// Takes the sessions that are one too many.
+  /// Takes the surplus sessions.
   mutating func takeSurplus() -> [SessionID] {
     defer { surplus = [] }
     return surplus

@@ -1,8 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// What a dialler tries to reach: an address that was configured, or a device by the addresses
-/// that were learned of it.
+/// The target of a dialler: a configured address, or a device with its learned addresses.
 enum DialTarget: Hashable, Comparable, Sendable {
   case address(PeerAddress)
   case device(DeviceID)
@@ -12,11 +11,11 @@ enum DialTarget: Hashable, Comparable, Sendable {
 struct Dial: Equatable, Sendable {
   var target: DialTarget
   var address: PeerAddress
-  /// Which pre-shared key to use; 0: the newest. To be taken modulo their number.
+  /// The number of the pre-shared key to use, modulo their count; 0: the newest.
   var pskIndex: Int
 }
 
-/// How an attempt ended without a session.
+/// The result of an attempt without a session.
 enum DialFailure: Equatable, Sendable {
   /// No connection was made.
   case unreachable

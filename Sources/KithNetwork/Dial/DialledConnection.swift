@@ -4,9 +4,9 @@ internal import NIOCore
 
 /// A dialled connection until its session is established. Belongs to its channel's event loop.
 final class DialledConnection: DiallerHandshakeOwner {
-  /// The listener is this very node.
+  /// The listener is this node.
   struct Ourselves: Error {}
-  /// The listener's hello is malformed, or of a version that was not offered.
+  /// The listener's hello is malformed, or has a version that was not offered.
   struct WrongHello: Error {}
 
   private let transport: Transport
@@ -28,7 +28,7 @@ final class DialledConnection: DiallerHandshakeOwner {
     }
     self.hello = hello
     var answer = transport.delegate.hello()
-    // The same key under another process is a clone, and both sides have to learn of it.
+    // The same key with another process is a clone, and both sides must detect it.
     if key == transport.keys.transportPublicKey, hello.process == answer.process {
       throw Ourselves()
     }

@@ -3,20 +3,20 @@ public import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
-/// What a ``Discovery`` asks of its node. Called on an event loop; nothing here may block.
+/// The node's side of a ``Discovery``. Called on an event loop; an implementation must not block.
 public protocol DiscoveryDelegate: AnyObject, Sendable {
-  /// The epoch to send beacons under; nil: none is sent now.
+  /// Returns the epoch to send beacons under; nil: send none now.
   func currentEpoch() -> EpochKeys?
-  /// The open epochs, the newest first.
+  /// Returns the open epochs, the newest first.
   func openEpochs() -> [EpochKeys]
-  /// The certificate of a member; nil: the device is none.
+  /// Returns the certificate of a member; nil if the device is not one.
   func member(_ device: DeviceID) -> Certificate?
 }
 
-/// Has the devices of an account find each other on their links, without any configuration: each sends
+/// Lets the devices of an account find each other on their links, without configuration. Each sends
 /// beacons, which only members of the account can read, and dials the members that it hears.
 ///
-/// Nothing answers a beacon but a dialled connection. All work is done within ``run()``.
+/// The only answer to a beacon is a dialled connection. All work is done within ``run()``.
 public final class Discovery: Sendable {
   private struct State {
     var judge: BeaconJudge
@@ -39,14 +39,14 @@ public final class Discovery: Sendable {
   private let eventLoop: any EventLoop
   private let state: Mutex<State>
 
-  /// Makes one that does nothing yet.
+  /// Makes a discovery that is not running yet.
   ///
   /// - Parameters:
-  ///   - transport: What dials, and whose keys sign.
+  ///   - transport: The transport that dials, whose keys sign beacons.
   ///   - account: The account.
-  ///   - port: Where the node listens; 0: it does not, and so sends no beacons.
-  ///   - link: Carries the beacons, and nothing else.
-  ///   - delegate: The node. Held strongly.
+  ///   - port: The node's port; 0: it does not listen, and sends no beacons.
+  ///   - link: Carries only the beacons.
+  ///   - delegate: The node, held strongly.
   public init(
     transport: Transport, account: AccountID, port: UInt16, link: LinkMulticast,
     delegate: any DiscoveryDelegate
@@ -79,7 +79,7 @@ public final class Discovery: Sendable {
     await link.stop()
   }
 
-  /// What it does and found now.
+  /// The links, the neighbours and the counters now.
   public var status: DiscoveryStatus {
     let links = link.links
     return state.withLock { state in
@@ -91,7 +91,7 @@ public final class Discovery: Sendable {
 
   // MARK: Sending
 
-  /// Something changed that others want to know soon: a link came, or an address.
+  /// Sends a beacon soon, because a link or an address was added.
   private func changed() {
     transport.probeSessions()
     let random = transport.entropy.fraction()

@@ -10,7 +10,7 @@ internal import NIOCore
 
 /// A network interface that is up, with its addresses.
 package struct LinkInterface: Hashable, Sendable {
-  /// One of its addresses, with the bits that its subnet has in common; network byte order.
+  /// An address of the interface, with the mask of its subnet; network byte order.
   package struct Subnet: Hashable, Sendable {
     var address: [UInt8]
     var mask: [UInt8]
@@ -24,14 +24,14 @@ package struct LinkInterface: Hashable, Sendable {
   var index: UInt32
   package var name: String
   package var isLoopback: Bool
-  /// Whether it is connected: a cable that was pulled leaves its address.
+  /// Whether it is connected: an interface keeps its address when its cable is unplugged.
   package var hasCarrier = true
-  /// Whether it says of itself that it takes multicast, and is no tunnel. Linux's loopback does not
-  /// say so, and does.
+  /// Whether the interface reports multicast, and is not a tunnel. Linux's loopback supports
+  /// multicast without reporting it.
   var takesMulticast: Bool
   package var subnets: [Subnet] = []
 
-  /// The interfaces that are up, by index; none where the system does not say.
+  /// Returns the interfaces that are up, by index; none if the system does not report them.
   package static func current() -> [LinkInterface] {
     var first: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&first) == 0 else { return [] }
@@ -59,7 +59,7 @@ package struct LinkInterface: Hashable, Sendable {
     return interfaces.values.sorted { $0.index < $1.index }
   }
 
-  /// The families in which datagrams to all hosts of the link can be sent here. Linux sends none over
+  /// The families in which datagrams to all hosts of the link can be sent. Linux sends none over
   /// IPv6 on its loopback.
   var families: [LinkFamily] {
     LinkFamily.allCases.filter { family in
@@ -72,13 +72,13 @@ package struct LinkInterface: Hashable, Sendable {
     }
   }
 
-  /// Whether a host with this address is on the interface's link: it is in one of its subnets, or its
-  /// address counts on one link only.
+  /// Returns whether a host with this address is on the interface's link. It is if the address is
+  /// in one of its subnets, or is link-local.
   func isOnLink(_ source: [UInt8]) -> Bool {
     Self.isLinkLocal(source) || subnets.contains { $0.contains(source) }
   }
 
-  /// `169.254.0.0/16` and `fe80::/10`.
+  /// Returns whether the address is in `169.254.0.0/16` or `fe80::/10`.
   private static func isLinkLocal(_ address: [UInt8]) -> Bool {
     switch address.count {
     case 4: address.starts(with: [169, 254])
@@ -100,7 +100,7 @@ package struct LinkInterface: Hashable, Sendable {
   }
 }
 
-/// The two kinds of addresses.
+/// The two families of addresses.
 public enum LinkFamily: String, CaseIterable, Comparable, Sendable {
   /// IPv4.
   case ipv4 = "IPv4"
@@ -112,7 +112,7 @@ public enum LinkFamily: String, CaseIterable, Comparable, Sendable {
 }
 
 extension SocketAddress {
-  /// The IP address in network byte order; empty where there is none.
+  /// The IP address in network byte order; empty if there is none.
   var ipBytes: [UInt8] {
     switch self {
     case .v4(let v4): withUnsafeBytes(of: v4.address.sin_addr) { Array($0) }

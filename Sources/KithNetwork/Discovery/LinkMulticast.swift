@@ -6,41 +6,43 @@ internal import Synchronization
 
 /// Datagrams of one size to and from the hosts of the same links, by IPv4 and IPv6 multicast.
 ///
-/// It uses every interface that is up and takes multicast, tunnels apart, and loopback, so that several
-/// nodes of one host hear each other; it looks every few seconds whether interfaces came or went.
-/// Datagrams are sent with a hop limit of 1, and those are handed up only that have the right size and
-/// whose source is on the link: so nothing leaves the LAN, and nothing from elsewhere comes in. Whoever
-/// sends hears itself too. Where there is no multicast it says so once, and goes on looking.
+/// It uses every interface that is up and supports multicast, except tunnels. It also uses
+/// loopback, so that several nodes of one host hear each other. Every few seconds it checks for new
+/// and removed interfaces.
+///
+/// Datagrams are sent with a hop limit of 1. Only those of the right size with a source on the link
+/// are passed to the program. So nothing leaves the LAN, and nothing enters from elsewhere. A
+/// sender also hears itself. If there is no multicast, this is logged once, and the checks go on.
 public final class LinkMulticast: Sendable {
-  /// Which groups, and what is taken.
+  /// The multicast groups, and the limits of datagrams.
   public struct Configuration: Sendable {
     /// The IPv4 group, of the local scope (RFC 2365).
     public var groupIPv4 = "239.255.75.104"
     /// The IPv6 group, of the link-local scope, not permanent (RFC 4291, RFC 3307).
     public var groupIPv6 = "ff12::cb69:7468"
-    /// The UDP port, which any number of processes share.
+    /// The UDP port, which several processes may share.
     public var port: UInt16
     /// The size of a datagram; others are dropped.
     public var datagramBytes: Int
-    /// Whether to use the loopback interface alone.
+    /// Whether only the loopback interface is used.
     public var isLoopbackOnly = false
-    /// How often to look for interfaces that came or went.
+    /// The time between two checks of the interfaces.
     public var scanInterval: Duration = .seconds(5)
 
-    /// The defaults, with a port and a size.
+    /// Makes a configuration with a port and a size; the rest has defaults.
     public init(port: UInt16, datagramBytes: Int) {
       self.port = port
       self.datagramBytes = datagramBytes
     }
   }
 
-  /// What came.
+  /// A received datagram.
   public struct Datagram: Sendable, Hashable {
-    /// Its bytes, of the configured number.
+    /// The bytes, of the configured size.
     public var bytes: [UInt8]
-    /// The host it came from, with its zone where it is link-local; as ``PeerAddress`` takes it.
+    /// The sending host as ``PeerAddress`` takes it, with its zone if it is link-local.
     public var source: String
-    /// The interface it came in by.
+    /// The receiving interface.
     public var interface: String
   }
 
@@ -48,11 +50,11 @@ public final class LinkMulticast: Sendable {
   public struct Link: Sendable, Hashable {
     /// The interface's name.
     public var interface: String
-    /// Whether it leads to this host alone.
+    /// Whether it reaches only this host.
     public var isLoopback: Bool
     /// The family.
     public var family: LinkFamily
-    /// What the system said when it was last tried in vain; nil where it works.
+    /// The system's error of the last failed attempt; nil if the link works.
     public var problem: String?
   }
 
@@ -69,7 +71,7 @@ public final class LinkMulticast: Sendable {
     var name: String
     var channel: (any Channel)?
     var problem: String?
-    /// Not opened again before; in milliseconds.
+    /// The earliest time of the next attempt, in milliseconds.
     var retryAt: UInt64 = 0
     var isOpening = false
   }
@@ -88,12 +90,12 @@ public final class LinkMulticast: Sendable {
   private let logger: Logger
   private let state = Mutex(State())
 
-  /// Makes one that does nothing yet.
+  /// Makes a multicast that is not running yet.
   ///
   /// - Parameters:
-  ///   - configuration: Which groups, and what is taken.
+  ///   - configuration: The multicast groups, and the limits of datagrams.
   ///   - eventLoopGroup: The threads, of which one is used.
-  ///   - logger: Where to log.
+  ///   - logger: The log.
   public init(
     configuration: Configuration, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
@@ -104,13 +106,12 @@ public final class LinkMulticast: Sendable {
 
   // MARK: Use
 
-  /// Begins to listen, and goes on until ``stop()``. May be called again after that.
+  /// Starts to listen, until ``stop()``. It may be called again after that.
   ///
   /// - Parameters:
-  ///   - onDatagram: Takes what comes, at most ``NetworkLimits/datagramsPerSecond`` of a link; called
-  ///     on an event loop, and must not block.
-  ///   - onLinksChanged: Told, on an event loop, when a link can be used from now on, or cannot any
-  ///     more.
+  ///   - onDatagram: Called with each datagram, at most ``NetworkLimits/datagramsPerSecond`` for a
+  /// link. Called on an event loop, so it must not block.
+  ///   - onLinksChanged: Called on an event loop when a link becomes usable or unusable.
   public func start(
     onDatagram: @escaping @Sendable (Datagram) -> Void,
     onLinksChanged: @escaping @Sendable () -> Void = {}
@@ -122,7 +123,7 @@ public final class LinkMulticast: Sendable {
     eventLoop.execute { self.scan() }
   }
 
-  /// Sends a datagram on every link that works. What the system does not take is lost, and the link is
+  /// Sends a datagram on every working link. If the system refuses it, it is lost, and the link is
   /// tried again later.
   public func send(_ bytes: [UInt8]) {
     let channels = state.withLock { state in
@@ -141,7 +142,7 @@ public final class LinkMulticast: Sendable {
     }
   }
 
-  /// Ends listening; nothing is handed up once this has returned.
+  /// Stops listening. No datagram is passed on after it has returned.
   public func stop() async {
     let (timer, channels) = state.withLock { state in
       defer {
@@ -156,7 +157,7 @@ public final class LinkMulticast: Sendable {
     for channel in channels { try? await channel.close() }
   }
 
-  /// The links, by interface; one without a problem works.
+  /// The links, by interface; a link without a problem works.
   public var links: [Link] {
     state.withLock { state in
       state.entries.sorted { $0.key < $1.key }
@@ -169,7 +170,7 @@ public final class LinkMulticast: Sendable {
     }
   }
 
-  // MARK: Links that come and go
+  // MARK: Added and removed links
 
   private func scan() {
     let interfaces = LinkInterface.current()
@@ -201,7 +202,7 @@ public final class LinkMulticast: Sendable {
       state.timer = eventLoop.scheduleTask(in: TimeAmount(configuration.scanInterval)) {
         self.scan()
       }
-      // This host is found elsewhere now, though its sockets stay.
+      // This host's addresses have changed, though its sockets stay.
       return (closed, opening, !before.isEmpty && before != state.interfaces)
     }
     for channel in closed { channel.close(promise: nil) }
@@ -233,7 +234,7 @@ public final class LinkMulticast: Sendable {
     .flatMapErrorThrowing { self.failed(key, $0) }
   }
 
-  /// The system closed the socket, as it does after an error.
+  /// Handles a socket that the system closed, as it does after an error.
   private func closed(_ key: Key, _ channel: any Channel) {
     let wasOurs = state.withLock { state in
       guard state.entries[key]?.channel === channel else { return false }
@@ -282,7 +283,7 @@ public final class LinkMulticast: Sendable {
 
   private func changed() { state.withLock { $0.onLinksChanged }?() }
 
-  // MARK: What comes
+  // MARK: Receiving
 
   private func received(_ bytes: [UInt8], from source: SocketAddress, on key: Key) {
     let (handler, name) = state.withLock { state in

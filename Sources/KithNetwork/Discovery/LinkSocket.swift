@@ -10,14 +10,14 @@ internal import NIOPosix
   internal import Darwin
 #endif
 
-/// How a ``LinkMulticast`` makes its sockets: one for each interface and family, bound to the group, so
-/// that it gets nothing that was sent to this host alone.
+/// Makes the sockets of a ``LinkMulticast``: one for each interface and family. Each is bound to
+/// the group, so that it receives nothing that was sent to this host alone.
 enum LinkSocket {
-  /// `IP_MULTICAST_ALL` and `IPV6_MULTICAST_ALL` of Linux, which Glibc's module lacks: without them a
-  /// socket hears what others joined, on every interface.
+  /// `IP_MULTICAST_ALL` and `IPV6_MULTICAST_ALL` of Linux, which Glibc's module lacks. Unless they
+  /// are off, a socket receives the groups that others joined, on every interface.
   private static let multicastAll: (ipv4: CInt, ipv6: CInt) = (49, 29)
 
-  /// Opens a socket; `received` runs on the event loop, for datagrams of the right size only.
+  /// Opens a socket. `received` is called on the event loop, only for datagrams of the right size.
   static func open(
     _ eventLoop: any EventLoop, group: SocketAddress, key: LinkMulticast.Key, isLoopback: Bool,
     datagramBytes: Int, received: @escaping @Sendable ([UInt8], SocketAddress) -> Void
@@ -28,7 +28,7 @@ enum LinkSocket {
       .channelOption(.maxMessagesPerRead, value: NetworkLimits.datagramsPerRead)
       .channelOption(
         .recvAllocator,
-        // One more, so that what was cut off has a wrong size.
+        // One byte more, so that a truncated datagram has a wrong size.
         value: FixedSizeRecvByteBufferAllocator(capacity: datagramBytes + 1)
       )
       .channelInitializer { channel in
@@ -63,7 +63,7 @@ enum LinkSocket {
       var request = ip_mreqn()
       request.imr_multiaddr = v4.address.sin_addr
       request.imr_ifindex = CInt(key.index)
-      // Else the source there is another interface's address.
+      // Otherwise the source address is another interface's.
       if isLoopback { request.imr_address.s_addr = UInt32(0x7F00_0001).bigEndian }
       let level = CInt(IPPROTO_IP)
       options = [
@@ -78,7 +78,7 @@ enum LinkSocket {
         ipv6mr_multiaddr: v6.address.sin6_addr, ipv6mr_interface: key.index)
       let level = CInt(IPPROTO_IPV6)
       options = [
-        // Kernels before 4.20 do not know it; the socket is bound to its interface anyway.
+        // Kernels before 4.20 lack this option; the socket is bound to its interface anyway.
         set(level, multicastAll.ipv6, CInt(0)).recover { _ in },
         set(level, IPV6_MULTICAST_HOPS, CInt(1)),
         set(level, IPV6_MULTICAST_LOOP, CInt(1)),
@@ -92,7 +92,7 @@ enum LinkSocket {
   }
 }
 
-/// Takes datagrams of one size, and so many a second.
+/// Passes on datagrams of one size, up to a rate.
 private final class LinkHandler: ChannelInboundHandler {
   typealias InboundIn = AddressedEnvelope<ByteBuffer>
 
@@ -112,6 +112,6 @@ private final class LinkHandler: ChannelInboundHandler {
     received(Array(buffer: envelope.data), envelope.remoteAddress)
   }
 
-  /// What could not be sent to one host or another is no reason to stop listening.
+  /// Ignores errors: a failed sending to one host does not end listening.
   func errorCaught(context: ChannelHandlerContext, error: any Error) {}
 }

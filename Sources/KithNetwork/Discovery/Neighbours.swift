@@ -1,6 +1,6 @@
 internal import KithCore
 
-/// The devices that were heard on the link, and where. Time, in milliseconds, is an argument.
+/// The devices heard on the link, with their addresses. Time, in milliseconds, is an argument.
 struct Neighbours: Sendable {
   private struct Place {
     var address: PeerAddress
@@ -9,8 +9,9 @@ struct Neighbours: Sendable {
 
   private var places: [DeviceID: [Place]] = [:]
 
-  /// A device was heard at an address; gives all of its addresses. One that was known keeps its place,
-  /// so that several links take no turns; a new one comes first, and the one heard the longest ago goes.
+  /// Records a device's address, and returns all of its addresses. A known address keeps its
+  /// place, so that several links do not alternate. A new one comes first, and the one heard
+  /// longest ago is dropped.
   mutating func heard(_ device: DeviceID, at address: PeerAddress, now: UInt64) -> [PeerAddress] {
     var known = places[device] ?? []
     if let index = known.firstIndex(where: { $0.address == address }) {
@@ -26,7 +27,8 @@ struct Neighbours: Sendable {
     return known.map(\.address)
   }
 
-  /// Forgets where nothing was heard for long; gives the devices that it changes, with what they keep.
+  /// Drops addresses not heard for long. Returns the changed devices with
+  /// their remaining addresses.
   mutating func expire(now: UInt64) -> [DeviceID: [PeerAddress]] {
     var changed: [DeviceID: [PeerAddress]] = [:]
     for (device, known) in places {
@@ -38,7 +40,8 @@ struct Neighbours: Sendable {
     return changed
   }
 
-  /// The devices, by id, with their addresses and how long ago they were heard, in milliseconds.
+  /// Returns the devices, by id, with their addresses and the time since they were
+  /// heard, in milliseconds.
   func all(now: UInt64) -> [DiscoveryStatus.Neighbour] {
     places.sorted { $0.key < $1.key }.map { device, places in
       let heard = places.map(\.heardAt).max() ?? now

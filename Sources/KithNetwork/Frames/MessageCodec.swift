@@ -1,7 +1,7 @@
 internal import KithCrypto
 internal import NIOCore
 
-/// Why bytes on an established session end it.
+/// The error that ends a session because of its bytes.
 enum FrameError: Error, Equatable {
   /// A frame does not decrypt.
   case notAuthentic
@@ -13,32 +13,32 @@ enum FrameError: Error, Equatable {
   case exhausted
 }
 
-/// Messages to frames and back.
+/// Converts messages to frames and back.
 ///
 /// The bytes of one message on the wire. Let `plaintext` be
 /// - the message's length as 4 bytes, big-endian,
 /// - the message,
 /// - zero bytes until the whole is a multiple of 64.
 ///
-/// `plaintext` is cut into pieces of 65,519 bytes, the last one shorter or as long, none empty.
+/// `plaintext` is cut into pieces of 65,519 bytes; the last one may be shorter, and none is empty.
 /// Each piece is a frame:
 /// - the number of bytes that follow in this frame, as 2 bytes, big-endian: 17 to 65,535,
 /// - the piece as a Noise transport message: ChaCha20-Poly1305 without additional data, its tag
 ///   of 16 bytes last, under this direction's key and a nonce that counts frames from 0.
 ///
-/// So a frame belongs to one message, and the length in a message's first frame decides how long
-/// every frame of it is. A reader refuses any other cut, and padding that is not zero.
+/// So a frame belongs to one message, and the length in a message's first frame decides the length
+/// of all its frames. A reader refuses any other division, and padding that is not zero.
 ///
 /// Not `Sendable`: it belongs to one channel's event loop.
 final class MessageCodec {
   private var ciphers: TransportPair
-  /// The longest message that is read.
+  /// The maximum length of a message that is read.
   var messageLimit: Int
 
   private var message: [UInt8] = []
-  /// Bytes of `message` still to come.
+  /// The number of bytes that `message` still lacks.
   private var missingBytes = 0
-  /// Bytes of plaintext still to come, with padding; 0: the next frame starts a message.
+  /// The number of plaintext bytes still to come, with padding; 0: the next frame starts a message.
   private var missingPlaintext = 0
 
   init(ciphers: consuming TransportPair, messageLimit: Int) {
@@ -46,14 +46,14 @@ final class MessageCodec {
     self.messageLimit = messageLimit
   }
 
-  /// How many bytes of plaintext a message has, with its length word and padding.
+  /// Returns the number of plaintext bytes of a message, with its length word and padding.
   static func plaintextBytes(of messageBytes: Int) -> Int {
     let bytes = NetworkLimits.messageLengthBytes + messageBytes
     let padding = NetworkLimits.paddingBytes
     return (bytes + padding - 1) / padding * padding
   }
 
-  /// How many bytes a message takes on the wire.
+  /// Returns the number of bytes of a message on the wire.
   static func wireBytes(of messageBytes: Int) -> Int {
     let plaintext = plaintextBytes(of: messageBytes)
     let piece = NetworkLimits.framePlaintextBytes
@@ -63,7 +63,7 @@ final class MessageCodec {
 
   /// Appends the frames of a message.
   ///
-  /// - Complexity: O(*n*); the message is copied once and encrypted where it lies.
+  /// - Complexity: O(*n*); the message is copied once and encrypted in place.
   func seal(_ message: [UInt8], into buffer: inout ByteBuffer) throws(FrameError) {
     guard message.count <= NetworkLimits.messageBytes else { throw .tooLong }
     buffer.reserveCapacity(minimumWritableBytes: Self.wireBytes(of: message.count))
@@ -109,10 +109,10 @@ final class MessageCodec {
     }
   }
 
-  /// Takes the next whole message out of the buffer; nil: more bytes are needed.
+  /// Takes the next complete message out of the buffer; nil: more bytes are needed.
   ///
-  /// The memory that it holds grows with the bytes that came, not with the length they claim.
-  /// - Complexity: O(*n*); frames are decrypted where they lie and copied once.
+  /// Memory grows with the received bytes, not with the length that they claim.
+  /// - Complexity: O(*n*); frames are decrypted in place and copied once.
   func open(from buffer: inout ByteBuffer) throws(FrameError) -> [UInt8]? {
     while let length = buffer.getInteger(at: buffer.readerIndex, as: UInt16.self) {
       let frameBytes = Int(length)
@@ -132,7 +132,7 @@ final class MessageCodec {
     return nil
   }
 
-  /// Refuses a frame by its length, before its bytes have come.
+  /// Checks a frame's length before its bytes have come.
   private func check(frameBytes: Int) throws(FrameError) {
     let count = frameBytes - NetworkLimits.tagBytes
     if missingPlaintext > 0 {

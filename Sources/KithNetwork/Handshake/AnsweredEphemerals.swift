@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// The initiators' ephemeral keys that were answered last, so that a copied first message draws
-/// no second reply.
+/// The initiators' ephemeral keys that were answered last, so that a copied first message
+/// gets no second reply.
 struct AnsweredEphemerals {
   private let limit: Int
   private var ring: [TransportPublicKey] = []
@@ -12,7 +12,7 @@ struct AnsweredEphemerals {
     self.limit = limit
   }
 
-  /// Remembers a key in place of the oldest; false: it is remembered already.
+  /// Stores a key in place of the oldest. Returns false if it is stored already.
   ///
   /// - Complexity: O(1).
   mutating func insert(_ key: TransportPublicKey) -> Bool {

@@ -1,23 +1,24 @@
 internal import KithCrypto
 internal import NIOCore
 
-/// What a dialler's handshake needs from whoever dialled. Called on the channel's event loop.
+/// The owner of a dialler's handshake. Called on the channel's event loop.
 protocol DiallerHandshakeOwner: AnyObject {
-  /// The payload of message 1.
+  /// Returns the payload of message 1.
   func offer() -> [UInt8]
-  /// Message 2 authenticated. Gives the payload of message 3; throwing ends the handshake.
+  /// Called when message 2 was authenticated. Returns the payload of message 3; throwing
+  /// ends the handshake.
   func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8]
-  /// Message 3 is on its way. Gives the handler that takes over; nil ends the handshake.
+  /// Called when message 3 was sent. Returns the handler that takes over; nil ends the handshake.
   func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler?
-  /// The handshake failed, and no handler takes over. Called once, before closing.
+  /// Called once before closing, if the handshake failed and no handler takes over.
   func failed(_ failure: DiallerHandshakeFailure)
 }
 
-/// How a dialler's handshake failed.
+/// The failure of a dialler's handshake.
 enum DiallerHandshakeFailure: Error {
-  /// The listener closed, or said nothing in time: so it does with who has not its key.
+  /// The listener closed, or sent nothing in time, as it does if the dialler lacks the key.
   case silence
-  /// The listener's bytes were no valid message 2.
+  /// The listener's bytes were not a valid message 2.
   case wrongMessage
   /// The owner's answer threw.
   case aborted(any Error)
@@ -40,7 +41,7 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
     self.timeout = timeout
   }
 
-  /// The handler is added to a connection that stands.
+  /// Starts the handshake on a connected channel.
   func handlerAdded(context: ChannelHandlerContext) {
     deadline = context.eventLoop.assumeIsolated().scheduleTask(in: timeout) {
       self.fail(.silence, context)
@@ -51,7 +52,7 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
     context.writeHandshakeMessage(message)
   }
 
-  /// Without `channelInactive` before where the connection had ended as the handler was added.
+  /// Called without `channelInactive` if the connection ended while the handler was added.
   func handlerRemoved(context: ChannelHandlerContext) {
     fail(.silence, context)
   }

@@ -1,15 +1,15 @@
-/// The accepted connections whose handshake is not done, in all and per address.
+/// The accepted connections with an unfinished handshake, limited in all and for each address.
 ///
-/// When there is no room, the oldest without a valid first message makes way: hostile connections
-/// push each other out, and whoever holds the account's key stays.
+/// If there is no room, the oldest connection without a valid first message is closed. So hostile
+/// connections push each other out, and a dialler with the account's key stays.
 struct HalfOpenTable {
-  /// What becomes of a new connection.
+  /// The result for a new connection.
   enum Admission: Equatable {
     /// There is room.
     case admitted
-    /// There is room once this one is closed; it is out of the table already.
+    /// There is room once this connection is closed; it was removed from the table.
     case admittedInsteadOf(UInt64)
-    /// All of them have a valid first message.
+    /// There is no room, because all have a valid first message.
     case refused
   }
 
@@ -21,7 +21,7 @@ struct HalfOpenTable {
 
   private let limit: Int
   private let limitPerAddress: Int
-  /// The oldest first.
+  /// The connections, the oldest first.
   private var connections: [Connection] = []
 
   init(limit: Int, limitPerAddress: Int) {
@@ -31,9 +31,9 @@ struct HalfOpenTable {
 
   var count: Int { connections.count }
 
-  /// Takes in a connection.
+  /// Adds a connection.
   ///
-  /// - Complexity: O(*n*) in the connections of the table, which are few.
+  /// - Complexity: O(*n*) in the connections of the table, whose number is small.
   mutating func admit(_ id: UInt64, from bucket: AddressBucket) -> Admission {
     let isAddressFull = connections.count { $0.bucket == bucket } >= limitPerAddress
     guard isAddressFull || connections.count >= limit else {
@@ -49,13 +49,13 @@ struct HalfOpenTable {
     return .admittedInsteadOf(evicted)
   }
 
-  /// A connection's first message authenticated: it is not closed to make room any more.
+  /// Marks a connection whose first message was authenticated: it is no longer closed to make room.
   mutating func markValid(_ id: UInt64) {
     guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
     connections[index].hasValidFirstMessage = true
   }
 
-  /// A connection's handshake is done, or it is closed.
+  /// Removes a connection that was closed, or whose handshake is finished.
   mutating func remove(_ id: UInt64) {
     connections.removeAll { $0.id == id }
   }

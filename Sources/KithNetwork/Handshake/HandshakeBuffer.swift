@@ -1,25 +1,25 @@
 internal import NIOCore
 
-/// Collects the frames of a handshake, never more than ``NetworkLimits/handshakeBytes`` of them.
+/// Collects the frames of a handshake, at most ``NetworkLimits/handshakeBytes``.
 struct HandshakeBuffer {
-  /// The length cannot be one of a handshake message.
+  /// The length is not possible for a handshake message.
   struct Malformed: Error {}
 
   private var bytes = ByteBuffer()
   private var consumed = 0
   private let leastMessageBytes: Int
 
-  /// A buffer for messages of at least so many bytes.
+  /// Makes a buffer for messages of a minimum length.
   init(leastMessageBytes: Int = NetworkLimits.leastFirstMessageBytes) {
     self.leastMessageBytes = leastMessageBytes
   }
 
-  /// The length of the message that comes next; nil: more bytes are needed.
+  /// The length of the next message; nil: more bytes are needed.
   var nextLength: Int? {
     bytes.getInteger(at: bytes.readerIndex, as: UInt16.self).map { Int($0) }
   }
 
-  /// Adds what came.
+  /// Adds received bytes.
   mutating func append(_ incoming: inout ByteBuffer) {
     bytes.writeBuffer(&incoming)
   }
@@ -37,10 +37,10 @@ struct HandshakeBuffer {
     return bytes.readBytes(length: length)
   }
 
-  /// Whether more bytes wait than a handshake may have.
+  /// Whether more bytes are waiting than a handshake may have.
   var isOverLimit: Bool { consumed + bytes.readableBytes > NetworkLimits.handshakeBytes }
 
-  /// What came after the last message.
+  /// Takes the bytes after the last message.
   mutating func takeRest() -> ByteBuffer {
     defer { bytes = ByteBuffer() }
     return bytes
@@ -48,7 +48,7 @@ struct HandshakeBuffer {
 }
 
 extension ChannelHandlerContext {
-  /// Sends a message before or in a handshake, behind its length.
+  /// Sends a handshake message after its length.
   @discardableResult
   func writeHandshakeMessage(_ message: [UInt8]) -> EventLoopFuture<Void> {
     var frame = channel.allocator.buffer(
@@ -58,7 +58,7 @@ extension ChannelHandlerContext {
     return writeAndFlush(NIOAny(frame))
   }
 
-  /// Has another handler take over from one, with the bytes that came behind the last message.
+  /// Replaces a handler by another, which gets the bytes after the last message.
   func giveWay(
     from own: some RemovableChannelHandler & ChannelHandler, to handler: some ChannelHandler,
     rest: ByteBuffer

@@ -1,40 +1,40 @@
 internal import KithCrypto
 internal import NIOCore
 
-/// What a listener's handshake needs from whoever accepted the connection. Called on the
-/// channel's event loop.
+/// The owner of a listener's handshake. Called on the channel's event loop.
 protocol ListenerHandshakeOwner: AnyObject {
-  /// The pre-shared keys to try, in order.
+  /// Returns the pre-shared keys to try, in order.
   func presharedKeys() -> [SharedPresharedKey]
-  /// The payload of message 2 for that of message 1; nil ends the handshake.
+  /// Returns the payload of message 2 for that of message 1; nil ends the handshake.
   func reply(to offer: [UInt8]) -> [UInt8]?
-  /// Message 1 authenticated; false: it was answered before.
+  /// Called when message 1 was authenticated. Returns false if it was answered before.
   func accepts(ephemeral: TransportPublicKey) -> Bool
-  /// Message 3 authenticated. Gives the handler that takes over; nil ends the handshake.
+  /// Called when message 3 was authenticated. Returns the handler that takes over; nil
+  /// ends the handshake.
   func finished(
     _ exchange: NoiseExchange, payload: [UInt8], pskIndex: Int, context: ChannelHandlerContext
   ) -> SessionHandler?
-  /// The handshake failed, by its bytes or by its time.
+  /// Called when the handshake failed, because of its bytes or a timeout.
   func failed(_ failure: ListenerHandshakeFailure)
-  /// The connection is closed, and no handler has taken over.
+  /// Called when the connection is closed and no handler has taken over.
   func closed()
 }
 
-/// How a listener's handshake failed.
+/// The failure of a listener's handshake.
 enum ListenerHandshakeFailure {
-  /// The bytes were no valid message 1 or 3.
+  /// The bytes were not a valid message 1 or 3.
   case wrongMessage
-  /// No whole message 1 came in time.
+  /// No complete message 1 came in time.
   case noFirstMessage
-  /// No whole message 3 came in time.
+  /// No complete message 3 came in time.
   case noThirdMessage
 }
 
 /// The listener's side of a handshake.
 ///
-/// It writes nothing until a first message authenticates, and however a handshake fails, it falls
-/// silent: it goes on reading a little, throws that away, and closes when the time is over that
-/// every handshake has, counted from accepting.
+/// It writes nothing until a first message is authenticated. A failed handshake, whatever the
+/// cause, falls silent: the listener discards a limited number of bytes, and closes when the time
+/// for a handshake is over, counted from accepting.
 final class ListenerHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 

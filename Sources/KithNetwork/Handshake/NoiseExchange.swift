@@ -1,12 +1,12 @@
 internal import KithCore
 internal import KithCrypto
 
-/// How a handshake is done: `Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b`.
+/// The parameters of a handshake: `Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b`.
 ///
-/// Its three messages travel as frames: the message's length as 2 bytes, big-endian, then the
-/// message. The payload of message 1 is an encoded `Offer`; of message 2 the listener's encoded
-/// `Hello` with the version chosen; of message 3 the dialler's `Hello` with the same version.
-/// Frames as ``MessageCodec`` has them follow, both ways, at once.
+/// Its three messages are sent as frames: the message's length as 2 bytes, big-endian, then the
+/// message. The payload of message 1 is an encoded `Offer`. That of message 2 is the listener's
+/// encoded `Hello` with the chosen version, and that of message 3 the dialler's `Hello` with the
+/// same version. The frames of ``MessageCodec`` follow at once, in both directions.
 struct NoiseParameters: Sendable {
   /// The prologue of sessions: the ASCII bytes of `Kith/1`.
   static let sessionPrologue = Array("Kith/1".utf8)
@@ -29,7 +29,7 @@ struct NoiseParameters: Sendable {
   }
 }
 
-/// A handshake under way, by reference. Belongs to one channel's event loop.
+/// A running handshake, by reference. Belongs to one channel's event loop.
 final class NoiseExchange {
   private var state: HandshakeState?
 
@@ -40,7 +40,7 @@ final class NoiseExchange {
   /// The other side's static key, once it is known.
   var remoteStaticKey: TransportPublicKey? { state?.remoteStaticKey }
 
-  /// Names the session, once the handshake is finished.
+  /// The session's identifier, once the handshake is finished.
   var hash: [UInt8] { state?.handshakeHash ?? [] }
 
   /// Writes the next message.
@@ -49,13 +49,13 @@ final class NoiseExchange {
     return message
   }
 
-  /// Reads the next message and gives its payload.
+  /// Reads the next message and returns its payload.
   func read(_ message: [UInt8]) throws(NoiseError) -> [UInt8] {
     guard let payload = try state?.readMessage(message) else { throw .wrongStage }
     return payload
   }
 
-  /// Ends the handshake.
+  /// Ends the handshake, and returns the two directions of the transport.
   func split() throws(NoiseError) -> TransportPair {
     guard let state = state.take() else { throw .wrongStage }
     return try state.split()

@@ -1,7 +1,7 @@
 internal import KithCrypto
 internal import Synchronization
 
-/// The source of randomness that was handed in, for all event loops.
+/// A source of randomness, shared by all event loops.
 final class SharedEntropy: Sendable {
   private let source: Mutex<any Entropy>
 
@@ -9,29 +9,29 @@ final class SharedEntropy: Sendable {
     self.source = Mutex(source)
   }
 
-  /// A key for one handshake.
+  /// Returns a key for one handshake.
   func transportKey() -> TransportPrivateKey {
     source.withLock { TransportPrivateKey(random: &$0) }
   }
 
-  /// Lends the source for the time of `body`.
+  /// Calls `body` with the source.
   func use<R: ~Copyable & Sendable, E: Error>(
     _ body: (inout any Entropy) throws(E) -> R
   ) throws(E) -> R {
     try source.withLock { source throws(E) in try body(&source) }
   }
 
-  /// A number from 0 up to 1.
+  /// Returns a number from 0 up to 1.
   func fraction() -> Double { Double(number(ofBytes: 6)) / Double(1 << 48) }
 
-  /// A number of 64 bits.
+  /// Returns a number of 64 bits.
   func number() -> UInt64 { number(ofBytes: 8) }
 
   private func number(ofBytes count: Int) -> UInt64 {
     source.withLock { $0.bytes(count) }.reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  /// A nonce for one box.
+  /// Returns a nonce for one box.
   func nonce() -> BoxNonce {
     source.withLock { $0.draw() }
   }

@@ -9,14 +9,14 @@ internal import NIOPosix
   internal import Darwin
 #endif
 
-/// How sockets are made.
+/// Makes sockets.
 enum Bootstraps {
   /// `TCP_USER_TIMEOUT` of Linux, in milliseconds.
   private static let userTimeout = ChannelOptions.Types.SocketOption(
     level: .tcp, name: .init(rawValue: 18))
 
-  /// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` of Linux, in seconds: how long a connection is idle before its
-  /// other end is asked, and how long between the questions.
+  /// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` of Linux, in seconds: the idle time before the other end is
+  /// probed, and the time between probes.
   private static let keepAliveIdle = ChannelOptions.Types.SocketOption(
     level: .tcp, name: .init(rawValue: 4))
   private static let keepAliveInterval = ChannelOptions.Types.SocketOption(
@@ -25,11 +25,12 @@ enum Bootstraps {
   private static let onlyIPv6 = ChannelOptions.Types.SocketOption(
     level: .ipv6, name: .ipv6_v6only)
 
-  /// Listens on all hosts at one port (0: any), or on none. `::` stands for `0.0.0.0` where there
-  /// is no IPv6.
+  /// Listens on all hosts at one port (0: any), or on none. If there is no IPv6,
+  /// `::` means `0.0.0.0`.
   ///
-  /// `initialize` runs for each accepted connection on its event loop, and closes it by throwing.
-  /// `onShortage` is called where the system has no room for a further one; accepting pauses then.
+  /// `initialize` is called for each accepted connection on its event loop, and closes it
+  /// by throwing. `onShortage` is called if the system has no room for another one;
+  /// accepting pauses then.
   static func bind(
     _ group: any EventLoopGroup, hosts: [String], port: UInt16, userTimeout: Duration,
     onShortage: @escaping @Sendable (IOError) -> Void = { _ in },
@@ -66,7 +67,7 @@ enum Bootstraps {
     return bound
   }
 
-  /// A listener.
+  /// Makes the bootstrap of a listener.
   private static func server(
     _ group: any EventLoopGroup, host: String, userTimeout: Duration,
     onShortage: @escaping @Sendable (IOError) -> Void,
@@ -95,10 +96,10 @@ enum Bootstraps {
     return bootstrap.serverChannelOption(onlyIPv6, value: 0)
   }
 
-  /// Makes a connection, to whichever of a name's addresses takes it first, and adds the handler
-  /// that `handler` makes on the connection's event loop. Fails with a ``NetworkFailure``.
+  /// Connects to the first of a name's addresses that accepts, and adds the handler that `handler`
+  /// makes on the connection's event loop. Fails with a ``NetworkFailure``.
   ///
-  /// `admit` sees each connection before it is made; its throwing prevents it.
+  /// `admit` is called before each connection is made; if it throws, the connection is not made.
   static func connect(
     _ group: any EventLoopGroup, to address: PeerAddress, connectTimeout: Duration,
     userTimeout: Duration, admit: @escaping @Sendable (any Channel) throws -> Void = { _ in },
@@ -135,8 +136,9 @@ enum Bootstraps {
     .flatMapErrorThrowing { throw NetworkFailure(connectingTo: address, $0) }
   }
 
-  /// Has the kernel ask the other end each second whether it is there, and end the connection where
-  /// nobody has answered for ``NetworkLimits/probeTime``; afterwards as before.
+  /// Sets the kernel's timeouts. While probing, it asks the other end each second, and
+  /// ends the connection without an answer within ``NetworkLimits/probeTime``; otherwise
+  /// it uses the usual times.
   static func setPatience(of channel: any Channel, isProbing: Bool, userTimeout: Duration) throws {
     #if os(Linux)
       guard let options = channel.syncOptions else { return }
@@ -163,7 +165,7 @@ enum Bootstraps {
 }
 
 extension PeerAddress {
-  /// Where a listener is bound.
+  /// Makes the address of a bound listener.
   init(bound channel: any Channel) throws(PeerAddressError) {
     let address = channel.localAddress
     try self.init(
@@ -172,7 +174,7 @@ extension PeerAddress {
 }
 
 extension NetworkFailure {
-  /// Why a node could not listen at a port now, on all addresses or those given; nil: it could.
+  /// Tries to listen at a port, on all addresses or those given, and returns the failure, or nil.
   package static func listening(on hosts: [String] = ["::"], port: UInt16) async -> Self? {
     do throws(NetworkFailure) {
       let bound = try await Bootstraps.bind(

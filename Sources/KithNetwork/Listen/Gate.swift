@@ -2,8 +2,8 @@ internal import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
-/// Who may come in: the bounds on half-open connections, and the first messages that have been
-/// answered. Shared by all listeners of one transport or invitation.
+/// The limits for half-open connections, and the answered first messages. Shared by all listeners
+/// of one transport or invitation.
 final class Gate: Sendable {
   private struct State {
     var table: HalfOpenTable
@@ -18,11 +18,11 @@ final class Gate: Sendable {
     state = Mutex(State(table: HalfOpenTable(limit: limit, limitPerAddress: limitPerAddress)))
   }
 
-  /// How many are half open.
+  /// The number of half-open connections.
   var halfOpen: Int { state.withLock { $0.table.count } }
 
-  /// Takes in an accepted connection until it closes or its handshake is done, and closes another
-  /// where there is no room; nil: refused.
+  /// Adds an accepted connection until it closes or its handshake is finished. If there is no room,
+  /// closes another one. Returns nil if it is refused.
   func admit(_ channel: any Channel) -> (id: UInt64, evicted: Bool)? {
     let bucket = AddressBucket(channel.remoteAddress)
     let (id, admission, evicted) = state.withLock { state in
@@ -37,12 +37,14 @@ final class Gate: Sendable {
     }
     evicted?.close(promise: nil)
     guard admission != .refused else { return nil }
-    // No handler can tell: one that closes before the channel is active is not told of its end.
+    // A handler cannot do this: one that closes before the channel is active is
+    // not told of its end.
     channel.closeFuture.whenComplete { _ in self.leave(id) }
     return (id, evicted != nil)
   }
 
-  /// A connection's first message authenticated; false: it was answered before.
+  /// Marks a connection whose first message was authenticated. Returns false if it
+  /// was answered before.
   func accept(_ id: UInt64, ephemeral: TransportPublicKey) -> Bool {
     state.withLock { state in
       guard state.answered.insert(ephemeral) else { return false }
@@ -51,7 +53,7 @@ final class Gate: Sendable {
     }
   }
 
-  /// A connection's handshake is done.
+  /// Removes a connection whose handshake is finished.
   func leave(_ id: UInt64) {
     state.withLock { state in
       state.table.remove(id)

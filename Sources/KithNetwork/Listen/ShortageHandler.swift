@@ -8,11 +8,11 @@ package import NIOCore
   internal import Darwin
 #endif
 
-/// Has a listener rest where the system has no room for a further connection, such as no file that
-/// could be opened. Otherwise it would try the same connection again at once, without end.
+/// Pauses a listener if the system has no room for another connection, for example no free file
+/// descriptor. Otherwise it would retry the same connection at once, endlessly.
 ///
-/// NIO's own `AcceptBackoffHandler` waits before it asks for the next connection, but leaves the
-/// listener registered after a failure, so that the system goes on waking it.
+/// NIO's own `AcceptBackoffHandler` waits before it accepts the next connection. But it leaves the
+/// listener registered after a failure, so that the system keeps waking it.
 package final class ShortageHandler: ChannelInboundHandler {
   package typealias InboundIn = any Channel
 
@@ -21,7 +21,7 @@ package final class ShortageHandler: ChannelInboundHandler {
   private let onShortage: @Sendable (IOError) -> Void
   private var rest: Scheduled<Void>?
 
-  /// Calls `onShortage` whenever a rest begins.
+  /// Makes a handler that calls `onShortage` at the start of each pause.
   package init(onShortage: @escaping @Sendable (IOError) -> Void = { _ in }) {
     self.onShortage = onShortage
   }

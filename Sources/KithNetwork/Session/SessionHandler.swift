@@ -1,26 +1,26 @@
 internal import NIOCore
 
-/// What a session tells its owner, on the channel's event loop.
+/// The owner of a session, called on the channel's event loop.
 protocol SessionSink: AnyObject {
-  /// The session is in place; messages can be sent.
+  /// Called when the session is established; messages can be sent.
   func opened(_ handler: SessionHandler)
-  /// A whole message came.
+  /// Called with each complete message.
   func received(_ message: [UInt8])
-  /// Bytes came, whole messages or not.
+  /// Called with the number of received bytes, complete messages or not.
   func receivedBytes(_ count: Int)
-  /// More can be sent, or not for now.
+  /// Called when more can be sent, or not for now.
   func writable(_ isWritable: Bool)
-  /// Little is left unsent, which was asked for.
+  /// Called when few bytes are left unsent, if this was requested.
   func hasRoom()
-  /// The bytes that came end the session; it is being closed.
+  /// Called when received bytes end the session; it is being closed.
   func failed(_ error: FrameError)
-  /// Nothing came for too long; the session is being closed.
+  /// Called when nothing came for too long; the session is being closed.
   func fellSilent()
-  /// The session is closed. Called once, last.
+  /// Called once, last, when the session is closed.
   func closed()
 }
 
-/// The last handler of an established session: bytes to messages and back.
+/// The last handler of an established session: it converts bytes to messages and back.
 ///
 /// Not `Sendable`: it belongs to its channel's event loop; ``SessionLink`` is its handle for
 /// others.
@@ -33,14 +33,14 @@ final class SessionHandler: ChannelInboundHandler {
   private var silenceTimeout: TimeAmount?
   private var buffer = ByteBuffer()
   private var context: ChannelHandlerContext?
-  /// When a message came last, or reading began again.
+  /// The time of the last message, or of the last start of reading.
   private var lastRead = NIODeadline.distantPast
   private var silenceCheck: Scheduled<Void>?
   private var lingerDeadline: Scheduled<Void>?
-  /// Nothing more is taken in.
+  /// Whether no more messages are accepted.
   private var isClosing = false
   private var isPaused = false
-  /// Whether messages that came wait for the other work of the event loop.
+  /// Whether received messages wait for other work of the event loop.
   private var isPostponed = false
 
   init(codec: MessageCodec, sink: any SessionSink, silenceTimeout: TimeAmount?) {
@@ -49,13 +49,13 @@ final class SessionHandler: ChannelInboundHandler {
     self.silenceTimeout = silenceTimeout
   }
 
-  /// The longest message that is taken in.
+  /// The maximum length of a received message.
   var messageLimit: Int {
     get { codec.messageLimit }
     set { codec.messageLimit = newValue }
   }
 
-  /// How long no message has come.
+  /// The time since the last message.
   var quietTime: TimeAmount { (context?.eventLoop.now ?? lastRead) - lastRead }
 
   /// Takes over from a handshake's handler, with the bytes that came after its last message.
@@ -101,7 +101,7 @@ final class SessionHandler: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     if isPostponed, !isPaused {
-      // A peer that has sent and closed is heard out, within one more turn.
+      // A peer may send and then close: its messages are read, within one more turn.
       isPostponed = false
       handOn()
     }
@@ -125,8 +125,8 @@ final class SessionHandler: ChannelInboundHandler {
     if !isPostponed { handOn() }
   }
 
-  /// Hands messages on until reading is paused, or for one turn: the event loop has other sessions,
-  /// and the programs of this host.
+  /// Passes on messages until reading is paused, or for one turn, because the event loop also
+  /// serves other sessions and the host's programs.
   private func handOn() {
     let end = NIODeadline.now() + NetworkLimits.turn
     do throws(FrameError) {
@@ -150,7 +150,7 @@ final class SessionHandler: ChannelInboundHandler {
     }
   }
 
-  /// Goes on after what else the event loop has to do.
+  /// Continues after the event loop's other work.
   private func postpone() {
     guard let context, !isPostponed else { return }
     isPostponed = true
@@ -168,7 +168,7 @@ final class SessionHandler: ChannelInboundHandler {
       .autoRead, value: !isPaused && !isPostponed)
   }
 
-  /// Encrypts messages and hands them to the socket; `written` gets the outcome.
+  /// Encrypts messages and writes them to the socket; `written` gets the result.
   func write(_ messages: [[UInt8]], written: EventLoopPromise<Void>) throws(FrameError) -> Int {
     guard let context else {
       written.fail(ChannelError.ioOnClosedChannel)
@@ -198,14 +198,14 @@ final class SessionHandler: ChannelInboundHandler {
     return bytes
   }
 
-  /// Says that little is left unsent.
+  /// Tells the owner that few bytes are left unsent.
   func tellRoom() {
     if !isClosing { sink.hasRoom() }
   }
 
-  /// Closes once everything written is with the peer's kernel and the peer has closed too, or
-  /// the time is over. (Closing at once would reset the connection if unread bytes waited, and
-  /// the peer would lose what was sent.)
+  /// Closes the session gracefully. It waits until the peer's kernel has all written bytes and the
+  /// peer has closed too, or the time is over. (Closing at once would reset the connection if
+  /// unread bytes waited, and the peer would lose sent messages.)
   func close(within linger: TimeAmount) {
     guard let context, lingerDeadline == nil else { return }
     isClosing = true
@@ -223,12 +223,12 @@ final class SessionHandler: ChannelInboundHandler {
     context?.close(promise: nil)
   }
 
-  /// Whether bytes are read from the socket.
+  /// Starts or stops reading from the socket.
   func setReading(_ isReading: Bool) {
     isPaused = !isReading
     if isReading {
       lastRead = context?.eventLoop.now ?? lastRead
-      // Not from here: the caller may hold a lock.
+      // Asynchronous, because the caller may hold a lock.
       if buffer.readableBytes > 0 { postpone() }
     }
     updateReading()

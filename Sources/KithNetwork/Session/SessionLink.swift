@@ -1,30 +1,30 @@
 internal import NIOCore
 internal import Synchronization
 
-/// A session's handle for every thread: a queue of messages in order, which the event loop takes
-/// whole and writes with one flush.
+/// A session's handle for all threads: a queue of messages in order. The event loop takes the whole
+/// queue and writes it with one flush.
 final class SessionLink: Sendable {
-  /// What came of handing in messages.
+  /// The result of sending messages.
   enum Outcome {
-    /// They are in the queue.
+    /// The messages are queued.
     case queued
-    /// The session is closing; they are dropped.
+    /// The session is closing; the messages are dropped.
     case dropped
-    /// More waits than may; the session is being closed.
+    /// The queue exceeds its limit; the session is being closed.
     case overflow
   }
 
   private struct Outbox {
     var messages: [[UInt8]] = []
-    /// Bytes that were handed in and are not yet with the kernel.
+    /// The number of bytes that were queued and are not in the kernel yet.
     var unsentBytes = 0
-    /// The event loop is about to take, or is taking, what is in the queue.
+    /// Whether the event loop is about to take the queue, or is taking it.
     var isScheduled = false
     var isClosing = false
     var isRoomAwaited = false
     var isProbing = false
 
-    /// Whether somebody waits for little to be left unsent, and it is; says so once.
+    /// Returns true once if the owner waits for room and few bytes are left unsent.
     mutating func takeRoom() -> Bool {
       guard isRoomAwaited, unsentBytes <= NetworkLimits.lowWaterBytes else { return false }
       isRoomAwaited = false
@@ -39,7 +39,7 @@ final class SessionLink: Sendable {
   private let queueLimit: Int
   private let outbox = Mutex(Outbox())
 
-  /// On the channel's event loop.
+  /// Makes a handle, on the channel's event loop.
   init(
     channel: any Channel, handler: SessionHandler, counters: TransportCounters?,
     linger: TimeAmount, queueLimit: Int = NetworkLimits.queuedBytes
@@ -51,10 +51,10 @@ final class SessionLink: Sendable {
     self.queueLimit = queueLimit
   }
 
-  /// Tells the session's channel from others.
+  /// Identifies the session's channel.
   var channelID: ObjectIdentifier { ObjectIdentifier(channel) }
 
-  /// Hands in messages.
+  /// Queues messages.
   @discardableResult
   func send(_ messages: [[UInt8]]) -> Outcome {
     enum Step { case schedule, wait, drop, overflow }
@@ -85,7 +85,7 @@ final class SessionLink: Sendable {
     }
   }
 
-  /// Has the session's owner told, once, when little is left unsent of what was handed in before.
+  /// Tells the session's owner once when few of the bytes queued before are left unsent.
   func awaitRoom() {
     let hasRoom = outbox.withLock { outbox in
       outbox.isRoomAwaited = true
@@ -94,12 +94,12 @@ final class SessionLink: Sendable {
     if hasRoom { tellRoom() }
   }
 
-  /// Never at once: whoever sends need not expect to be called.
+  /// Always asynchronous, so `send` never calls back into its caller.
   private func tellRoom() {
     channel.eventLoop.execute { self.handler.value.tellRoom() }
   }
 
-  /// Ends the session after what was handed in before.
+  /// Ends the session after the queued messages.
   func close() {
     let isFirst = outbox.withLock { outbox in
       defer { outbox.isClosing = true }
@@ -121,7 +121,7 @@ final class SessionLink: Sendable {
     onLoop { $0.handler.value.abort() }
   }
 
-  /// Reads from the socket, or stops.
+  /// Starts or stops reading from the socket.
   func setReading(_ isReading: Bool) {
     onLoop { link in
       guard !link.outbox.withLock({ $0.isClosing }) else { return }
@@ -129,9 +129,9 @@ final class SessionLink: Sendable {
     }
   }
 
-  /// Ends the session within seconds if its peer is not there any more: its kernel is asked. A session
-  /// that lives notices nothing, and one that is being asked is not asked again.
-  /// With `quiet` only one that brought nothing for so long, and has nothing unsent.
+  /// Ends the session within seconds if its peer is gone: the kernel probes it. A live session is
+  /// not disturbed, and a probed one is not probed again. With `quiet`, only a session is probed
+  /// that received nothing for that time and has nothing unsent.
   func probe(usual userTimeout: Duration, ifQuietFor quiet: TimeAmount? = nil) {
     onLoop { link in
       if let quiet, link.handler.value.quietTime < quiet { return }
@@ -150,7 +150,7 @@ final class SessionLink: Sendable {
     }
   }
 
-  /// Sets the longest message that is taken in.
+  /// Sets the maximum length of a received message.
   func setMessageLimit(_ limit: Int) {
     onLoop { $0.handler.value.messageLimit = limit }
   }
@@ -194,7 +194,7 @@ final class SessionLink: Sendable {
         let count = try handler.value.write(messages, written: written)
         counters?.update { $0.bytesSent += UInt64(count) }
       } catch {
-        // A message over the limit is the caller's mistake, used-up nonces are none of anyone's.
+        // A message over the limit is the caller's mistake. Used-up nonces are nobody's mistake.
         counters?.update { $0.protocolViolations += 1 }
         abort()
       }

@@ -21,7 +21,7 @@ struct SessionRegistry {
 
   var count: Int { entries.count }
 
-  /// Takes in a session; nil: there are too many, or the transport shuts down.
+  /// Admits a session; nil if there are too many, or the transport is shutting down.
   mutating func admit(isMembershipOnly: Bool) -> SessionID? {
     guard !isClosed, entries.count < limit else { return nil }
     if isMembershipOnly {
@@ -33,36 +33,36 @@ struct SessionRegistry {
     return id
   }
 
-  /// Sets the handle by which an admitted session is reached.
+  /// Sets the handle of an admitted session.
   mutating func setLink(_ link: SessionLink, of id: SessionID) {
     entries[id]?.link = link
   }
 
   func link(of id: SessionID) -> SessionLink? { entries[id]?.link }
 
-  /// The sessions that are in place.
+  /// The handles of the established sessions.
   var links: [SessionLink] { entries.values.compactMap(\.link) }
 
   func isMembershipOnly(_ id: SessionID) -> Bool { entries[id]?.isMembershipOnly ?? false }
 
-  /// Lifts the limits of a membership-only session; false: it is none.
+  /// Lifts the limits of a membership-only session. Returns false if it is not one.
   mutating func promote(_ id: SessionID) -> Bool {
     guard entries[id]?.isMembershipOnly == true else { return false }
     entries[id]?.isMembershipOnly = false
     return true
   }
 
-  /// Notes why this side closes a session; the first reason stays.
+  /// Records the reason why this side closes a session; the first one is kept.
   mutating func setCloseReason(_ reason: CloseReason, of id: SessionID) {
     if entries[id]?.closeReason == nil { entries[id]?.closeReason = reason }
   }
 
-  /// Forgets a session, and says why this side closed it, if it did.
+  /// Removes a session, and returns the reason why this side closed it, if it did.
   mutating func remove(_ id: SessionID) -> CloseReason? {
     entries.removeValue(forKey: id)?.closeReason
   }
 
-  /// Admits no more, and gives all that live.
+  /// Admits no more sessions, and returns all open ones.
   mutating func close() -> [SessionLink] {
     isClosed = true
     return entries.sorted { $0.key < $1.key }.compactMap(\.value.link)

@@ -2,7 +2,7 @@ internal import KithCore
 internal import KithCrypto
 internal import NIOCore
 
-/// What stands between an established channel and the transport's delegate. Belongs to the
+/// The connection between an established channel and the transport's delegate. Belongs to the
 /// channel's event loop.
 final class TransportSession: SessionSink {
   private let transport: Transport

@@ -201,10 +201,10 @@ package struct Spread {
         delay = setup.commitMicroseconds
         try? devices[number].disk.commit(mutations)
       case .send(let session, let bytes): send(bytes, on: session, from: number, delay: delay)
-      case .sendStored(let session, let message):
-        let disk = devices[number].disk
-        guard let bytes = try? message.encoded(from: disk) else { continue }
-        send(bytes, on: session, from: number, delay: delay)
+      case .sendStored(let session, let batch):
+        var messages: [[UInt8]] = []
+        _ = try? batch.forEachMessage(from: devices[number].disk) { messages.append($0) }
+        for message in messages { send(message, on: session, from: number, delay: delay) }
       case .close(let session, _): disconnect(session, of: number)
       case .wake(let reading):
         devices[number].tickAt = reading

@@ -69,11 +69,14 @@ package final class SimulatedDisk: ReplicaStorage {
   /// Everything that survives, change sets by name only.
   package func outline() throws(StorageError) -> StorageOutline { StorageOutline(try load()) }
 
-  /// A change set as it was committed.
-  package func changeSet(
-    _ reference: ChangeSetReference, in store: StoreIdentifier
-  ) throws(StorageError) -> StoredChangeSet? {
-    state.withLock { $0.current.stores[store]?.changeSets[reference] }
+  /// Change sets as they were committed.
+  package func changeSets(
+    _ references: [ChangeSetReference], in store: StoreIdentifier
+  ) throws(StorageError) -> [StoredChangeSet?] {
+    state.withLock { state in
+      let kept = state.current.stores[store]?.changeSets
+      return references.map { kept?[$0] }
+    }
   }
 
   /// Everything that survives, read from the checkpoint and the log.

@@ -155,16 +155,19 @@ extension Simulation {
   func noteAdopted(_ id: WriteID, on device: SimulatedDevice) {
     guard let store = device.adoptions.removeValue(forKey: id) else { return }
     let isFirst = device.adopted.insert(store).inserted
-    for write in device.local[store] ?? [] where isFirst {
+    let writes = device.local[store] ?? []
+    for (index, write) in writes.enumerated() where isFirst {
       tally.count("writes adopted")
       let id = WriteID(rawValue: nextWrite)
       nextWrite += 1
-      history.accept(
-        id,
-        History.Write(
-          device: device.number, author: device.keys.id, store: store,
-          clock: write.clock.adoptedReading,
-          operations: write.operations))
+      var known = History.Write(
+        device: device.number, author: device.keys.id, store: store,
+        clock: write.clock.adoptedReading, operations: write.operations)
+      // A later one of the same key may have taken its place.
+      known.hasMadeWay = writes[(index + 1)...].contains {
+        $0.operations.map(\.key) == write.operations.map(\.key)
+      }
+      history.accept(id, known)
       history.makeDurable(id)
     }
     queue.add(

@@ -29,7 +29,8 @@ extension Simulation {
 
   func isUp(_ number: DeviceNumber) -> Bool {
     let device = devices[number]
-    return device.isRunning && !device.isPaused && !device.hasFailed
+    // Who joins listens nowhere yet.
+    return device.isRunning && !device.isPaused && !device.hasFailed && device.join == nil
   }
 
   func canPass(_ from: DeviceNumber, _ to: DeviceNumber) -> Bool { !blocked.contains([from, to]) }

@@ -107,6 +107,9 @@ struct CommitWriter {
       try statements.run(
         "DELETE FROM lost WHERE store = ? AND device = ? AND incarnation = ?",
         .integer(row), device.bytes.blob, incarnation.rawValue.signed)
+    case .setLoss(let store, let loss):
+      guard let row = index.stores[store] else { return }
+      try setLoss(row, loss)
     case .dropDamaged:
       try index.damaged.drop(database)
       index.damaged = DamagedRows()
@@ -135,6 +138,18 @@ struct CommitWriter {
       """,
       .integer(store), device.blob, incarnation.signed, value.signed,
       RowChecksum.of(.integer(store), device.blob, incarnation.signed, value.signed))
+  }
+
+  private func setLoss(_ store: Int64, _ loss: StoreLoss?) throws {
+    guard let loss else {
+      return try statements.run("DELETE FROM loss WHERE store = ?", .integer(store))
+    }
+    let columns: [Argument] = [
+      .integer(store), .count(loss.changeSets), .count(loss.entries), .flag(loss.isAccepted),
+    ]
+    try statements.run(
+      "INSERT OR REPLACE INTO loss VALUES (?, ?, ?, ?, ?)", columns[0], columns[1], columns[2],
+      columns[3], .integer(RowChecksum.of(columns)))
   }
 
   private func setAddresses(_ device: DeviceID, _ list: [String]) throws {

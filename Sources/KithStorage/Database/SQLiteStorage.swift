@@ -14,6 +14,8 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     let statements: Statements
     /// Where rows are; nil until it is read, and again after a commit that failed.
     var index: RowIndex?
+    /// Whether commits were lost with a part of the write-ahead log, until that is noted.
+    var lacksCommits: Bool
   }
 
   /// The database file's path.
@@ -34,6 +36,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     let (identity, size) = try FileIdentity.read(path)
     // SQLite takes an empty file for a new database.
     guard isNew || size > 0 else { throw .damaged(path, "the database was emptied") }
+    let lacksCommits = LogDamage.isThere(in: path + "-wal")
     let queue = try Connection.open(path)
     do {
       (state, origin) = try queue.writeWithoutTransaction { database in
@@ -50,7 +53,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
         }
         let origin = try OriginGuard(
           identity: identity, database: database, lock: lock, statements: statements, isNew: isNew)
-        return (State(statements: statements), origin)
+        return (State(statements: statements, lacksCommits: lacksCommits), origin)
       }
     } catch {
       throw .database(path, error)
@@ -66,53 +69,60 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   ///
   /// - Complexity: O(*n*) in the bytes stored; no two boxes are in memory at once.
   public func outline() throws(StorageError) -> StorageOutline {
-    try withDatabase { database, _ in
-      let reader = try read(database)
+    try withDatabase { database, statements in
+      let reader = try read(database, statements)
       state?.index = reader.index
       return reader.outline
     }
   }
 
-  /// A change set as it was committed.
+  /// Change sets as they were committed.
   ///
-  /// - Complexity: O(*n*) in its bytes.
-  public func changeSet(
-    _ reference: ChangeSetReference, in store: StoreIdentifier
-  ) throws(StorageError) -> StoredChangeSet? {
-    try withDatabase { database, _ in
-      if state?.index == nil { state?.index = try read(database).index }
-      guard let row = state?.index?.stores[store],
-        let slot = state?.index?.changeSets[.init(store: row, reference: reference)]
-      else { return nil }
-      return try read(slot, reference, database)
+  /// - Complexity: O(*n*) in their bytes.
+  public func changeSets(
+    _ references: [ChangeSetReference], in store: StoreIdentifier
+  ) throws(StorageError) -> [StoredChangeSet?] {
+    try withDatabase { database, statements in
+      if state?.index == nil { state?.index = try read(database, statements).index }
+      guard let index = state?.index, let row = index.stores[store] else {
+        return references.map { _ in nil }
+      }
+      return try references.map { reference in
+        try index.changeSets[.init(store: row, reference: reference)].map {
+          try read($0, reference, statements, leavingOut: index.damaged)
+        }
+      }
     }
   }
 
   private func read(
-    _ slot: RowIndex.Slot, _ reference: ChangeSetReference, _ database: Database
+    _ slot: RowIndex.Slot, _ reference: ChangeSetReference, _ statements: Statements,
+    leavingOut known: DamagedRows
   ) throws -> StoredChangeSet {
-    let damaged = StorageError.damaged(path, "row \(slot.id) of table change_set is damaged")
-    let statement = try database.cachedStatement(
-      sql: "SELECT \(ChangeSetRow.columns) FROM change_set WHERE id = ?")
-    guard
-      let row = try Row.fetchOne(statement, arguments: [slot.id]).map({
-        ChangeSetRow($0, from: 0)
-      }), row.isSound, row.reference == reference
-    else { throw damaged }
+    var damaged: StorageError {
+      .damaged(path, "row \(slot.id) of table change_set is damaged")
+    }
+    var found: ChangeSetRow?
+    try statements.read(
+      """
+      SELECT device, incarnation, sequence, digest, header, signature, checksum, entry_index,
+        entry_checksum, entry_box
+      FROM change_set WHERE id = ?
+      """, slot.id
+    ) { found = ChangeSetRow($0, from: 0) }
+    guard let row = found, row.isSound, row.reference == reference else { throw damaged }
     var changeSet = StoredChangeSet(header: row.header, signature: row.signature)
     if let index = slot.inlineIndex {
       guard let entry = row.entry, entry.index == index else { throw damaged }
       changeSet.entries[index] = entry.box
     }
     guard slot.hasMore else { return changeSet }
-    let more = try database.cachedStatement(
-      sql: "SELECT \(EntryRow.columns) FROM entry WHERE change_set = ?")
-    let rows = try Row.fetchCursor(more, arguments: [slot.id])
-    while let row = try rows.next() {
+    try statements.read(
+      "SELECT entry_index, checksum, box FROM entry WHERE change_set = ?", slot.id
+    ) { row in
       // One that was found damaged is left out until it is dropped.
-      let index: Int64 = row[0]
-      let isDamaged = state?.index?.damaged.entries.contains { $0 == (slot.id, index) } ?? false
-      guard !isDamaged else { continue }
+      let place = (slot.id, row.integer(0))
+      guard !known.entries.contains(where: { $0 == place }) else { return }
       guard let entry = EntryRow(row, from: 0, of: reference) else { throw damaged }
       changeSet.entries[entry.index] = entry.box
     }
@@ -155,7 +165,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
 
   private func commitOnce(_ mutations: [Mutation]) throws(StorageError) {
     try withDatabase { database, statements in
-      let index = try state?.index ?? read(database).index
+      let index = try state?.index ?? read(database, statements).index
       // A failed commit leaves the index as unknown: it is read again.
       state?.index = nil
       var writer = CommitWriter(database, statements: statements, index: index)
@@ -164,6 +174,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
         if mutations.contains(where: \.isSetIncarnation) { try origin.settle(statements) }
       }
       state?.index = writer.index
+      if mutations.contains(.dropDamaged) { state?.lacksCommits = false }
       origin.publish()
     }
   }
@@ -211,9 +222,10 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  private func read(_ database: Database) throws -> SnapshotReader {
-    var reader = SnapshotReader(database, path: path)
+  private func read(_ database: Database, _ statements: Statements) throws -> SnapshotReader {
+    var reader = SnapshotReader(database, statements, path: path)
     try reader.readAll(seal: seal)
+    if state?.lacksCommits == true { reader.lackCommits() }
     return reader
   }
 

@@ -74,6 +74,10 @@ enum Schema {
       value INTEGER NOT NULL, checksum INTEGER NOT NULL,
       PRIMARY KEY (store, device, incarnation)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE loss (
+      store INTEGER NOT NULL PRIMARY KEY, change_sets INTEGER NOT NULL, entries INTEGER NOT NULL,
+      is_accepted INTEGER NOT NULL, checksum INTEGER NOT NULL
+    ) STRICT;
     CREATE TABLE change_set (
       id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, store_again INTEGER NOT NULL,
       device BLOB NOT NULL, incarnation INTEGER NOT NULL, sequence INTEGER NOT NULL,

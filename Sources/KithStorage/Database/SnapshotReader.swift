@@ -8,16 +8,20 @@ import KithCrypto
 /// of it there is no replica, and then it is reported with its table and number.
 struct SnapshotReader {
   private let database: Database
+  private let statements: Statements
   private let path: String
   private(set) var index = RowIndex()
   private(set) var snapshot = Snapshot()
   private(set) var changeSets: [StoreIdentifier: [ChangeSetReference]] = [:]
   private(set) var damage = StorageDamage()
+  /// Rows of change sets of which something is damaged, with the stores that may be meant.
+  private var damagedChangeSets: [Int64: Set<StoreIdentifier>] = [:]
   private var storesByRow: [Int64: StoreIdentifier] = [:]
   private var changeSetsByRow: [Int64: RowIndex.ChangeSetKey] = [:]
 
-  init(_ database: Database, path: String) {
+  init(_ database: Database, _ statements: Statements, path: String) {
     self.database = database
+    self.statements = statements
     self.path = path
   }
 
@@ -36,6 +40,7 @@ struct SnapshotReader {
     try readStores()
     try readCounters()
     try readLost()
+    try readLosses()
     try readChangeSets()
     try readEntries()
     try readDrafts(seal)
@@ -140,7 +145,7 @@ struct SnapshotReader {
 
   private mutating func readCounters() throws {
     let rows = try soundRows(of: "counter")
-    damage.mayLackClock = index.damaged.remains["counter"] != nil
+    damage.mayLackClock = damage.mayLackClock || index.damaged.remains["counter"] != nil
     for row in rows {
       guard let number = row[0].number, let value = row[3].number.map({ UInt64(bitPattern: $0) })
       else { throw damagedRow("counter", 0) }
@@ -161,7 +166,17 @@ struct SnapshotReader {
         row[3].number.map { UInt64(bitPattern: $0) }
     }
     // What was missing before may be missing still.
-    if index.damaged.remains["lost"] != nil { damage.stores.formUnion(index.stores.keys) }
+    if index.damaged.remains["lost"] != nil { noteHits(of: index.stores.keys) }
+  }
+
+  private mutating func readLosses() throws {
+    for row in try soundRows(of: "loss") {
+      guard let store = row[0].number.flatMap({ storesByRow[$0] }),
+        case let numbers = row[1...].compactMap(\.number), numbers.count == 3
+      else { throw damagedRow("loss", row[0].number ?? 0) }
+      snapshot.stores[store]?.loss = StoreLoss(
+        changeSets: Int(numbers[0]), entries: Int(numbers[1]), isAccepted: numbers[2] != 0)
+    }
   }
 
   private func chain(
@@ -173,23 +188,34 @@ struct SnapshotReader {
     return (store, (device, Incarnation(rawValue: UInt64(bitPattern: incarnation))))
   }
 
+  /// Commits were lost, of whatever store.
+  mutating func lackCommits() {
+    damage.rows += 1
+    damage.mayLackClock = true
+    noteHits(of: index.stores.keys)
+  }
+
   // MARK: Change sets
 
   private mutating func readChangeSets() throws {
-    let rows = try Row.fetchCursor(
-      database, sql: "SELECT id, store, store_again, \(ChangeSetRow.columns) FROM change_set")
-    while let row = try rows.next() {
-      let id: Int64 = row[0]
+    try statements.read(
+      """
+      SELECT id, store, store_again, device, incarnation, sequence, digest, header, signature,
+        checksum, entry_index, entry_checksum, entry_box
+      FROM change_set
+      """
+    ) { row in
+      let id = row.integer(0)
       index.lastChangeSet = max(index.lastChangeSet, id)
-      let (number, again): (Int64, Int64) = (row[1], row[2])
+      let (number, again) = (row.integer(1), row.integer(2))
       let found = ChangeSetRow(row, from: 3)
       guard number == again, let store = storesByRow[number], let reference = found.reference,
         found.isSound
       else {
         index.damaged.changeSets.append(id)
-        // Either names the store, if it is not what is damaged.
-        noteDamage(of: number == again ? storesByRow[number] : nil)
-        continue
+        // One of both names the store.
+        damagedChangeSets[id] = noteDamage(of: [number, again], entries: found.holdsEntry ? 1 : 0)
+        return
       }
       var slot = RowIndex.Slot(id: id, inlineIndex: nil)
       if found.holdsEntry {
@@ -197,7 +223,7 @@ struct SnapshotReader {
           slot.inlineIndex = entry.index
         } else {
           index.damaged.inlineEntries.append(id)
-          noteDamage(of: store)
+          damagedChangeSets[id] = noteDamage(of: [number], entries: 1)
         }
       }
       let key = RowIndex.ChangeSetKey(store: number, reference: reference)
@@ -208,24 +234,54 @@ struct SnapshotReader {
   }
 
   private mutating func readEntries() throws {
-    let rows = try Row.fetchCursor(
-      database, sql: "SELECT change_set, change_set_again, \(EntryRow.columns) FROM entry")
-    while let row = try rows.next() {
-      let (id, again): (Int64, Int64) = (row[0], row[1])
+    try statements.read(
+      "SELECT change_set, change_set_again, entry_index, checksum, box FROM entry"
+    ) { row in
+      let (id, again) = (row.integer(0), row.integer(1))
       let key = id == again ? changeSetsByRow[id] : nil
       guard let key, EntryRow(row, from: 2, of: key.reference) != nil else {
-        index.damaged.entries.append((id, row[2]))
-        noteDamage(of: key.flatMap { storesByRow[$0.store] })
-        continue
+        index.damaged.entries.append((id, row.integer(2)))
+        noteDamagedEntry(of: key == nil ? [id, again] : [id])
+        return
       }
       index.changeSets[key]?.hasMore = true
     }
   }
 
-  /// A change set or an entry is damaged: of a store, or, where that cannot be told, of any.
-  private mutating func noteDamage(of store: StoreIdentifier?) {
+  /// A row is damaged that holds a change set of one of these stores, or of any where there is none of
+  /// them. Returns the stores that may be meant.
+  private mutating func noteDamage(of rows: [Int64], entries: Int) -> Set<StoreIdentifier> {
     damage.rows += 1
-    if let store { damage.stores.insert(store) } else { damage.stores.formUnion(index.stores.keys) }
+    let named = Set(rows.compactMap { storesByRow[$0] })
+    let stores = named.isEmpty ? Set(index.stores.keys) : named
+    noteHits(of: stores, changeSets: 1, entries: entries)
+    return stores
+  }
+
+  /// A row is damaged that holds an entry of one of these change sets, or does not belong to what is
+  /// left of one.
+  private mutating func noteDamagedEntry(of rows: [Int64]) {
+    if let id = rows.first(where: { damagedChangeSets[$0] != nil }),
+      let stores = damagedChangeSets[id]
+    {
+      // The change set is counted already.
+      damage.rows += 1
+      noteHits(of: stores, entries: 1)
+    } else {
+      let owner = rows.first { changeSetsByRow[$0] != nil }
+      let store = owner.flatMap { changeSetsByRow[$0]?.store }
+      let stores = noteDamage(of: store.map { [$0] } ?? [], entries: 1)
+      if let owner { damagedChangeSets[owner] = stores }
+    }
+  }
+
+  private mutating func noteHits(
+    of stores: some Sequence<StoreIdentifier>, changeSets: Int = 0, entries: Int = 0
+  ) {
+    for store in stores {
+      damage.stores[store, default: StoreLoss()].changeSets += changeSets
+      damage.stores[store, default: StoreLoss()].entries += entries
+    }
   }
 
   // MARK: Sealed rows
@@ -268,12 +324,10 @@ struct SnapshotReader {
 }
 
 /// A row of the table of change sets, compared with its checksums.
+///
+/// Its columns: `device, incarnation, sequence, digest, header, signature, checksum, entry_index,
+/// entry_checksum, entry_box`.
 struct ChangeSetRow {
-  static let columns = """
-    device, incarnation, sequence, digest, header, signature, checksum, entry_index,
-    entry_checksum, entry_box
-    """
-
   let reference: ChangeSetReference?
   let header: [UInt8]
   let signature: [UInt8]
@@ -284,16 +338,16 @@ struct ChangeSetRow {
   /// The entry, if it holds.
   let entry: (index: UInt32, box: [UInt8])?
 
-  init(_ row: Row, from first: Int) {
+  init(_ row: StatementRow, from first: Int32) {
     let (device, digest) = (row.bytes(first), row.bytes(first + 3))
-    let (incarnation, sequence): (Int64, Int64) = (row[first + 1], row[first + 2])
+    let (incarnation, sequence) = (row.integer(first + 1), row.integer(first + 2))
     header = row.bytes(first + 4)
     signature = row.bytes(first + 5)
     let name = ChangeSetName(
       device: device, incarnation: .integer(incarnation), sequence: .integer(sequence),
       digest: digest)
     isSound =
-      RowChecksum.of(name, header: header, signature: signature).number == row[first + 6] as Int64
+      RowChecksum.of(name, header: header, signature: signature).number == row.integer(first + 6)
     if let device = try? DeviceID(device), let digest = try? Digest256(digest) {
       reference = ChangeSetReference(
         device: device, incarnation: Incarnation(rawValue: UInt64(bitPattern: incarnation)),
@@ -301,13 +355,10 @@ struct ChangeSetRow {
     } else {
       reference = nil
     }
-    let index = row[first + 7] as Int64?
-    let checksum = row[first + 8] as Int64?
-    let box = row[first + 9] as Data?
-    holdsEntry = index != nil || checksum != nil || box != nil
-    if let index = index.flatMap(UInt32.init(exactly:)), let checksum,
-      let box = box.map(Array.init),
-      RowChecksum.of(digest: digest, index: index, box: box).number == checksum
+    holdsEntry = !(first + 7...first + 9).allSatisfy(row.isNull)
+    let box = holdsEntry ? row.bytes(first + 9) : []
+    if holdsEntry, let index = UInt32(exactly: row.integer(first + 7)),
+      RowChecksum.of(digest: digest, index: index, box: box).number == row.integer(first + 8)
     {
       entry = (index, box)
     } else {
@@ -317,19 +368,19 @@ struct ChangeSetRow {
 }
 
 /// A row of the table of further entries.
+///
+/// Its columns: `entry_index, checksum, box`.
 struct EntryRow {
-  static let columns = "entry_index, checksum, box"
-
   let index: UInt32
   let box: [UInt8]
 
   /// Nil where it differs from its checksum.
-  init?(_ row: Row, from first: Int, of reference: ChangeSetReference) {
-    guard let index = UInt32(exactly: row[first] as Int64) else { return nil }
+  init?(_ row: StatementRow, from first: Int32, of reference: ChangeSetReference) {
+    guard let index = UInt32(exactly: row.integer(first)) else { return nil }
     let box = row.bytes(first + 2)
     guard
       RowChecksum.of(digest: reference.digest.bytes, index: index, box: box).number
-        == row[first + 1] as Int64
+        == row.integer(first + 1)
     else { return nil }
     self.index = index
     self.box = box

@@ -27,22 +27,41 @@ final class Statements {
 
   /// Runs a statement that gives no rows; the number of arguments must be that of its parameters.
   func run(_ sql: StaticString, _ arguments: Argument...) throws {
-    let statement: Statement
-    if let known = prepared[sql.utf8Start] {
-      statement = known
-    } else {
-      statement = try database.makeStatement(sql: sql.description)
-      prepared[sql.utf8Start] = statement
-    }
-    let handle = statement.sqliteStatement
+    let handle = try statement(sql)
+    defer { sqlite3_reset(handle) }
     let code = Self.step(handle, arguments[...], 1)
-    guard code == SQLITE_DONE else {
-      let message = database.sqliteConnection.map { String(cString: sqlite3_errmsg($0)) }
-      sqlite3_reset(handle)
-      throw DatabaseError(
-        resultCode: ResultCode(rawValue: code), message: message, sql: sql.description)
+    guard code == SQLITE_DONE else { throw error(code, sql) }
+  }
+
+  /// Hands over the rows of a statement one after the other. Its parameters are numbers.
+  func read(
+    _ sql: StaticString, _ numbers: Int64..., each: (StatementRow) throws -> Void
+  ) throws {
+    let handle = try statement(sql)
+    defer { sqlite3_reset(handle) }
+    for (place, number) in numbers.enumerated() {
+      sqlite3_bind_int64(handle, Int32(place + 1), number)
     }
-    sqlite3_reset(handle)
+    var code = sqlite3_step(handle)
+    while code == SQLITE_ROW {
+      try each(StatementRow(handle: handle))
+      code = sqlite3_step(handle)
+    }
+    guard code == SQLITE_DONE else { throw error(code, sql) }
+  }
+
+  private func statement(_ sql: StaticString) throws -> OpaquePointer {
+    if let known = prepared[sql.utf8Start] { return known.sqliteStatement }
+    let statement = try database.makeStatement(sql: sql.description)
+    prepared[sql.utf8Start] = statement
+    return statement.sqliteStatement
+  }
+
+  private func error(_ code: Int32, _ sql: StaticString) -> DatabaseError {
+    DatabaseError(
+      resultCode: ResultCode(rawValue: code),
+      message: database.sqliteConnection.map { String(cString: sqlite3_errmsg($0)) },
+      sql: sql.description)
   }
 
   /// Binds the arguments one inside the other, so that SQLite may read the bytes where they lie,
@@ -76,6 +95,25 @@ final class Statements {
     }
     return step(handle, rest, position + 1)
   }
+}
+
+/// The row at which a statement stands, until it goes on. Columns are read where SQLite holds them, and
+/// bytes are copied once.
+struct StatementRow {
+  fileprivate let handle: OpaquePointer
+
+  /// A number; 0 where the column holds none.
+  func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+
+  /// A blob as bytes; none where the column holds none.
+  func bytes(_ column: Int32) -> [UInt8] {
+    guard let start = sqlite3_column_blob(handle, column) else { return [] }
+    let count = Int(sqlite3_column_bytes(handle, column))
+    return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
+  }
+
+  /// Whether the column holds nothing.
+  func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 }
 
 extension UInt64 {

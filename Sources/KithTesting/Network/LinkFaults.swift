@@ -1,11 +1,16 @@
-/// What goes wrong on the links of a ``TestAccount``.
+/// The faults of the links of a ``TestAccount``.
+///
+/// ```swift
+/// account.setFaults(LinkFaults(delay: .milliseconds(200), loss: 0.1))
+/// account.advance(by: .seconds(5))
+/// ```
 public struct LinkFaults: Hashable, Sendable {
-  /// How long a message takes; ``TestAccount/advance(by:)`` lets the time pass.
+  /// The time that a message takes; ``TestAccount/advance(by:)`` lets it pass.
   public var delay: Duration
-  /// The chance, 0 to 1, that a message is lost, and its connection with it, as TCP has it. The
+  /// The chance, 0 to 1, that a message is lost. As with TCP, its connection is lost too. The
   /// devices connect again a second later.
   public var loss: Double
-  /// The chance, 0 to 1, that a message comes twice.
+  /// The chance, 0 to 1, that a message is delivered twice.
   public var duplication: Double
 
   /// No faults.
@@ -14,9 +19,9 @@ public struct LinkFaults: Hashable, Sendable {
   /// Makes faults; the defaults are none.
   ///
   /// - Parameters:
-  ///   - delay: how long a message takes.
+  ///   - delay: the time that a message takes.
   ///   - loss: the chance that a message is lost, 0 to 1.
-  ///   - duplication: the chance that a message comes twice, 0 to 1.
+  ///   - duplication: the chance that a message is delivered twice, 0 to 1.
   public init(delay: Duration = .zero, loss: Double = 0, duplication: Double = 0) {
     self.delay = delay
     self.loss = loss

@@ -4,7 +4,7 @@ internal import KithCrypto
 internal import KithSimulator
 internal import Synchronization
 
-/// An account of several devices in memory, for tests of programs: the engine of Kith, over a
+/// An account of several devices in memory, for tests of programs. It runs Kith's engine over a
 /// virtual network and virtual time, without directories, ports, threads or waiting.
 ///
 /// ```swift
@@ -12,23 +12,23 @@ internal import Synchronization
 /// let (laptop, desktop) = (account[0], account[1])
 /// try laptop.store("com.example.Editor").set("dark", forKey: "theme")
 /// try desktop.store("com.example.Editor").value(forKey: "theme")  // "dark", at once
-/// account.cut(0, 1)                                               // and apart they are
+/// account.cut(0, 1)                                               // they are apart from here on
 /// ```
-/// Without faults, what one device writes is on all that it is linked with when the call returns. What takes
-/// time (``LinkFaults/delay``, a connection that was lost) happens in ``advance(by:)``. The seed
-/// decides the network's chances.
+/// Without faults, a write is on all linked devices when the call returns. Delays
+/// (``LinkFaults/delay``) and lost connections take virtual time, which passes in ``advance(by:)``.
+/// The seed decides all random choices of the network.
 public final class TestAccount: Sendable {
   let network: VirtualNetwork
   let account: AccountID
   let entropy: Mutex<SeededEntropy>
 
-  /// Makes an account whose devices are linked, each with every other.
+  /// Makes an account whose devices are all linked with each other.
   ///
   /// - Parameters:
-  ///   - devices: how many, 1 to 64. The first created the account; the others joined while it was
-  ///     empty.
+  ///   - devices: the number of devices, 1 to 64. The first one created the account. The others
+  ///     joined while it was empty.
   ///   - seed: decides keys and the network's chances.
-  /// - Throws: ``KithError`` where a device cannot be made; it never is without a reason.
+  /// - Throws: ``KithError`` if a device cannot be made.
   public init(devices: Int = 2, seed: UInt64 = 1) throws(KithError) {
     precondition((1...64).contains(devices), "an account for tests has 1 to 64 devices")
     var entropy = SeededEntropy(seed: seed)
@@ -40,19 +40,24 @@ public final class TestAccount: Sendable {
     network.connectAll()
   }
 
-  /// How many devices there are.
+  /// The number of devices.
   public var count: Int { network.count }
 
-  /// A device, counted from 0.
+  /// Returns a device, counted from 0.
   public subscript(number: Int) -> TestDevice {
     TestDevice(number: number, testAccount: self)
   }
 
-  /// Enrols a further device, as pairing with device `inviter` does, and links it with all others.
+  /// Enrols another device as pairing with device `inviter` does, and links it with all others.
+  ///
+  /// ```swift
+  /// let tablet = try account.join(by: 0)
+  /// print(try tablet.store("com.example.Editor").keys)
+  /// ```
   ///
   /// - Parameter inviter: the device that certifies it.
   /// - Returns: The new device, with all that the inviter has.
-  /// - Throws: ``KithError`` with `network` if the inviter is signed out, or where the device cannot be
+  /// - Throws: ``KithError`` with `network` if the inviter is signed out, or if the device cannot be
   ///   made. Nothing is left of it then.
   public func join(by inviter: Int = 0) throws(KithError) -> TestDevice {
     let host = network.host(inviter)
@@ -101,18 +106,27 @@ public final class TestAccount: Sendable {
     for one in 0..<count { for other in 0..<one { network.mend(other, one) } }
   }
 
-  /// What goes wrong on all links from here on.
+  /// Sets the faults of all links from now on.
+  ///
+  /// ```swift
+  /// account.setFaults(LinkFaults(delay: .milliseconds(200)))
+  /// ```
   public func setFaults(_ faults: LinkFaults) { network.setFaults(faults) }
 
-  /// Lets virtual time pass, with everything that is due in it.
+  /// Lets virtual time pass, and handles all events that are due in it.
   ///
-  /// - Parameter duration: how long; below a microsecond is nothing.
+  /// - Parameter duration: the time; less than a microsecond has no effect.
   public func advance(by duration: Duration) { network.advance(by: duration) }
 
-  /// Ends a device's process at once, as a crash does, and starts it again from what it had made
-  /// durable. Stores that were opened before belong to the dead process; open them again.
+  /// Ends a device's process as a crash does, and starts it again with its durable data. Stores
+  /// that were opened before belong to the dead process: open them again.
   ///
-  /// - Throws: ``KithError`` where what is stored makes no device.
+  /// ```swift
+  /// try account.crash(1)
+  /// print(try account[1].store("com.example.Editor").keys)
+  /// ```
+  ///
+  /// - Throws: ``KithError`` if the stored data makes no device.
   public func crash(_ device: Int) throws(KithError) {
     try network.restart(device, account) { entropy.withLock { ProcessID($0.draw()) } }
   }

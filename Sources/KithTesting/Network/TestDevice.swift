@@ -6,21 +6,26 @@ internal import Synchronization
 
 /// One device of a ``TestAccount``.
 public struct TestDevice: Sendable {
-  /// Its number, counted from 0.
+  /// The device's number, counted from 0.
   public let number: Int
   let testAccount: TestAccount
 
   private var network: VirtualNetwork { testAccount.network }
 
-  /// Its id.
+  /// The device's id.
   public var id: DeviceID { network.host(number).keys.id }
 
-  /// A store of the device, begun if it is new, as `Accounts.store(_:policy:)` gives it. Opening it
-  /// again gives the same object, which stays through signing in and out.
+  /// Returns a store of the device, created if it is new, as `Accounts.store(_:policy:)` does.
+  /// Opening it again returns the same object, which stays through signing in and out.
+  ///
+  /// ```swift
+  /// let store = try account[0].store("com.example.Editor")
+  /// try store.set("dark", forKey: "theme")
+  /// ```
   ///
   /// - Parameters:
   ///   - identifier: the store's identifier.
-  ///   - policy: its limits, which must be the same on all devices.
+  ///   - policy: the store's limits, which must be the same on all devices.
   /// - Returns: The store.
   /// - Throws: ``KithError`` with `invalidStoreIdentifier` or `invalidPolicy`.
   public func store(
@@ -30,7 +35,7 @@ public struct TestDevice: Sendable {
       throw KithError(.invalidStoreIdentifier, "\"\(identifier)\" is no store identifier")
     }
     let host = network.host(number)
-    // Opened also where it is open: other limits are refused.
+    // Opened even if it is open, so that different limits are refused.
     let store = try (host.signedOut ?? host.device).store(name, policy: policy)
     if let known = host.stores[name] { return known.store }
     network.change(number) { $0.stores[name] = (store, policy) }
@@ -39,20 +44,20 @@ public struct TestDevice: Sendable {
 
   // MARK: Signing in and out
 
-  /// Whether the device's program is signed in to the account; it is at first.
+  /// Whether the device's program is signed in to the account, as it is at first.
   public var isSignedIn: Bool { network.host(number).signedOut == nil }
 
-  /// Signs out, as `Accounts.signOut()` does: the device leaves its links, and its stores show what is
-  /// local, with the reason `accountChange`. Nothing happens where it is signed out already.
+  /// Signs out, as `Accounts.signOut()` does, if the device is signed in. The device leaves its
+  /// links, and its stores show local data, with the reason `accountChange`.
   ///
   /// ```swift
   /// let device = try TestAccount(devices: 2)[1]
   /// try device.signOut()
-  /// try device.store("com.example.Editor").set("dark", forKey: "theme")   // of nobody
-  /// try device.signIn()                                                   // of the account
+  /// try device.store("com.example.Editor").set("dark", forKey: "theme")   // local data
+  /// try device.signIn()                                                   // now the account's
   /// ```
   ///
-  /// - Throws: ``KithError`` where a store cannot be opened; it never is without a reason.
+  /// - Throws: ``KithError`` if a store cannot be opened.
   public func signOut() throws(KithError) {
     let host = network.host(number)
     guard host.signedOut == nil else { return }
@@ -66,12 +71,12 @@ public struct TestDevice: Sendable {
     try local.show(Array(host.stores.values), insteadOf: host.device)
   }
 
-  /// Signs in to the account again, as `Accounts.signIn(to:)` does: the stores show the account's
-  /// values, with the reasons `accountChange` and `initialSyncChange`, and the device is linked again. What was written while
-  /// it was signed out is the account's then, unless the account has the key already. Nothing happens
-  /// where it is signed in already.
+  /// Signs in to the account again, as `Accounts.signIn(to:)` does, if the device is signed
+  /// out. The stores show the account's values, with the reasons `accountChange` and
+  /// `initialSyncChange`, and the device is linked again. Writes made while signed out become the account's, unless the account
+  /// already has the key.
   ///
-  /// - Throws: ``KithError`` where a store cannot be opened; it never is without a reason.
+  /// - Throws: ``KithError`` if a store cannot be opened.
   public func signIn() throws(KithError) {
     let host = network.host(number)
     guard let local = host.signedOut, let stores = host.local else { return }

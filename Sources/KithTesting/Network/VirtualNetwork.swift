@@ -3,30 +3,30 @@ internal import KithCore
 internal import KithCrypto
 internal import Synchronization
 
-/// The links between the devices of a test, in virtual time. Whoever sends delivers, too, unless
-/// somebody does already; nothing happens on threads of its own.
+/// The links between the devices of a test, in virtual time. The sender of a message also delivers
+/// it, unless another call is delivering already. There are no threads of its own.
 final class VirtualNetwork: Sendable {
-  /// A device, and what survives its process.
+  /// A device, and the state that survives its process.
   struct Host {
     var device: VirtualDevice
     let keys: DeviceKeys
     let storage: MemoryStorage
     /// The stores that the program has open.
     var stores: [StoreIdentifier: (store: KeyValueStore, policy: Policy)] = [:]
-    /// What is written while the device is signed out; nil: nothing was yet.
+    /// The local data while the device is signed out; nil before the first sign-out.
     var local: LocalStores?
-    /// What the stores show while the device is signed out; nil: it is signed in.
+    /// The local device that the stores show while signed out; nil while signed in.
     var signedOut: VirtualDevice?
   }
 
-  /// The stores of nobody: an account that no other device can join.
+  /// The local stores: an account that no other device can join.
   struct LocalStores {
     let account: AccountID
     let keys: DeviceKeys
     let storage: MemoryStorage
   }
 
-  /// What happens at a moment.
+  /// An event at a moment.
   fileprivate enum Event {
     case message([UInt8], to: Int, SessionID)
     case room(Int, SessionID)
@@ -38,7 +38,7 @@ final class VirtualNetwork: Sendable {
     let sides: [(device: Int, session: SessionID)]
     /// Whether a device joins over it: it knows no faults, and is not made anew.
     var isPairing = false
-    /// When the last message to each side arrives.
+    /// The arrival time of the last message to each side.
     var lastArrival: [UInt64] = [0, 0]
   }
 
@@ -54,11 +54,11 @@ final class VirtualNetwork: Sendable {
     var isDelivering = false
   }
 
-  /// How long after a lost connection the devices connect again, in microseconds.
+  /// The time after which devices connect again, in microseconds.
   private static let reconnectMicroseconds: UInt64 = 1_000_000
 
   private let state: Mutex<State>
-  /// Microseconds since the beginning.
+  /// The virtual time, in microseconds since the start.
   private let now = Atomic<UInt64>(0)
 
   init(seed: UInt64) {
@@ -89,7 +89,7 @@ final class VirtualNetwork: Sendable {
     device.attach(VirtualLink(network: self, device: number))
   }
 
-  /// Makes a device that is in no network of its own yet.
+  /// Makes a device that is not linked yet.
   func make(
     _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ storage: MemoryStorage
   ) throws(KithError) -> VirtualDevice {
@@ -101,12 +101,12 @@ final class VirtualNetwork: Sendable {
     }
   }
 
-  /// Starts a device again from what it had made durable.
+  /// Starts a device again with its durable data.
   func restart(
     _ number: Int, _ account: AccountID, _ process: () -> ProcessID
   ) throws(KithError) {
     let old = host(number)
-    // What the dead process still does reaches nobody and no disk.
+    // A copy, so that the dead process reaches no device and no disk.
     let storage = MemoryStorage((try? old.storage.load()) ?? Snapshot())
     disconnectAll(of: number)
     let device = try make(account, old.keys, process(), storage)
@@ -123,7 +123,7 @@ final class VirtualNetwork: Sendable {
     connectAll()
   }
 
-  /// Changes what is known of a device.
+  /// Changes the state of a device.
   func change(_ number: Int, _ body: (inout Host) -> Void) {
     state.withLock { state in
       precondition(state.hosts.indices.contains(number), "there is no device \(number)")
@@ -164,7 +164,7 @@ final class VirtualNetwork: Sendable {
     deliver()
   }
 
-  /// A connection is over before its time; the devices connect again.
+  /// Ends a connection early; the devices connect again later.
   private func lose(_ one: Int, _ other: Int) {
     let isPairing = state.withLock {
       $0.sessions[[min(one, other), max(one, other)]]?.isPairing == true
@@ -279,7 +279,7 @@ final class VirtualNetwork: Sendable {
     state.withLock { $0.add(event, at: time) }
   }
 
-  /// Has everything happen that is due, one after the other.
+  /// Handles all events that are due, one after the other.
   private func deliver() {
     let isOurs = state.withLock { state in
       defer { state.isDelivering = true }
@@ -297,7 +297,7 @@ final class VirtualNetwork: Sendable {
       guard let event else { return }
       switch event {
       case .message(let bytes, let device, let session):
-        // Not if the session ended meanwhile.
+        // Skipped if the session has ended meanwhile.
         guard state.withLock({ $0.find(session, of: device) }) != nil else { continue }
         host(device).device.receive(bytes, on: session)
       case .room(let device, let session): host(device).device.input(.room(session))
@@ -339,7 +339,7 @@ extension VirtualNetwork.State {
     nextOrder += 1
   }
 
-  /// The first event that is due.
+  /// Returns the first event that is due.
   fileprivate func due(by now: UInt64) -> Int? {
     events.indices.filter { events[$0].time <= now }
       .min { (events[$0].time, events[$0].order) < (events[$1].time, events[$1].order) }
@@ -361,14 +361,14 @@ extension VirtualNetwork.State {
 }
 
 extension Duration {
-  /// Whole microseconds; none where it is negative.
+  /// The duration in whole microseconds; 0 if it is negative.
   fileprivate var microseconds: UInt64 {
     let (seconds, attoseconds) = components
     return UInt64(max(0, seconds * 1_000_000 + attoseconds / 1_000_000_000_000))
   }
 }
 
-/// What one device's engine sends on.
+/// The link over which one device's engine sends.
 private final class VirtualLink: VirtualDevice.Link {
   private weak let network: VirtualNetwork?
   private let device: Int

@@ -1,9 +1,9 @@
 internal import Synchronization
 
-/// Wakes the tasks that wait for something to change.
+/// Wakes the tasks that wait for a change.
 ///
-/// Who waits takes the ``version`` first, looks at what may have changed, and then waits after that
-/// version: nothing that rings in between is missed.
+/// A task first reads ``version``, then checks the state, then waits for a ring after that version.
+/// So it misses no ring in between.
 final class Bell: Sendable {
   private struct State {
     var version: UInt64 = 0
@@ -13,10 +13,10 @@ final class Bell: Sendable {
 
   private let state = Mutex(State())
 
-  /// Counts the rings.
+  /// The number of rings.
   var version: UInt64 { state.withLock { $0.version } }
 
-  /// Wakes all who wait.
+  /// Wakes all waiting tasks.
   func ring() {
     let waiters = state.withLock { state in
       state.version += 1
@@ -26,7 +26,7 @@ final class Bell: Sendable {
     for waiter in waiters { waiter.resume() }
   }
 
-  /// Returns once it rang after `version`, or the task is cancelled.
+  /// Returns once the bell has rung after `version`, or the task is cancelled.
   func wait(after version: UInt64) async {
     let id = state.withLock { state in
       state.nextWaiter += 1
@@ -46,7 +46,7 @@ final class Bell: Sendable {
     }
   }
 
-  /// The same, or once a moment has come.
+  /// Returns once the bell has rung after `version`, at a moment, or when the task is cancelled.
   func wait(after version: UInt64, until moment: ContinuousClock.Instant) async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { await self.wait(after: version) }

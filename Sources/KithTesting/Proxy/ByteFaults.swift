@@ -8,16 +8,16 @@ internal import NIOCore
   internal import Darwin
 #endif
 
-/// Decides which bytes of one direction of one connection are altered, and at which it is reset.
+/// Decides which bytes of one direction of a connection are altered, and at which byte it is reset.
 ///
-/// A value without clock or input but the bytes: the same seed and faults give the same decisions,
-/// however the bytes come cut.
+/// A value whose only input is the bytes: the same seed and faults give the same decisions, however
+/// the bytes are split.
 struct ByteFaults {
-  /// What became of some bytes.
+  /// The result for some bytes.
   struct Outcome {
-    /// How many were altered.
+    /// The number of altered bytes.
     var corrupted = 0
-    /// How many pass before the connection is reset; nil: all pass.
+    /// The number of bytes that pass before the connection is reset; nil if all pass.
     var resetAfter: Int?
   }
 
@@ -33,15 +33,15 @@ struct ByteFaults {
     bits = SplitMix64(state: seeds.next())
   }
 
-  /// Says what happens from the next byte on.
+  /// Sets the faults from the next byte on.
   mutating func set(_ faults: FaultyProxy.Faults) {
     corruption.set(faults.corruption, from: position)
     resets.set(faults.resets, from: position)
   }
 
-  /// Does to the next bytes what is their turn.
+  /// Applies the faults to the next bytes.
   ///
-  /// - Complexity: O(*k*) in the bytes that something happens to.
+  /// - Complexity: O(*k*) in the altered bytes.
   mutating func apply(to bytes: inout ByteBuffer) -> Outcome {
     var outcome = Outcome()
     let end = position + bytes.readableBytes
@@ -60,7 +60,7 @@ struct ByteFaults {
     return outcome
   }
 
-  /// The positions at which something happens, one after another.
+  /// The positions of one kind of fault, one after the other.
   private struct Schedule {
     private var frequency: FaultyProxy.Frequency?
     private(set) var next: Int?
@@ -78,7 +78,7 @@ struct ByteFaults {
       next = next.flatMap { following($0 + 1) }
     }
 
-    /// The first position at or after one at which it happens.
+    /// Returns the position of the next fault at or after a position.
     private mutating func following(_ position: Int) -> Int? {
       switch frequency?.kind {
       case nil: return nil
@@ -87,7 +87,7 @@ struct ByteFaults {
       case .chance(let chance):
         guard chance > 0 else { return nil }
         guard chance < 1 else { return position }
-        // How many bytes are spared in a row is distributed geometrically.
+        // The number of spared bytes in a row is distributed geometrically.
         let uniform = Double.random(in: Double.leastNonzeroMagnitude..<1, using: &random)
         let spared = (log(uniform) / log1p(-chance)).rounded(.down)
         return spared < 1e15 ? position + Int(spared) : nil
@@ -96,7 +96,7 @@ struct ByteFaults {
   }
 }
 
-/// Numbers that a seed decides (SplitMix64, Steele, Lea and Flood, 2014).
+/// Numbers that follow from a seed (SplitMix64, Steele, Lea and Flood, 2014).
 struct SplitMix64: RandomNumberGenerator {
   var state: UInt64
 

@@ -1,26 +1,26 @@
 extension FaultyProxy {
-  /// What is done to the bytes of one direction, on each connection by itself.
+  /// The faults of one direction, which apply to each connection separately.
   ///
-  /// The default does nothing: bytes pass as they come.
+  /// By default there are none: bytes pass as they come.
   public struct Faults: Sendable, Hashable {
-    /// How long a byte stays in the proxy before it may pass. Bytes that come together pass together:
-    /// it delays, and does not slow down. Negative counts as zero.
+    /// The time that a byte stays in the proxy. Bytes that arrive together pass together, so this
+    /// adds delay and does not reduce the rate. A negative time counts as zero.
     public var delay: Duration
-    /// How many bytes a second pass on one connection; nil: as many as come. At least 1.
+    /// The bytes that pass on one connection each second; nil: no limit. At least 1.
     public var bytesPerSecond: Int?
-    /// Which bytes have one bit turned over, chosen at random; nil: none.
+    /// The bytes in which one random bit is inverted; nil: none.
     public var corruption: Frequency?
-    /// Which bytes a connection is reset at, instead of passing them; nil: none. Both sides get a
-    /// TCP reset (RST), and what the proxy still held is lost, in both directions.
+    /// The bytes at which a connection is reset instead of passing them; nil: none. Both sides get
+    /// a TCP reset (RST), and the bytes that the proxy still held are lost, in both directions.
     public var resets: Frequency?
-    /// Whether nothing passes, the end of a connection and the making of a new one included.
+    /// Whether nothing passes, including the end of a connection and the start of a new one.
     ///
-    /// Nothing is lost: when it is lifted, what was held passes, as after a cable that was out.
-    /// In one direction only it is a one-way partition. What waits is bounded
-    /// (``FaultyProxy/Configuration/heldBytesLimit``); who sends more waits too.
+    /// Nothing is lost: when the stall ends, the held bytes pass, as after a cable was reconnected.
+    /// A stall of one direction is a one-way partition. The held bytes are limited
+    /// (``FaultyProxy/Configuration/heldBytesLimit``); beyond that the sender is blocked.
     public var isStalled: Bool
 
-    /// Faults; those not named are off.
+    /// Makes faults; those not named are off.
     public init(
       delay: Duration = .zero, bytesPerSecond: Int? = nil, corruption: Frequency? = nil,
       resets: Frequency? = nil, isStalled: Bool = false
@@ -36,10 +36,10 @@ extension FaultyProxy {
     public static let none = Faults()
   }
 
-  /// How often something happens to a byte of a connection's direction.
+  /// The share of bytes to which a fault happens.
   ///
-  /// Which bytes it happens to follows from the seed, the connection's number, the direction and the
-  /// byte's position, never from how the bytes were cut into packets.
+  /// The chosen bytes follow from the seed, the connection's number, the direction and the byte's
+  /// position. They do not depend on how the bytes were split into packets.
   public struct Frequency: Sendable, Hashable {
     enum Kind: Sendable, Hashable {
       case chance(Double)
@@ -48,29 +48,29 @@ extension FaultyProxy {
 
     let kind: Kind
 
-    /// To each byte with this chance, from 0 (never) to 1 (always); what lies outside counts as the
-    /// nearest of the two, and what is no number as 0.
+    /// Chooses each byte with a chance from 0 (never) to 1 (always). A chance outside is clamped,
+    /// and NaN counts as 0.
     public static func chance(_ chance: Double) -> Frequency {
       Frequency(kind: .chance(chance.isNaN ? 0 : min(max(chance, 0), 1)))
     }
 
-    /// To the *n*-th byte since the connection began, the 2*n*-th, and so on; less than 1 counts as 1.
+    /// Chooses the *n*-th byte of the connection, the 2*n*-th, and so on; less than 1 counts as 1.
     public static func every(_ bytes: Int) -> Frequency {
       Frequency(kind: .every(max(bytes, 1)))
     }
   }
 
-  /// Which way bytes go.
+  /// The direction of bytes.
   public struct Direction: OptionSet, Sendable, Hashable {
-    /// One bit a direction.
+    /// The bits of the directions.
     public let rawValue: UInt8
 
-    /// Directions by their bits.
+    /// Makes directions from their bits.
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// From whoever connected to the proxy towards the target.
+    /// From the client of the proxy to the target.
     public static let forward = Direction(rawValue: 1)
-    /// From the target back to whoever connected.
+    /// From the target back to the client.
     public static let backward = Direction(rawValue: 2)
     /// Both.
     public static let both: Direction = [.forward, .backward]

@@ -5,20 +5,20 @@ internal import Synchronization
 extension FaultyProxy {
   private typealias Listener = NIOAsyncChannel<any Channel, Never>
 
-  /// Runs a proxy for the time of `body`.
+  /// Runs a proxy during a call of `body`.
   ///
-  /// When `body` returns or throws, or the task is cancelled, the port and all connections are closed
-  /// before this returns.
+  /// When `body` returns or throws, or the task is cancelled, the port and all connections are
+  /// closed before this returns.
   ///
   /// - Parameters:
-  ///   - target: The port that connections are passed on to. Nobody need listen there yet: a client
-  ///     whose connection cannot be passed on is reset.
-  ///   - configuration: Where to listen, and the bounds.
+  ///   - target: The port that connections are passed on to. It may be unused at first: a client
+  /// whose connection cannot be passed on is reset.
+  ///   - configuration: The addresses and the limits.
   ///   - isolation: The actor that `body` runs on; the caller's.
-  ///   - body: Is given the proxy, which serves already.
-  /// - Returns: What `body` returns.
-  /// - Throws: ``FaultyProxyError`` if the address cannot be listened on, the configuration is out of
-  ///   bounds or the listening socket fails; otherwise what `body` throws.
+  ///   - body: Called with the proxy, which serves already.
+  /// - Returns: The result of `body`.
+  /// - Throws: ``FaultyProxyError`` if the address cannot be listened on, the configuration is out
+  ///   of bounds or the listening socket fails; otherwise the error of `body`.
   public static func with<Result>(
     target: Int, configuration: Configuration = Configuration(),
     isolation: isolated (any Actor)? = #isolation,
@@ -74,9 +74,9 @@ extension FaultyProxy {
     }
   }
 
-  /// Makes a channel's bytes a sequence, and lets it read. Before, it must not read: a channel that
-  /// nobody serves has to be closed as it is, for a wrapped one that is dropped traps
-  /// (`NIOAsyncWriter` demands to be finished).
+  /// Makes a channel's bytes a sequence, and starts reading. The channel must not read before: a
+  /// wrapped channel that is dropped traps (`NIOAsyncWriter` must be finished), so a channel that
+  /// is not served is closed unwrapped.
   private static func wrap(_ channel: any Channel) async throws -> ProxyConnection.AsyncChannel {
     try await channel.eventLoop.submit {
       guard channel.isActive else { throw ChannelError.ioOnClosedChannel }
@@ -124,12 +124,12 @@ extension FaultyProxy {
     }
   }
 
-  /// The address that connections to the target come from; the wildcard lets the system choose.
+  /// The source address of connections to the target; the wildcard lets the system choose.
   private var sourceHost: String {
     configuration.sourceHost ?? (configuration.targetHost.contains(":") ? "::" : "0.0.0.0")
   }
 
-  /// Numbers a connection; nil if it is refused.
+  /// Registers a connection under a number; nil if it is refused.
   private func register(_ client: any Channel) -> (number: Int, connection: ProxyConnection)? {
     state.withLock { state in
       let number = state.counters.accepted
@@ -155,7 +155,7 @@ extension FaultyProxy {
   }
 }
 
-/// Connections that were accepted and that nobody serves yet.
+/// The connections that were accepted and are not served yet.
 private final class AcceptedChannels: Sendable {
   private let channels = Mutex<[ObjectIdentifier: any Channel]>([:])
 

@@ -2,24 +2,24 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// A TCP proxy that does what bad networks do, between real programs, on purpose and repeatably.
+/// A TCP proxy with the faults of bad networks, between real programs, on demand and repeatable.
 ///
-/// It listens on a port of loopback and passes each connection on to a target's port. Programs are
-/// told the proxy's port instead of the target's. What it does wrong is set, and set anew, while they
-/// run, in each direction by itself:
+/// It listens on a port of loopback and passes each connection on to a target's port. Configure
+/// programs with the proxy's port instead of the target's. Faults can be changed while the programs
+/// run, separately for each direction:
 ///
 /// ```swift
 /// try await FaultyProxy.with(target: serverPort) { proxy in
 ///   // … start a client that dials 127.0.0.1:proxy.port …
-///   proxy.set(.init(delay: .milliseconds(50)))                       // a long way
+///   proxy.set(.init(delay: .milliseconds(50)))                       // a distant peer
 ///   proxy.set(.init(isStalled: true), direction: .forward)           // a one-way partition
 ///   proxy.set(.init(corruption: .every(10_000)), direction: .backward)
-///   proxy.cut()                                                      // everything resets
-///   proxy.mend()                                                     // all is well again
+///   proxy.cut()                                                      // all connections are reset
+///   proxy.mend()                                                     // no fault any more
 /// }
 /// ```
 ///
-/// | fault | how |
+/// | fault | call |
 /// | --- | --- |
 /// | delay, throttle, corruption, loss by reset, one-way or two-way partition | ``set(_:direction:)`` with ``Faults`` |
 /// | all connections break, and no new one is served | ``cut()`` |
@@ -28,15 +28,15 @@ internal import Synchronization
 /// | no fault any more | ``mend()`` |
 ///
 /// **Repeatable.** All choices follow from ``Configuration/seed``: connection 3 has the same bytes
-/// altered in each run. When bytes come is up to the programs.
+/// altered in each run. The timing depends on the programs.
 ///
-/// **Bounded.** Of each direction of each connection at most
-/// ``Configuration/heldBytesLimit`` bytes wait, and a read or two; who sends more has to wait. More
-/// connections than ``Configuration/connectionLimit`` are reset.
+/// **Bounded.** Each direction of each connection holds at most ``Configuration/heldBytesLimit``
+/// bytes, and a read or two; beyond that the sender is blocked. Connections above
+/// ``Configuration/connectionLimit`` are reset.
 ///
 /// All methods may be called from any thread, and take effect without being awaited.
 public final class FaultyProxy: Sendable {
-  /// Where a proxy listens, and its bounds.
+  /// The addresses and the limits of a proxy.
   public struct Configuration: Sendable, Hashable {
     /// The address to listen on.
     public var host = "127.0.0.1"
@@ -44,40 +44,41 @@ public final class FaultyProxy: Sendable {
     public var port = 0
     /// The target's address.
     public var targetHost = "127.0.0.1"
-    /// Where the target sees connections come from; nil: the system chooses.
+    /// The source address of connections to the target; nil: the system chooses.
     ///
-    /// Programs that dial back where a peer came from (as Kith's nodes do) would go round the proxy.
-    /// Another address of loopback, such as `127.0.0.9`, on which nobody listens, prevents that.
+    /// A program may dial back to a peer's source address, as Kith's nodes do, and bypass
+    /// the proxy. To prevent this, choose another loopback address without a listener,
+    /// such as `127.0.0.9`.
     public var sourceHost: String?
-    /// What random choices follow from.
+    /// The seed of all random choices.
     public var seed: UInt64 = 0
-    /// How many bytes of each direction, all connections together, are kept for
-    /// ``FaultyProxy/recorded(_:)``; 0: none.
+    /// The number of bytes kept for ``FaultyProxy/recorded(_:)`` in each direction, over all
+    /// connections; 0: none.
     public var recordingLimitBytes = 0
-    /// How many bytes may wait in each direction of a connection; at least 1.
+    /// The number of bytes that may wait in each direction of a connection; at least 1.
     public var heldBytesLimit = 1 << 20
-    /// How many connections may be open; at least 1.
+    /// The number of connections that may be open; at least 1.
     public var connectionLimit = 4_096
 
     /// The defaults.
     public init() {}
   }
 
-  /// What a proxy has done so far.
+  /// The counters of a proxy.
   public struct Counters: Sendable, Hashable {
-    /// Connections that clients made.
+    /// Connections from clients.
     public var accepted = 0
-    /// Those that are open now, abandoned ones included.
+    /// Connections open now, including abandoned ones.
     public var open = 0
-    /// Those that were reset at once, because the proxy was cut or had too many.
+    /// Connections that were reset at once, because the proxy was cut or had too many.
     public var refused = 0
-    /// Those that a fault, ``FaultyProxy/cut()`` or ``FaultyProxy/reset()`` reset.
+    /// Connections that were reset by a fault, ``FaultyProxy/cut()`` or ``FaultyProxy/reset()``.
     public var reset = 0
-    /// Bytes that went on towards the target.
+    /// Bytes that were passed to the target.
     public var forwardBytes = 0
-    /// Bytes that went back from the target.
+    /// Bytes that were passed back from the target.
     public var backwardBytes = 0
-    /// Bytes of both directions that were altered.
+    /// Altered bytes of both directions.
     public var corruptedBytes = 0
   }
 
@@ -89,7 +90,7 @@ public final class FaultyProxy: Sendable {
     var recordings: [Direction.RawValue: [UInt8]] = [:]
   }
 
-  /// Where it listens.
+  /// The port that the proxy listens on.
   public let port: Int
   let target: Int
   let configuration: Configuration
@@ -101,8 +102,8 @@ public final class FaultyProxy: Sendable {
 
   // MARK: Faults
 
-  /// Does this to all bytes of a direction that have not passed yet, on connections that are open and
-  /// on new ones, in place of what was set before.
+  /// Sets the faults of a direction, in place of earlier ones. They apply to all bytes that have
+  /// not passed yet, on open and on new connections.
   ///
   /// - Complexity: O(*n*) in the open connections.
   public func set(_ faults: Faults, direction: Direction = .both) {
@@ -120,36 +121,35 @@ public final class FaultyProxy: Sendable {
 
   /// Resets all connections, and every new one at once, until ``mend()``.
   ///
-  /// The port stays the proxy's own, so a new connection is made and then reset (RST), which is as near
-  /// to a refusal as a port can come that nobody else shall take.
+  /// The proxy keeps its port, so that no other program takes it. A new connection is therefore
+  /// accepted and then reset (RST), instead of refused.
   public func cut() {
     state.withLock { $0.isCut = true }
     reset()
   }
 
-  /// Resets all connections, but for abandoned ones. New ones are served.
+  /// Resets all connections except abandoned ones. New ones are served.
   public func reset() {
     for connection in state.withLock({ $0.connections.values }) where connection.reset() {
       countReset()
     }
   }
 
-  /// Leaves all connections that are open now half-open, for good: nothing passes any more, in either
-  /// direction, and neither side ever learns of it, whatever the other does, until the proxy ends. New
-  /// connections are served.
+  /// Leaves all open connections half-open until the proxy ends: nothing passes in either
+  /// direction, and neither side learns of it, whatever the other does. New connections are served.
   public func abandon() {
     for connection in state.withLock({ $0.connections.values }) { connection.abandon() }
   }
 
-  /// Ends all faults and a cut. What was held passes. Abandoned connections stay as they are.
+  /// Ends all faults and a cut. Held bytes pass. Abandoned connections stay abandoned.
   public func mend() {
     state.withLock { $0.isCut = false }
     set(.none)
   }
 
-  // MARK: What passed
+  // MARK: Passed bytes
 
-  /// What it has done so far.
+  /// The counters so far.
   public var counters: Counters {
     state.withLock { state in
       var counters = state.counters
@@ -158,8 +158,9 @@ public final class FaultyProxy: Sendable {
     }
   }
 
-  /// The first bytes that passed in a direction (in both: first forward, then backward), as they
-  /// passed, connections mixed, up to ``Configuration/recordingLimitBytes`` a direction.
+  /// Returns the first bytes that passed in a direction, connections mixed, up to
+  /// ``Configuration/recordingLimitBytes`` for each direction. For both directions,
+  /// forward comes first.
   ///
   /// - Complexity: O(*n*) in the bytes.
   public func recorded(_ direction: Direction) -> [UInt8] {

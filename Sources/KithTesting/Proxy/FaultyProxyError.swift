@@ -1,11 +1,11 @@
-/// Why a ``FaultyProxy`` could not begin, or stopped.
+/// The error of a ``FaultyProxy`` that could not start, or stopped.
 public struct FaultyProxyError: Error, CustomStringConvertible {
-  /// What went wrong; more may be added.
+  /// The kind of error; kinds may be added.
   public struct Code: Sendable, Hashable, CustomStringConvertible {
-    /// Its name.
+    /// The code's name.
     public let description: String
 
-    /// The address cannot be listened on: another program has the port, or the host is not this one's.
+    /// The address cannot be listened on: the port is taken, or the host is not of this computer.
     public static let cannotListen = Code(description: "cannotListen")
     /// The configuration is out of bounds.
     public static let invalidConfiguration = Code(description: "invalidConfiguration")
@@ -13,11 +13,11 @@ public struct FaultyProxyError: Error, CustomStringConvertible {
     public static let listenerFailed = Code(description: "listenerFailed")
   }
 
-  /// What went wrong.
+  /// The kind of error.
   public let code: Code
-  /// What it was about, and what to do.
+  /// The cause and the remedy.
   public let message: String
-  /// What the system said.
+  /// The system's error.
   public let cause: (any Error)?
 
   /// The code, the message and the cause.

@@ -10,10 +10,11 @@ internal import Synchronization
   internal import Darwin
 #endif
 
-/// One connection through the proxy: the client's, the one to the target, and a stream a direction.
+/// One connection through the proxy: the client's, the one to the target, and a stream
+/// for each direction.
 ///
-/// An end of one side is told to the other only by way of the direction that it would travel, so
-/// that a stalled direction hides that too.
+/// The end of one side reaches the other side only over its direction, so a stalled
+/// direction hides it too.
 final class ProxyConnection: Sendable {
   typealias AsyncChannel = NIOAsyncChannel<ByteBuffer, ByteBuffer>
 
@@ -29,7 +30,8 @@ final class ProxyConnection: Sendable {
 
   private let onReset: @Sendable () -> Void
 
-  /// A connection that a client made; `onReset` hears that ``FaultyProxy/Faults/resets`` has reset it.
+  /// Makes a connection of a client; `onReset` is called if
+  /// ``FaultyProxy/Faults/resets`` resets it.
   init(
     client: any Channel, forward: ProxyStream, backward: ProxyStream,
     onReset: @escaping @Sendable () -> Void
@@ -41,8 +43,8 @@ final class ProxyConnection: Sendable {
   /// Serves until both directions have ended, the connection is reset, or the task is cancelled.
   func serve(_ client: AsyncChannel, connect: () async throws -> AsyncChannel) async {
     try? await client.executeThenClose { fromClient, toClient in
-      // A connection is not made through a stalled proxy: its first packet and the answer to that
-      // would not pass.
+      // No connection is made through a stalled proxy: its first packet and the
+      // answer would not pass.
       guard await forward.opened(), await backward.opened() else { return }
       let target: AsyncChannel
       do { target = try await connect() } catch { return Self.reset(client.channel) }
@@ -66,7 +68,7 @@ final class ProxyConnection: Sendable {
     }
   }
 
-  /// Resets both sides at once, unless it was reset before or abandoned; false then.
+  /// Resets both sides at once. Returns false if it was reset before or abandoned.
   @discardableResult
   func reset() -> Bool {
     let channels = state.withLock { state -> [any Channel]? in
@@ -81,7 +83,7 @@ final class ProxyConnection: Sendable {
     return true
   }
 
-  /// Lets nothing pass any more, and keeps both sides open.
+  /// Stops all bytes, and keeps both sides open.
   func abandon() {
     state.withLock { $0.isAbandoned = true }
     forward.abandon()
@@ -96,7 +98,7 @@ final class ProxyConnection: Sendable {
     if isReset { Self.reset(channel) }
   }
 
-  /// Passes on what a direction lets pass, until its end, which it tells.
+  /// Passes on the bytes of a direction until its end, which it passes on as well.
   private func drain(
     _ stream: ProxyStream, into outbound: NIOAsyncChannelOutboundWriter<ByteBuffer>,
     sink: any Channel, source: any Channel, back: ProxyStream
@@ -115,7 +117,7 @@ final class ProxyConnection: Sendable {
         }
       }
     } catch {
-      // The sink takes no more. Who sends hears of it the way that bytes from there would come.
+      // The sink takes no more. The sender learns of it over the opposite direction.
       if await back.opened() { Self.reset(source) }
     }
   }

@@ -1,26 +1,26 @@
 internal import NIOCore
 internal import Synchronization
 
-/// One direction of one connection: what has come and not passed yet.
+/// One direction of one connection: the bytes that have come and not passed yet.
 ///
-/// One task puts bytes in, one takes them out. The bytes held are bounded, so that a direction that
-/// is stalled or slow holds up whoever sends, as a full network would.
+/// One task puts bytes in, another takes them out. The held bytes are limited, so a stalled or slow
+/// direction blocks the sender, as a full network would.
 final class ProxyStream: Sendable {
-  /// How the bytes of a direction ended.
+  /// The end of a direction.
   enum End {
-    /// The sender sends no more.
+    /// The sender has closed its direction.
     case closed
     /// The sender's connection failed.
     case reset
   }
 
-  /// What may be done next.
+  /// The next step.
   enum Step {
-    /// These pass now.
+    /// These bytes pass now.
     case pass(ByteBuffer)
-    /// The connection is reset, after these have passed.
+    /// The connection is reset, after these bytes have passed.
     case reset(after: ByteBuffer)
-    /// All has passed, and the end may be told.
+    /// All bytes have passed, and the end may be passed on.
     case end(End)
     /// The connection was reset, or the task cancelled.
     case stopped
@@ -34,11 +34,11 @@ final class ProxyStream: Sendable {
     var end: (arrival: ContinuousClock.Instant, end: End)?
     var isAbandoned = false
     var isStopped = false
-    /// When the throttle lets the next byte pass.
+    /// The time at which the throttle lets the next byte pass.
     var nextPass = ContinuousClock.now
   }
 
-  /// A throttled direction passes so many pieces a second.
+  /// The number of pieces that a throttled direction passes each second.
   private static let piecesPerSecond = 50
 
   private let state: Mutex<State>
@@ -46,8 +46,8 @@ final class ProxyStream: Sendable {
   private let bell = Bell()
   private let count: @Sendable (ByteBuffer, _ corrupted: Int) -> Void
 
-  /// A direction of a new connection. It holds at most `limit` bytes, but for one read; `count`
-  /// hears of all bytes that pass.
+  /// Makes the direction of a new connection. It holds at most `limit` bytes and one read more.
+  /// `count` is called with all bytes that pass.
   init(
     faults: FaultyProxy.Faults, seed: UInt64, limit: Int,
     count: @escaping @Sendable (ByteBuffer, _ corrupted: Int) -> Void
@@ -69,18 +69,18 @@ final class ProxyStream: Sendable {
     bell.ring()
   }
 
-  /// Lets nothing pass any more.
+  /// Stops all bytes.
   func abandon() {
     state.withLock { $0.isAbandoned = true }
   }
 
-  /// Ends all waiting: the connection is over.
+  /// Ends all waiting, because the connection is over.
   func stop() {
     state.withLock { $0.isStopped = true }
     bell.ring()
   }
 
-  /// Puts in what a connection brings until it ends.
+  /// Adds the bytes of a connection until it ends.
   func fill(from inbound: NIOAsyncChannelInboundStream<ByteBuffer>) async {
     do {
       for try await bytes in inbound { await hold(bytes) }
@@ -110,7 +110,7 @@ final class ProxyStream: Sendable {
     bell.ring()
   }
 
-  /// Waits until something may pass or be told.
+  /// Waits until bytes or the end may pass.
   func next() async -> Step {
     while !Task.isCancelled {
       let version = bell.version
@@ -128,8 +128,8 @@ final class ProxyStream: Sendable {
     return .stopped
   }
 
-  /// Waits until this direction is neither stalled nor abandoned; false if the connection was reset
-  /// or the task cancelled.
+  /// Waits until this direction is neither stalled nor abandoned. Returns false if the connection
+  /// was reset or the task cancelled.
   func opened() async -> Bool {
     while !Task.isCancelled {
       let version = bell.version

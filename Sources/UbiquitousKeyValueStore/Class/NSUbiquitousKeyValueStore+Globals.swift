@@ -1,35 +1,35 @@
 #if !canImport(Darwin)
   public import Foundation
 
-  /// The key of `userInfo` under which a notification says why, as `NSNumber`.
+  /// The key of `userInfo` for the reason of a notification, an `NSNumber`.
   public let NSUbiquitousKeyValueStoreChangeReasonKey = "NSUbiquitousKeyValueStoreChangeReasonKey"
 
-  /// The key of `userInfo` under which a notification names the keys, as `[String]`.
+  /// The key of `userInfo` for the changed keys, a `[String]`.
   public let NSUbiquitousKeyValueStoreChangedKeysKey = "NSUbiquitousKeyValueStoreChangedKeysKey"
 
-  /// The reason “another device wrote”.
+  /// The reason for a write of another device.
   public let NSUbiquitousKeyValueStoreServerChange = 0
 
-  /// The reason “the first pull of this device ended”: keys that it wrote before may have lost.
+  /// Signing in brought the account's data: keys that were written before may have lost.
   public let NSUbiquitousKeyValueStoreInitialSyncChange = 1
 
-  /// The reason “there is too little room”: writes of these keys were refused or are hidden.
+  /// The reason for too little room: writes of these keys were refused or are hidden.
   public let NSUbiquitousKeyValueStoreQuotaViolationChange = 2
 
-  /// The reason “the account is another”.
+  /// The reason for a change of account.
   public let NSUbiquitousKeyValueStoreAccountChange = 3
 
   extension NSNotification.Name {
-    /// Posted when somebody signed in, signed out or switched the account, with neither object nor
-    /// `userInfo`; look at `FileManager.ubiquityIdentityToken` then.
+    /// Posted when the user signs in, signs out or switches the account. It has neither object nor
+    /// `userInfo`; read `FileManager.ubiquityIdentityToken` then.
     public static let NSUbiquityIdentityDidChange = NSNotification.Name(
       "NSUbiquityIdentityDidChangeNotification")
   }
 
   extension FileManager {
-    /// Stands for the account that is signed in, offline too; nil when signed out.
+    /// A token for the account that is signed in, also offline; nil when signed out.
     ///
-    /// Compare it with `isEqual`, keep it with `NSKeyedArchiver`; it says nothing else.
+    /// Compare it with `isEqual` and keep it with `NSKeyedArchiver`. It has no other use.
     ///
     /// - Complexity: O(1).
     public var ubiquityIdentityToken: (any NSCoding & NSCopying & NSObjectProtocol)? {

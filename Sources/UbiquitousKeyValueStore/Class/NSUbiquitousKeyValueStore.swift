@@ -4,25 +4,33 @@
 
   /// A key-value store that all devices of an account share: Apple's class of this name, on Kith.
   ///
-  /// Reads come from memory. Writes show at once and are durable soon, at the latest when
-  /// ``synchronize()`` returns or the process ends normally; those of 20 ms are published as one. What other devices write is announced by
-  /// ``didChangeExternallyNotification``. Any thread may use an object.
+  /// Reads come from memory. A write is visible at once. It is durable soon, at the latest when
+  /// ``synchronize()`` returns or the process ends normally. Writes within 20 ms are published
+  /// together. ``didChangeExternallyNotification`` announces writes of other devices. Any thread
+  /// may use an object.
   ///
-  /// Every member is called through the class, so a subclass may replace it: typed setters call
-  /// ``set(_:forKey:)-(Any?,_)``, typed getters ``object(forKey:)``, and a stand-in for tests needs
-  /// only those two.
+  /// ```swift
+  /// try UbiquityBootstrap.configure(storeIdentifier: "com.example.Bookmarks")
+  /// let store = NSUbiquitousKeyValueStore.default
+  /// store.set("dark", forKey: "theme")
+  /// print(store.string(forKey: "theme") ?? "not set")
+  /// ```
+  ///
+  /// Members call each other through the class, so a subclass may override them. Typed setters
+  /// call ``set(_:forKey:)-(Any?,_)`` and typed getters call ``object(forKey:)``; a test double
+  /// needs only those two.
   ///
   /// The rules are those of Apple's
   /// [NSUbiquitousKeyValueStore](https://developer.apple.com/documentation/foundation/nsubiquitouskeyvaluestore);
-  /// <doc:Differences> says where they differ.
-  // Unchecked, since NSObject is not Sendable: the one stored property is constant and Sendable.
-  // Subclasses with state of their own say themselves how it is guarded.
+  /// <doc:Differences> lists the differences.
+  // Unchecked, because NSObject is not Sendable: the one stored property is constant and Sendable.
+  // A subclass with state of its own documents how it is guarded.
   open class NSUbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     private let hub: Hub
 
     private static let shared = NSUbiquitousKeyValueStore()
 
-    /// The store of the program, the same object each time.
+    /// The program's store, the same object each time.
     ///
     /// The first use reads the configuration; see ``UbiquityBootstrap``.
     open class var `default`: NSUbiquitousKeyValueStore {
@@ -30,17 +38,27 @@
       return shared
     }
 
-    /// Posted when something other than this program changed the store, or refused a write of it.
+    /// Posted when another program or device changed the store, or a write of this
+    /// program was refused.
     ///
-    /// `object` is the store, for each object that is alive. `userInfo` holds the reason as
-    /// `NSNumber` under ``NSUbiquitousKeyValueStoreChangeReasonKey`` and the keys as `[String]`
-    /// under ``NSUbiquitousKeyValueStoreChangedKeysKey``. What arrives within 50 ms is told as one
-    /// for each reason. It is posted on a thread of its own, one notification after the other; an
-    /// observer that belongs on the main thread says so with `queue: .main`.
+    /// `object` is the store, for each living object. `userInfo` holds the reason as `NSNumber`
+    /// under ``NSUbiquitousKeyValueStoreChangeReasonKey`` and the keys as `[String]` under
+    /// ``NSUbiquitousKeyValueStoreChangedKeysKey``. Changes within 50 ms become one
+    /// notification for each reason.
+    ///
+    /// Notifications are posted one after the other, on a thread of their own. An observer that
+    /// must run on the main thread asks for `queue: .main`:
+    ///
+    /// ```swift
+    /// let observer = NotificationCenter.default.addObserver(
+    ///   forName: NSUbiquitousKeyValueStore.didChangeExternallyNotification, object: store,
+    ///   queue: .main
+    /// ) { print($0.userInfo?[NSUbiquitousKeyValueStoreChangedKeysKey] as? [String] ?? []) }
+    /// ```
     public static let didChangeExternallyNotification = NSNotification.Name(
       "NSUbiquitousKeyValueStoreDidChangeExternallyNotification")
 
-    /// Makes another object on the program's store; the data is the same.
+    /// Makes another object on the program's store, with the same data.
     public override init() {
       hub = .shared
       super.init()
@@ -49,19 +67,20 @@
 
     // MARK: Reading
 
-    /// The value of a key: a property-list object, or nil.
+    /// Returns the value of a key: a property-list object, or nil.
     ///
     /// Numbers and bools are `NSNumber`, also within arrays and dictionaries, so that
     /// `as? Bool`, `as? Int`, `as? Int64` and `as? Double` all work.
     ///
     /// - Parameter aKey: The key.
-    /// - Returns: A copy of what is in memory.
+    /// - Returns: A copy of the value in memory.
     /// - Complexity: O(*n*) in the size of the value.
     open func object(forKey aKey: String) -> Any? {
       hub.backing.value(forKey: aKey)?.foundationObject
     }
 
-    /// The string of a key, or the text of its number; nil when it is missing or of another type.
+    /// Returns the string of a key, or the text of its number; nil if it is missing
+    /// or of another type.
     ///
     /// - Parameter aKey: The key.
     /// - Returns: The string.
@@ -69,7 +88,7 @@
       Conversion.string(object(forKey: aKey))
     }
 
-    /// The array of a key; nil when it is missing or of another type.
+    /// Returns the array of a key; nil if it is missing or of another type.
     ///
     /// - Parameter aKey: The key.
     /// - Returns: The array.
@@ -77,7 +96,7 @@
       object(forKey: aKey) as? [Any]
     }
 
-    /// The dictionary of a key; nil when it is missing or of another type.
+    /// Returns the dictionary of a key; nil if it is missing or of another type.
     ///
     /// - Parameter aKey: The key.
     /// - Returns: The dictionary.
@@ -85,7 +104,7 @@
       object(forKey: aKey) as? [String: Any]
     }
 
-    /// The data of a key; nil when it is missing or of another type.
+    /// Returns the data of a key; nil if it is missing or of another type.
     ///
     /// - Parameter aKey: The key.
     /// - Returns: The data.
@@ -93,33 +112,33 @@
       object(forKey: aKey) as? Data
     }
 
-    /// The integer of a key; 0 when it is missing or of another type.
+    /// Returns the integer of a key; 0 if it is missing or of another type.
     ///
     /// - Parameter aKey: The key.
-    /// - Returns: The integer. True is 1, fractions are cut off, a string gives the number that it
-    ///   begins with, and what is out of range gives the nearest integer there is.
+    /// - Returns: The integer. True is 1, and fractions are cut off. A string returns the number
+    ///   that it begins with. A number out of range returns the nearest integer.
     open func longLong(forKey aKey: String) -> Int64 {
       Conversion.integer(object(forKey: aKey))
     }
 
-    /// The number of a key; 0 when it is missing or of another type.
+    /// Returns the number of a key; 0 if it is missing or of another type.
     ///
     /// - Parameter aKey: The key.
-    /// - Returns: The number. True is 1, and a string gives the number that it begins with.
+    /// - Returns: The number. True is 1, and a string returns the number that it begins with.
     open func double(forKey aKey: String) -> Double {
       Conversion.double(object(forKey: aKey))
     }
 
-    /// The bool of a key; false when it is missing or of another type.
+    /// Returns the bool of a key; false if it is missing or of another type.
     ///
     /// - Parameter aKey: The key.
-    /// - Returns: The bool. A number is true unless it is 0, a string by the rule of
-    ///   `NSString.boolValue`.
+    /// - Returns: The bool. A number is true unless it is 0. A string follows the
+    ///   rule of `NSString.boolValue`.
     open func bool(forKey aKey: String) -> Bool {
       Conversion.bool(object(forKey: aKey))
     }
 
-    /// All keys with their values: a copy of what is in memory.
+    /// A copy of all keys and values in memory.
     ///
     /// - Complexity: O(*n*) in the size of the store.
     open var dictionaryRepresentation: [String: Any] {
@@ -128,14 +147,18 @@
 
     // MARK: Writing
 
-    /// Sets the value of a key. It shows at once; nil removes the key.
+    /// Sets the value of a key, which is visible at once. Nil removes the key.
     ///
-    /// A value that property lists cannot hold is logged and ignored. A value that has no room, or
-    /// a key beyond its limit, changes nothing and is announced with
-    /// ``NSUbiquitousKeyValueStoreQuotaViolationChange``.
+    /// A value that property lists cannot hold is logged and ignored. If a value
+    /// does not fit, or a key is too long, nothing changes, and a notification
+    /// with ``NSUbiquitousKeyValueStoreQuotaViolationChange`` follows.
+    ///
+    /// ```swift
+    /// store.set(["https://example.com"], forKey: "bookmarks")
+    /// ```
     ///
     /// - Parameters:
-    ///   - anObject: A string, number, bool, date, data, or an array or dictionary of such.
+    ///   - anObject: A string, number, bool, date, data, or an array or dictionary of these.
     ///   - aKey: The key, 1 to 64 bytes of UTF-8.
     /// - Complexity: O(*n*) in the size of the value.
     open func set(_ anObject: Any?, forKey aKey: String) {
@@ -205,24 +228,24 @@
       set(NSNumber(value: value) as Any, forKey: aKey)
     }
 
-    /// Removes a key; nothing happens if it is missing.
+    /// Removes a key, if it is present.
     ///
     /// - Parameter aKey: The key.
     open func removeObject(forKey aKey: String) {
       set(nil as Any?, forKey: aKey)
     }
 
-    /// Makes what was written durable. It waits for the disk where something is to be written, and
+    /// Makes all earlier writes durable. It waits for the disk if there is something to write, and
     /// never for the network.
     ///
-    /// - Returns: False where the store is not configured (``UbiquityBootstrap``) or the disk
-    ///   failed; true otherwise, also offline and signed out.
+    /// - Returns: False if the store is not configured (``UbiquityBootstrap``) or the disk failed;
+    ///   otherwise true, also offline and signed out.
     @discardableResult
     open func synchronize() -> Bool {
       hub.synchronize()
     }
 
-    /// Makes an object on given data, and tells it of changes as long as it lives.
+    /// Makes an object on the data of a hub, which tells it of changes while it lives.
     init(hub: Hub) {
       self.hub = hub
       super.init()

@@ -2,19 +2,19 @@
   internal import Foundation
   internal import Kith
 
-  /// `kith.json`, which lies beside the executable: one JSON object.
+  /// The file `kith.json` beside the executable: one JSON object.
   ///
-  /// | member | is | missing |
+  /// | member | value | if missing |
   /// | --- | --- | --- |
-  /// | `storeIdentifier` | text | the environment or code names it |
+  /// | `storeIdentifier` | text | set by the environment or code |
   /// | `directory` | a path; a relative one begins at the file's directory, `~/` at the home | `$XDG_DATA_HOME/kith` |
   /// | `hosts`, `peers` | lists of text | every address, none |
   /// | `port` | 0 to 65535 | 4114 |
   /// | `discoversPeers` | true or false | true |
-  /// | `passphraseFile` | a path, as `directory` | the environment or code says it; otherwise none |
+  /// | `passphraseFile` | a path, as `directory` | set by the environment or code; otherwise none |
   struct ConfigurationFile: Equatable, Sendable {
     static let fileName = "kith.json"
-    /// More than this is no configuration, in bytes.
+    /// The maximum size of a file, in bytes.
     static let sizeLimit = 1 << 16
 
     var storeIdentifier: String?
@@ -25,7 +25,7 @@
     var discoversPeers: Bool?
     var passphraseFile: String?
 
-    /// A file that is there and cannot be used. It says what is wrong.
+    /// A file that exists and cannot be used, with the reason.
     struct Malformed: Error, Equatable, CustomStringConvertible {
       var description: String
     }
@@ -34,9 +34,9 @@
     ///
     /// - Parameters:
     ///   - data: The bytes.
-    ///   - base: The directory that the file lies in.
+    ///   - base: The directory of the file.
     ///   - home: The user's home directory.
-    /// - Throws: ``Malformed``, also for a member that means nothing: it may be one mistyped.
+    /// - Throws: ``Malformed``, also for an unknown member, which may be mistyped.
     init(_ data: Data, base: String, home: String) throws(Malformed) {
       guard data.count <= Self.sizeLimit else {
         throw Malformed(description: "it has more than \(Self.sizeLimit) bytes")

@@ -2,13 +2,13 @@
   internal import Foundation
   internal import Kith
 
-  /// Everything that may say which store a program means.
+  /// All sources of the settings of a program's store.
   struct SettingSources: Sendable {
-    /// What code said.
+    /// The configuration made in code.
     var code: UbiquityBootstrap.Configuration?
-    /// The environment's variables.
+    /// The environment variables.
     var environment: [String: String] = [:]
-    /// The bytes of `kith.json`, if it is there.
+    /// The bytes of `kith.json`, if the file exists.
     var file: Data?
     /// The executable's path.
     var executable: String
@@ -16,18 +16,18 @@
     var home: String
   }
 
-  /// Which store a program means, and where it is.
+  /// The store of a program, its directory and its options.
   struct Settings: Sendable {
-    /// Whether the program named a store. Otherwise it gets one of its own, on this device only.
+    /// Whether the program named a store. Otherwise it gets its own store, on this device only.
     var isConfigured: Bool
     var storeIdentifier: StoreIdentifier
     var directory: String
-    /// The rest, from wherever it was said.
+    /// The other options, from all sources.
     var configuration: UbiquityBootstrap.Configuration
-    /// What is to be logged: what was ignored, and what to write.
+    /// The warnings to log: ignored settings, and how to write them correctly.
     var warnings: [String]
 
-    /// Decides. Each setting is the first that is there: code, environment, file.
+    /// Resolves the settings. The first source with a value is used: code, environment, file.
     init(resolving sources: SettingSources) {
       let (folder, program) = Self.split(sources.executable)
       let filePath = folder + "/" + ConfigurationFile.fileName
@@ -92,7 +92,8 @@
     private static let identifierRule =
       "no text of 1 to \(StoreIdentifier.maximumBytes) bytes without control characters"
 
-    /// What a file's name leaves of an identifier; it may hold line feeds, and is never longer.
+    /// Returns the identifier made of a program's file name. A name may hold line feeds, and
+    /// is never too long.
     private static func identifier(ofProgram name: String) -> StoreIdentifier {
       guard let identifier = StoreIdentifier(name) ?? StoreIdentifier("program") else {
         preconditionFailure("“program” is an identifier")
@@ -100,7 +101,7 @@
       return identifier
     }
 
-    /// Where the user's programs keep data (XDG Base Directory Specification: absolute paths only).
+    /// Returns the user's data directory (XDG Base Directory Specification: absolute paths only).
     private static func dataHome(_ variable: String?, home: String) -> String {
       if let variable, variable.hasPrefix("/") { return variable }
       return home + "/.local/share"

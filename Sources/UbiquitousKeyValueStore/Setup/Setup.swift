@@ -4,7 +4,7 @@
   internal import Logging
   internal import Synchronization
 
-  /// The program's configuration: open to be said until the store is used, settled from then on.
+  /// The program's configuration, which can be changed until the store is first used.
   final class Setup: Sendable {
     private struct State {
       var code: UbiquityBootstrap.Configuration?
@@ -13,7 +13,8 @@
 
     private let state = Mutex(State())
 
-    /// Takes what code says; see ``UbiquityBootstrap/configure(storeIdentifier:directory:_:)``.
+    /// Stores the configuration made in code; see
+    /// ``UbiquityBootstrap/configure(storeIdentifier:directory:_:)``.
     func configure(_ configuration: UbiquityBootstrap.Configuration) throws(KithError) {
       if let text = configuration.storeIdentifier, StoreIdentifier(text) == nil {
         throw KithError(
@@ -38,13 +39,13 @@
       }
     }
 
-    /// Whether the program said already which store it means.
+    /// Whether the program has named its store already.
     var isConfigured: Bool {
       let code = state.withLock { $0.code }
       return Settings(resolving: Self.sources(code)).isConfigured
     }
 
-    /// Opens the store that the program means, or one in memory where that cannot be done.
+    /// Opens the configured store. If that fails, opens one in memory.
     func open() -> Hub.Basis {
       let code = state.withLock { state in
         state.isSettled = true

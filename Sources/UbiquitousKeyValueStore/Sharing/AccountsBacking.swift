@@ -2,15 +2,16 @@
   internal import Kith
   internal import Logging
 
-  /// A store of whoever is signed in on this host. It is the same store through signing in and out.
+  /// A store of the account that is signed in on this host. It stays the same store through
+  /// signing in and out.
   struct AccountsBacking: Backing {
-    /// The wait before accounts that failed are served again, and the longest one.
+    /// The first and the longest wait before accounts that failed are served again.
     private static let waits = (first: Duration.seconds(1), longest: Duration.seconds(60))
 
     let accounts: Accounts
     private let plain: PlainBacking
 
-    /// Opens the accounts of a directory, and the store; both are made where they are missing.
+    /// Opens the accounts of a directory and the store. Both are created if they are missing.
     init(_ settings: Settings) throws(KithError) {
       var configuration = Accounts.Configuration(directory: settings.directory)
       let chosen = settings.configuration
@@ -37,8 +38,8 @@
     var account: AccountID? { accounts.signedIn }
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { accounts.signedInUpdates }
 
-    /// Serves the accounts. What ends that is logged, and tried again after a while: a program that
-    /// reads and writes cannot be told, and an address may be there again later.
+    /// Serves the accounts. A failure is logged and retried after a wait, because the program
+    /// cannot be told of it, and an address may become available later.
     func run() async {
       var wait = Self.waits.first
       while !Task.isCancelled {

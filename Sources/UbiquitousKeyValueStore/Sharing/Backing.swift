@@ -1,32 +1,32 @@
 #if !canImport(Darwin)
   internal import Kith
 
-  /// What the class needs of what it stands on.
+  /// The data and services that objects of the class use.
   protocol Backing: Sendable {
-    /// What a key shows, from memory.
+    /// Returns the value that a key shows, from memory.
     func value(forKey key: String) -> PropertyListValue?
-    /// All that is shown, as of one moment.
+    /// All values shown at one moment.
     var values: [Key: PropertyListValue] { get }
-    /// Sets a key's value, visible at once; nil removes the key. It is published with what else is set
-    /// within a moment, or before the next ``flush()``.
+    /// Sets a key's value, visible at once; nil removes the key. It is published with other writes
+    /// of the next moment, or before the next ``flush()``.
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError)
-    /// Makes everything durable. Waits for the disk, never for a network.
+    /// Makes all writes durable. It waits for the disk, never for the network.
     func flush() throws(KithError)
-    /// What came from outside from now on; nil: nothing ever does.
+    /// The changes from outside from now on; nil if there are never any.
     var changes: StoreChanges? { get }
-    /// Transactions that were accepted and refused later, oldest first.
+    /// The transactions that were accepted and refused later, oldest first.
     var refusals: [RefusedTransaction] { get }
-    /// Forgets refusals that the program has heard of.
+    /// Removes refusals that the program was told of.
     func takeRefusals(through number: UInt64)
     /// The account that is signed in.
     var account: AccountID? { get }
-    /// The account from now on, beginning with the present one.
+    /// The account now, and after each change.
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { get }
-    /// Works for the store until cancelled: listens, dials, commits.
+    /// Serves the store until cancelled: listens, dials, commits.
     func run() async
   }
 
-  /// One `KeyValueStore` that somebody else made, runs and closes, such as a test.
+  /// A `KeyValueStore` that its maker, such as a test, runs and closes.
   struct PlainBacking: Backing {
     let store: KeyValueStore
 

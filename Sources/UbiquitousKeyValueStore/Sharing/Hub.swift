@@ -4,21 +4,21 @@
   internal import Logging
   internal import Synchronization
 
-  /// What all objects on the same data share: the data, who is alive, and who tells them.
+  /// The data shared by several objects, the living objects, and the poster of their notifications.
   final class Hub: Sendable {
-    /// What it stands on, once it is in use.
+    /// The opened data, and the task that serves it.
     private struct Opened {
       var basis: Basis
       var serving: Task<Void, Never>
     }
 
-    /// What was opened, and how.
+    /// The opened data and its settings.
     struct Basis: Sendable {
       var backing: any Backing
-      /// The accounts that it is of, or why there are none.
+      /// The accounts of the data, or the reason why there are none.
       var accounts: Result<Accounts, KithError> = .failure(
         KithError(.missing, "The store is the program's own, and of no account."))
-      /// Whether the program said which store it means; `synchronize()` is false otherwise.
+      /// Whether the program named its store; otherwise `synchronize()` returns false.
       var isConfigured = true
       var trapsOnInvalidKeys = false
       var logger: Logger
@@ -32,15 +32,15 @@
     private let opened = Mutex<Opened?>(nil)
     private let objects = LiveObjects()
     private let poster: Poster
-    /// The failure that was logged last: programs synchronise after every write, and one failing
-    /// disk is told of once.
+    /// The failure that was logged last. Programs synchronise after every write, and a failing
+    /// disk is logged once.
     private let failure = Mutex<KithError.Code?>(nil)
 
-    /// Makes a hub that opens what it stands on when it is first used.
+    /// Makes a hub that opens its data at the first use.
     ///
     /// - Parameters:
     ///   - gather: Waits while changes are gathered for one notification.
-    ///   - open: Opens what it stands on.
+    ///   - open: Opens the data.
     init(
       gathering gather: @escaping @Sendable () async -> Void = Server.gather,
       opening open: @escaping @Sendable () -> Basis
@@ -54,49 +54,50 @@
       opened.withLock { $0?.serving.cancel() }
     }
 
-    /// What the data is in.
+    /// The data's backing.
     var backing: any Backing { basis.backing }
 
-    /// Opens what it stands on where it is known already what that is. A program that configures it
-    /// in code may still do so otherwise.
+    /// Opens the store if the program is already configured. Otherwise the program may still
+    /// configure it in code.
     func openIfConfigured() {
-      // Looking for the configuration reads a file; programs ask for `default` at every turn.
+      // Looking for the configuration reads a file, and programs read `default` often.
       if opened.withLock({ $0 != nil }) { return }
       if UbiquityBootstrap.setup.isConfigured { _ = basis }
     }
 
-    /// What it stands on. The first use opens it, while others wait.
+    /// The opened data. The first use opens it, while other threads wait.
     private var basis: Basis {
       opened.withLock { opened in
         if let opened { return opened.basis }
         let basis = open()
         let server = Server(backing: basis.backing, poster: poster, gather: gather)
-        // Made before anybody reads, so that nothing falls between.
+        // Made before any read, so that no change is missed between.
         let changes = basis.backing.changes
         let account = basis.backing.account
-        // Nobody awaits this task: Apple's class has no `run()`. Its objects are made by code that
-        // does not wait, and hear of changes as long as the process lives.
+        // This task is never awaited: Apple's class has no `run()`. Synchronous code makes its
+        // objects, and they are told of changes as long as the process lives.
         let serving = Task.detached { await server.run(changes, since: account) }
         opened = Opened(basis: basis, serving: serving)
         return basis
       }
     }
 
-    /// Tells an object of changes from here on, as long as it lives.
+    /// Tells an object of changes from now on, as long as it lives.
     func add(_ object: NSUbiquitousKeyValueStore) { objects.add(object) }
 
-    /// The accounts that the data is of.
+    /// The accounts of the data.
     var accounts: Result<Accounts, KithError> { basis.accounts }
 
-    /// The account that is signed in, opaque. Programs ask for it first of all; that does not settle
-    /// a configuration that is still to come.
+    /// The account that is signed in, as an opaque token. Programs read it first, so this does not
+    /// fix a configuration that may still come.
     var identityToken: NSData? {
       openIfConfigured()
       let account = opened.withLock { $0?.basis.backing.account }
       return account.map { NSData(data: Data($0.bytes)) }
     }
 
-    /// Sets a key's value, and says what came of it as Apple's class does: not to the caller.
+    /// Sets a key's value. As in Apple's class, a refusal is announced and not
+    /// returned to the caller.
     func set(_ object: Any?, forKey key: String) {
       let basis = basis
       let value: PropertyListValue?
@@ -122,7 +123,7 @@
       let logger = basis.logger
       switch error.code {
       case .invalidKey:
-        // Nothing is there to be removed.
+        // There is nothing to remove.
         if isRemoval { return }
         if basis.trapsOnInvalidKeys { fatalError(error.message) }
         logger.error("a write was refused", metadata: ["reason": "\(error.message)"])
@@ -139,7 +140,7 @@
       }
     }
 
-    /// Makes everything durable; see ``NSUbiquitousKeyValueStore/synchronize()``.
+    /// Makes all writes durable; see ``NSUbiquitousKeyValueStore/synchronize()``.
     func synchronize() -> Bool {
       let basis = basis
       do throws(KithError) {

@@ -1,8 +1,7 @@
 #if !canImport(Darwin)
   internal import Synchronization
 
-  /// The objects that stand on the same data, each of which is told of changes as long as somebody
-  /// holds it.
+  /// The objects on the same data. Each is told of changes as long as the program holds it.
   final class LiveObjects: Sendable {
     private struct Weak {
       weak var object: NSUbiquitousKeyValueStore?
@@ -10,15 +9,15 @@
 
     private let objects = Mutex<[Weak]>([])
 
-    /// Those alive, in the order in which they were made.
+    /// The living objects, in the order in which they were made.
     ///
     /// - Complexity: O(*n*).
     var all: [NSUbiquitousKeyValueStore] { objects.withLock { $0.compactMap(\.object) } }
 
-    /// How many are remembered, dead ones too.
+    /// The number of registered objects, including dead ones.
     var count: Int { objects.withLock { $0.count } }
 
-    /// Remembers an object, and forgets the dead.
+    /// Registers an object, and drops the dead ones.
     ///
     /// - Complexity: O(*n*).
     func add(_ object: NSUbiquitousKeyValueStore) {

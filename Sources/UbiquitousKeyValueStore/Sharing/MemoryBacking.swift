@@ -2,8 +2,8 @@
   internal import Kith
   internal import Synchronization
 
-  /// What is left where the directory cannot be used: this process's memory, so that the program
-  /// goes on. Flushing says why.
+  /// A store in this process's memory, used if the directory cannot be, so that the program goes
+  /// on. Flushing throws the reason.
   final class MemoryBacking: Backing {
     private let state = Mutex<[Key: PropertyListValue]>([:])
     private let problem: KithError
@@ -25,7 +25,7 @@
           .invalidKey, "A key has 1 to \(policy.keyBytes) bytes of UTF-8.", actual: key.size,
           limit: policy.keyBytes)
       }
-      // Whoever fills this loses it anyway; the number of keys bounds it well enough.
+      // The data is lost at exit anyway, so limiting the number of keys is enough.
       let hasRoom = state.withLock { values in
         guard values[key] != nil || values.count < policy.keys else { return false }
         values[key] = value

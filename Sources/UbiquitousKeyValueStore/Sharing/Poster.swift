@@ -4,7 +4,7 @@
   internal import Kith
   internal import Synchronization
 
-  /// What a notification says.
+  /// The content of a notification.
   struct Notice: Equatable, Sendable {
     /// One of the reasons of Apple's class.
     var reason: Int
@@ -13,8 +13,8 @@
   }
 
   extension Notice {
-    /// What changes say, one notice for each reason, in the order in which the reasons came first:
-    /// the keys that show something else, and those whose writes lost.
+    /// Joins changes into one notice for each reason, in the order of first occurrence. A notice
+    /// lists the keys whose values changed and those whose writes lost.
     static func joining(_ changes: [Change]) -> [Notice] {
       var reasons: [Int] = []
       var keys: [Int: Set<Key>] = [:]
@@ -38,13 +38,13 @@
     }
   }
 
-  /// Posts, one after the other, on a queue of its own.
+  /// Posts notifications one after the other, on a queue of its own.
   ///
-  /// On Linux an observer with `queue: .main` keeps whoever posts waiting until the main thread has
-  /// time. So no lock is held while posting, and nobody but the task that serves the store waits
-  /// for it; least of all `synchronize()`, in which the main thread may be.
+  /// On Linux an observer with `queue: .main` blocks the poster until the main thread has time. So
+  /// no lock is held while posting, and only the task that serves the store waits for it.
+  /// `synchronize()` never does, because the main thread may be in it.
   final class Poster: Sendable {
-    /// The most refused keys that wait to be told; they were logged too.
+    /// The maximum number of refused keys that wait for a notification; each was logged too.
     static let refusedKeysLimit = 1_024
 
     private struct Refused {
@@ -60,19 +60,19 @@
       self.objects = objects
     }
 
-    /// Posts for each object that is alive, and returns once all observers have had it.
+    /// Posts to each living object, and returns once all observers were called.
     func post(_ notice: Notice) async {
       await onQueue { [objects] in Self.post(notice, to: objects) }
     }
 
-    /// Posts that the account is another, and returns once all observers have had it.
+    /// Posts that the account has changed, and returns once all observers were called.
     func postIdentityChange() async {
       await onQueue {
         NotificationCenter.default.post(name: .NSUbiquityIdentityDidChange, object: nil)
       }
     }
 
-    /// Tells soon that a key's write was refused, joined with others that wait.
+    /// Posts soon that a key's write was refused, joined with others that wait.
     func refuse(_ key: String) {
       let isFirst = refused.withLock { refused in
         if refused.keys.count < Self.refusedKeysLimit, !refused.keys.contains(key) {

@@ -1,10 +1,11 @@
 #if !canImport(Darwin)
   internal import Kith
 
-  /// Turns what happens to a store into notifications. It knows no object of the class but those
-  /// that are alive, so it keeps none alive.
+  /// Turns the events of a store into notifications. It holds no object of the class, so
+  /// it keeps none alive.
   struct Server: Sendable {
-    /// How long changes are gathered, from the first one on, so that a steady stream is told too.
+    /// The time for gathering changes, counted from the first one, so that a steady
+    /// stream is told too.
     private static let gatheringTime = Duration.milliseconds(50)
 
     let backing: any Backing
@@ -12,14 +13,14 @@
     /// Waits while changes are gathered for one notification.
     let gather: @Sendable () async -> Void
 
-    /// Waits as long as changes are gathered; shorter where the task is cancelled.
+    /// Waits while changes are gathered, or until the task is cancelled.
     @Sendable static func gather() async { try? await Task.sleep(for: gatheringTime) }
 
-    /// Works until cancelled, or until the store is closed.
+    /// Runs until cancelled, or until the store is closed.
     ///
     /// - Parameters:
-    ///   - changes: What came from outside, from before the program could read.
-    ///   - account: Who was signed in then.
+    ///   - changes: The changes from outside, subscribed to before the program could read.
+    ///   - account: The account that was signed in then.
     func run(_ changes: StoreChanges?, since account: AccountID?) async {
       await withDiscardingTaskGroup { group in
         group.addTask { await backing.run() }
@@ -40,7 +41,7 @@
       }
     }
 
-    /// What was refused before the process began, or before anybody could be told.
+    /// Announces refusals from before the process began, or before it could be told.
     private func tellOfOldRefusals() async {
       let refusals = backing.refusals
       guard let last = refusals.last else { return }
@@ -55,8 +56,8 @@
       backing.takeRefusals(through: last.number)
     }
 
-    /// Forgets the refusals whose keys the program has just heard of; Apple's class has no way to
-    /// ask for them, and only so many are kept.
+    /// Removes the refusals whose keys were just announced. Apple's class has no way to ask for
+    /// them, and the number kept is limited.
     private func take(refusalsOf notice: Notice) {
       let keys = Set(notice.keys.map { Key($0) })
       let told = backing.refusals.prefix { $0.writes.allSatisfy { keys.contains(Key($0.key)) } }

@@ -2,10 +2,10 @@
   internal import Foundation
   internal import Kith
 
-  /// What typed getters make of an object, which a subclass may have given them: so it is taken in
-  /// first as a value that a program sets.
+  /// The conversions of the typed getters. A subclass may return any object, so it is first
+  /// converted as if a program had set it.
   enum Conversion {
-    /// A string, or a number's text.
+    /// Returns a string, or a number's text.
     static func string(_ object: Any?) -> String? {
       switch value(object) {
       case .string(let text): text
@@ -16,7 +16,7 @@
       }
     }
 
-    /// A bool: what is not 0; a string by the rule of `NSString.boolValue`.
+    /// Returns whether a number is not 0; a string follows the rule of `NSString.boolValue`.
     static func bool(_ object: Any?) -> Bool {
       switch value(object) {
       case .bool(let value): value
@@ -27,7 +27,7 @@
       }
     }
 
-    /// An integer; what is out of range gives the nearest one.
+    /// Returns an integer; a number out of range returns the nearest one.
     static func integer(_ object: Any?) -> Int64 {
       switch value(object) {
       case .bool(let value): value ? 1 : 0
@@ -39,7 +39,7 @@
       }
     }
 
-    /// A number.
+    /// Returns a number.
     static func double(_ object: Any?) -> Double {
       switch value(object) {
       case .bool(let value): value ? 1 : 0
@@ -55,17 +55,17 @@
       return try? PropertyListValue(foundationObject: object)
     }
 
-    /// The nearest integer towards zero; 0 for no number.
+    /// Returns the nearest integer towards zero; 0 for NaN.
     private static func clamped(_ value: Double) -> Int64 {
       if value.isNaN { return 0 }
-      // 2^63 itself is one too many; below it doubles are integers that fit.
+      // 2^63 itself is too large. Doubles below it are integers that fit.
       if value >= 0x1p63 { return .max }
       if value <= -0x1p63 { return .min }
       return Int64(value)
     }
 
-    /// The shortest text of a number; a whole one without a fraction, as `NSNumber.stringValue` is
-    /// on Apple's systems.
+    /// Returns the shortest text of a number. A whole number has no fraction, as
+    /// `NSNumber.stringValue` has none on Apple's systems.
     private static func text(_ value: Double) -> String {
       let text = value.description
       return text.hasSuffix(".0") ? String(text.dropLast(2)) : text

@@ -3,8 +3,8 @@
   internal import Kith
 
   extension PropertyListValue {
-    /// The value as programs of Apple's class know it: numbers and bools as `NSNumber`, nested too.
-    /// Only so do all of `as? Bool`, `as? Int`, `as? Int64` and `as? Double` work.
+    /// The value as programs of Apple's class know it, with numbers and bools as `NSNumber`, also
+    /// nested. Only then do `as? Bool`, `as? Int`, `as? Int64` and `as? Double` all work.
     ///
     /// - Complexity: O(*n*) in the size of the value.
     var foundationObject: Any {
@@ -20,12 +20,12 @@
       }
     }
 
-    /// Takes in what a program hands over.
+    /// Makes the value of an object from a program.
     ///
-    /// - Throws: ``UnsupportedValue``, with the type that no property list holds.
+    /// - Throws: ``UnsupportedValue``, with the type that property lists cannot hold.
     /// - Complexity: O(*n*) in the size of the value.
     init(foundationObject object: Any, depth: Int = 0) throws(UnsupportedValue) {
-      // Swift's numbers and bools, NSNumber and NSDecimalNumber, all of which bridge.
+      // NSNumber, NSDecimalNumber, and Swift's numbers and bools, which bridge.
       if let number = object as? NSNumber {
         self = try Self(number)
       } else if let string = object as? String {
@@ -35,7 +35,7 @@
       } else if let date = object as? Date {
         self = .date(date)
       } else if let elements = object as? [Any] {
-        // Bounds the stack.
+        // Limits the recursion.
         guard depth < Self.maximumDepth else { throw UnsupportedValue(reason: .depth) }
         var values: [Self] = []
         values.reserveCapacity(elements.count)
@@ -59,8 +59,8 @@
     }
 
     private init(_ number: NSNumber) throws(UnsupportedValue) {
-      // Foundation has one object for true and one for false. The type says less: that of an `Int8`
-      // beyond -1...12 is a C character, as that of a bool is.
+      // Foundation has one object each for true and false. The type is not enough: an `Int8` beyond
+      // -1...12 has the type of a C character, as a bool has.
       switch UInt8(truncatingIfNeeded: number.objCType.pointee) {
       case _ where number === NSNumber(value: true): self = .bool(true)
       case _ where number === NSNumber(value: false): self = .bool(false)
@@ -75,14 +75,14 @@
     }
   }
 
-  /// A program handed over what no property list holds. It never says the value.
+  /// The error for an object that no property list can hold. It never holds the value.
   struct UnsupportedValue: Error, Equatable, CustomStringConvertible {
     enum Reason: Equatable {
-      /// Of this type.
+      /// An object of this type.
       case type(String)
-      /// An integer beyond 64 bits with a sign.
+      /// An integer beyond signed 64 bits.
       case range
-      /// Containers within containers, too many.
+      /// Too many nested containers.
       case depth
     }
 
@@ -98,8 +98,8 @@
   }
 
   extension [Key: PropertyListValue] {
-    /// All values for a program. Of keys that Swift calls equal though their bytes differ, the last
-    /// in order of bytes is shown.
+    /// All values for a program. If Swift treats two keys as equal though their bytes differ, the
+    /// last in order of bytes is returned.
     ///
     /// - Complexity: O(*n*) in the size of the store.
     var foundationDictionary: [String: Any] {

@@ -28,7 +28,7 @@ struct DamagedStoreTests {
     let alpha = try await household.create("alpha")
     let beta = try await household.join("beta")
     for member in [alpha, beta] { try await household.start(member) }
-    try await household.awaitFirstSync()
+    try await household.awaitMeeting()
     for key in ["one", "two", "three"] {
       try await alpha.client.write([(key, .string(key))], in: Household.store)
     }
@@ -42,6 +42,15 @@ struct DamagedStoreTests {
     #expect(export.talk.contains("damaged"), "\(export.talk)")
     let status = try await household.run(alpha, "status", "--json").output
     #expect(status.contains(/"damaged": ?true/), "\(status)")
+    #expect(status.contains(/"missingChangeSets": ?1,/), "\(status)")
+    #expect(status.contains(/"missingEntries": ?1,/), "\(status)")
+    let table = try await household.run(alpha, "status").output
+    #expect(table.contains("missing (1 write of 1 change set)"), "\(table)")
+    for look in [
+      try await household.run(alpha, "ls"), try await household.run(alpha, "get", "three"),
+    ] {
+      #expect(look.talk.contains("damaged on this disk"), "\(look)")
+    }
     let doctor = try await household.run(alpha, "doctor")
     #expect(doctor.status == CommandStatus.unhealthy.rawValue, "\(doctor)")
 
@@ -51,6 +60,50 @@ struct DamagedStoreTests {
     }
     try await eventually("the store to be whole", seconds: 60) {
       try await household.run(alpha, "export", "--json").status == 0
+    }
+    for member in [alpha, beta] { try await household.stop(member) }
+    #expect(try await household.run(alpha, "ls").talk.isEmpty)
+  }
+
+  /// Nobody could say that a loss is a loss: `export` ended with an error for ever.
+  @Test func `a loss is accepted once a person says so, and taken back if it comes`() async throws {
+    let household = try Household()
+    let alpha = try await household.create("alpha")
+    let beta = try await household.join("beta")
+    for member in [alpha, beta] { try await household.start(member) }
+    try await household.awaitMeeting()
+    for key in ["one", "two", "three"] {
+      try await alpha.client.write([(key, .string(key))], in: Household.store)
+    }
+    try await household.settle()
+    for member in [alpha, beta] { try await household.stop(member) }
+    let whole = try await household.export(alpha)
+    _ = try Shell.run(["python3", "-c", Self.flip, alpha.directory.path])
+    #expect(try await household.run(alpha, "export", "--json").status == 1)
+
+    // Asked for on no terminal, nothing is done.
+    let unasked = try await household.run(alpha, "doctor", "--accept-loss")
+    #expect(unasked.status == CommandStatus.refused.rawValue, "\(unasked)")
+    #expect(unasked.talk.contains("1 write of 1 change set"), "\(unasked)")
+    #expect(try await household.run(alpha, "export", "--json").status == 1)
+
+    let accepted = try await household.run(alpha, "doctor", "--accept-loss", "--yes", "--json")
+    #expect(accepted.status == 0, "\(accepted)")
+    #expect(accepted.output.contains(/"missingEntries": ?1/), "\(accepted)")
+    let export = try await household.run(alpha, "export", "--json")
+    #expect(export.status == 0 && export.output != whole, "\(export)")
+    let status = try await household.run(alpha, "status", "--json").output
+    #expect(status.contains(/"damaged": ?false/) && !status.contains("missingEntries"))
+    #expect(!status.contains("was damaged"), "\(status)")
+    #expect(try await household.run(alpha, "ls").talk.isEmpty)
+    // By a running node too, where nothing is left to accept.
+    try await household.start(alpha)
+    let again = try await household.run(alpha, "doctor", "--accept-loss", "--yes")
+    #expect(again.status == 0 && again.talk.contains("Nothing is missing"), "\(again)")
+
+    try await household.start(beta)
+    try await eventually("what was given up to come back", seconds: 60) {
+      try await household.run(alpha, "export", "--json").output == whole
     }
     for member in [alpha, beta] { try await household.stop(member) }
   }

@@ -21,7 +21,7 @@ import Testing
     return world
   }
 
-  @Test func `a first pull of many stores was all sent at once`() throws {
+  @Test func `a pull of many stores was all sent at once`() throws {
     let world = try world(stores: 20, seed: 170)
     world.connectAll()
     // What is written meanwhile, in stores that were answered and in others, comes too.

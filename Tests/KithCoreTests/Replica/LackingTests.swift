@@ -21,7 +21,7 @@ import Testing
   private func damage(_ rows: Int = 1) -> StorageDamage {
     var damage = StorageDamage()
     damage.rows = rows
-    damage.stores = [TestWorld.store]
+    damage.stores = [TestWorld.store: StoreLoss(changeSets: 1, entries: 3)]
     return damage
   }
 
@@ -107,6 +107,76 @@ import Testing
     world.checkConvergence("without what was lost")
     #expect(isLacking(0, world))
     #expect(world.devices[1].replica.counters.forks == 0)
+  }
+
+  private func missing(_ index: Int, _ world: TestWorld) -> StoreLoss? {
+    world.devices[index].replica.status().stores.first { $0.identifier == TestWorld.store }?.missing
+  }
+
+  @Test func `a loss that was accepted is said no more, and is taken back all the same`() throws {
+    let world = try world(305)
+    let reference = try reference(of: 0, on: 1, in: world)
+    let before = world.view(1)
+    // The change set is kept without it: what it lost is put back into it.
+    world.devices[1].disk.apply(.removeEntry(TestWorld.store, reference, index: 1))
+    try world.restart(1, damage: damage())
+    #expect(missing(1, world) == StoreLoss(changeSets: 1, entries: 3))
+    try world.restart(1)
+    #expect(missing(1, world) == StoreLoss(changeSets: 1, entries: 3))
+    // More of it is added.
+    try world.restart(1, damage: damage())
+    #expect(missing(1, world) == StoreLoss(changeSets: 2, entries: 6))
+
+    world.perform(.acceptLoss(TestWorld.store), on: 1)
+    #expect(missing(1, world) == nil && !isLacking(1, world))
+    #expect(world.devices[1].reports.contains(.lossAccepted(store: TestWorld.store)))
+    #expect(world.devices[1].replica.counters.damaged == 0)
+    try world.restart(1)
+    #expect(missing(1, world) == nil && !isLacking(1, world))
+    #expect((world.view(1) != before) as Bool)
+
+    // What is damaged later is not accepted, and nothing of before is counted with it.
+    try world.restart(1, damage: damage())
+    #expect(missing(1, world) == StoreLoss(changeSets: 1, entries: 3))
+    world.perform(.acceptLoss(TestWorld.store), on: 1)
+    world.connectAll()
+    world.settle()
+    world.checkConvergence("taken back")
+    #expect((world.view(1) == before) as Bool)
+    #expect(world.devices[1].disk.stores[TestWorld.store]?.loss == nil)
+    #expect(world.devices[1].disk.stores[TestWorld.store]?.lost == [:])
+  }
+
+  @Test(arguments: [true, false])
+  func `what does not open counts as missing until it is given back or accepted`(
+    isAccepted: Bool
+  ) throws {
+    let world = try world(isAccepted ? 306 : 307)
+    let reference = try reference(of: 0, on: 1, in: world)
+    let before = world.view(1)
+    world.devices[1].disk.stores[TestWorld.store]?.changeSets[reference]?.header = [1]
+    try world.restart(1)
+    #expect((world.view(1) != before) as Bool)
+    for _ in 0..<2 {
+      #expect(missing(1, world) == StoreLoss(changeSets: 1, entries: 0))
+      try world.restart(1)
+    }
+    if isAccepted {
+      world.perform(.acceptLoss(TestWorld.store), on: 1)
+      #expect(world.devices[1].disk.stores[TestWorld.store]?.changeSets[reference] == nil)
+      #expect(!isLacking(1, world))
+      try world.restart(1)
+      #expect(!isLacking(1, world))
+    }
+    world.connectAll()
+    world.settle()
+    world.checkConvergence("given back")
+    #expect((world.view(1) == before) as Bool)
+    #expect(!isLacking(1, world))
+    try world.restart(1)
+    #expect(!isLacking(1, world))
+    #expect(world.devices[1].replica.counters.damaged == 0)
+    world.checkInvariants("after")
   }
 
   @Test func `a clock that was lost goes on behind all that it stamped`() throws {

@@ -37,6 +37,46 @@ import Testing
     world.checkAgreement([0, 1], without: [2], "after a restart")
   }
 
+  @Test func `a peer counts nothing as covered while a revoked device's entries are withheld`()
+    throws
+  {
+    let world = try TestWorld(devices: 5, seed: 705)
+    for index in 0..<4 { for other in 0..<index { world.connect(other, index) } }
+    world.settle()
+    world.write([set("a", 1)], on: 3)
+    world.settle()
+    // Only device 1 has what device 2 writes last; it does not keep what that replaced.
+    world.disconnect(0, 2)
+    world.disconnect(2, 3)
+    world.disconnect(1, 3)
+    world.disconnect(0, 1)
+    world.write([set("a", 2)], on: 2)
+    world.settle()
+    world.disconnectAll()
+    world.revoke(2, by: 0)
+    world.connect(0, 1)
+    world.settle()
+    world.disconnectAll()
+    world.connect(1, 4)
+    world.settle()
+    let chain = try #require(
+      world.devices[3].replica.stores[TestWorld.store]?.log.vector.keys.first {
+        $0.device == world.devices[3].keys.id
+      })
+    #expect(
+      world.devices[4].replica.stores[TestWorld.store]?.log.vector[chain] == nil,
+      "covers a change set without the entry that the withheld one replaced")
+    world.connect(0, 4)
+    world.settle()
+    #expect(world.text("a", on: 4) == 1)
+    world.advance(milliseconds: 6_000)
+    world.settle()
+    #expect(world.text("a", on: 4) == 2)
+    world.mingle([0, 1, 3, 4])
+    world.checkAgreement([0, 1, 3, 4], without: [2], "after the revocation")
+    #expect(world.devices.allSatisfy { $0.replica.counters.divergences == 0 })
+  }
+
   @Test func `a member that fills the roster stops nobody once it is revoked`() throws {
     let world = try TestWorld(devices: 3, seed: 790)
     world.connectAll()

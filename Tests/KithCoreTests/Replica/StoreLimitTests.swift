@@ -83,7 +83,7 @@ import Testing
       ).messages().count == 1)
   }
 
-  @Test func `a first pull from a device whose have takes several messages ends`() throws {
+  @Test func `a pull from a device whose have takes several messages ends`() throws {
     let world = try TestWorld(devices: 2, seed: 163)
     for number in 0..<5 {
       let identifier = try store(number)

@@ -244,12 +244,16 @@ final class TestWorld {
       guard let (key, end) = find(session, from: index) else { return }
       links[key]?.ends[end].messages.append(message)
       links[key]?.ends[end].noteBytes()
-    case .sendStored(let session, let message):
+    case .sendStored(let session, let batch):
       let stores = device.disk.stores
-      guard let bytes = try? message.encoded({ stores[message.store]?.changeSets[$0] }) else {
-        return
+      var messages: [[UInt8]] = []
+      let missing = try? batch.forEachMessage({ references in
+        references.map { stores[batch.store]?.changeSets[$0] }
+      }) {
+        messages.append($0)
       }
-      carryOut(.send(session, bytes), on: index)
+      #expect(missing == 0, "\(device.name) sends what its disk lacks")
+      for message in messages { carryOut(.send(session, message), on: index) }
     case .awaitRoom(let session):
       guard let (key, end) = find(session, from: index) else { return }
       links[key]?.ends[end].isRoomAwaited = true

@@ -46,9 +46,9 @@ final class FailingStorage: ReplicaStorage {
 
   func outline() throws(StorageError) -> StorageOutline { try inner.outline() }
 
-  func changeSet(
-    _ reference: ChangeSetReference, in store: StoreIdentifier
-  ) throws(StorageError) -> StoredChangeSet? { try inner.changeSet(reference, in: store) }
+  func changeSets(
+    _ references: [ChangeSetReference], in store: StoreIdentifier
+  ) throws(StorageError) -> [StoredChangeSet?] { try inner.changeSets(references, in: store) }
 
   func commit(_ mutations: [Mutation]) throws(StorageError) {
     let holds = state.withLock { state in

@@ -1,11 +1,11 @@
 internal import KithCore
 
-/// Where a value lies within the one that is encoded or decoded, as a list from the inside out: a
-/// step costs one node, and only errors spell the whole path out.
+/// The path of a value inside the encoded or decoded value, as a list from the inside out. Each
+/// step costs one node; only errors build the whole path.
 final class CodingPath {
   private let parent: CodingPath?
   private let key: any CodingKey
-  /// How many steps lead here.
+  /// The number of steps on this path.
   let depth: Int
 
   init(_ parent: CodingPath?, _ key: any CodingKey) {
@@ -31,19 +31,19 @@ extension CodingPath? {
   /// The keys from the outermost on; none at the top.
   var keys: [any CodingKey] { self?.keys ?? [] }
 
-  /// How many steps lead here.
+  /// The number of steps on this path.
   var depth: Int { self?.depth ?? 0 }
 
-  /// One step further in.
+  /// Returns this path with one more step.
   func appending(_ key: any CodingKey) -> CodingPath { CodingPath(self, key) }
 }
 
-/// The place of an element in an array, or of what `superEncoder()` writes.
+/// The coding key of an array element, or of the member that `superEncoder()` writes.
 struct PlaceKey: CodingKey {
   let stringValue: String
   let intValue: Int?
 
-  /// The element at an index.
+  /// Makes the key of the element at an index.
   init(index: Int) {
     stringValue = "\(index)"
     intValue = index
@@ -61,6 +61,6 @@ struct PlaceKey: CodingKey {
     intValue = nil
   }
 
-  /// The member that holds what a superclass encodes.
+  /// The member that holds a superclass's value.
   static let `super` = PlaceKey("super")
 }

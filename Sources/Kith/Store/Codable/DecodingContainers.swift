@@ -46,7 +46,7 @@ struct UnkeyedValues: UnkeyedDecodingContainer {
     self.path = path
   }
 
-  /// Decodes an element; one that fails is not passed over.
+  /// Decodes an element; if that fails, the position stays.
   private mutating func next<T>(_ body: (PropertyListValueDecoder) throws -> T) throws -> T {
     let path = path.appending(PlaceKey(index: currentIndex))
     guard !isAtEnd else {

@@ -1,6 +1,6 @@
 internal import KithCore
 
-/// The encoder that a value sees, and its container for a single value.
+/// The encoder that `encode(to:)` receives, and its container for a single value.
 struct NodeEncoder: Encoder, SingleValueEncodingContainer {
   let node: EncodingNode
   let path: CodingPath?

@@ -1,15 +1,19 @@
 public import KithCore
 
 extension PropertyListValue {
-  /// The property-list value of any `Encodable` one.
+  /// Makes the property-list value of any `Encodable` value.
   ///
-  /// Keyed containers become dictionaries and unkeyed ones arrays, dates and data stay what they
-  /// are, a URL is its absolute string. Nil as a member leaves its key out.
+  /// Keyed containers become dictionaries, unkeyed containers become arrays. Dates and data keep
+  /// their types, and a URL becomes its absolute string. If a member is nil, its key is left out.
   ///
-  /// - Parameter value: What to encode.
-  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``, whose message names the
-  ///   coding path: nil where a value must stand, an integer beyond 64 bits with a sign, more than
-  ///   64 arrays and dictionaries inside each other, or what the type itself refuses.
+  /// ```swift
+  /// let value = try PropertyListValue(encoding: ["width": 800, "height": 600])
+  /// ```
+  ///
+  /// - Parameter value: The value to encode.
+  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``. Its message names the coding
+  ///   path. Causes are: nil in an array or as the whole value, an integer beyond signed 64 bits,
+  ///   more than 64 nested arrays and dictionaries, or an error of the type itself.
   /// - Complexity: O(*n*) in the size of the value.
   public init(encoding value: some Encodable) throws(KithError) {
     do {
@@ -19,12 +23,12 @@ extension PropertyListValue {
     }
   }
 
-  /// The value as a `Decodable` type; the reverse of ``init(encoding:)``.
+  /// Decodes the value as a `Decodable` type; the reverse of ``init(encoding:)``.
   ///
   /// - Parameter type: The type to decode.
   /// - Returns: The decoded value.
-  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``, whose message names the
-  ///   coding path and what stands there instead.
+  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``. Its message names the coding
+  ///   path and the kind of value found there.
   /// - Complexity: O(*n*) in the size of the value.
   public func decoded<T: Decodable>(as type: T.Type = T.self) throws(KithError) -> T {
     do {
@@ -36,7 +40,8 @@ extension PropertyListValue {
 }
 
 extension KithError {
-  /// Says where coding failed. What failed is not kept as the cause: it may hold the value.
+  /// Makes the error of a failed encoding or decoding. The coding error is not kept as the cause,
+  /// because it may hold the value.
   init(coding error: any Error, _ what: String) {
     let context: (path: [any CodingKey], reason: String)? =
       switch error {

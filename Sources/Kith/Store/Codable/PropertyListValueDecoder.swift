@@ -51,7 +51,7 @@ struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
 
   func decode<T: Decodable>(_ type: T.Type) throws -> T {
     let found: Any?
-    // The same types as the encoder's, each in the form that a store has for it.
+    // The encoder's special types, each in the form that a store has for it.
     if T.self == Date.self {
       found = Date(propertyListValue: value)
     } else if T.self == Data.self {
@@ -79,7 +79,7 @@ struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
 }
 
 extension PropertyListValue {
-  /// The kind of the value, for messages: the value itself is the program's alone.
+  /// The kind of the value for messages, which never hold the value itself.
   var kind: String {
     switch self {
     case .bool: "a bool"

@@ -6,15 +6,15 @@ internal import KithCore
   internal import Foundation
 #endif
 
-/// Encodes any `Encodable` value as a property-list value, without a detour over
-/// `PropertyListSerialization`, which takes a tenth of a second for a full store.
+/// Encodes any `Encodable` value as a property-list value. `PropertyListSerialization` would take a
+/// tenth of a second for a full store.
 ///
-/// Keyed containers become dictionaries, unkeyed ones arrays. Nil in a keyed container leaves its
-/// key out; elsewhere there is nothing that could stand for it, and encoding fails.
+/// Keyed containers become dictionaries, unkeyed containers become arrays. In a keyed container,
+/// nil leaves its key out. Elsewhere nil has no representation, so encoding fails.
 enum PropertyListValueEncoder {
-  /// The property-list value of `value`.
+  /// Returns the property-list value of `value`.
   ///
-  /// - Throws: `EncodingError`, or what the value's own `encode(to:)` throws.
+  /// - Throws: `EncodingError`, or the error that the value's own `encode(to:)` throws.
   /// - Complexity: O(*n*) in the size of the value.
   static func encode(_ value: some Encodable) throws -> PropertyListValue {
     let node = EncodingNode()
@@ -25,7 +25,7 @@ enum PropertyListValueEncoder {
 
 /// One value while it is being encoded.
 final class EncodingNode {
-  /// What the value has turned out to be so far.
+  /// The kind of value that the calls so far have made.
   private enum Content {
     case nothing
     case value(PropertyListValue)
@@ -35,18 +35,18 @@ final class EncodingNode {
 
   private var content = Content.nothing
 
-  /// How many elements an unkeyed container has.
+  /// The number of elements of an unkeyed container.
   var count: Int {
     if case .array(let nodes) = content { nodes.count } else { 0 }
   }
 
-  /// Makes the value a dictionary; one that it is already stays.
+  /// Makes the value a dictionary, unless it is one already.
   func becomeDictionary() {
     if case .dictionary = content { return }
     content = .dictionary([:])
   }
 
-  /// Makes the value an array; one that it is already stays.
+  /// Makes the value an array, unless it is one already.
   func becomeArray() {
     if case .array = content { return }
     content = .array([])
@@ -55,7 +55,7 @@ final class EncodingNode {
   /// Makes the value a scalar.
   func set(_ value: PropertyListValue) { content = .value(value) }
 
-  /// The node of a member, the same one each time: a container may be asked for twice.
+  /// Returns the node of a member, always the same one, because a container may be requested twice.
   func member(_ key: String) -> EncodingNode {
     guard case .dictionary(var members) = content else { return EncodingNode() }
     if let node = members[key] { return node }
@@ -66,7 +66,7 @@ final class EncodingNode {
     return node
   }
 
-  /// The node of another element.
+  /// Adds an element and returns its node.
   func append() -> EncodingNode {
     guard case .array(var elements) = content else { return EncodingNode() }
     let node = EncodingNode()
@@ -83,7 +83,7 @@ final class EncodingNode {
         value, at: path,
         "it lies inside more than \(PropertyListValue.maximumDepth) arrays and dictionaries")
     }
-    // What Foundation would encode as a number or a dictionary, but property lists know.
+    // Foundation would encode these as numbers or dictionaries; property lists have types for them.
     if T.self == Date.self, let date = value as? Date {
       set(.date(date))
     } else if T.self == Data.self, let data = value as? Data {
@@ -97,7 +97,7 @@ final class EncodingNode {
     }
   }
 
-  /// The value, once it is whole.
+  /// Returns the finished value.
   func finished(at path: CodingPath?) throws -> PropertyListValue {
     switch content {
     case .value(let value):
@@ -121,7 +121,7 @@ final class EncodingNode {
     }
   }
 
-  /// The value of a child; its path is made only where it is no scalar.
+  /// Returns the finished value of a child. Its path is made only if it is not a scalar.
   private func finished(
     in path: CodingPath?, _ key: () -> PlaceKey?
   ) throws -> PropertyListValue {
@@ -131,8 +131,8 @@ final class EncodingNode {
 }
 
 extension EncodingError {
-  /// Why a value has no property-list value. The error holds the value itself only for `value`'s
-  /// own program; ``KithError`` leaves it out.
+  /// Makes the error for a value that cannot be encoded. It holds the value, for the program alone;
+  /// ``KithError`` leaves the value out.
   static func refused(_ value: Any?, at path: CodingPath?, _ reason: String) -> Self {
     .invalidValue(value as Any, .init(codingPath: path.keys, debugDescription: reason))
   }

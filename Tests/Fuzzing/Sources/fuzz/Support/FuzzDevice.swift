@@ -63,13 +63,16 @@ struct FuzzDevice {
         bytes += message.count
         checkIsKept(message)
         sent[session, default: []].append(message)
-      case .sendStored(let session, let message):
+      case .sendStored(let session, let batch):
         let stores = disk.stores
-        guard let bytes = try? message.encoded({ stores[message.store]?.changeSets[$0] }) else {
-          continue
+        var messages: [[UInt8]] = []
+        let missing = try? batch.forEachMessage({ $0.map { stores[batch.store]?.changeSets[$0] } })
+        {
+          messages.append($0)
         }
-        checkIsKept(bytes)
-        sent[session, default: []].append(bytes)
+        require(missing == 0, "a batch of what the disk lacks")
+        for message in messages { checkIsKept(message) }
+        sent[session, default: []] += messages
       case .close(let session, _): closed.insert(session)
       case .awaitRoom(let session): awaitsRoom.insert(session)
       case .view(let change):

@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 /// Boxes are read from storage when they are sent, as they are at that place among the effects.
-@Suite struct StoredMessageTests {
+@Suite struct StoredBatchTests {
   /// The effects with which a device answers another that has nothing, and its disk.
   private func answer(_ world: TestWorld) throws -> [Effect] {
     world.connectAll()
@@ -24,10 +24,25 @@ import Testing
     return world.devices[0].replica.handle(.received(session, inbound), at: world.instant(of: 0))
   }
 
-  private func stored(_ effects: [Effect]) -> [StoredMessage] {
+  private func stored(_ effects: [Effect]) -> [StoredBatch] {
     effects.compactMap { effect in
-      if case .sendStored(_, let message) = effect { message } else { nil }
+      if case .sendStored(_, let batch) = effect { batch } else { nil }
     }
+  }
+
+  private func messages(
+    _ batch: StoredBatch, from storage: any ReplicaStorage, missing expected: Int = 0
+  ) throws -> [[UInt8]] {
+    var messages: [[UInt8]] = []
+    let missing = try batch.forEachMessage(from: storage) { messages.append($0) }
+    #expect(missing == expected)
+    return messages
+  }
+
+  private func part(_ message: [UInt8], _ world: TestWorld) throws -> BatchPart {
+    guard case .batch(let part)? = InboundMessage(decoding: message, account: world.account)?.body
+    else { throw ReplicaError.damagedRecord }
+    return part
   }
 
   private func entries(_ message: [UInt8], _ world: TestWorld) throws -> Int {
@@ -49,7 +64,7 @@ import Testing
     #expect(stored.count == 1)
     let storage = MemoryStorage(world.devices[0].disk)
     let first = try #require(stored.first)
-    let bytes = try first.encoded(from: storage)
+    let bytes = try #require(messages(first, from: storage).first)
     #expect(try entries(bytes, world) == 2)
     #expect(first.byteCount >= bytes.count)
   }
@@ -70,17 +85,40 @@ import Testing
     let filled = try round.filled(from: storage)
     try storage.commit(mutations)
     #expect(filled.count == round.count)
-    var batches: [[UInt8]] = []
-    for case .send(_, let bytes) in filled {
-      if case .batch? = InboundMessage(decoding: bytes, account: world.account)?.body {
-        batches.append(bytes)
-      }
-    }
-    let message = try #require(batches.first)
+    let batch = try #require(self.stored(filled).first)
+    let message = try #require(messages(batch, from: storage).first)
     #expect(try entries(message, world) == 2)
+    #expect(try part(message, world).covers.count == 1)
     // Without that it would lack the entry that its cover promises.
-    let stored = try #require(stored(round).first)
-    #expect(try entries(stored.encoded(from: storage), world) == 1)
+    let unfilled = try #require(self.stored(round).first)
+    let lacking = try #require(messages(unfilled, from: storage, missing: 1).first)
+    #expect(try entries(lacking, world) == 1)
+    #expect(try part(lacking, world).covers.isEmpty)
+  }
+
+  @Test func `a batch covered chains of which storage lacked a change set`() throws {
+    let world = try TestWorld(devices: 3, seed: 323)
+    world.connect(0, 1)
+    world.settle()
+    // More than one message, so that what is missing is not in the one that covers.
+    world.write([set("a", blob(700_000))], on: 0)
+    world.write([set("b", blob(200_000))], on: 0)
+    world.write([set("c", 3)], on: 1)
+    world.settle()
+    let chains = try [world.chain(of: 0), world.chain(of: 1)].sorted()
+    let log = try #require(world.devices[0].replica.stores[TestWorld.store]?.log)
+    for lost in log.changeSets.keys.sorted() {
+      var answer = Answer(store: TestWorld.store, number: 5, vector: [:])
+      let (batch, isLast) = answer.nextPiece(of: log, bytes: Limits.pieceBytes)
+      #expect(isLast && batch.covers.map(\.chain) == chains)
+      let storage = MemoryStorage(world.devices[0].disk)
+      try storage.commit([.removeChangeSet(TestWorld.store, lost)])
+      let parts = try messages(batch, from: storage, missing: 1).map { try part($0, world) }
+      let last = try #require(parts.last)
+      #expect(parts.reduce(0) { $0 + $1.changeSets.count } == log.changeSets.count - 1)
+      #expect(last.answers == 5 && !last.hasMore)
+      #expect(last.covers.map(\.chain) == chains.filter { $0.device != lost.device })
+    }
   }
 
   @Test func `what one round keeps and removes again is sent in between`() throws {
@@ -105,8 +143,10 @@ import Testing
       .sendStored(session, stored),
     ]
     let filled = try effects.filled(from: MemoryStorage())
-    var counts: [Int] = []
-    for case .send(_, let bytes) in filled { counts.append(try entries(bytes, world)) }
+    let counts = try zip(self.stored(filled), [0, 1, 1]).map { batch, missing in
+      let messages = try messages(batch, from: MemoryStorage(), missing: missing)
+      return try entries(#require(messages.first), world)
+    }
     #expect(counts == [2, 1, 0])
   }
 }

@@ -1,0 +1,271 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// A large answer travels in pieces: each is applied and counted alone, and the next is made once
+/// there is room (`Docs/Protocol.md`, "Answer").
+@Suite struct AnswerPieceTests {
+  // MARK: Where an answer is cut
+
+  struct Cut: CustomTestStringConvertible, Sendable {
+    var name: String
+    /// Of each kept change set its author, its sequence and about how many KiB it weighs.
+    var kept: [(author: Int, sequence: UInt64, weight: Int)]
+    /// How far the chains are covered, if less than what is kept.
+    var covered: [Int: UInt64] = [:]
+    /// Of each piece its sequences and its covers, both by author.
+    var pieces: [(sequences: [String], covers: [String])]
+
+    var testDescription: String { name }
+  }
+
+  static let cuts: [Cut] = [
+    Cut(name: "nothing", kept: [], pieces: [([], [])]),
+    Cut(
+      name: "all fits", kept: [(0, 1, 3), (0, 4, 3), (1, 2, 3)],
+      pieces: [(["0:1", "0:4", "1:2"], ["0:0-4", "1:0-2"])]),
+    Cut(
+      name: "in the middle of a chain", kept: [(0, 2, 6), (0, 5, 6), (0, 9, 3)],
+      pieces: [(["0:2"], ["0:0-2"]), (["0:5", "0:9"], ["0:2-9"])]),
+    Cut(
+      name: "between two chains", kept: [(0, 1, 6), (1, 1, 6), (1, 2, 3)],
+      pieces: [(["0:1"], ["0:0-1"]), (["1:1", "1:2"], ["1:0-2"])]),
+    Cut(
+      name: "one that is larger than a piece", kept: [(0, 1, 3), (0, 2, 40), (1, 1, 3)],
+      pieces: [(["0:1"], ["0:0-1"]), (["0:2"], ["0:1-2"]), (["1:1"], ["1:0-1"])]),
+    Cut(
+      name: "a fork at the cut", kept: [(0, 1, 6), (0, 2, 6), (0, 2, 6), (0, 3, 3)],
+      pieces: [
+        (["0:1"], ["0:0-1"]), (["0:2", "0:2"], ["0:1-2"]), (["0:3"], ["0:2-3"]),
+      ]),
+    Cut(
+      name: "more than is covered", kept: [(0, 1, 6), (0, 2, 6), (0, 3, 6)], covered: [0: 1],
+      pieces: [(["0:1"], ["0:0-1"]), (["0:2"], []), (["0:3"], [])]),
+  ]
+
+  @Test(arguments: cuts) func `an answer is cut between sequences`(_ cut: Cut) throws {
+    let world = try TestWorld(devices: 2, seed: 400)
+    let authors = [0, 1].sorted { world.devices[$0].keys.id < world.devices[$1].keys.id }
+    var log = ChangeSetLog()
+    for set in cut.kept {
+      let entry = try world.entry("k", blob(set.weight << 10), on: authors[set.author])
+      log.insert(
+        try world.seal([entry.plaintext()], by: authors[set.author], sequence: set.sequence))
+      let most = cut.covered[set.author] ?? set.sequence
+      _ = log.cover(try world.chain(of: authors[set.author]), through: min(most, set.sequence))
+    }
+    func name(_ device: DeviceID) -> Int { device == world.devices[authors[0]].keys.id ? 0 : 1 }
+    var answer = Answer(store: TestWorld.store, number: 7, vector: [:])
+    for (place, piece) in cut.pieces.enumerated() {
+      let (batch, isLast) = answer.nextPiece(of: log, bytes: 12 << 10)
+      #expect(isLast == (place == cut.pieces.count - 1))
+      #expect(batch.answers == (isLast ? 7 : 0))
+      #expect(batch.changeSets.map { "\(name($0.chain.device)):\($0.sequence)" } == piece.sequences)
+      let covers = batch.covers.map { "\(name($0.chain.device)):\($0.from)-\($0.through)" }
+      #expect(covers == piece.covers)
+    }
+    #expect(answer.nextPiece(of: log, bytes: 1).0.isEmpty)
+  }
+
+  // MARK: Between devices
+
+  /// Two devices that have met, with pieces of 2 KiB.
+  private func world(_ count: Int = 2, seed: UInt64) throws -> TestWorld {
+    let world = try TestWorld(devices: count, seed: seed)
+    world.connectAll()
+    world.settle()
+    for device in world.devices { device.replica.pieceBytes = 2 << 10 }
+    return world
+  }
+
+  /// Has a device with a peer publish so many values of a KiB, each as a change set of its own.
+  private func fill(_ world: TestWorld, _ count: Int = 10, by index: Int = 0) {
+    for number in 0..<count { world.write([set("\(index)-\(number)", blob(1_024))], on: index) }
+    world.settle()
+  }
+
+  /// Three devices, of which the first two hold ten values more; the third is away.
+  private func worldWithOneAway(seed: UInt64) throws -> TestWorld {
+    let world = try world(3, seed: seed)
+    world.disconnect(0, 2)
+    world.disconnect(1, 2)
+    fill(world)
+    world.disconnect(0, 1)
+    return world
+  }
+
+  private func batches(_ bodies: [InboundMessage.Body]) -> [BatchPart] {
+    bodies.compactMap { if case .batch(let part) = $0 { part } else { nil } }
+  }
+
+  @Test func `an answer comes in pieces, and each counts by itself`() throws {
+    let world = try world(3, seed: 401)
+    world.disconnect(0, 2)
+    world.disconnect(1, 2)
+    fill(world, by: 1)
+    fill(world, by: 0)
+    var pieces: [BatchPart] = []
+    world.tamper = { from, to, message in
+      if from == 0, to == 2,
+        case .batch(let part)? = InboundMessage(decoding: message, account: world.account)?.body
+      {
+        pieces.append(part)
+      }
+      return message
+    }
+    world.connect(0, 2)
+    world.settle()
+    #expect(pieces.count == 20)
+    #expect(pieces.dropLast().allSatisfy { $0.answers == 0 && !$0.covers.isEmpty })
+    #expect(pieces.last?.answers ?? 0 > 0)
+    world.disconnectAll()
+    world.connectAll()
+    world.settle()
+    world.checkInvariants("in pieces")
+    world.checkConvergence("in pieces")
+    try world.checkDisks("in pieces")
+    for device in world.devices { #expect(device.replica.counters.divergences == 0) }
+  }
+
+  @Test func `a large answer was all under way at once`() throws {
+    let policy = Policy(totalBytes: 16 << 20, keys: 100, valueBytes: 1 << 20)
+    let world = try TestWorld(devices: 2, seed: 402, policy: policy)
+    world.connectAll()
+    world.settle()
+    world.disconnectAll()
+    for round in 0..<2 {
+      for number in 0..<12 { world.write([set("\(round)-\(number)", blob(500_000))], on: round) }
+    }
+    for number in 0..<16 { world.write([set("more-\(number)", blob(500_000))], on: 0) }
+    world.connectAll()
+    world.settle()
+    let most = try #require(world.links[[0, 1]]?.ends.map(\.mostBytes).max())
+    #expect(most > Limits.pieceBytes / 2 && most < Limits.pieceBytes + (1 << 20))
+    world.checkConvergence("large")
+    #expect(world.view(1).count == 33, "16 MiB hold so many")
+  }
+
+  @Test func `what came before the connection broke is not sent again`() throws {
+    let world = try worldWithOneAway(seed: 403)
+    let chain = try world.chain(of: 0)
+    world.connect(0, 2)
+    while try world.covered(of: 0, on: 2) < 4, world.deliverOne() {}
+    world.disconnect(0, 2)
+    let covered = try world.covered(of: 0, on: 2)
+    #expect((4..<10).contains(covered))
+    #expect(world.view(2).count == Int(covered))
+    var sent: [UInt64] = []
+    world.tamper = { from, _, message in
+      if from == 0,
+        case .batch(let part)? = InboundMessage(decoding: message, account: world.account)?.body
+      {
+        for case .sound(let set) in part.changeSets where set.header.chain == chain {
+          sent.append(set.header.sequence)
+        }
+      }
+      return message
+    }
+    try world.restart(2)
+    world.connect(0, 2)
+    world.settle()
+    #expect(sent == Array(covered + 1...10))
+    world.checkConvergence("after a break")
+  }
+
+  @Test func `who asks again while pieces come gets the next ones`() throws {
+    let world = try worldWithOneAway(seed: 404)
+    world.connect(0, 2)
+    while try world.covered(of: 0, on: 2) < 3, world.deliverOne() {}
+    let session = try #require(world.links[[0, 2]]?.ends[0].session)
+    let policy = try #require(world.devices[0].replica.usage(of: TestWorld.store)?.policy)
+    var sent = 0
+    world.tamper = { from, _, message in
+      if from == 0,
+        case .batch(let part)? = InboundMessage(decoding: message, account: world.account)?.body
+      {
+        sent += part.changeSets.count
+      }
+      return message
+    }
+    // It says that it has nothing, as if what is under way had not come.
+    let have = Have(
+      number: 9, isWhole: true, listsAll: false,
+      stores: [
+        StoreHave(
+          store: TestWorld.store, vector: [:], digest: nil, policy: policy)
+      ])
+    for _ in 0..<20 {
+      let message = try #require(have.messages().first)
+      let inbound = try #require(InboundMessage(decoding: message, account: world.account))
+      world.perform(.received(session, inbound), on: 0)
+    }
+    world.settle()
+    #expect((1...10).contains(sent), "what is under way is not sent again")
+    world.checkConvergence("asked again")
+  }
+
+  @Test func `what fell behind comes in pieces, and so does a large batch that is relayed`() throws
+  {
+    let world = try world(4, seed: 405)
+    for (one, other) in [(0, 2), (0, 3), (1, 3), (2, 3)] { world.disconnect(one, other) }
+    let session = try #require(world.links[[1, 2]]?.ends[0].session)
+    world.perform(.writable(session, false), on: 1)
+    fill(world)
+    #expect(world.view(1).count == 10 && world.view(2).isEmpty)
+    world.links[[1, 2]]?.ends[0].mostBytes = 0
+    world.perform(.writable(session, true), on: 1)
+    world.settle()
+    let most = try #require(world.links[[1, 2]]?.ends[0].mostBytes)
+    #expect(most > 0 && most < 3_000)
+    #expect(world.view(2).count == 10)
+    // One batch of more than a piece.
+    world.disconnect(0, 1)
+    world.connect(0, 3)
+    world.settle()
+    fill(world, 20)
+    world.devices[0].replica.pieceBytes = 1 << 20
+    world.links[[1, 2]]?.ends[0].mostBytes = 0
+    world.connect(0, 1)
+    world.settle()
+    let relayed = try #require(world.links[[1, 2]]?.ends[0].mostBytes)
+    #expect(relayed > 0 && relayed < 3_000)
+    #expect(world.view(2).count == 20)
+    world.checkConvergence("relayed")
+  }
+
+  @Test func `everything comes in pieces, to the end`() throws {
+    let world = try world(seed: 406)
+    fill(world)
+    world.disconnectAll()
+    // An entry vanishes from a disk: equal vectors, other digests.
+    let kept = try #require(world.devices[1].disk.stores[TestWorld.store]?.changeSets.keys)
+    let lost = try #require(kept.max { $0.sequence < $1.sequence })
+    world.devices[1].disk.apply(.removeEntry(TestWorld.store, lost, index: 0))
+    try world.restart(1)
+    #expect(world.digest(0) != world.digest(1))
+    world.connectAll()
+    world.settle()
+    world.checkConvergence("everything")
+    #expect(world.devices[0].replica.counters.divergences <= 1)
+    #expect(world.devices[1].replica.counters.divergences <= 1)
+    let session = try #require(world.devices[1].replica.sessions.values.first)
+    #expect(session.gaveEverything.contains(TestWorld.store))
+  }
+
+  @Test func `a piece that cannot be judged yet keeps its answer from counting`() throws {
+    let world = try TestWorld(devices: 2, seed: 407)
+    world.connectAll()
+    let unjudged = try world.seal(
+      [try world.entry("k", on: 0, by: 1).plaintext()], by: 0, sequence: 1)
+    try world.hand([unjudged], above: 0, from: 0, to: 1)
+    var last = Batch(store: TestWorld.store)
+    last.answers = 1
+    try world.hand(last, from: 0, to: 1)
+    let session = try #require(world.devices[1].replica.sessions.values.first)
+    #expect(session.unjudged.contains(TestWorld.store))
+    #expect(session.awaits(TestWorld.store))
+    try world.hand(last, from: 0, to: 1)
+    #expect(world.devices[1].replica.sessions.values.first?.awaits(TestWorld.store) == false)
+  }
+}
