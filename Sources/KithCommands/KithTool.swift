@@ -5,7 +5,7 @@ import KithTerminal
 
 /// The tool `kith`, from the command line to the exit status.
 public enum KithTool {
-  /// Runs what the command line asks for, and ends the process where it fails.
+  /// Runs the command of the command line, and ends the process if it fails.
   public static func main() async {
     StandardFiles.occupy()
     do {
@@ -28,8 +28,8 @@ public enum KithTool {
     }
   }
 
-  /// Refuses arguments that are not UTF-8: Swift would put other characters in the place of theirs,
-  /// and the command would work on another key or file than the one meant.
+  /// Refuses arguments that are not UTF-8. Swift would replace characters, and the command would
+  /// work on another key or file.
   static func checkArguments(
     _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32
   ) throws(CommandFailure) {
@@ -45,17 +45,17 @@ public enum KithTool {
     }
   }
 
-  /// What is said at the end of a command that threw.
+  /// The output at the end of a command that threw.
   enum Output: Equatable {
-    /// Nothing: all was said.
+    /// No output, because all was printed.
     case nothing
-    /// Help or a version, which were asked for.
+    /// Help or a version, as requested.
     case data(String)
-    /// What went wrong, without `kith:` before it.
+    /// The error, without `kith:` before it.
     case error(String)
   }
 
-  /// The exit status for an error, and what to say.
+  /// Returns the exit status and the output for an error.
   static func ending(of error: any Error) -> (status: Int32, output: Output) {
     if let failure = CommandFailure(error) {
       return (failure.status.rawValue, failure.message.map(Output.error) ?? .nothing)

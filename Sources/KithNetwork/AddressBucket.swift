@@ -45,8 +45,8 @@ enum IPAddressText {
     return bytes.count == 16 && bytes.starts(with: prefix) ? Array(bytes[12...]) : nil
   }
 
-  /// Returns the host of a socket address as ``PeerAddress`` writes it; a mapped
-  /// IPv4 address as IPv4.
+  /// Returns the host of a socket address as ``PeerAddress`` writes it; a mapped IPv4 address
+  /// as IPv4.
   static func host(of address: SocketAddress?) -> String? {
     guard let address, let text = address.ipAddress else { return nil }
     if case .v6(let v6) = address {

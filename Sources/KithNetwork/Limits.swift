@@ -34,8 +34,8 @@ public enum NetworkLimits {
 
   /// The maximum number of bytes received before a handshake is finished.
   static let handshakeBytes = 1024
-  /// The number of bytes read and discarded after a failed handshake; later ones
-  /// stay in the kernel.
+  /// The number of bytes read and discarded after a failed handshake; later ones stay in
+  /// the kernel.
   static let discardedBytes = 64 << 10
   /// The maximum number of pre-shared keys that a first message is tried with.
   public static let presharedKeys = 8
@@ -59,8 +59,8 @@ public enum NetworkLimits {
   /// Shortages at most this far apart are logged as one.
   static let shortageInterval = TimeAmount.minutes(1)
 
-  /// A session is not writable from this number of unsent bytes on, until they
-  /// fall to ``lowWaterBytes``.
+  /// A session is not writable from this number of unsent bytes on, until they fall to
+  /// ``lowWaterBytes``.
   static let highWaterBytes = 1 << 20
   /// See ``highWaterBytes``.
   static let lowWaterBytes = 256 << 10
@@ -69,8 +69,8 @@ public enum NetworkLimits {
   public static let queuedBytes = 160 << 20
   /// Small messages are joined into one buffer up to this size.
   static let joinedBytes = 256 << 10
-  /// The time after which a probed session ends if its peer does not answer. It is watched
-  /// for twice this time.
+  /// The time after which a probed session ends if its peer does not answer. It is watched for
+  /// twice this time.
   static let probeTime = TimeAmount.seconds(5)
   /// The time without data after which a session is probed when a person looks at the status.
   static let quietTime = TimeAmount.seconds(2)
@@ -112,8 +112,8 @@ public enum NetworkLimits {
 
   /// The number of wrong tokens that end an invitation.
   public static let pairingTries = 3
-  /// The port of an invitation with a code, if it is free. Invitations are announced at
-  /// the same UDP port.
+  /// The port of an invitation with a code, if it is free. Invitations are announced at the same
+  /// UDP port.
   public static let defaultPairingPort: UInt16 = 4115
   /// The time between two announcements of an invitation.
   static let announcementInterval = TimeAmount.seconds(1)

@@ -63,8 +63,8 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
     (left.host, left.port) < (right.host, right.port)
   }
 
-  /// Returns whether the host is a name: at most 253 letters, digits, `-`, `_` and dots,
-  /// without empty labels.
+  /// Returns whether the host is a name: at most 253 letters, digits, `-`, `_` and dots, without
+  /// empty labels.
   private static func isName(_ host: some StringProtocol) -> Bool {
     guard (1...253).contains(host.utf8.count) else { return false }
     var labels = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -80,8 +80,8 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
     }
   }
 
-  /// Returns whether the host is an IPv6 address for `inet_pton`, optionally with `%`
-  /// and a zone's name.
+  /// Returns whether the host is an IPv6 address for `inet_pton`, optionally with `%` and a
+  /// zone's name.
   private static func isIPv6(_ host: some StringProtocol) -> Bool {
     let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = parts.first, IPAddressText.isIPv6(String(address)) else { return false }

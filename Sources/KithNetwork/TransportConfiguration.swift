@@ -21,8 +21,8 @@ public struct TransportConfiguration: Sendable {
   /// The time that sent bytes may stay unacknowledged by the peer's kernel.
   public var userTimeout: Duration = .seconds(45)
 
-  /// The maximum of the first wait before a target is dialled again; the minimum
-  /// is two fifths of it.
+  /// The maximum of the first wait before a target is dialled again; the minimum is two fifths
+  /// of it.
   public var leastRedialDelay: Duration = .milliseconds(250)
   /// The longest wait before a static target is dialled again.
   public var mostRedialDelay: Duration = .seconds(30)

@@ -20,7 +20,7 @@ extension StorageError {
     Self(code: .inputOutput, path: path, message: "the device was closed; open it again")
   }
 
-  /// What an `errno` of a system call means.
+  /// Makes the error for an `errno` of a system call.
   static func system(_ action: String, _ path: String, errno number: Int32) -> Self {
     let reason = String(cString: strerror(number))
     switch number {
@@ -47,8 +47,8 @@ extension StorageError {
       message: "cannot be written (\(reason)); make file and directory writable for this user")
   }
 
-  /// What an error of SQLite means for the database at `path`; `systemError` is the `errno` of the
-  /// system call that failed, if one did.
+  /// Makes the error for a failure of SQLite with the database at `path`. `systemError` is the
+  /// `errno` of the failed system call, if there was one.
   static func database(_ path: String, _ error: any Error, systemError: Int32 = 0) -> Self {
     if let error = error as? StorageError { return error }
     guard let error = error as? DatabaseError else {
@@ -61,11 +61,12 @@ extension StorageError {
     case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM:
       return .readOnly(path, reason)
     case .SQLITE_IOERR where [EROFS, EPERM, EACCES].contains(systemError):
-      // Files that turned read-only while they were open.
+      // The files became read-only while they were open.
       return .readOnly(path, String(cString: strerror(systemError)))
     case .SQLITE_IOERR where [ENOSPC, EDQUOT, EFBIG].contains(systemError):
       return .diskFull(path, String(cString: strerror(systemError)))
-    // The text of a table's definition may be what is damaged: no statement of ours is wrong else.
+    // The text of a table's definition may be damaged; otherwise none of Kith's statements
+    // fails so.
     case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR, .SQLITE_MISMATCH:
       return .damaged(path, "the database is damaged (\(reason))")
     default:

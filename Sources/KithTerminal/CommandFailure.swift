@@ -1,9 +1,8 @@
-/// Why a command ends without having done what was asked: one line for people, a status for
-/// programs.
+/// The end of a command that failed: one line for people, a status for programs.
 package struct CommandFailure: Error, Equatable, CustomStringConvertible {
-  /// The status that the process ends with.
+  /// The exit status of the process.
   package let status: CommandStatus
-  /// What happened and what to do, without `kith:` before it. Nil where all was said already.
+  /// The cause and the remedy, without `kith:` before it. Nil if all was printed already.
   package let message: String?
 
   package init(_ status: CommandStatus, _ message: String?) {

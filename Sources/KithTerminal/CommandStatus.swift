@@ -1,25 +1,25 @@
-/// The exit statuses of `kith`, which scripts may rely on (README, "Exit statuses").
+/// The exit statuses of `kith`, which scripts may rely on (README.md, the table "exit status").
 package enum CommandStatus: Int32, CaseIterable, Sendable {
-  /// All went well.
+  /// The command succeeded.
   case success = 0
-  /// Something failed that no other status names: a disk, a file, a bench over its budget.
+  /// A failure without a status of its own: a disk, a file, a bench over its budget.
   case failure = 1
   /// The key, or the whole store, is missing.
   case notFound = 2
-  /// Kith refused what was asked: the quota, a key, a value, a declined invitation.
+  /// Kith refused the request: the quota, a key, a value, a declined invitation.
   case refused = 3
   /// The directory holds no device, holds one already, or belongs to another node.
   case directory = 4
-  /// A node or peer could not be reached, or not in time.
+  /// A node or peer was not reached, or not in time.
   case unreachable = 5
   /// A passphrase is needed, wrong, or cannot be read.
   case passphrase = 6
-  /// `kith doctor` found something to mend.
+  /// `kith doctor` found a problem.
   case unhealthy = 7
-  /// The command line cannot be understood, as ArgumentParser has it.
+  /// The command line is not valid, as ArgumentParser reports it.
   case usage = 64
 
-  /// What the status means, in a few words, for help and documents.
+  /// The meaning of the status in a few words, for help and documents.
   package var meaning: String {
     switch self {
     case .success: "done"
@@ -34,7 +34,7 @@ package enum CommandStatus: Int32, CaseIterable, Sendable {
     }
   }
 
-  /// All of them as lines of help.
+  /// All statuses as lines of help.
   package static var help: String {
     allCases.map { status in
       let number = String(status.rawValue)

@@ -1,11 +1,11 @@
 package import Foundation
 import Glibc
 
-/// Where a command's words go: data to standard output, talk to standard error.
+/// The output of a command: data to standard output, messages to standard error.
 package struct Console: Sendable {
-  /// Whether talk that is no error is left out.
+  /// Whether messages other than errors are left out.
   package var isQuiet: Bool
-  /// The tool's name, which stands before what must be heard.
+  /// The tool's name, printed before warnings and errors.
   private let tool: String
 
   package init(isQuiet: Bool = false, tool: String = "kith") {
@@ -13,14 +13,14 @@ package struct Console: Sendable {
     self.tool = tool
   }
 
-  /// Writes data and a line end.
+  /// Writes data and a line feed.
   package func data(_ text: String) throws(CommandFailure) { try Self.write(text + "\n") }
 
-  /// Writes data as it is.
+  /// Writes data unchanged.
   package func rawData(_ bytes: Data) throws(CommandFailure) { try Self.write(Array(bytes)) }
 
-  /// Writes data and a line end where nothing can be thrown to the command: ends the process where
-  /// that fails.
+  /// Writes data and a line feed for code that cannot throw to the command. If that fails, ends
+  /// the process.
   package func dataOrExit(_ text: String) {
     do throws(CommandFailure) {
       try data(text)
@@ -30,18 +30,18 @@ package struct Console: Sendable {
     }
   }
 
-  /// Tells a person something that is no data.
+  /// Writes a message for a person.
   package func talk(_ text: String) {
     if !isQuiet { prompt(text + "\n") }
   }
 
-  /// Tells a person what must be heard even with `--quiet`. Errors quote what others named.
+  /// Writes a message that is shown even with `--quiet`. An error may quote text of others.
   package func warn(_ text: String) {
     prompt("\(tool): \(Columns.readable(text, indent: ""))\n")
   }
 
-  /// Writes to standard error as it is: prompts and progress. Where that fails there is nobody left
-  /// to tell.
+  /// Writes prompts and progress to standard error, unchanged. A failure cannot be
+  /// reported anywhere.
   package func prompt(_ text: String) { _ = Self.write(Array(text.utf8), to: STDERR_FILENO) }
 
   private static func write(_ text: String) throws(CommandFailure) { try write(Array(text.utf8)) }
@@ -55,8 +55,8 @@ package struct Console: Sendable {
       .failure, "standard output: \(reason); what was to be printed is not whole")
   }
 
-  /// Writes all bytes; returns 0 or why it failed. A reader that went away, such as `head`, ends the
-  /// process as the signal would that tells of it.
+  /// Writes all bytes; returns 0 or the error. If the reader has closed, such as `head`, the
+  /// process ends as the signal would end it.
   private static func write(_ bytes: [UInt8], to file: Int32) -> Int32 {
     bytes.withUnsafeBytes { bytes in
       var rest = bytes[...]
@@ -80,23 +80,23 @@ package struct Console: Sendable {
   }
 }
 
-/// What the terminal is like.
+/// The properties of the terminal.
 package enum Terminal {
-  /// Whether a person sees standard output.
+  /// Whether standard output is a terminal.
   package static var hasOutput: Bool { isatty(STDOUT_FILENO) == 1 }
-  /// Whether a person sees standard error.
+  /// Whether standard error is a terminal.
   package static var hasTalk: Bool { isatty(STDERR_FILENO) == 1 }
-  /// Whether a person can answer.
+  /// Whether standard input is a terminal, so that a person can answer.
   package static var hasInput: Bool { isatty(STDIN_FILENO) == 1 }
 
-  /// The columns of the terminal behind standard error; 80 where they cannot be known.
+  /// The columns of the terminal of standard error; 80 if they are unknown.
   package static var columns: Int {
     var size = winsize()
     guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
     return Int(size.ws_col)
   }
 
-  /// Whether standard output may carry colour: it is a terminal, and neither `NO_COLOR`
+  /// Returns whether standard output may have colour: it is a terminal, and neither `NO_COLOR`
   /// (no-color.org) nor a dumb terminal forbids it.
   package static func allowsColour(environment: [String: String], isTerminal: Bool) -> Bool {
     isTerminal && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"

@@ -1,14 +1,15 @@
-/// What a terminal does with a character of somebody else's text.
+/// The effect of a character on a terminal, in text of others.
 package enum CharacterEffect {
-  /// It is drawn.
+  /// It is displayed.
   case drawn
-  /// It moves the cursor, changes the terminal's state, or turns the direction of what follows.
+  /// It moves the cursor, changes the terminal's state, or changes the direction of later text.
   case obeyed
-  /// It is not seen, so that two texts look alike.
+  /// It is invisible, so that two texts look alike.
   case unseen
 
-  /// The effect of a character: C0, C1 and Unicode's bidirectional controls are obeyed; characters of
-  /// no width are unseen, but for those that choose between two looks of an emoji.
+  /// Makes the effect of a character. C0, C1 and Unicode's bidirectional controls are
+  /// obeyed. Characters without width are invisible, except those that choose between two
+  /// forms of an emoji.
   package init(_ scalar: Unicode.Scalar) {
     self =
       switch scalar.value {
@@ -24,9 +25,8 @@ package enum CharacterEffect {
 }
 
 extension Columns {
-  /// The text on one line, with characters that are obeyed or unseen shown by their numbers: names and
-  /// keys come from other devices, a terminal must not do what they say, and two of them must not look
-  /// alike.
+  /// Returns the text on one line, with obeyed and invisible characters as numbers. Names and keys
+  /// come from other devices: a terminal must not obey them, and two of them must not look alike.
   package static func printable(_ text: String, limit: Int = .max) -> String {
     var shown = ""
     var count = 0
@@ -45,8 +45,8 @@ extension Columns {
     return shown
   }
 
-  /// The text in its lines, with characters that are obeyed shown by their numbers. Line feeds and tabs
-  /// stay; lines after the first begin with `indent`, so that none of them looks like another message.
+  /// Returns the text in its lines, with obeyed characters as numbers. Line feeds and tabs stay.
+  /// Lines after the first begin with `indent`, so that none looks like another message.
   package static func readable(_ text: String, indent: String = "  ") -> String {
     var shown = ""
     for scalar in text.unicodeScalars {

@@ -1,31 +1,31 @@
 import Glibc
 
-/// A bar on standard error while something is under way; nothing where nobody watches.
+/// A progress bar on standard error, if that is a terminal.
 package struct ProgressBar: Sendable {
   private let title: String
   private let total: Int
   private let isShown: Bool
   private let console = Console()
 
-  /// A bar for so many steps, shown only on a terminal and not with `--quiet`.
+  /// Makes a bar for a number of steps, shown only on a terminal and without `--quiet`.
   package init(_ title: String, total: Int, isQuiet: Bool) {
     self.title = title
     self.total = total
     isShown = Terminal.hasTalk && !isQuiet && total > 0
   }
 
-  /// Draws the bar anew.
+  /// Draws the bar again.
   package func update(_ done: Int) {
     guard isShown else { return }
     console.prompt("\r\u{1B}[K" + Self.line(title, done, total, columns: Terminal.columns - 1))
   }
 
-  /// Takes the bar away.
+  /// Removes the bar.
   package func finish() {
     if isShown { console.prompt("\r\u{1B}[K") }
   }
 
-  /// The bar's text in at most so many columns.
+  /// Returns the bar's text in at most a number of columns.
   package static func line(_ title: String, _ done: Int, _ total: Int, columns: Int) -> String {
     let counts = " \(done)/\(total)"
     let room = columns - Columns.width(title) - counts.count - 1

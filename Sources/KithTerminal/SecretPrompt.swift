@@ -1,11 +1,11 @@
 import Glibc
 
-/// Asks a person for what nobody else shall see: on the process's terminal, wherever its input and
-/// output go, without showing what is typed.
+/// Asks a person for a secret on the process's terminal, whatever its input and output are, without
+/// showing the typed text.
 package enum SecretPrompt {
-  /// What became of a question.
+  /// The result of a question.
   package enum Answer: Equatable {
-    /// The bytes that were typed, without the line end. Zero them.
+    /// The typed bytes, without the line feed. Zero them after use.
     case typed([UInt8])
     /// The person gave up, with Ctrl-C or Ctrl-D.
     case givenUp
@@ -17,22 +17,23 @@ package enum SecretPrompt {
   private static let end: UInt8 = 4
   private static let eraseLine: UInt8 = 21
 
-  /// Asks.
+  /// Asks a question.
   ///
   /// - Parameters:
-  ///   - prompt: What is shown before the answer.
-  ///   - limit: The most bytes; more are not taken.
-  /// - Returns: What became of it.
+  ///   - prompt: The text before the answer.
+  ///   - limit: The maximum number of bytes; more are ignored.
+  /// - Returns: The result.
   package static func ask(_ prompt: String, limit: Int) -> Answer {
     let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
     guard terminal >= 0 else { return .nobody }
     defer { close(terminal) }
     var settings = termios()
     guard tcgetattr(terminal, &settings) == 0 else { return .nobody }
-    // Characters one by one, so that Ctrl-C comes here and no signal leaves the terminal silent.
+    // Reads character by character: Ctrl-C arrives here, so no signal leaves the terminal
+    // without echo.
     var silent = settings
     silent.c_lflag &= ~tcflag_t(ECHO | ECHONL | ICANON | ISIG)
-    // Before the prompt: what is typed once it is seen is not thrown away.
+    // Set before the prompt, so that nothing typed after it is discarded.
     guard tcsetattr(terminal, TCSAFLUSH, &silent) == 0 else { return .nobody }
     write(prompt, to: terminal)
     defer {
@@ -44,7 +45,7 @@ package enum SecretPrompt {
 
   private static func line(of terminal: Int32, limit: Int) -> Answer {
     var typed: [UInt8] = []
-    // Never moved while it grows, which would leave a copy behind.
+    // Reserved at once, because moving the array would leave a copy of the secret.
     typed.reserveCapacity(limit)
     var byte: UInt8 = 0
     func forget(_ answer: Answer) -> Answer {
@@ -66,7 +67,7 @@ package enum SecretPrompt {
     }
   }
 
-  /// Takes the last character away, whose UTF-8 may be several bytes.
+  /// Removes the last character, which may have several UTF-8 bytes.
   private static func eraseCharacter(_ typed: inout [UInt8]) {
     while let last = typed.popLast(), last & 0xC0 == 0x80 {}
   }

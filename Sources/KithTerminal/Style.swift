@@ -2,7 +2,7 @@ import Foundation
 
 /// Colours for terminals; plain text everywhere else.
 package struct Style: Sendable {
-  /// What a piece of text says.
+  /// The meaning of a piece of text.
   package enum Tone: String, Sendable {
     case plain = ""
     case good = "32"
@@ -12,20 +12,20 @@ package struct Style: Sendable {
     case strong = "1"
   }
 
-  /// Whether tones show.
+  /// Whether tones are shown.
   package let isColoured: Bool
 
-  /// No colours.
+  /// A style without colours.
   package static let plain = Style(isColoured: false)
 
-  /// As standard output allows.
+  /// The style that standard output allows.
   package static var output: Style {
     Style(
       isColoured: Terminal.allowsColour(
         environment: ProcessInfo.processInfo.environment, isTerminal: Terminal.hasOutput))
   }
 
-  /// The text in its tone.
+  /// Returns the text in a tone.
   package func callAsFunction(_ tone: Tone, _ text: String) -> String {
     guard isColoured, tone != .plain, !text.isEmpty else { return text }
     return "\u{1B}[\(tone.rawValue)m\(text)\u{1B}[0m"

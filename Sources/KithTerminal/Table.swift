@@ -1,6 +1,6 @@
-/// Columns for people: aligned, two spaces apart, no spaces at the ends of lines.
+/// A table for people: aligned columns, two spaces apart, without spaces at the ends of lines.
 package struct Table {
-  /// To which side a column's cells go.
+  /// The side to which a column's cells are aligned.
   package enum Alignment {
     case left
     case right
@@ -23,19 +23,19 @@ package struct Table {
   private let alignments: [Alignment]
   private var rows: [[Cell]] = []
 
-  /// A table with a line of heads above it, which is left out where all heads are empty.
+  /// Makes a table with a line of heads, which is left out if all heads are empty.
   package init(_ columns: [(head: String, alignment: Alignment)]) {
     heads = columns.map(\.head)
     alignments = columns.map(\.alignment)
   }
 
-  /// Whether there is nothing below the heads.
+  /// Whether there are no rows.
   package var isEmpty: Bool { rows.isEmpty }
 
   /// Adds a row; missing cells are empty.
   package mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
-  /// The lines.
+  /// Returns the lines.
   package func lines(_ style: Style = .plain) -> [String] {
     let head = heads.map { Cell($0, .faint) }
     let all = (heads.allSatisfy(\.isEmpty) ? [] : [head]) + rows
@@ -45,12 +45,12 @@ package struct Table {
     return all.map { row in line(row, widths, style) }
   }
 
-  /// The lines as one text, without a last line end.
+  /// Returns the lines as one text, without a final line feed.
   package func text(_ style: Style = .plain) -> String { lines(style).joined(separator: "\n") }
 
   private func line(_ row: [Cell], _ widths: [Int], _ style: Style) -> String {
     var line = ""
-    // Spaces are written only before something, so that no line ends in one.
+    // Spaces are written only before text, so that no line ends in one.
     var pending = 0
     for (column, cell) in row.enumerated() {
       let gap = String(repeating: " ", count: pending)
@@ -67,10 +67,10 @@ package struct Table {
   }
 }
 
-/// Text on a terminal: how wide it is, and how it is made harmless.
+/// Text on a terminal: its width, and its harmless form.
 package enum Columns {
-  /// The columns that a text takes: two for East Asian wide characters and emoji, none for marks
-  /// that combine.
+  /// Returns the columns that a text needs: two for East Asian wide characters and emoji, none for
+  /// combining marks.
   package static func width(_ text: String) -> Int {
     if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }
     return text.reduce(0) { sum, character in sum + width(character) }

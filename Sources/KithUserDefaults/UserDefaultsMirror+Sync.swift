@@ -6,8 +6,8 @@ internal import Synchronization
 extension UserDefaultsMirror {
   /// Compares both sides, and copies the changes since the last comparison.
   ///
-  /// Copied values are durable on both sides on return. It blocks for the disk only if
-  /// something was copied.
+  /// Copied values are durable on both sides on return. It blocks for the disk only if something
+  /// was copied.
   ///
   /// ```swift
   /// let report = mirror.sync()

@@ -3,8 +3,8 @@ public import Kith
 internal import KithCrypto
 internal import Synchronization
 
-/// Keeps chosen keys of `UserDefaults` and of a store equal, in both
-/// directions, including removals.
+/// Keeps chosen keys of `UserDefaults` and of a store equal, in both directions,
+/// including removals.
 ///
 /// ```swift
 /// let mirror = UserDefaultsMirror(store, keys: ["theme", "fontSize"])
@@ -23,8 +23,8 @@ internal import Synchronization
 /// comparison, so it also works across restarts. A side that has changed since is copied to the
 /// other. If both have changed, and at the first comparison:
 ///
-/// - If the store holds a value, it wins, so the defaults of a new device never overwrite
-///   the account's data.
+/// - If the store holds a value, it wins, so the defaults of a new device never overwrite the
+///   account's data.
 /// - If only the defaults hold a value, it is written to the store. While nobody is
 ///   signed in that write is local, and loses on signing in against the account's value.
 ///
@@ -71,13 +71,13 @@ public final class UserDefaultsMirror: Sendable {
   /// - Parameters:
   ///   - store: The store.
   ///   - keys: The keys to mirror, the same on both sides.
-  ///   - suite: The suite of the defaults, as `UserDefaults(suiteName:)` takes it; nil:
-  /// the standard ones.
+  ///   - suite: The suite of the defaults, as `UserDefaults(suiteName:)` takes it; nil: the
+  ///     standard ones.
   ///   - interval: The time after which ``run()`` looks for writes through `UserDefaults.set`; nil:
-  /// only at its beginning and end.
+  ///     only at its beginning and end.
   ///   - onSync: Called after each comparison that copied a value or met a new problem, on the
-  /// thread that compared. `UserDefaults` announces nothing on Linux, so programs learn here that
-  /// their settings changed.
+  ///     thread that compared. `UserDefaults` announces nothing on Linux, so programs learn here
+  ///     that their settings changed.
   public convenience init(
     _ store: KeyValueStore, keys: some Sequence<String>, suite: String? = nil,
     interval: Duration? = nil, onSync: (@Sendable (Report) -> Void)? = nil

@@ -4,8 +4,8 @@
   extension NotificationCenter {
     /// Calls a method of an observer for each notification, on the thread that posts it.
     ///
-    /// The observer is not kept alive. Once it is released, it is no longer called, even if
-    /// it was not removed.
+    /// The observer is not kept alive. Once it is released, it is no longer called, even if it was
+    /// not removed.
     ///
     /// - Parameters:
     ///   - observer: The observer, of the selector's type.

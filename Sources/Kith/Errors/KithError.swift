@@ -48,8 +48,9 @@ public struct KithError: Error, Sendable {
   public var actual: Int?
   /// The amount that is allowed.
   public var limit: Int?
-  /// The number of codes that may still be tried with the invitation, with
-  /// ``Code/pairingCode``. Nil if unknown.
+  /// The number of codes that may still be tried with the invitation, with ``Code/pairingCode``.
+  ///
+  /// Nil if unknown.
   public var triesLeft: Int?
   /// The numbers of ``Code/quotaExceeded``.
   public var quota: QuotaNumbers?

@@ -1,7 +1,8 @@
 public import KithCore
 
-/// A change of the values that a store shows. Applied in order to the old view, changes
-/// give the new view.
+/// A change of the values that a store shows.
+///
+/// Applied in order to the old view, changes give the new view.
 public struct Change: Sendable, Hashable {
   /// The cause of a change.
   public enum Reason: String, Sendable, Hashable, CaseIterable {

@@ -1,8 +1,8 @@
 internal import KithCore
 internal import Synchronization
 
-/// The changes that one consumer has not taken yet: at most ``limit`` changes
-/// and ``bytesLimit`` bytes.
+/// The changes that one consumer has not taken yet: at most ``limit`` changes and
+/// ``bytesLimit`` bytes.
 ///
 /// If the buffer is full, a new change is joined with the last one in it, and nothing is dropped.
 /// Each key keeps the value from before the first change and gets the value after the last one. So
@@ -77,8 +77,8 @@ final class ChangeBuffer: Sendable {
     }
   }
 
-  /// Returns the next change, or nil at the end, on cancellation, or if another consumer
-  /// is waiting already.
+  /// Returns the next change, or nil at the end, on cancellation, or if another consumer is
+  /// waiting already.
   ///
   /// The change is taken on the consumer's actor, so no write of that actor can come in between.
   func next(isolation actor: isolated (any Actor)? = #isolation) async -> Change? {

@@ -1,9 +1,10 @@
 public import KithCore
 
 extension KeyValueStore {
-  /// The changes from now on that come from outside: writes of other devices, the end of the
-  /// first sync, effects of the quota. Make the sequence before you read, so that no change
-  /// is missed between.
+  /// The changes from now on that come from outside: writes of other devices, signing in,
+  /// effects of the quota.
+  ///
+  /// Make the sequence before you read, so that no change is missed between.
   ///
   /// ```swift
   /// for await change in store.changes { print(change.reason, change.keys) }
@@ -13,8 +14,8 @@ extension KeyValueStore {
   /// changes in order. The result is always the values that the store shows.
   public var changes: StoreChanges { changes(includingOwnWrites: false) }
 
-  /// Returns every change from now on, with this program's own writes
-  /// (``Change/Reason/ownWrite``) if requested.
+  /// Returns every change from now on, with this program's own writes (``Change/Reason/ownWrite``)
+  /// if requested.
   ///
   /// ```swift
   /// for await change in store.changes(includingOwnWrites: true) { log.append(change) }
@@ -26,8 +27,8 @@ extension KeyValueStore {
     view.subscribe(seesOwnWrites: includesOwnWrites).changes
   }
 
-  /// Returns the values shown now and every change after them, including the program's
-  /// own writes (``Change/Reason/ownWrite``).
+  /// Returns the values shown now and every change after them, including the program's own writes
+  /// (``Change/Reason/ownWrite``).
   ///
   /// ```swift
   /// let (values, changes) = store.snapshotAndChanges()
@@ -40,8 +41,9 @@ extension KeyValueStore {
     view.subscribe(seesOwnWrites: true)
   }
 
-  /// Returns a key's value now and after each change, by any writer. If values change faster than
-  /// they are taken, some are skipped, but never the last.
+  /// Returns a key's value now and after each change, by any writer.
+  ///
+  /// If values change faster than they are taken, some are skipped, but never the last.
   ///
   /// ```swift
   /// for await theme in store.values(for: .theme) { apply(theme) }
@@ -60,9 +62,9 @@ extension KeyValueStore {
 
   /// Returns the values of several keys now and after each change of one of them, by any writer.
   ///
-  /// Each element holds the values of one moment: a transaction that writes two of the
-  /// keys gives one element. If values change faster than they are taken, some are
-  /// skipped, but never the last.
+  /// Each element holds the values of one moment: a transaction that writes two of the keys
+  /// gives one element. If values change faster than they are taken, some are skipped, but never
+  /// the last.
   ///
   /// ```swift
   /// for await (theme, size) in store.values(for: .theme, .fontSize) { layOut(theme, size) }
@@ -89,7 +91,9 @@ extension KeyValueStore {
   }
 
   /// Returns the values of one type whose keys begin with a prefix, now and after each change, by
-  /// any writer. If values change faster than they are taken, some are skipped, but never the last.
+  /// any writer.
+  ///
+  /// If values change faster than they are taken, some are skipped, but never the last.
   ///
   /// ```swift
   /// for await tabs in store.values(prefix: "tab.", as: URL.self) { show(tabs) }
@@ -98,10 +102,10 @@ extension KeyValueStore {
   /// ``StoreSnapshot/values(prefix:as:)`` reads them once.
   ///
   /// - Parameters:
-  ///   - prefix: The start of the keys, compared as UTF-8 bytes; the empty prefix
-  /// selects every key.
+  ///   - prefix: The start of the keys, compared as UTF-8 bytes; the empty prefix selects
+  ///     every key.
   ///   - type: The type of the values; by default they are returned as stored. Values of another
-  /// type are left out.
+  ///     type are left out.
   /// - Returns: A sequence of dictionaries by the whole keys.
   /// - Complexity: Each element takes O(*n*) in the keys with the prefix and the size of their values.
   public func values<Value: StoreValue & Equatable>(
@@ -117,8 +121,8 @@ extension KeyValueStore {
       })
   }
 
-  /// Returns the result of a closure over the store, now and after each change of
-  /// it, by any writer.
+  /// Returns the result of a closure over the store, now and after each change of it, by
+  /// any writer.
   ///
   /// ```swift
   /// for await title in store.values(of: { "\($0[.project]): \($0[.chapter])" }) {

@@ -64,8 +64,9 @@ extension KeyValueStore {
   /// - Complexity: O(*n*) in the hidden bytes.
   public var hiddenEntries: [HiddenValue] { backing.hiddenEntries(of: identifier) }
 
-  /// The transactions that were refused when they were to be published, oldest first. They are
-  /// kept, also after a crash, until ``takeRefusals(through:)``.
+  /// The transactions that were refused when they were to be published, oldest first.
+  ///
+  /// They are kept, also after a crash, until ``takeRefusals(through:)``.
   ///
   /// ```swift
   /// for refusal in store.refusals { print(refusal.writes.map(\.key)) }

@@ -74,8 +74,9 @@ public final class KeyValueStore: Sendable {
     view.value(key)
   }
 
-  /// Returns the value of a key, or its default if the store shows no value of its type. The
-  /// default is never written.
+  /// Returns the value of a key, or its default if the store shows no value of its type.
+  ///
+  /// The default is never written.
   ///
   /// ```swift
   /// let theme = store[.theme]
@@ -112,16 +113,20 @@ public final class KeyValueStore: Sendable {
     view.values.keys.sorted().map(\.text)
   }
 
-  /// All values shown at one moment. It is keyed by ``Key``, because a dictionary of `String` would
-  /// merge canonically equivalent keys.
+  /// All values shown at one moment.
+  ///
+  /// It is keyed by ``Key``, because a dictionary of `String` would merge canonically
+  /// equivalent keys.
   ///
   /// - Complexity: O(1), copied on write.
   public var dictionary: [Key: PropertyListValue] { view.values }
 
   // MARK: Writing
 
-  /// Sets a key's value, which is visible at once. It is durable after the next commit while the
-  /// node runs, otherwise on return. Nil removes the key.
+  /// Sets a key's value, which is visible at once.
+  ///
+  /// It is durable after the next commit while the node runs, otherwise on return. Nil removes
+  /// the key.
   ///
   /// ```swift
   /// try store.set("dark", forKey: "theme")
@@ -217,8 +222,9 @@ public final class KeyValueStore: Sendable {
     return result
   }
 
-  /// Writes several keys as one transaction, and returns once it survives a crash. The body may
-  /// throw the program's own errors.
+  /// Writes several keys as one transaction, and returns once it survives a crash.
+  ///
+  /// The body may throw the program's own errors.
   ///
   /// ```swift
   /// try await store.commit {
@@ -269,8 +275,8 @@ public final class KeyValueStore: Sendable {
 
   /// Makes all earlier writes durable. It blocks while the disk writes.
   ///
-  /// - Throws: ``KithError`` with `closed`, or with a storage code if a write could not
-  ///   be made durable.
+  /// - Throws: ``KithError`` with `closed`, or with a storage code if a write could not be
+  ///   made durable.
   public func flush() throws(KithError) {
     try withBacking { backing throws(KithError) in try backing.flush() }
   }
@@ -290,8 +296,8 @@ public final class KeyValueStore: Sendable {
     }
   }
 
-  /// Blocks until another backing has replaced a closed one, usually for milliseconds. Returns
-  /// nil if none comes.
+  /// Blocks until another backing has replaced a closed one, usually for milliseconds. Returns nil
+  /// if none comes.
   private func replacement(of old: any StoreBacking) -> (any StoreBacking)? {
     let deadline = ContinuousClock.now + Self.longestReplacing
     while true {

@@ -3,8 +3,8 @@ public import Observation
 public import ServiceLifecycle
 internal import Synchronization
 
-/// A store that `withObservationTracking` and `Observations` follow key by key, for programs
-/// that draw its values.
+/// A store that `withObservationTracking` and `Observations` follow key by key, for programs that
+/// draw its values.
 ///
 /// ```swift
 /// let settings = ObservableStore(store)
@@ -40,8 +40,10 @@ public final class ObservableStore: Observable, Service, Sendable {
     self.store = store
   }
 
-  /// The value of a key, or its default. Assigning writes as ``KeyValueStore/set(_:for:)`` does. A
-  /// refused write changes nothing, and ``error`` gives the reason.
+  /// The value of a key, or its default.
+  ///
+  /// Assigning writes as ``KeyValueStore/set(_:for:)`` does. A refused write changes nothing, and
+  /// ``error`` gives the reason.
   ///
   /// ```swift
   /// settings[.theme] = .dark
@@ -79,7 +81,9 @@ public final class ObservableStore: Observable, Service, Sendable {
   }
 
   /// Returns the values of one type whose keys begin with a prefix; see
-  /// ``StoreSnapshot/values(prefix:as:)``. The observer is then told about changes of every key.
+  /// ``StoreSnapshot/values(prefix:as:)``.
+  ///
+  /// The observer is then told about changes of every key.
   ///
   /// ```swift
   /// let tabs = settings.values(prefix: "tab.", as: URL.self)
@@ -113,7 +117,10 @@ public final class ObservableStore: Observable, Service, Sendable {
   /// shuts down or the node is closed.
   ///
   /// ```swift
-  /// async let observing: Void = settings.run()
+  /// try await withThrowingDiscardingTaskGroup { group in
+  ///   group.addTask { try await accounts.run() }
+  ///   group.addTask { await settings.run() }
+  /// }
   /// ```
   public func run() async {
     let changes = store.snapshotAndChanges().changes

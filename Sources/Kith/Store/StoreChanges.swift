@@ -1,8 +1,8 @@
 /// The changes of a store from the moment the sequence was made, in order, for one consumer.
 ///
-/// At most 64 changes wait. After that the newest ones are joined into one, so that
-/// nothing is lost; see ``Change/isJoined``. The sequence ends when its task is cancelled
-/// or the node is closed.
+/// At most 64 changes wait. After that the newest ones are joined into one, so that nothing
+/// is lost; see ``Change/isJoined``. The sequence ends when its task is cancelled or the node
+/// is closed.
 public struct StoreChanges: AsyncSequence, Sendable {
   /// The iterator over the changes of one sequence.
   public struct AsyncIterator: AsyncIteratorProtocol {

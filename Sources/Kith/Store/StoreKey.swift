@@ -2,8 +2,8 @@ internal import KithCore
 
 /// A key of a store, with the type of its value and a default for when the value is missing.
 ///
-/// Declare keys as constants of any type, or as members of the key type itself, which
-/// are shorter to use:
+/// Declare keys as constants of any type, or as members of the key type itself, which are shorter
+/// to use:
 ///
 /// ```swift
 /// enum Keys {

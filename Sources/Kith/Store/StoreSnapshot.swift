@@ -7,8 +7,10 @@ public import KithCore
 /// draw(now[.theme], now[.fontSize])   // both before a transaction, or both after it
 /// ```
 public struct StoreSnapshot: Sendable, Hashable {
-  /// All values that were shown. It is keyed by ``Key``, because a dictionary of `String` would
-  /// merge canonically equivalent keys.
+  /// All values that were shown.
+  ///
+  /// It is keyed by ``Key``, because a dictionary of `String` would merge canonically
+  /// equivalent keys.
   public let dictionary: [Key: PropertyListValue]
 
   init(values: [Key: PropertyListValue]) {
@@ -27,16 +29,17 @@ public struct StoreSnapshot: Sendable, Hashable {
     key.value(in: value(forKey: key.name))
   }
 
-  /// Returns the values of one type whose keys begin with a prefix. Values of another
-  /// type are left out.
+  /// Returns the values of one type whose keys begin with a prefix.
+  ///
+  /// Values of another type are left out.
   ///
   /// ```swift
   /// let tabs = store.snapshot.values(prefix: "tab.", as: URL.self)
   /// ```
   ///
   /// - Parameters:
-  ///   - prefix: The start of the keys, compared as UTF-8 bytes; the empty prefix
-  /// selects every key.
+  ///   - prefix: The start of the keys, compared as UTF-8 bytes; the empty prefix selects
+  ///     every key.
   ///   - type: The type of the values; by default they are returned as stored.
   /// - Returns: The values, by their whole keys.
   /// - Complexity: O(*k*) in the keys of the store, and O(*n*) in the size of the values returned.

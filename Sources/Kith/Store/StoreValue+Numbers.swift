@@ -50,8 +50,9 @@ extension Double: StoreValue {
 }
 
 extension Float: StoreValue {
-  /// Makes the float nearest to a double, or from an integer that a float holds exactly. The result
-  /// is nil if a finite double is too large for a float.
+  /// Makes the float nearest to a double, or from an integer that a float holds exactly.
+  ///
+  /// The result is nil if a finite double is too large for a float.
   public init?(propertyListValue: PropertyListValue) {
     switch propertyListValue {
     case .double(let value):

@@ -1,8 +1,10 @@
 public import KithCore
 
 extension Optional: StoreValue where Wrapped: StoreValue {
-  /// Makes an optional from a value of the wrapped type. Nil is never stored: a key without a value
-  /// reads as its default, which is nil for a key of an optional type.
+  /// Makes an optional from a value of the wrapped type.
+  ///
+  /// Nil is never stored: a key without a value reads as its default, which is nil for a key of an
+  /// optional type.
   public init?(propertyListValue: PropertyListValue) {
     guard let wrapped = Wrapped(propertyListValue: propertyListValue) else { return nil }
     self = .some(wrapped)

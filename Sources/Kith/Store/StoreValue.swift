@@ -12,8 +12,8 @@ public import KithCore
 /// extension Calendar.Identifier: @retroactive StoreValue {}
 /// ```
 /// If a store shows a value of another type, written by an older version of the program for
-/// example, the key reads as its default. Reading never writes: the value stays until the
-/// program sets the key.
+/// example, the key reads as its default. Reading never writes: the value stays until the program
+/// sets the key.
 public protocol StoreValue: Sendable {
   /// Makes the value from a property-list value, or nil if that has another type.
   init?(propertyListValue: PropertyListValue)
@@ -25,8 +25,8 @@ public protocol StoreValue: Sendable {
 
   /// Returns the value that setting a key writes; nil removes the key.
   ///
-  /// Only optionals return anything but ``propertyListValue()`` here, because nil has
-  /// no property-list value.
+  /// Only optionals return anything but ``propertyListValue()`` here, because nil has no
+  /// property-list value.
   ///
   /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``.
   func storedValue() throws(KithError) -> PropertyListValue?

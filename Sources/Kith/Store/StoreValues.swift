@@ -1,8 +1,8 @@
 internal import KithCore
 
-/// The values of one key, of some keys or of all, now and after each
-/// change; see `KeyValueStore.values(for:)`,
-/// ``KeyValueStore/values(prefix:as:)`` and ``KeyValueStore/values(of:)``.
+/// The values of one key, of some keys or of all, now and after each change; see
+/// `KeyValueStore.values(for:)`, ``KeyValueStore/values(prefix:as:)`` and
+/// ``KeyValueStore/values(of:)``.
 ///
 /// It ends when its task is cancelled or the node is closed.
 public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {

@@ -2,8 +2,8 @@ internal import KithCore
 internal import Synchronization
 
 /// The values that one store shows, in memory, and its subscribers. A read waits only for the
-/// short lock. Changes are applied whole, under the engine's lock, so that a reader never
-/// sees a state between.
+/// short lock. Changes are applied whole, under the engine's lock, so that a reader never sees a
+/// state between.
 final class StoreView: Sendable {
   private struct State {
     var values: [Key: PropertyListValue] = [:]
@@ -69,8 +69,8 @@ final class StoreView: Sendable {
     }
   }
 
-  /// Replaces the values by those of the store's new backing. Returns closures to run after
-  /// the lock is released.
+  /// Replaces the values by those of the store's new backing. Returns closures to run after the
+  /// lock is released.
   ///
   /// `superseded` are keys whose writes by this program were not taken over.
   ///

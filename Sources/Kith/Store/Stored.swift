@@ -14,9 +14,9 @@
 /// The store is always named, so a test can pass its own; `TestAccount` of `KithTesting` makes one
 /// in a line. If a store is at hand, one line is enough: `@Stored(.theme, in: store) var theme`.
 ///
-/// Reading returns the value that the store shows, or the key's default, which is
-/// never written. Assigning writes to memory at once and to the disk soon after,
-/// as ``KeyValueStore/set(_:for:)`` does.
+/// Reading returns the value that the store shows, or the key's default, which is never written.
+/// Assigning writes to memory at once and to the disk soon after, as
+/// ``KeyValueStore/set(_:for:)`` does.
 ///
 /// An assignment cannot throw. If the store refuses it, nothing changes: the property still returns
 /// the value that the store shows. `$theme.error` holds the reason until a write is accepted, and

@@ -100,7 +100,7 @@ public struct StoredKey<Value: StoreValue>: Sendable {
 }
 
 extension StoredKey where Value: Equatable {
-  /// The value now and after each change, by any writer, as
-  /// `KeyValueStore.values(for:)` returns them.
+  /// The value now and after each change, by any writer, as `KeyValueStore.values(for:)`
+  /// returns them.
   public var values: StoreValues<Value> { store.values(for: key) }
 }

@@ -1,7 +1,9 @@
 public import KithCore
 
-/// Writes that are accepted or refused together. Reads return the store as it was when the
-/// transaction began, with the transaction's own writes applied.
+/// Writes that are accepted or refused together.
+///
+/// Reads return the store as it was when the transaction began, with the transaction's own
+/// writes applied.
 ///
 /// ```swift
 /// try await store.commit { $0[.unread] += 1 }
@@ -45,8 +47,10 @@ public struct Transaction {
     write(nil, forKey: key.name)
   }
 
-  /// The key's value, or its default if it shows no value of the type. Nil removes a key of an
-  /// optional type. If a value cannot be encoded, the whole transaction throws at its end.
+  /// The key's value, or its default if it shows no value of the type.
+  ///
+  /// Nil removes a key of an optional type. If a value cannot be encoded, the whole transaction
+  /// throws at its end.
   ///
   /// ```swift
   /// try await store.commit {

@@ -3,11 +3,11 @@ import Kith
 import KithTerminal
 import Logging
 
-/// Nodes of one account in this process, in directories of their own, for measuring.
+/// Nodes of one account in this process, each with its own directory, for measuring.
 ///
-/// All run inside ``with(_:_:)``, which ends them and removes the directories.
+/// They run only inside ``with(_:_:)``, which ends them and removes the directories.
 final class BenchNodes: Sendable {
-  /// The store that is measured.
+  /// The measured store.
   static let store = "bench"
 
   /// The directory that holds the directories.
@@ -22,7 +22,7 @@ final class BenchNodes: Sendable {
     self.first = first
   }
 
-  /// Makes an account with a running first node, and hands it over.
+  /// Makes an account with a running first node, and calls the body with it.
   static func with<Result: Sendable>(
     _ root: URL, _ body: (BenchNodes) async throws -> Result
   ) async throws -> Result {
@@ -34,7 +34,7 @@ final class BenchNodes: Sendable {
     return try await nodes.running(first) { try await body(nodes) }
   }
 
-  /// Runs a node beside what a body does, and closes it.
+  /// Runs a node during a call of the body, and closes it.
   func running<Result: Sendable>(
     _ node: Node, _ body: () async throws -> Result
   ) async throws -> Result {
@@ -54,7 +54,7 @@ final class BenchNodes: Sendable {
     }
   }
 
-  /// A new device of the account, opened and not yet running.
+  /// Returns a new device of the account, opened and not yet running.
   func join(_ name: String) async throws -> Node {
     let directory = root.appending(path: name).path
     let (tokens, continuation) = AsyncStream.makeStream(of: String.self)
@@ -88,7 +88,7 @@ final class BenchNodes: Sendable {
     return configuration
   }
 
-  /// Waits until something holds, looking every millisecond, for at most 30 seconds.
+  /// Waits until a condition holds, checking it every millisecond, for at most 30 seconds.
   static func wait(_ what: String, until holds: () -> Bool) async throws {
     let end = ContinuousClock.now + .seconds(30)
     while !holds() {

@@ -1,11 +1,11 @@
 import KithTerminal
 
-/// What `kith bench` says: figures of one run, each against its budget (`Docs/Testing.md`,
+/// The report of `kith bench`: the figures of one run, each with its budget (`Docs/Testing.md`,
 /// "Performance").
 struct BenchReport: Equatable, Sendable {
-  /// A figure.
+  /// A measured figure.
   struct Figure: Equatable, Sendable {
-    /// In what it counts.
+    /// The unit of a figure.
     enum Unit: String, Sendable {
       case seconds
       case perSecond
@@ -13,22 +13,22 @@ struct BenchReport: Equatable, Sendable {
       case bytes
     }
 
-    /// Which way it may miss its budget.
+    /// The limit of a figure, upwards or downwards.
     enum Budget: Equatable, Sendable {
       case atMost(Double)
       case atLeast(Double)
     }
 
-    /// Its name in documents.
+    /// The figure's name in documents.
     var name: String
-    /// Its name for people.
+    /// The figure's name for people.
     var title: String
     var value: Double
     var unit: Unit
-    /// Nil for yardsticks, which have none.
+    /// The budget; nil for yardsticks, which have none.
     var budget: Budget?
 
-    /// Whether it keeps its budget.
+    /// Whether the figure is within its budget.
     var isKept: Bool {
       switch budget {
       case .atMost(let limit): value <= limit
@@ -38,12 +38,12 @@ struct BenchReport: Equatable, Sendable {
     }
   }
 
-  /// Figures in the order of the report.
+  /// The figures, in the order of the report.
   var figures: [Figure] = []
   /// Whether fewer rounds were run.
   var isQuick: Bool
 
-  /// Whether every figure keeps its budget.
+  /// Whether every figure is within its budget.
   var isKept: Bool { figures.allSatisfy(\.isKept) }
 
   /// Adds a figure.

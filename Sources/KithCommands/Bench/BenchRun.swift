@@ -3,17 +3,17 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// All measurements of `kith bench`, one after another, in a directory that is removed afterwards.
+/// All measurements of `kith bench`, one after another, in a temporary directory.
 struct BenchRun {
   let isQuick: Bool
-  /// Is told what begins.
+  /// Called at the start of each part.
   let progress: (String) -> Void
 
   private var rounds: Int { isQuick ? 40 : 500 }
   private var crowdedRounds: Int { isQuick ? 40 : 400 }
   private var newDevices: Int { isQuick ? 1 : 5 }
 
-  /// Measures everything.
+  /// Makes all measurements.
   func report() async throws -> BenchReport {
     let root = FileManager.default.temporaryDirectory
       .appending(path: "kith-bench-\(UUID().uuidString)")
@@ -27,7 +27,7 @@ struct BenchRun {
     return report
   }
 
-  /// Writes, alone and with a peer.
+  /// Measures writes, alone and with a peer.
   private func written(_ root: URL, _ report: inout BenchReport) async throws {
     try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
     let yardsticks = try Yardsticks(directory: root)
@@ -81,8 +81,8 @@ struct BenchRun {
       .atMost(1.5))
   }
 
-  /// New devices pull a full store. Each form has an account of its own: a node replicates every
-  /// store of its account, so another full one would be pulled beside it.
+  /// Measures how new devices pull a full store. Each form has an account of its own: a node
+  /// replicates every store of its account, so it would also pull another full one.
   private func caughtUp(_ root: URL, _ report: inout BenchReport) async throws {
     progress("a new device catches up, each key its own change set")
     let many = try await BenchNodes.with(root.appending(path: "many")) { nodes in

@@ -2,21 +2,22 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// Measures how long a device that has nothing takes to catch up with a full store, beyond connecting.
+/// Measures the time in which a device that has nothing catches up with a full store, without
+/// connecting.
 struct CatchUpBench {
-  /// The keys of a full store.
+  /// The number of keys of a full store.
   static let keys = 1_024
-  /// The bytes of each value: 1,024 of them come close to the standard policy's limit.
+  /// The number of bytes of each value: 1,024 values come close to the standard policy's limit.
   static let valueBytes = 900
 
-  /// The name of the first new device, which has a full store when the bench is over.
+  /// The name of the first new device, which has a full store after the bench.
   static let firstDevice = "new-1"
 
   let nodes: BenchNodes
   /// Whether all keys are in one change set, instead of each in its own.
   let inOne: Bool
 
-  /// Has devices join, fills a store without them, and gives the time that each takes to catch up, one
+  /// Has devices join, fills a store without them, and returns the times in which they catch up, one
   /// after another.
   func run(devices: Int) async throws -> Samples {
     var joined: [Node] = []
@@ -27,8 +28,8 @@ struct CatchUpBench {
     return samples
   }
 
-  /// Fills the store while another device is there, since what is written alone is published
-  /// later, in as few change sets as possible.
+  /// Fills the store while another device is connected. Writes made alone would be published later,
+  /// in as few change sets as possible.
   private func fill() async throws {
     let store = try nodes.sender.store(BenchNodes.store)
     let witness = try await nodes.join("witness")
@@ -52,7 +53,8 @@ struct CatchUpBench {
     }
   }
 
-  /// The time from the session's beginning to the whole store being shown on a device that has nothing.
+  /// Returns the time from the start of the session until a device that has nothing shows the whole
+  /// store.
   private func catchUp(_ node: Node) async throws -> Duration {
     // The store is opened before the node runs, so that only the exchange itself is timed.
     let store = try node.store(BenchNodes.store)

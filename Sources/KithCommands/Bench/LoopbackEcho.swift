@@ -2,12 +2,12 @@ import Foundation
 import Glibc
 import KithTerminal
 
-/// A TCP round trip on loopback between two threads with blocking sockets: the least that any
-/// exchange of two programs on this machine takes.
+/// A TCP round trip on loopback between two threads with blocking sockets: the minimum for any
+/// exchange of two programs on this machine.
 final class LoopbackEcho: @unchecked Sendable {
-  // Unchecked: `client` is used by one caller at a time, `server` by the echoing thread only.
+  // Unchecked: one caller at a time uses `client`, and only the echoing thread uses `server`.
 
-  /// The bytes of one exchange, about those of a small change set.
+  /// The number of bytes of one exchange, about those of a small change set.
   private static let messageBytes = 256
 
   private let client: Int32
@@ -46,7 +46,7 @@ final class LoopbackEcho: @unchecked Sendable {
     thread.start()
   }
 
-  /// The time until what was sent came back.
+  /// Returns the time of one round trip.
   func roundTrip() -> Duration {
     ContinuousClock().measure {
       var message = [UInt8](repeating: 7, count: Self.messageBytes)

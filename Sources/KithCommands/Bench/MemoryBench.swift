@@ -2,12 +2,12 @@ import Foundation
 import Glibc
 import KithTerminal
 
-/// Measures the resident memory of a node with a full store: a real `kith run` of its own.
+/// Measures the resident memory of a node with a full store, in a separate `kith run`.
 enum MemoryBench {
-  /// How long the node may take to be ready.
+  /// The time in which the node must be ready.
   private static let limit = Duration.seconds(30)
 
-  /// The memory of a node that serves a directory with the given store.
+  /// Returns the memory of a node that serves a directory with the given store.
   static func memory(directory: URL, store: String) async throws -> ResidentMemory {
     let process = Process()
     process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -23,7 +23,7 @@ enum MemoryBench {
     defer { stop(process) }
     let pid = process.processIdentifier
     let end = ContinuousClock.now + limit
-    // The ready line is the first that holds the word; lines of a log may stand before it.
+    // The ready line is the first one with this word; log lines may come before it.
     var heard = ""
     while !heard.contains("ready") {
       let bytes = talk.fileHandleForReading.availableData
@@ -32,7 +32,7 @@ enum MemoryBench {
       }
       heard += String(decoding: bytes, as: UTF8.self)
     }
-    // Read once it has served for a second, so that work of the start is counted too.
+    // Read after a second of serving, so that the work of starting is counted too.
     try await Task.sleep(for: .seconds(1))
     guard let memory = ResidentMemory(of: pid) else {
       throw CommandFailure(.failure, "the bench's own `kith run` ended early")

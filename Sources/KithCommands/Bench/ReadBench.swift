@@ -2,12 +2,12 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// Measures what needs no peer: reads from memory and admission.
+/// Measures operations without a peer: reads from memory and admission.
 enum ReadBench {
   private static let reads = 200_000
   private static let admissions = 15
 
-  /// Seconds for one read of a present key, taken over many.
+  /// Returns the seconds for one read of a present key, as the mean of many.
   static func read(_ store: KeyValueStore) throws -> Double {
     let keys = store.keys
     guard !keys.isEmpty else {
@@ -23,7 +23,7 @@ enum ReadBench {
     return time.seconds / Double(reads)
   }
 
-  /// Times of deciding what a full, over-quota store shows, and its number of steps.
+  /// Returns the times of deciding what a full, over-quota store shows, and its number of steps.
   static func admission() throws -> (times: Samples, steps: Int) {
     let load = AdmissionLoad()
     var samples = Samples()

@@ -1,14 +1,14 @@
 import Foundation
 
-/// The memory of a process, as the kernel counts it.
+/// The memory of a process, as counted by the kernel.
 struct ResidentMemory {
   /// All resident bytes (`VmRSS` of `/proc/PID/status`).
   let resident: Int
-  /// Those of them that no file backs (`RssAnon`): what the process itself has written. The rest is
-  /// mostly code, which the kernel shares between processes and drops when memory is short.
+  /// The resident bytes without a file (`RssAnon`): data that the process itself has written. The
+  /// rest is mostly code, which processes share, and which the kernel drops when memory is short.
   let anonymous: Int
 
-  /// The memory of a process; nil where it is gone.
+  /// Reads the memory of a process; nil if it has ended.
   init?(of process: Int32) {
     guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
     else { return nil }

@@ -1,26 +1,26 @@
-/// Measured times in seconds, and what can be said of them.
+/// Measured times in seconds, with their statistics.
 struct Samples: Sendable {
   private var seconds: [Double] = []
 
-  /// How many there are.
+  /// The number of samples.
   var count: Int { seconds.count }
 
   /// Adds a measured time.
   mutating func add(_ duration: Duration) { seconds.append(duration.seconds) }
 
-  /// The middle one; 0 where there is none.
+  /// The median; 0 without samples.
   var median: Double { quantile(0.5) }
 
-  /// The time that 99 of 100 keep.
+  /// The 99th percentile.
   var p99: Double { quantile(0.99) }
 
   /// The sum.
   var total: Double { seconds.reduce(0, +) }
 
-  /// How many such a second there would be, one after another.
+  /// The number of such operations per second, one after another.
   var rate: Double { Double(count) / total }
 
-  /// The smallest sample that at least this part of all samples does not exceed.
+  /// Returns the smallest sample that at least this fraction of all samples does not exceed.
   ///
   /// - Complexity: O(*n* log *n*).
   func quantile(_ part: Double) -> Double {

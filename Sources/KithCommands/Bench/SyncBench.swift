@@ -1,26 +1,26 @@
 import Foundation
 import Kith
 
-/// Measures writes: from a set on one node to its notification on another, and how many durable
-/// sets a node does, each beside the yardsticks so that all see the same machine.
+/// Measures writes: the time from a set on one node to its notification on another, and the rate of
+/// durable sets. Each is measured with the yardsticks in turn, so that all see the same machine.
 struct SyncBench {
   let nodes: BenchNodes
   let yardsticks: Yardsticks
-  /// How many writes are timed.
+  /// The number of timed writes.
   var rounds: Int
 
-  /// Writes that fill a log once.
+  /// The number of writes that fill a log once.
   let warmUpOfLogs: Int
 
-  /// The key that is written and watched for.
+  /// The key that is written and observed.
   private static let key = "ping"
-  /// Writes before timing starts.
+  /// The number of writes before timing starts.
   private static let warmUp = 20
-  /// How many tasks write at once in the crowded measurement.
+  /// The number of tasks that write at once in the crowded measurement.
   private static let tasks = 64
 
-  /// Times from the call of a durable set to its change on the other node, where the moment of
-  /// each change is taken by the task that gets it.
+  /// Returns the times from the call of a durable set to its change on the other node, as seen by
+  /// the task that takes the changes.
   func setToNotified(_ receiver: Node) async throws -> Samples {
     let store = try nodes.sender.store(BenchNodes.store)
     let changes = try receiver.store(BenchNodes.store).changes
@@ -54,10 +54,11 @@ struct SyncBench {
     return samples
   }
 
-  /// Durable sets one after another, each beside a bare commit in a directory of the given name.
+  /// Measures durable sets one after another, each followed by a bare commit in a directory of the
+  /// given name.
   ///
-  /// Before timing starts, both databases have filled their write-ahead logs once: commits are
-  /// slower while a log's file still grows, and those of fewer pages are so for longer.
+  /// Before timing starts, both databases have filled their write-ahead logs once. Commits are
+  /// slower while a log's file grows, and commits of fewer pages are slower for longer.
   func sequentialSets(_ name: String) async throws -> (sets: Samples, commits: Samples) {
     let store = try nodes.sender.store(BenchNodes.store)
     let bare = try Yardsticks(directory: try nodes.directory(name))
@@ -76,7 +77,7 @@ struct SyncBench {
     return (samples, commits)
   }
 
-  /// Durable sets a second while 64 tasks write.
+  /// Returns the durable sets a second while 64 tasks write.
   func crowdedSets() async throws -> Double {
     let store = try nodes.sender.store(BenchNodes.store)
     let perTask = rounds
@@ -102,7 +103,7 @@ struct SyncBench {
 }
 
 extension BenchNodes {
-  /// A new directory beside the nodes'.
+  /// Creates a directory beside the nodes' directories.
   func directory(_ name: String) throws -> URL {
     let directory = root.appending(path: name)
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

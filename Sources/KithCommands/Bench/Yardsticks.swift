@@ -3,11 +3,11 @@ import KithCrypto
 import KithStorage
 import KithTerminal
 
-/// What the machine itself takes for the parts of a synced write, measured beside the writes.
+/// The machine's own times for the parts of a synced write, measured in turn with the writes.
 final class Yardsticks {
-  /// Bytes of a small entry's commit.
+  /// The number of bytes of a small entry's commit.
   private static let commitBytes = 256
-  /// Bytes that are signed: about a small change set's header.
+  /// The number of signed bytes: about a small change set's header.
   private static let signedBytes = 220
 
   private let database: BareDatabase
@@ -20,7 +20,7 @@ final class Yardsticks {
   private(set) var verifies = Samples()
   private(set) var roundTrips = Samples()
 
-  /// Prepares the yardsticks, with the database in a directory on the disk that is measured.
+  /// Prepares the yardsticks, with the database in a directory on the measured disk.
   init(directory: URL) throws {
     database = try BareDatabase(path: directory.appending(path: "bare.sqlite").path)
     echo = try LoopbackEcho()
@@ -29,7 +29,7 @@ final class Yardsticks {
     for _ in 0..<20 { _ = echo.roundTrip() }
   }
 
-  /// Begins anew with nothing measured.
+  /// Discards all measurements.
   func forget() {
     commits = Samples()
     signs = Samples()
@@ -45,7 +45,7 @@ final class Yardsticks {
     commits.add(clock.now - start)
   }
 
-  /// Measures one of each.
+  /// Measures each yardstick once.
   func measureAll() throws {
     try measureCommit()
     let message = [UInt8](

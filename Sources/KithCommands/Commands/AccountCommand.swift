@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `kith account`: begins, shows and regains accounts, signs in and out, sets passphrases.
+/// `kith account`: creates, shows and recovers accounts, signs in and out, sets passphrases.
 struct AccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "account",

@@ -32,7 +32,7 @@ struct AccountCreateCommand: AsyncParsableCommand {
         return try Node.createAccount(
           directory: directory, name: name, passphrase: passphrase
         ) { summary, recoveryKey throws(KithError) in
-          // Before the account exists: nobody could ever see the key later.
+          // Shown before the account exists, because the key is never shown later.
           try show(AccountReport(summary, directory: directory, recoveryKey: recoveryKey))
           isShown = true
         }.summary
@@ -71,9 +71,9 @@ struct AccountCreateCommand: AsyncParsableCommand {
   }
 }
 
-/// What people call a device that was given no name.
+/// The default name of a device.
 enum DeviceName {
-  /// The most bytes of a name.
+  /// The maximum number of bytes of a name.
   static let limit = 64
 
   /// The host's name up to its first dot.

@@ -33,9 +33,9 @@ struct AccountLockCommand: AsyncParsableCommand {
           : "\(directory): is under no passphrase; leave --change out")
     }
     let ask = options.passphraseQuestionAskedOnce
-    // Asked in the order in which a person expects it.
+    // Asked in the order that a person expects.
     let old = isLocked ? try ask() : nil
-    // A first passphrase may come from where it will be looked for.
+    // A first passphrase may come from the source that later commands read.
     let passphrase =
       if let source = options.passphraseSource, !isLocked, new.newPassphraseFile == nil {
         try source.read()
@@ -71,7 +71,7 @@ struct AccountUnlockCommand: AsyncParsableCommand {
   }
 }
 
-/// What `account lock` and `account unlock` tell programs.
+/// The JSON reports of `account lock` and `account unlock`.
 private enum LockReport {
   static func document(_ directory: String, isLocked: Bool) -> Document {
     .versioned(["directory": .string(directory), "underPassphrase": .bool(isLocked)])

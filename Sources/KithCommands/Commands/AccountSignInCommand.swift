@@ -23,7 +23,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
   func run() async throws {
     let configuration = options.accounts()
     let chosen = try choose(among: try await Accounts.known(configuration))
-    // A node that serves the local stores is about to serve the account.
+    // A node that serves the local stores will serve the account soon.
     let hadNode = await Self.hasNode(try Accounts.deviceDirectory(in: options.directoryURL.path))
     try await Accounts.signIn(to: chosen, configuration)
     let hasNode =
@@ -58,12 +58,12 @@ struct AccountSignInCommand: AsyncParsableCommand {
   }
 }
 
-/// What `account sign-in` and `account sign-out` say.
+/// The report of `account sign-in` and `account sign-out`.
 enum SignInReport {
-  /// How long nodes may take to follow.
+  /// The time that nodes have to follow.
   private static let patience = Duration.seconds(5)
 
-  /// What programs are told.
+  /// The report for programs.
   static func document(
     _ account: Accounts.KnownAccount, isSignedIn: Bool, servedBy process: Int32? = nil
   ) -> Document {
@@ -73,7 +73,7 @@ enum SignInReport {
     ])
   }
 
-  /// Waits for nodes to follow; whether they have in time.
+  /// Waits for nodes to follow, and returns whether they have in time.
   static func isReached(_ holds: () async -> Bool) async -> Bool {
     let end = ContinuousClock.now + patience
     while await !holds() {

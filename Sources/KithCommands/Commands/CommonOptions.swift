@@ -42,12 +42,12 @@ struct CommonOptions: ParsableArguments {
     Self.directory(option: directory, environment: ProcessInfo.processInfo.environment)
   }
 
-  /// Where the command's words go.
+  /// The output of the command.
   var console: Console { Console(isQuiet: quiet) }
 
-  /// Prints a report in the form that was asked for. An empty text prints nothing.
+  /// Prints a report in the requested form. An empty text prints nothing.
   ///
-  /// - Throws: ``CommandFailure`` where standard output does not take it.
+  /// - Throws: ``CommandFailure`` if standard output cannot be written.
   func print(
     _ document: @autoclosure () -> Document, text: (Style) -> String
   ) throws(CommandFailure) {
@@ -59,7 +59,7 @@ struct CommonOptions: ParsableArguments {
     }
   }
 
-  /// The directory by option and environment.
+  /// Returns the directory from option and environment.
   static func directory(option: String?, environment: [String: String]) -> URL {
     func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
     if let path = option ?? named("KITH_DIRECTORY") {
@@ -74,8 +74,8 @@ struct CommonOptions: ParsableArguments {
       .appending(path: ".local/share/kith")
   }
 
-  /// A directory under the name that was given. Foundation would take a `~` at its beginning for a
-  /// home, which is the shell's to say.
+  /// Returns a directory with exactly the given name. Foundation would replace a leading `~` by a
+  /// home, which is the shell's task.
   static func exactly(_ path: String) -> URL {
     let isAbsolute = path.hasPrefix("/")
     let base = FileManager.default.currentDirectoryPath
@@ -92,7 +92,7 @@ struct StoreOptions: ParsableArguments {
       valueName: "identifier"))
   var store: String?
 
-  /// The identifier by option and environment.
+  /// Returns the identifier from option and environment.
   static func identifier(
     option: String?, environment: [String: String]
   ) throws(CommandFailure) -> StoreIdentifier {

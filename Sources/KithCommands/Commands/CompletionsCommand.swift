@@ -13,11 +13,11 @@ struct CompletionsCommand: ParsableCommand {
   @Argument(help: "The shell: bash, zsh or fish.")
   var shell: Shell
 
-  /// The shells that there are scripts for.
+  /// The supported shells.
   enum Shell: String, CaseIterable, ExpressibleByArgument {
     case bash, zsh, fish
 
-    /// The same shell in ArgumentParser's terms.
+    /// The shell as ArgumentParser's type.
     var shell: CompletionShell {
       switch self {
       case .bash: .bash

@@ -61,7 +61,7 @@ struct DevicesRenameCommand: AsyncParsableCommand {
       do {
         try await node.rename(found.deviceID, to: name)
       } catch let error as KithError where error.code == .invalidName {
-        // Here it is given by no option.
+        // This command has no option for the name.
         throw CommandFailure(.refused, error.message)
       }
       return (found, devices)

@@ -48,7 +48,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       throw CommandFailure(
         .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
     }
-    // A member may have filled the stores that it is to be thrown out of.
+    // A member may have filled the stores of the account that it is to be removed from.
     let plan = try await options.withNode(readsMembershipOnly: true) { node in
       let plan = try makePlan(try await node.deviceReports())
       for line in plan.lines { options.console.talk(line) }
@@ -65,7 +65,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
         + "it as they are met.")
   }
 
-  /// What is to be done, by option or by question.
+  /// Makes the plan from options or questions.
   private func makePlan(_ devices: [DeviceReport]) throws -> RevocationPlan {
     let device = try DeviceReference(self.device).find(in: devices)
     guard !device.isThisDevice else {
@@ -89,7 +89,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       device: device, staying: staying, going: dependents.filter { !staying.contains($0) })
   }
 
-  /// Asks which devices stay; nothing is typed: all.
+  /// Asks which devices stay; an empty answer means all.
   private func askWhoStays(
     _ device: DeviceReport, _ dependents: [DeviceReport]
   ) throws -> [String] {
@@ -108,16 +108,16 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   }
 }
 
-/// What a revocation does.
+/// The effects of a revocation.
 struct RevocationPlan: Equatable, Sendable {
-  /// The device that goes.
+  /// The revoked device.
   var device: DeviceReport
-  /// Of those that it enrolled, the ones that stay.
+  /// The devices that it enrolled and that stay.
   var staying: [DeviceReport]
-  /// The ones that go with it.
+  /// The devices that are revoked with it.
   var going: [DeviceReport]
 
-  /// What will happen, for people.
+  /// The planned effects, for people.
   var lines: [String] {
     func names(_ devices: [DeviceReport]) -> String {
       devices.map { Columns.printable($0.name, limit: 64) }.joined(separator: ", ")
@@ -131,7 +131,7 @@ struct RevocationPlan: Equatable, Sendable {
     return lines
   }
 
-  /// What was done, for programs.
+  /// The completed effects, for programs.
   var document: Document {
     func list(_ devices: [DeviceReport]) -> Document {
       .list(

@@ -78,7 +78,7 @@ struct DoctorCommand: AsyncParsableCommand {
     do throws(KithError) {
       directory = try Accounts.deviceDirectory(in: options.directoryURL.path)
     } catch {
-      // The list of accounts is damaged; the rest can be looked at.
+      // The list of accounts is damaged; the other checks are still possible.
       options.console.warn(error.description)
       directory = options.directoryURL.path
     }

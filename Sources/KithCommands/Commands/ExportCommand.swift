@@ -21,7 +21,7 @@ struct ExportCommand: AsyncParsableCommand {
   func run() async throws {
     let (identifier, entries, isLacking) = try await options.withNode { node in
       let name = try await store.existing(at: node)
-      // Asked first: what comes back meanwhile is complete.
+      // Asked first, so that data restored meanwhile counts as complete.
       let isLacking = try await node.isLacking(name)
       return (name, try await node.entries(in: name), isLacking)
     }

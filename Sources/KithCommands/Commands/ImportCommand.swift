@@ -67,7 +67,7 @@ struct ImportCommand: AsyncParsableCommand {
     if !summary.refused.isEmpty { throw CommandFailure(.refused, nil) }
   }
 
-  /// The store as it is now, to try the import on.
+  /// Returns a copy of the values that the store shows, for a dry run.
   private func trialStore(_ store: String) async throws -> TrialStore {
     try await options.withNode { node in
       TrialStore(
@@ -86,6 +86,6 @@ struct ImportCommand: AsyncParsableCommand {
 }
 
 extension ImportFormat: ExpressibleByArgument {
-  /// All names, for help.
+  /// All names, for the help text.
   static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
 }

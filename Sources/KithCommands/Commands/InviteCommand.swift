@@ -98,7 +98,7 @@ struct InviteCommand: AsyncParsableCommand {
     console.talk("\(Columns.printable(candidate.name, limit: 64)) is in.")
   }
 
-  /// Where the inviting device listens, `host:port`, as a token says it.
+  /// Returns the inviting device's addresses, `host:port`, from a token.
   private static func addresses(in text: String) -> [String] {
     guard let token = try? InvitationToken(text: text) else { return [] }
     return token.addresses.compactMap {
@@ -106,7 +106,7 @@ struct InviteCommand: AsyncParsableCommand {
     }
   }
 
-  /// Shows what lets in. Without it an invitation is of no use; leaving ends it.
+  /// Shows the code and the token. Without them the invitation is useless, so an error ends it.
   private func show(_ invitation: OpenInvitation) {
     let console = options.console
     if options.json {

@@ -44,10 +44,10 @@ struct JoinCommand: AsyncParsableCommand {
 
   func run() async throws {
     let console = options.console
-    // Before anybody is asked for a code.
+    // Checked before a person is asked for a code.
     try options.checkNewDevice()
     let first = try text()
-    // A token that a script carries is answer enough; a code was meant for a person.
+    // A token in a script is confirmation enough; a code was made for a person.
     let isSure = yes || (Node.isToken(first) && !Terminal.hasInput)
     guard isSure || Terminal.hasInput else {
       throw CommandFailure(
@@ -100,19 +100,20 @@ struct JoinCommand: AsyncParsableCommand {
     console.talk("Joined. Start the node with: kith run")
   }
 
-  /// Whether a person may type another code: this one was wrong, and the invitation goes on.
+  /// Returns whether a person may type another code: this one was wrong, and the invitation is
+  /// still open.
   private static func mayBeTypedAgain(_ text: String, after error: KithError) -> Bool {
     Terminal.hasInput && !Node.isToken(text) && error.code == .pairingCode
       && (error.triesLeft ?? 0) > 0
   }
 
-  /// The code or token.
+  /// Returns the code or token.
   private func text() throws -> String {
     if let code, code != "-" { return code }
     return Terminal.hasInput ? try typed() : try InputText.line(of: "-")
   }
 
-  /// What a person types, until it can be a code or a token.
+  /// Reads a person's input until it can be a code or a token.
   private func typed() throws -> String {
     while true {
       options.console.prompt("Code: ")

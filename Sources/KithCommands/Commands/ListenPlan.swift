@@ -1,17 +1,17 @@
 import Kith
 import KithTerminal
 
-/// Where a node listens: several hosts, one port.
+/// The listening addresses of a node: several hosts, one port.
 struct ListenPlan: Equatable {
-  /// The port without any option.
+  /// The default port.
   static let defaultPort: UInt16 = 4114
 
-  /// The hosts; `::` takes IPv4 too.
+  /// The hosts; `::` includes IPv4.
   var hosts: [String]
   /// The port; 0: any.
   var port: UInt16
 
-  /// Reads hosts with or without ports. All ports, that of `--port` too, must be the same.
+  /// Reads hosts with or without ports. All ports, including that of `--port`, must be the same.
   init(_ texts: [String], port: UInt16?) throws(CommandFailure) {
     var hosts: [String] = []
     var ports = port.map { [$0] } ?? []
@@ -29,7 +29,8 @@ struct ListenPlan: Equatable {
     self.port = first
   }
 
-  /// A host with or without a port: `192.0.2.1`, `192.0.2.1:4114`, `[::1]:4114`, `::1`, `name:0`.
+  /// Reads a host with or without a port: `192.0.2.1`, `192.0.2.1:4114`, `[::1]:4114`,
+  /// `::1`, `name:0`.
   private static func parse(_ text: String) throws(CommandFailure) -> (String, UInt16?) {
     let wrong = CommandFailure(
       .usage, "'\(text)' is no place to listen on; write 0.0.0.0, 192.0.2.1:4114 or [::1]:4114")

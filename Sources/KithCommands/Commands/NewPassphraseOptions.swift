@@ -1,7 +1,7 @@
 import ArgumentParser
 import Kith
 
-/// Options of commands that put a device under a new passphrase.
+/// Options of commands that set a new passphrase for a device.
 struct NewPassphraseOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -10,7 +10,7 @@ struct NewPassphraseOptions: ParsableArguments {
     completion: .file())
   var newPassphraseFile: String?
 
-  /// The new passphrase.
+  /// Returns the new passphrase.
   ///
   /// - Throws: `KithError` with `passphrase` or `unsafePermissions`.
   func passphrase() throws(KithError) -> Passphrase {
@@ -19,7 +19,7 @@ struct NewPassphraseOptions: ParsableArguments {
   }
 }
 
-/// Options of commands that make a device.
+/// Options of commands that create a device.
 struct NewDeviceOptions: ParsableArguments {
   @Flag(help: "Put the new device's secrets under a passphrase at once.")
   var lock = false
@@ -32,7 +32,7 @@ struct NewDeviceOptions: ParsableArguments {
     }
   }
 
-  /// What to put the device under; nil: nothing.
+  /// Returns the passphrase for the new device; nil: none.
   func passphrase() throws(KithError) -> Passphrase? {
     lock ? try new.passphrase() : nil
   }

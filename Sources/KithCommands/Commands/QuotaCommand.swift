@@ -8,7 +8,7 @@ struct QuotaCommand: AsyncParsableCommand {
     commandName: "quota",
     abstract: "Show what the store uses of its limits, and what takes the most room.")
 
-  /// How many of the largest values are named.
+  /// The number of largest values that are listed.
   private static let named = 5
 
   @OptionGroup var options: CommonOptions
@@ -20,7 +20,7 @@ struct QuotaCommand: AsyncParsableCommand {
       let entries = try await node.entries(in: store.existing(at: node))
       return (try await node.statusReport(), try await node.usage(of: identifier), entries)
     }
-    // The usual store, before anybody wrote to it, has its limits, and all of them free.
+    // Before the first write, the usual store has its limits, all free.
     let facts =
       status.stores.first { $0.identifier == identifier }
       ?? StoreFacts(

@@ -19,7 +19,7 @@ struct RefusalsCommand: AsyncParsableCommand {
 
   func run() async throws {
     let identifier = try store.identifier.rawValue
-    // Printed before they are forgotten: what cannot be printed is not lost.
+    // Printed before they are removed, so that a failed print loses none.
     try await options.withNode { node in
       let refusals = try await node.refusals(
         in: store.existing(at: node), takingThrough: nil)
@@ -34,7 +34,7 @@ struct RefusalsCommand: AsyncParsableCommand {
 }
 
 extension RefusalsReport {
-  /// The report on a store's refusals.
+  /// Makes the report on a store's refusals.
   init(store: String, _ refusals: [RefusedTransaction]) throws {
     self.init(
       store: store,

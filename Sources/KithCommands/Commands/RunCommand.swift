@@ -45,11 +45,11 @@ struct RunCommand: AsyncParsableCommand {
   @Option(help: "The least that is logged: debug, info, notice, warning or error.")
   var logLevel: LogLevel = .notice
 
-  /// How grave a line of the log is at least.
+  /// The minimum level of log lines.
   enum LogLevel: String, CaseIterable, ExpressibleByArgument {
     case debug, info, notice, warning, error
 
-    /// The same level in swift-log's terms.
+    /// The level as swift-log's type.
     var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
   }
 
@@ -75,7 +75,7 @@ struct RunCommand: AsyncParsableCommand {
     configuration.logger = Logger(label: "kith") { StreamLogHandler.standardError(label: $0) }
     configuration.logger.logLevel = logLevel.level
     try await Accounts(configuration).use { accounts in
-      // The store exists from here on, so that it is pulled even before a command asks for it.
+      // The store exists from now on, so that it is pulled even before a command opens it.
       _ = try accounts.store(identifier.rawValue)
       try await serve(accounts, logger: configuration.logger)
     }
@@ -100,7 +100,7 @@ struct RunCommand: AsyncParsableCommand {
     }
   }
 
-  /// If the port is taken, names the process that has it, as far as the system shows it.
+  /// Adds the process that has a taken port to the error, if the system shows it.
   private static func namingOwner(of error: KithError) -> any Error {
     guard let failure = error.cause as? NetworkFailure, failure.reason == .portTaken,
       let owner = ListeningSockets.owner(ofPort: failure.port)
@@ -114,7 +114,7 @@ struct RunCommand: AsyncParsableCommand {
 
 /// The addresses given with `--peer`.
 enum PeerOption {
-  /// Throws `ValidationError` where one is malformed.
+  /// Throws `ValidationError` if an address is malformed.
   static func check(_ texts: [String]) throws {
     for text in texts {
       do throws(KithError) {
@@ -126,8 +126,8 @@ enum PeerOption {
   }
 }
 
-/// Tells a person and the manager of services that the node serves and where, at its start and
-/// whenever somebody has signed in or out.
+/// Reports to the person and the service manager that the node serves, with its addresses: at its
+/// start and after each signing in or out.
 private struct ReadyLine: Service {
   let accounts: Accounts
   let console: Console
@@ -142,7 +142,7 @@ private struct ReadyLine: Service {
           break
         }
       }
-      // A service that ends early would end the group.
+      // Waits, because a service that ends early would end the group.
       try? await gracefulShutdown()
     }
     manager?.tellStopping()
@@ -166,7 +166,7 @@ private struct ReadyLine: Service {
   }
 }
 
-/// Lets a second signal end the process at once, as signals do that nobody handles.
+/// Restores the default handling of signals, so that a second one ends the process at once.
 private struct SecondSignal: Service {
   func run() async throws {
     try? await gracefulShutdown()

@@ -30,14 +30,14 @@ struct SetCommand: AsyncParsableCommand {
   var type: ValueType = .auto
 
   @Argument(
-    // So that -5 is a value; keys that look like mistyped options are refused below.
+    // Accepts values such as -5; keys that look like mistyped options are refused below.
     parsing: .allUnrecognized,
     help: ArgumentHelp(
       "A key and its value, again and again. The value - reads standard input.",
       valueName: "pairs"))
   var arguments: [String]
 
-  /// The keys and values. The parser leaves the `--` that ends the options among them.
+  /// The keys and values. The parser leaves the `--` that ends the options in the arguments.
   var pairs: [String] {
     guard let end = arguments.firstIndex(of: "--") else { return arguments }
     return Array(arguments[..<end] + arguments[(end + 1)...])
@@ -83,6 +83,6 @@ struct SetCommand: AsyncParsableCommand {
 }
 
 extension ValueType: ExpressibleByArgument {
-  /// All names, for help.
+  /// All names, for the help text.
   static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
 }

@@ -13,7 +13,7 @@ struct SyncCommand: AsyncParsableCommand {
       running node.
       """)
 
-  /// The longest wait, in seconds: as long as a node waits for anybody.
+  /// The longest wait, in seconds, which is also a node's longest.
   private static let longestWait = 3_600.0
 
   @OptionGroup var options: CommonOptions

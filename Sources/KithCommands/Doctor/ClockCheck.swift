@@ -4,17 +4,17 @@ import Glibc
 import Kith
 import KithTerminal
 
-/// The clock: whether the system keeps it, and how it differs from the others'.
+/// The clock: whether the system synchronises it, and how it differs from other devices' clocks.
 struct ClockCheck: Check {
   static let name = "clock"
 
-  /// How far clocks may be apart, in milliseconds (`Docs/Protocol.md`, "Clocks").
+  /// The tolerated difference of clocks, in milliseconds (`Docs/Protocol.md`, "Clocks").
   static let tolerance: UInt64 = 60_000
 
   struct Sight: Equatable, Sendable {
-    /// Whether the kernel calls it synchronised.
+    /// Whether the kernel reports the clock as synchronised.
     var isSynchronised: Bool
-    /// How far the device's own files lie in the future, in milliseconds.
+    /// The time by which the device's own files are in the future, in milliseconds.
     var filesAheadMilliseconds: Int64 = 0
   }
 
@@ -69,7 +69,7 @@ struct ClockCheck: Check {
     return findings
   }
 
-  /// A difference as people say it, rounded to its last part: `59 s`, `45 min`, `2 h 50 min`.
+  /// Formats a difference, rounded to its last part: `59 s`, `45 min`, `2 h 50 min`.
   private static func span(_ milliseconds: Int64) -> String {
     let milliseconds = milliseconds.magnitude
     func rounded(to unit: UInt64) -> UInt64 { (milliseconds + unit / 2) / unit }

@@ -1,10 +1,10 @@
 import Kith
 
-/// The directory: whether it holds a device, can be opened, and is its user's alone.
+/// The directory: whether it holds a device, can be opened, and is private to its user.
 struct DirectoryCheck: Check {
   static let name = "directory"
 
-  /// Whether the secrets are under a passphrase; nil where that cannot be seen.
+  /// Whether a passphrase protects the secrets; nil if that is not visible.
   typealias Sight = Bool?
 
   func look(at patient: Patient) -> Bool? {

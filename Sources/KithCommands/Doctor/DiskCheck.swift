@@ -3,34 +3,34 @@ import Glibc
 import Kith
 import KithTerminal
 
-/// The disk: its room, its kind, and how long a durable write takes.
+/// The disk: its room, its file system, and the time of a durable write.
 struct DiskCheck: Check {
   static let name = "disk"
 
-  /// With less room than this a node soon fails to write: a full store, its log, and as much again.
+  /// The room below which a node soon fails to write: a full store, its log, and as much again.
   static let leastRoom = 16 << 20
-  /// A durable write that takes longer is felt in every `set`, in seconds.
+  /// The time of a durable write, in seconds, above which every `set` is noticeably slow.
   static let slowWrite = 0.1
-  /// How many writes are timed.
+  /// The number of timed writes.
   private static let rounds = 5
-  /// How many bytes each writes.
+  /// The number of bytes of each write.
   private static let writeBytes = 4_096
 
   struct Sight: Equatable, Sendable {
-    /// The bytes that this user may still write; nil where the system does not tell.
+    /// The bytes that this user may still write; nil if they are unknown.
     var room: Int?
-    /// What kind of file system it is, as the kernel calls it; nil where that cannot be seen.
+    /// The kernel's name for the file system; nil if it is unknown.
     var kind: String?
-    /// Whether it is mounted to be read only.
+    /// Whether it is mounted read-only.
     var isReadOnly = false
-    /// The median of some durable writes, in seconds.
+    /// The median of several durable writes, in seconds.
     var writeSeconds: Double?
-    /// Why nothing could be written: `errno`.
+    /// The error of a failed write: `errno`.
     var writeFailure: Int32?
   }
 
   func look(at patient: Patient) -> Sight {
-    // A directory that is still to be made will lie where its parent is.
+    // A directory that does not exist yet will be on its parent's file system.
     var place = patient.directory
     while access(place, F_OK) != 0, place.count > 1 {
       place = (place as NSString).deletingLastPathComponent
@@ -117,16 +117,17 @@ struct DiskCheck: Check {
     return finding(advice == nil ? .good : .note, tried: tried, seen: kind, advice: advice)
   }
 
-  /// Why a write failed.
+  /// The error of a failed write.
   private struct Failure: Error { var number: Int32 }
 
-  /// The median of some durable writes to a file that has no name and is gone with its descriptor.
+  /// Measures the median of several durable writes to a file without a name, which is removed when
+  /// its descriptor is closed.
   private static func timeWrites(in directory: String) -> Result<Double, Failure> {
-    // open(2): __O_TMPFILE, which Swift's Glibc does not name.
+    // open(2): __O_TMPFILE, which Swift's Glibc lacks.
     let unnamed = 0o20000000 | O_DIRECTORY
     var file = open(directory, unnamed | O_WRONLY | O_CLOEXEC, 0o600)
     if file < 0, errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL {
-      // A file system without such files: a named one, whose name goes at once.
+      // The file system lacks such files: use a named one, and remove the name at once.
       let path = "\(directory)/.kith-doctor-\(getpid())"
       file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
       if file >= 0 { unlink(path) }
@@ -147,10 +148,10 @@ struct DiskCheck: Check {
   }
 }
 
-/// What is mounted where: proc(5), `/proc/self/mountinfo`.
+/// The mounted file systems: proc(5), `/proc/self/mountinfo`.
 enum MountTable {
-  /// The kind of the file system that a path lies in, given without links; nil where the table does
-  /// not say.
+  /// Returns the kind of the file system of a path without links; nil if the table does not
+  /// list it.
   static func kind(of path: String, in table: String) -> String? {
     var best: (point: String, kind: String)?
     for line in table.split(separator: "\n") {
@@ -160,7 +161,7 @@ enum MountTable {
       else { continue }
       let point = unescaped(fields[4])
       let isAbove = point == "/" || path == point || path.hasPrefix(point + "/")
-      // A later mount at the same point covers the earlier one.
+      // A later mount at the same point hides the earlier one.
       if isAbove, point.utf8.count >= best?.point.utf8.count ?? 0 {
         best = (point, String(fields[separator + 1]))
       }
@@ -168,7 +169,7 @@ enum MountTable {
     return best?.kind
   }
 
-  /// Spaces and the like stand as octal numbers there.
+  /// Decodes the octal numbers of spaces and similar characters.
   private static func unescaped(_ text: Substring) -> String {
     var result = String(text)
     for (escape, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {

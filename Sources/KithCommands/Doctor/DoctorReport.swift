@@ -1,31 +1,31 @@
 import KithTerminal
 
-/// What `kith doctor` says.
+/// The report of `kith doctor`.
 struct DoctorReport: Equatable, Sendable {
-  /// What all checks found, in their order.
+  /// The findings of all checks, in order.
   var findings: [Finding]
 
-  /// Whether nothing is to be mended.
+  /// Whether there is no problem.
   var isHealthy: Bool { problems == 0 }
 
-  /// How many things are to be mended.
+  /// The number of problems.
   var problems: Int { findings.count { $0.verdict == .problem } }
 
-  /// All checks, in the order in which they are told.
+  /// All checks, in the order of the report.
   private static let checks: [any Check] = [
     DirectoryCheck(), DiskCheck(), ClockCheck(), NetworkCheck(), PortCheck(), MulticastCheck(),
     FirewallCheck(), RosterCheck(), VersionsCheck(),
   ]
 
-  /// Examines a directory and its host, one thing after another: how long writing takes would suffer
-  /// from the others.
+  /// Examines a directory and its host, one check after another, because others would distort the
+  /// time of writing.
   static func examine(_ patient: Patient) async -> Self {
     var findings: [Finding] = []
     for check in checks { findings += await check.examine(patient) }
     return Self(findings: findings)
   }
 
-  /// The report for people: a line a finding, and one below it where there is something to do.
+  /// The report for people: a line for each finding, and one below it with the advice, if any.
   func text(_ style: Style) -> String {
     var table = Table([("", .left), ("", .left), ("", .left)])
     for finding in findings {

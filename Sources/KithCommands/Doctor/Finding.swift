@@ -1,19 +1,19 @@
 import KithTerminal
 
-/// What a check found: what was tried, what was seen, and what to do about it.
+/// The result of a check: the attempt, the observation, and the advice.
 struct Finding: Equatable, Sendable {
-  /// How good it is.
+  /// The severity of a finding.
   enum Verdict: String, CaseIterable, Sendable {
-    /// As it should be.
+    /// All is well.
     case good = "ok"
-    /// Worth knowing; not wrong in itself.
+    /// Worth knowing, and not a problem in itself.
     case note
-    /// To be mended.
+    /// A problem to solve.
     case problem
-    /// It could not be looked at.
+    /// It could not be checked.
     case unknown
 
-    /// The tone in which a terminal shows it.
+    /// The tone of the verdict on a terminal.
     var tone: Style.Tone {
       switch self {
       case .good: .good
@@ -24,15 +24,15 @@ struct Finding: Equatable, Sendable {
     }
   }
 
-  /// What was looked at, in a word.
+  /// The name of the check, in one word.
   var check: String
-  /// How good it is.
+  /// The severity.
   var verdict: Verdict
-  /// What was tried.
+  /// The attempt.
   var tried: String
-  /// What was seen.
+  /// The observation.
   var seen: String
-  /// What to do; nil: nothing.
+  /// The advice; nil: none is needed.
   var advice: String?
 
   /// The finding for programs.
@@ -44,29 +44,29 @@ struct Finding: Equatable, Sendable {
   }
 }
 
-/// One thing that `kith doctor` looks at. Looking changes nothing; judging looks at nothing, so that
-/// every verdict has a test.
+/// One check of `kith doctor`. Looking changes nothing, and judging uses only the observation, so
+/// that every verdict can be tested.
 protocol Check: Sendable {
-  /// What was seen.
+  /// The observation.
   associatedtype Sight: Sendable
 
-  /// What is looked at, in a word.
+  /// The name of the check, in one word.
   static var name: String { get }
 
-  /// Looks; it may block for as long as that takes.
+  /// Observes; it may block.
   func look(at patient: Patient) async -> Sight
 
-  /// What follows from what was seen; in the order in which it is told.
+  /// Returns the findings for an observation, in the order of the report.
   func findings(_ sight: Sight, of patient: Patient) -> [Finding]
 }
 
 extension Check {
-  /// Looks, and judges.
+  /// Observes, and judges.
   func examine(_ patient: Patient) async -> [Finding] {
     findings(await look(at: patient), of: patient)
   }
 
-  /// A finding of this check.
+  /// Makes a finding of this check.
   func finding(
     _ verdict: Finding.Verdict, tried: String, seen: String, advice: String? = nil
   ) -> Finding {

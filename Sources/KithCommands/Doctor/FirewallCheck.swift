@@ -1,20 +1,20 @@
 import Foundation
 import Glibc
 
-/// Firewalls of this host, as far as any user may see them.
+/// The firewalls of this host, as far as any user may see them.
 struct FirewallCheck: Check {
   static let name = "firewall"
 
   struct Sight: Equatable, Sendable {
-    /// Whether ufw is switched on; nil: it is not here.
+    /// Whether ufw is enabled; nil: it is not installed.
     var ufw: Bool?
-    /// Whether ufw lets the port in; nil: its rules cannot be read.
+    /// Whether ufw allows the port; nil: its rules cannot be read.
     var ufwAllows: Bool?
     /// Whether firewalld runs.
     var isFirewalldRunning = false
-    /// Whether firewalld lets the port in; nil: its zones cannot be read.
+    /// Whether firewalld allows the port; nil: its zones cannot be read.
     var firewalldAllows: Bool?
-    /// Whether the kernel has rules of nftables or iptables in use.
+    /// Whether the kernel uses rules of nftables or iptables.
     var hasKernelRules = false
   }
 
@@ -82,12 +82,12 @@ struct FirewallCheck: Check {
     }
   }
 
-  /// Whether `ufw.conf` has it switched on.
+  /// Returns whether `ufw.conf` enables ufw.
   static func isSwitchedOn(_ text: String) -> Bool {
     text.split(separator: "\n").contains { $0.lowercased().filter { $0 != " " } == "enabled=yes" }
   }
 
-  /// Whether ufw's `user.rules` let a port in from anywhere.
+  /// Returns whether ufw's `user.rules` allow a port from any address.
   static func ufwAllows(_ port: UInt16, rules: String) -> Bool {
     rules.split(separator: "\n").contains { line in
       let words = line.split(separator: " ")
@@ -100,15 +100,15 @@ struct FirewallCheck: Check {
     }
   }
 
-  /// Whether a zone of firewalld lets a port in.
+  /// Returns whether a zone of firewalld allows a port.
   static func firewalldAllows(_ port: UInt16, zone: String) -> Bool {
     zone.split(separator: "<").contains {
       $0.hasPrefix("port ") && $0.contains("port=\"\(port)\"") && $0.contains("tcp")
     }
   }
 
-  /// Whether modules of the kernel that hold rules are in use: the third word of their line in
-  /// `/proc/modules` counts who uses them.
+  /// Returns whether kernel modules with rules are in use: the third word of their line in
+  /// `/proc/modules` is the number of users.
   static func hasRules(_ modules: String) -> Bool {
     modules.split(separator: "\n").contains { line in
       let words = line.split(separator: " ")

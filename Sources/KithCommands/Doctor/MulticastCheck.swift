@@ -7,26 +7,27 @@ import Logging
 import NIOPosix
 import Synchronization
 
-/// Multicast on every link: whether this host may join, send and hear.
+/// Multicast on every link: whether this host can join, send and receive.
 struct MulticastCheck: Check {
   static let name = "multicast"
 
-  /// A port of its own, so that no node takes what is sent for a beacon.
+  /// A separate port, so that no node takes a datagram for a beacon.
   private static let port: UInt16 = 41_140
-  /// The bytes of a datagram: drawn, so that only this process's own are counted.
+  /// The number of bytes of a datagram. They are random, so that only this process's own
+  /// are counted.
   private static let datagramBytes = 32
   /// The longest wait for all links.
   private static let longestWait = Duration.milliseconds(1_500)
-  /// How long to wait between two looks.
+  /// The time between two attempts.
   private static let intervalMicroseconds: UInt32 = 50_000
 
-  /// A link, and whether what was sent on it was heard there.
+  /// A link, and whether a datagram sent on it was received there.
   struct Link: Equatable, Sendable {
     var interface: String
     var isLoopback = false
     var family: String
     var isHeard: Bool
-    /// What the system said where it could not be used.
+    /// The system's error, if the link could not be used.
     var problem: String?
   }
 
@@ -50,7 +51,7 @@ struct MulticastCheck: Check {
     let end = ContinuousClock.now + Self.longestWait
     var links: [Link] = []
     repeat {
-      // Blocks, as the other checks do: Swift's own sleep may not end where the clock is faked.
+      // Blocks, as the other checks do: Swift's own sleep may not end under a faked clock.
       usleep(Self.intervalMicroseconds)
       multicast.send(token)
       let known = heard.links.withLock { $0 }

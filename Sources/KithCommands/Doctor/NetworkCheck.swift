@@ -1,7 +1,7 @@
 import KithNetwork
 import KithTerminal
 
-/// The network: whether this host is on one.
+/// The network: whether this host is connected to one.
 struct NetworkCheck: Check {
   static let name = "network"
 
@@ -21,7 +21,7 @@ struct NetworkCheck: Check {
       ? "no interface has an address"
       : "no interface that has an address is connected "
         + "(\(interfaces.map { Columns.printable($0.name) }.joined(separator: ", ")))"
-    // A node that serves this host alone needs no network.
+    // A node that serves only this host needs no network.
     if patient.isRunning, let report = patient.report, !report.listening.isEmpty,
       report.listening.allSatisfy({ $0.hasPrefix("127.") || $0.hasPrefix("[::1]") })
     {

@@ -1,34 +1,34 @@
 import Kith
 import KithStorage
 
-/// What all checks look at: a directory and its node.
+/// The subject of all checks: a directory and its node.
 struct Patient: Sendable {
-  /// What is known of the directory's device.
+  /// The state of the directory's device.
   enum Device: Sendable {
-    /// A node runs, and said this; its process, where it is known.
+    /// A node is running and answered with this report; its process, if it is known.
     case running(NodeReport, processID: Int32?)
-    /// No node runs; the directory was opened for as long as this took.
+    /// No node is running; the directory was opened for this report.
     case opened(NodeReport)
     /// The directory holds no device.
     case none
-    /// It could not be looked into.
+    /// The directory could not be opened.
     case failed(KithError)
   }
 
   /// The device's directory.
   var directory: String
-  /// The port on which a node is to listen, where none does.
+  /// The port for a node if none is running.
   var port: UInt16
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
   /// The device.
   var device: Device
-  /// Whether nobody is signed in: the directory is that of the local stores.
+  /// Whether the user is signed out: the directory is that of the local stores.
   var isSignedOut = false
-  /// The versions of Kith of the devices that were met, by name.
+  /// The versions of Kith on other devices, by name.
   var versions: [String: String] = [:]
 
-  /// What the device says of itself, if it says anything.
+  /// The device's report, if there is one.
   var report: NodeReport? {
     switch device {
     case .running(let report, _), .opened(let report): report
@@ -36,10 +36,10 @@ struct Patient: Sendable {
     }
   }
 
-  /// Whether a node runs in the directory.
+  /// Whether a node is running in the directory.
   var isRunning: Bool { if case .running = device { true } else { false } }
 
-  /// The port that matters: the one on which the node listens, or is to.
+  /// The port to check: the one of a running node, or the one to use.
   var effectivePort: UInt16 {
     guard isRunning, let address = report?.listening.first,
       let text = address.split(separator: ":").last, let port = UInt16(text)
@@ -47,14 +47,14 @@ struct Patient: Sendable {
     return port
   }
 
-  /// What people call a device.
+  /// Returns a device's name for people.
   func name(_ id: String) -> String {
     report?.devices.first { $0.id == id }?.name ?? String(id.prefix(16))
   }
 }
 
 extension Patient {
-  /// Asks the node of a directory, or opens the directory where none runs, as every command does.
+  /// Asks the node of a directory. If none is running, opens the directory, as every command does.
   init(
     directory: String, port: UInt16, passphrase: @escaping PassphraseQuestion,
     nowMilliseconds: UInt64

@@ -3,24 +3,24 @@ import Glibc
 import Kith
 import KithNetwork
 
-/// The port: whether a node listens, or could.
+/// The port: whether a node listens on it, or could.
 struct PortCheck: Check {
   static let name = "port"
 
-  /// Who has a port.
+  /// The process that listens on a port.
   struct Owner: Equatable, Sendable {
     var process: Int32
     var program: String
   }
 
   enum Sight: Equatable, Sendable {
-    /// The directory's node listens there.
+    /// The directory's node listens on these addresses.
     case listening([String])
-    /// It runs, and listens nowhere.
+    /// The node is running without listening.
     case silent
     /// The port can be listened on.
     case free
-    /// Somebody else listens on it; who, where the system shows it.
+    /// Another process listens on it; its owner, if the system shows it.
     case taken(Owner?)
     /// It cannot be listened on for another reason.
     case refused(NetworkFailure)
@@ -71,12 +71,13 @@ struct PortCheck: Check {
   }
 }
 
-/// Who listens on this host: proc(5), `/proc/net/tcp`.
+/// The listening sockets of this host: proc(5), `/proc/net/tcp`.
 enum ListeningSockets {
-  /// The kernel's number for a socket that listens.
+  /// The kernel's number for the state of a listening socket.
   private static let listenState = "0A"
 
-  /// The inodes of the sockets that listen on a port, from the text of `/proc/net/tcp` or `tcp6`.
+  /// Returns the inodes of the sockets that listen on a port, from the text of `/proc/net/tcp`
+  /// or `tcp6`.
   static func inodes(ofPort port: UInt16, in text: String) -> [UInt64] {
     text.split(separator: "\n").dropFirst().compactMap { line in
       let fields = line.split(separator: " ")
@@ -87,7 +88,7 @@ enum ListeningSockets {
     }
   }
 
-  /// The process that listens on a port; nil where there is none, or where this user may not see it.
+  /// Returns the process that listens on a port; nil if there is none, or this user may not see it.
   static func owner(ofPort port: UInt16) -> PortCheck.Owner? {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].compactMap {
       try? String(contentsOfFile: $0, encoding: .utf8)

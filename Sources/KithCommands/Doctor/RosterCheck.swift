@@ -1,11 +1,11 @@
 import Kith
 import KithTerminal
 
-/// The account's devices: who they are, and who has not been heard for long.
+/// The account's devices, and those that have not been heard for long.
 struct RosterCheck: Check {
   static let name = "roster"
 
-  /// After so long a device may be lost, in milliseconds.
+  /// The silence after which a device may be lost, in milliseconds.
   static let longSilence: UInt64 = 30 * 86_400_000
 
   func look(at patient: Patient) {}

@@ -1,21 +1,21 @@
 import Foundation
 import KithTerminal
 
-/// Measures a binary property list before Foundation unfolds it.
+/// Measures a binary property list before Foundation expands it.
 ///
-/// Objects of such a list may be shared: 200 bytes can stand for more arrays than any memory holds,
-/// and Foundation makes each of them. This counts what would be made, each object once, in work
-/// linear in the file. The format: CFBinaryPList.c of swift-corelibs-foundation.
+/// Objects of such a list may be shared: 200 bytes can represent more arrays than fit in memory,
+/// and Foundation makes each of them. This computes the expanded size, with each object measured
+/// once, in work linear in the file. The format: CFBinaryPList.c of swift-corelibs-foundation.
 struct BinaryPropertyListBounds {
-  /// The most values, keys included, that a list may unfold to.
+  /// The maximum number of expanded values, keys included.
   static let limitValues = 1 << 20
-  /// The most bytes of text and data that it may unfold to.
+  /// The maximum number of expanded bytes of text and data.
   static let limitBytes = InputText.limit
-  /// The most containers inside each other; as in Foundation's reader of XML. What a store takes is
-  /// less, and checked by it.
+  /// The maximum number of nested containers, as in Foundation's XML reader. A store's limit is
+  /// lower, and the store checks it.
   static let limitDepth = 512
 
-  /// What an object unfolds to.
+  /// The expanded size of an object.
   private struct Size {
     var values = 1
     var bytes = 0
@@ -27,10 +27,11 @@ struct BinaryPropertyListBounds {
   private let referenceSize: Int
   private let offsetTable: Int
   private var sizes: [Size?]
-  /// References read, so that lists whose objects overlap cost no more than others.
+  /// The number of references read, so that lists with overlapping objects cost no more
+  /// than others.
   private var references = 0
 
-  /// Throws ``ImportError`` where a list is damaged, or unfolds to too much.
+  /// Throws ``ImportError`` if a list is damaged, or expands to too much.
   static func check(_ data: Data) throws(ImportError) {
     guard data.starts(with: Array("bplist".utf8)) else { return }
     guard var bounds = Self(data), let root = bounds.root else { throw damaged }
@@ -43,7 +44,7 @@ struct BinaryPropertyListBounds {
       + "\(Humane.bytes(limitBytes))")
 
   private init?(_ data: Data) {
-    // The last 32 bytes: 6 of no meaning, two sizes, the number of objects, the root, the table.
+    // The last 32 bytes: 6 unused, two sizes, the number of objects, the root, the table.
     guard data.count >= 8 + 32 else { return nil }
     bytes = Data(data)
     let trailer = data.count - 32
@@ -64,7 +65,7 @@ struct BinaryPropertyListBounds {
   private mutating func size(of object: Int, depth: Int) throws(ImportError) -> Size {
     guard sizes.indices.contains(object) else { throw Self.damaged }
     if let known = sizes[object] { return known }
-    // A list that holds itself ends here, too.
+    // A list that contains itself also ends here.
     guard depth <= Self.limitDepth else {
       throw ImportError("the property list is nested deeper than \(Self.limitDepth)")
     }
@@ -83,7 +84,7 @@ struct BinaryPropertyListBounds {
     case 0x4, 0x5: return Size(bytes: try count(at: place).count)
     case 0x6: return Size(bytes: try count(at: place).count * 2)
     case 0xA, 0xB: return try container(at: place, factor: 1, depth)
-    // Foundation on Linux does not survive making one.
+    // Foundation on Linux crashes when it makes one.
     case 0xC: throw ImportError("the binary property list holds a set, which is no value")
     case 0xD: return try container(at: place, factor: 2, depth)
     default: return Size()
@@ -118,7 +119,7 @@ struct BinaryPropertyListBounds {
     return sum
   }
 
-  /// How many bytes, characters or elements an object has, and where they begin.
+  /// Returns the number of bytes, characters or elements of an object, and their position.
   private func count(at place: Int) throws(ImportError) -> (count: Int, start: Int) {
     let short = Int(bytes[place] & 0xF)
     if short != 0xF { return (short, place + 1) }
@@ -132,7 +133,7 @@ struct BinaryPropertyListBounds {
     return (count, place + 2 + width)
   }
 
-  /// A number, most significant byte first; nil beyond the file, or beyond what can be meant.
+  /// Reads a number, most significant byte first; nil outside the file, or if it is too large.
   private static func number(_ bytes: Data, _ place: Int, _ width: Int) -> Int? {
     guard place >= 0, place <= bytes.count - width else { return nil }
     var number: UInt64 = 0

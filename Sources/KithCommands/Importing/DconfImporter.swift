@@ -1,10 +1,10 @@
 import Foundation
 import KithCore
 
-/// Imports what `dconf dump /` prints: a key file with values in GVariant's text format.
+/// Imports the output of `dconf dump /`: a key file with values in GVariant's text format.
 ///
-/// A key is the path of its section, a slash, and its name: `org/gnome/desktop/interface/clock-format`.
-/// Under `[/]` it is the name alone.
+/// A key is the path of its section, a slash, and its name:
+/// `org/gnome/desktop/interface/clock-format`. Under `[/]` it is only the name.
 enum DconfImporter {
   static func read(_ data: Data) throws(ImportError) -> ImportedFile {
     var file = ImportedFile(format: .dconf)
@@ -49,6 +49,6 @@ enum DconfImporter {
 }
 
 extension String {
-  /// Without white space (and the carriage return of Windows' line ends) on both sides.
+  /// The text without white space (and the carriage return of Windows) on both sides.
   fileprivate var trimmed: String { trimmingCharacters(in: .whitespacesAndNewlines) }
 }

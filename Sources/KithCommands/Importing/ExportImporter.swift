@@ -1,11 +1,11 @@
 import KithCore
 
-/// Knows documents of `kith export --json`, whose values stand inside.
+/// Recognises documents of `kith export --json`, which contain the values as a member.
 enum ExportImporter {
-  /// The members that hold keys and values: those of the document's `values` if the object is one
-  /// of `kith export --json`, otherwise its own.
+  /// Returns the members with keys and values. For a document of `kith export --json` they are
+  /// those of its `values`, otherwise the object's own.
   ///
-  /// - Throws: ``ImportError`` if it is such a document of a version that is not known here.
+  /// - Throws: ``ImportError`` if the document has an unknown version.
   static func values(of members: [JSONMember]) throws(ImportError) -> [JSONMember] {
     func member(_ key: String) -> JSONNode? { members.first { $0.key == key }?.value }
     guard member("format") == .string(ExportDocument.format), members.count == 4,

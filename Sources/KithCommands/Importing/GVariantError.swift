@@ -1,4 +1,4 @@
-/// Why a text is no value in GVariant's text format, or none that a store can hold.
+/// The error for a text that is not in GVariant's text format, or that no store can hold.
 struct GVariantError: Error, Equatable, CustomStringConvertible {
   let description: String
 

@@ -1,21 +1,21 @@
 import Foundation
 import KithCore
 
-/// Reads GVariant's text format (GLib, "GVariant Text Format"), as `dconf dump` and `gsettings`
-/// print it.
+/// Reads GVariant's text format (GLib, "GVariant Text Format"), the output format of `dconf dump`
+/// and `gsettings`.
 ///
 /// | GVariant | value |
 /// | --- | --- |
-/// | boolean, double | themselves |
+/// | boolean, double | the same |
 /// | integers of every width, byte, handle | integer; a uint64 beyond `Int64.max` is refused |
 /// | string, object path, signature | string |
 /// | bytestring `b'…'` (without its final zero byte), array of `byte` | data |
 /// | array, tuple, lone dictionary entry | array |
 /// | dictionary | dictionary; keys that are not strings by their text |
-/// | variant `<…>`, `just …` | what is inside |
+/// | variant `<…>`, `just …` | its content |
 /// | `nothing` | refused |
 struct GVariantReader {
-  /// How many containers and variants may lie inside each other.
+  /// The maximum number of nested containers and variants.
   static let maximumDepth = 128
 
   private let bytes: [UInt8]
@@ -25,7 +25,7 @@ struct GVariantReader {
     bytes = Array(text.utf8)
   }
 
-  /// The whole text as one value.
+  /// Reads the whole text as one value.
   mutating func read() throws(GVariantError) -> PropertyListValue {
     let value = try value(type: nil, depth: 0)
     skipSpace()
@@ -33,7 +33,7 @@ struct GVariantReader {
     return value
   }
 
-  /// Reads a value whose type, if it was written down, is given as GVariant's type string.
+  /// Reads a value. If its type was written, `type` is GVariant's type string.
   private mutating func value(
     type: Substring?, depth: Int
   ) throws(GVariantError) -> PropertyListValue {
@@ -89,7 +89,7 @@ struct GVariantReader {
   ) throws(GVariantError) -> PropertyListValue {
     let unsigned = text.first == "-" || text.first == "+" ? text.dropFirst() : text[...]
     let sign = text.first == "-" ? "-" : ""
-    // As in C: a leading 0x is hexadecimal, a leading 0 octal.
+    // As in C: 0x starts a hexadecimal number, 0 an octal one.
     let (digits, radix): (Substring, Int) =
       if unsigned.hasPrefix("0x") || unsigned.hasPrefix("0X") {
         (unsigned.dropFirst(2), 16)
@@ -137,8 +137,8 @@ struct GVariantReader {
     return .data(data)
   }
 
-  /// An array has elements of one type, which GVariant's printer marks on the first only: where any
-  /// is a double, all are.
+  /// Returns the values with one type. GVariant's printer marks the type only on an array's first
+  /// element: if any is a double, all are.
   private func inheriting(_ values: [PropertyListValue]) -> [PropertyListValue] {
     let hasDouble = values.contains { if case .double = $0 { true } else { false } }
     guard hasDouble else { return values }
@@ -174,7 +174,7 @@ struct GVariantReader {
       let key = try value(type: nil, depth: depth)
       skipSpace()
       if members.isEmpty, take(UInt8(ascii: ",")) {
-        // {'key', value}: an entry without a dictionary around it.
+        // {'key', value}: an entry without a dictionary.
         let value = try value(type: nil, depth: depth)
         try expect(UInt8(ascii: "}"))
         return .array([key, value])
@@ -197,7 +197,7 @@ extension GVariantReader {
     return string
   }
 
-  /// Reads from quote to quote; bytestrings know octal escapes, strings those of Unicode.
+  /// Reads from quote to quote; bytestrings have octal escapes, strings have Unicode escapes.
   private mutating func quoted(isBytestring: Bool) throws(GVariantError) -> [UInt8] {
     let start = position
     let quote = bytes[position]
@@ -263,7 +263,7 @@ extension GVariantReader {
 
   private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-  /// Whether an array with `byte` before its first element stands here.
+  /// Whether an array starts here with `byte` before its first element.
   private var beginsWithByte: Bool {
     bytes.dropFirst(position + 1).drop { Self.space.contains($0) }.starts(with: Array("byte ".utf8))
   }

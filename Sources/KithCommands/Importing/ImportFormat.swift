@@ -1,17 +1,17 @@
 import Foundation
 
-/// The formats of settings files that can be imported.
+/// The supported formats of settings files.
 enum ImportFormat: String, CaseIterable, Sendable {
   /// A JSON object, with or without the comments that editors allow.
   case json
   /// An XML or binary property list.
   case plist
-  /// Text as `dconf dump /` prints it.
+  /// The output of `dconf dump /`.
   case dconf
 
-  /// Finds out what a file is from its content; its name is not asked.
+  /// Detects a file's format from its content, without its name.
   ///
-  /// - Throws: ``ImportError`` if it is none of the formats.
+  /// - Throws: ``ImportError`` if it has another format.
   static func detect(_ data: Data) throws(ImportError) -> ImportFormat {
     if data.starts(with: Array("bplist".utf8)) { return .plist }
     if data.starts(with: Array("GVariant".utf8)) {
@@ -34,7 +34,7 @@ enum ImportFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// Whether a line is `[org/gnome/desktop]` rather than a JSON array.
+  /// Returns whether a line is `[org/gnome/desktop]` and not a JSON array.
   private static func isSection(_ line: Data) -> Bool {
     let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
     guard text.hasSuffix("]") else { return false }

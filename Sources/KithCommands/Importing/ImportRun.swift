@@ -1,30 +1,30 @@
 import Kith
 
-/// Writes what a file holds, in transactions of a sensible size, and finds out which keys the
-/// store refuses: a refused transaction is halved until the keys that do not go stand alone.
+/// Writes the entries of a file, in transactions of moderate size, and finds the keys that the
+/// store refuses. A refused transaction is halved until each refused key is alone.
 struct ImportRun: Sendable {
-  /// The most keys of a transaction.
+  /// The maximum number of keys in a transaction.
   static let keysPerTransaction = 64
-  /// The encoded bytes after which a transaction ends.
+  /// The number of encoded bytes after which a transaction ends.
   static let bytesPerTransaction = 128 << 10
 
-  /// Writes some keys durably: all of them or none.
+  /// Writes some keys durably, all or none.
   typealias Commit = (_ entries: ArraySlice<ImportedFile.Entry>) async throws -> Void
 
-  /// Keys written, in the order of the file.
+  /// The written keys, in the order of the file.
   private(set) var imported: [String] = []
-  /// Keys that the store refused, with why.
+  /// The refused keys, with the reasons.
   private(set) var refused: [ImportSummary.Refused] = []
   private let progress: @Sendable (Int) -> Void
 
-  /// - Parameter progress: Is told how many keys are done.
+  /// - Parameter progress: Called with the number of finished keys.
   init(progress: @escaping @Sendable (Int) -> Void = { _ in }) {
     self.progress = progress
   }
 
   /// Writes all entries.
   ///
-  /// - Throws: What `commit` throws other than refusals: then what was written before stays.
+  /// - Throws: The error of `commit`, except refusals. Earlier writes then stay.
   mutating func write(_ entries: [ImportedFile.Entry], commit: Commit) async throws {
     for chunk in Self.chunks(of: entries) {
       try await write(chunk, commit: commit)
@@ -52,13 +52,13 @@ struct ImportRun: Sendable {
     progress(imported.count + refused.count)
   }
 
-  /// Entries in the pieces that are written at once.
+  /// Splits entries into the parts that are written at once.
   static func chunks(of entries: [ImportedFile.Entry]) -> [ArraySlice<ImportedFile.Entry>] {
     var chunks: [ArraySlice<ImportedFile.Entry>] = []
     var start = 0
     var bytes = 0
     for (index, entry) in entries.enumerated() {
-      // What has no encoding counts nothing; the store will say what is wrong with it.
+      // A value without an encoding counts as zero bytes; the store will report the error.
       let size = (try? EncodedValue(entry.value).size) ?? 0
       let isFull = index - start >= keysPerTransaction || bytes + size > bytesPerTransaction
       if index > start && isFull {
@@ -74,7 +74,7 @@ struct ImportRun: Sendable {
 }
 
 extension KithError {
-  /// Whether the store refused a write that it took in otherwise: other keys may still go.
+  /// Whether the store refused only this write, so that other keys may succeed.
   var isRefusal: Bool {
     [Code.invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue].contains(code)
   }

@@ -1,27 +1,28 @@
 import KithTerminal
 
-/// What `kith import` did.
+/// The summary of `kith import`.
 struct ImportSummary: Equatable, Sendable {
   /// A key that was not imported.
   struct Refused: Equatable, Sendable {
     var key: String
-    /// The error's code, `notAValue` where the file holds something that is no value.
+    /// The error's code, or `notAValue` if the file's entry is not a value.
     var code: String
-    /// Why, for people.
+    /// The reason, for people.
     var reason: String
   }
 
-  /// The file's name as it was given.
+  /// The file's name as the user gave it.
   var file: String
-  /// The format that it has.
+  /// The file's format.
   var format: ImportFormat
-  /// How many keys were written, or would be in a dry run.
+  /// The number of keys written, or in a dry run, the number that would be.
   var imported: Int
-  /// In the order of the file: first what is no value, then what the store refused.
+  /// The refused keys in the order of the file: first those without a value, then those that the
+  /// store refused.
   var refused: [Refused]
-  /// Whether nothing was written.
+  /// Whether this was a dry run, which writes nothing.
   var isDryRun: Bool
-  /// How long it took.
+  /// The time taken, in seconds.
   var seconds: Double
 
   /// The summary for people, in lines.
@@ -34,7 +35,7 @@ struct ImportSummary: Equatable, Sendable {
     ]
     if !refused.isEmpty {
       lines.append(style(.bad, "\(Humane.count(refused.count, "key")) refused:"))
-      // Whole keys, and no table: a key that is refused may be of any length.
+      // Whole keys without a table, because a refused key may have any length.
       lines += refused.map { item in
         " " + style(.strong, Columns.printable(item.key)) + "  " + Columns.printable(item.reason)
       }

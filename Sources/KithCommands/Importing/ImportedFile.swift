@@ -1,7 +1,7 @@
 import Foundation
 import KithCore
 
-/// What a settings file holds: the values that can be stored, and what cannot be and why.
+/// The content of a settings file: the values that can be stored, and the reasons for the others.
 struct ImportedFile {
   /// A key and its value.
   struct Entry: Equatable {
@@ -12,24 +12,25 @@ struct ImportedFile {
   /// A key whose value was left out.
   struct Skipped: Equatable {
     let key: String
-    /// For people: what stands there and why it is no value.
+    /// The reason for people: the content found, and why it is not a value.
     let reason: String
   }
 
-  /// What the content turned out to be.
+  /// The format of the content.
   let format: ImportFormat
-  /// In the order of the file; of a property list, which has none, by the keys' UTF-8 bytes. No key
-  /// occurs twice. Whether the store takes them (length, size, depth) is not checked here.
+  /// The entries in the order of the file; for a property list, which has no order, by the
+  /// keys' UTF-8 bytes. No key occurs twice. The store's limits (length, size, depth) are not
+  /// checked here.
   var entries: [Entry] = []
-  /// In the same order.
+  /// The keys left out, in the same order.
   var skipped: [Skipped] = []
 
   /// Reads the content of a settings file.
   ///
   /// - Parameters:
   ///   - data: The whole file.
-  ///   - format: What it is; nil to find out from the content.
-  /// - Returns: What it holds.
+  ///   - format: The format; nil to detect it.
+  /// - Returns: The content.
   /// - Throws: ``ImportError`` if the file as a whole cannot be read.
   static func read(_ data: Data, as format: ImportFormat? = nil) throws(ImportError) -> ImportedFile
   {
@@ -41,7 +42,7 @@ struct ImportedFile {
     }
   }
 
-  /// Adds a value, or what is wrong with it.
+  /// Adds a value, or the reason why it is left out.
   mutating func add(_ key: String, _ value: () throws -> PropertyListValue) {
     do {
       entries.append(Entry(key: key, value: try value()))
@@ -51,9 +52,9 @@ struct ImportedFile {
   }
 }
 
-/// Why a file as a whole cannot be imported.
+/// The error for a file that cannot be imported as a whole.
 struct ImportError: Error, Equatable, CustomStringConvertible {
-  /// For people: what is wrong, where, and what to do.
+  /// The message for people: the mistake, its position, and the remedy.
   let description: String
 
   init(_ description: String) { self.description = description }

@@ -16,7 +16,7 @@ enum JSONImporter {
         "line 1: the file holds \(root.kindName) where an object with one member a key is needed: "
           + "{\"key\": value, …}")
     }
-    // `kith export` writes a store whose only key looks like a tag in this form.
+    // `kith export` uses this form for a store whose only key looks like a tag.
     if members.count == 1, members[0].key == ValueJSON.Tag.dictionary.rawValue,
       case .object(let inner) = members[0].value
     {
@@ -31,7 +31,7 @@ enum JSONImporter {
 }
 
 extension JSONNode {
-  /// What the node is, with its article.
+  /// The kind of the node, with its article.
   fileprivate var kindName: String {
     switch self {
     case .null: "null"

@@ -24,16 +24,16 @@ enum PropertyListImporter {
   }
 }
 
-/// Foundation's property-list objects as values.
+/// Converts Foundation's property-list objects to values.
 enum PropertyListReader {
-  /// The value that a whole property list holds.
+  /// Returns the value of a whole property list.
   static func value(_ data: Data) throws -> PropertyListValue {
     try value(try object(data))
   }
 
-  /// The objects of a property list, as Foundation gives them.
+  /// Returns the objects of a property list, as Foundation reads them.
   static func object(_ data: Data) throws(ImportError) -> Any {
-    // Foundation would also read the older format without markup, in which any word is a string.
+    // Foundation would also read the older format without markup, where any word is a string.
     guard (try? ImportFormat.detect(data)) == .plist else {
       throw ImportError("it begins neither as XML nor as a binary property list")
     }
@@ -47,9 +47,9 @@ enum PropertyListReader {
     }
   }
 
-  /// The value of one object.
+  /// Returns the value of one object.
   static func value(_ object: Any) throws(ImportError) -> PropertyListValue {
-    // `as? Bool` would also take the number 1.
+    // `as? Bool` would also accept the number 1.
     switch object {
     case let string as String: return .string(string)
     case let date as Date: return .date(date)
@@ -69,7 +69,7 @@ enum PropertyListReader {
   }
 
   private static func value(_ number: NSNumber) throws(ImportError) -> PropertyListValue {
-    // Foundation has one object for true and one for false.
+    // Foundation has one object each for true and false.
     if number === NSNumber(value: true) { return .bool(true) }
     if number === NSNumber(value: false) { return .bool(false) }
     switch UInt8(bitPattern: number.objCType.pointee) {
@@ -80,7 +80,7 @@ enum PropertyListReader {
     }
   }
 
-  /// What an object is, with its article.
+  /// Returns the kind of an object, with its article.
   static func kindName(_ object: Any) -> String {
     switch object {
     case is [Any]: "an array"

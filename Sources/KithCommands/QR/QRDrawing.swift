@@ -1,13 +1,13 @@
 /// A QR code as text: two modules a character, one above the other.
 enum QRDrawing {
-  /// The light modules around the code that scanners need (ISO/IEC 18004, 9.1).
+  /// The light modules around the code, which scanners need (ISO/IEC 18004, 9.1).
   static let quietZone = 4
 
-  /// The columns that a drawing takes.
+  /// Returns the columns of a drawing.
   static func columns(_ matrix: QRMatrix) -> Int { matrix.width + 2 * quietZone }
 
-  /// The lines of the drawing: black on white, whatever the terminal's colours are, or without
-  /// colours with light modules drawn, as for a terminal that is light on dark.
+  /// Returns the lines of the drawing: black on white in any terminal. Without colours, light
+  /// modules are drawn, which is right for a terminal with light text on dark.
   static func lines(_ matrix: QRMatrix, isColoured: Bool) -> [String] {
     let range = -quietZone..<matrix.width + quietZone
     return stride(from: range.lowerBound, to: range.upperBound, by: 2).map { line in

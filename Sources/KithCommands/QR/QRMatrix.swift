@@ -1,14 +1,14 @@
 import Glibc
 
-/// A QR code's modules, without the quiet zone around it.
+/// A QR code's modules, without its quiet zone.
 ///
-/// Debian's libqrencode computes them, which is looked for when one is wanted: neither building Kith
-/// nor anything but this picture needs it.
+/// Debian's libqrencode computes them. It is loaded only when a code is drawn, so neither building
+/// nor running Kith requires it.
 struct QRMatrix: Equatable {
-  /// The package that has the library.
+  /// The package of the library.
   static let package = "libqrencode4"
 
-  /// The modules of a side.
+  /// The number of modules of a side.
   let width: Int
   /// Whether each module is dark, line by line.
   let isDark: [Bool]
@@ -19,15 +19,16 @@ struct QRMatrix: Equatable {
     self.isDark = isDark
   }
 
-  /// The code of a text whose case does not matter, in the smallest version that holds it; nil where
-  /// the library is not installed, or the text too long.
+  /// Makes the code of a text whose case does not matter, in the smallest version that holds it.
+  /// Nil if the library is not installed, or the text is too long.
   init?(caseless text: String) {
     guard let library = dlopen("libqrencode.so.4", RTLD_NOW) else { return nil }
     defer { dlclose(library) }
     guard let encode = dlsym(library, "QRcode_encodeString"),
       let free = dlsym(library, "QRcode_free")
     else { return nil }
-    // Level L and 8-bit mode; without regard to case, capitals take the denser alphanumeric mode.
+    // Level L and 8-bit mode; the text is capitals, for which the library uses the denser
+    // alphanumeric mode.
     let call = unsafeBitCast(encode, to: Encode.self)
     guard let code = call(text.uppercased(), 0, 0, 2, 0) else { return nil }
     defer { unsafeBitCast(free, to: Free.self)(code) }
@@ -38,7 +39,7 @@ struct QRMatrix: Equatable {
     self.init(width: width, isDark: (0..<width * width).map { modules[$0] & 1 == 1 })
   }
 
-  /// Whether a module is dark; outside the code all are light.
+  /// Returns whether a module is dark; outside the code all are light.
   subscript(line: Int, column: Int) -> Bool {
     guard (0..<width).contains(line), (0..<width).contains(column) else { return false }
     return isDark[line * width + column]

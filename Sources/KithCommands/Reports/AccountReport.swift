@@ -2,7 +2,7 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// What `kith account` and `kith join` say.
+/// The report of `kith account` and `kith join`.
 struct AccountReport: Equatable, Sendable {
   /// The account's id in hexadecimal.
   var account: String
@@ -10,9 +10,9 @@ struct AccountReport: Equatable, Sendable {
   var device: DeviceFacts
   /// The directory.
   var directory: String
-  /// Shown once, when the account is begun.
+  /// The recovery key, shown once, when the account is created.
   var recoveryKey: String?
-  /// The other devices of the account, where they are known.
+  /// The other devices of the account, if they are known.
   var others: [DeviceFacts] = []
 
   /// The report for people.
@@ -48,7 +48,7 @@ struct AccountReport: Equatable, Sendable {
 }
 
 extension AccountReport {
-  /// The report on a directory that was just made.
+  /// Makes the report on a directory that was just created.
   init(_ summary: AccountSummary, directory: String, recoveryKey: String? = nil) {
     self.init(
       account: Hexadecimal.text(summary.account.bytes),

@@ -1,9 +1,9 @@
 import Kith
 import KithTerminal
 
-/// What `kith account list` says.
+/// The report of `kith account list`.
 struct AccountsReport: Equatable, Sendable {
-  /// The accounts, in the order in which they were signed in first.
+  /// The accounts, in the order of their first signing in.
   var accounts: [Accounts.KnownAccount]
 
   /// The report for people.

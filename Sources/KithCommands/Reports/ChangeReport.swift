@@ -1,19 +1,19 @@
 import Kith
 import KithTerminal
 
-/// What `kith watch` says of one change.
+/// The report of `kith watch` on one change.
 struct ChangeReport: Sendable {
   private let change: Change
   private let items: [Change.Item]
 
-  /// The report on a change, or nil where it touches none of the keys. No keys mean all.
+  /// Makes the report on a change; nil if it concerns none of the keys. No keys mean all.
   init?(_ change: Change, keys: Set<Key> = []) {
     items = keys.isEmpty ? change.items : change.items.filter { keys.contains(Key($0.key)) }
     if items.isEmpty { return nil }
     self.change = change
   }
 
-  /// A line a key.
+  /// The report for people: a line for each key.
   func text(_ style: Style) -> String {
     items.map { item in
       let key = style(.strong, Columns.printable(item.key))

@@ -2,37 +2,37 @@ import KithTerminal
 
 /// A device of the account, as `peers` and `status` show it.
 struct DeviceFacts: Equatable, Sendable {
-  /// Its id in hexadecimal.
+  /// The device's id in hexadecimal.
   var id: String
-  /// Its name.
+  /// The device's name.
   var name: String
-  /// Its id in the form that people compare.
+  /// The device's id in the form that people compare.
   var fingerprint: String
-  /// Whether this is the device that answers.
+  /// Whether this is the answering device.
   var isSelf = false
   /// Whether there is a session with it.
   var isConnected = false
-  /// Whether stores are exchanged on that session.
+  /// Whether the session exchanges stores.
   var isExchanging = false
-  /// For how long nothing was heard on that session, in milliseconds, where that is longer than any
-  /// device that is there lets pass; nil otherwise.
+  /// The time since the session was last heard, in milliseconds, if it exceeds ``longestPause``;
+  /// otherwise nil.
   var silentMilliseconds: UInt64?
-  /// Whether this side dialled.
+  /// Whether this device dialled.
   var isDialled = false
-  /// Where it is, or may be met.
+  /// The addresses of the device, or those where it may be reached.
   var addresses: [String] = []
-  /// When it was last heard, in milliseconds since 1970.
+  /// The time when it was last heard, in milliseconds since 1970.
   var lastSeenMilliseconds: UInt64?
-  /// Its clock less ours, in milliseconds.
+  /// Its clock minus this device's, in milliseconds.
   var clockOffsetMilliseconds: Int64?
 
-  /// A device says something at least every 30 s.
+  /// The longest normal silence, in milliseconds: a device sends something at least every 30 s.
   static let longestPause: UInt64 = 40_000
 
-  /// Whether stores are exchanged with it, as far as can be known.
+  /// Whether stores are exchanged with it, as far as is known.
   var isInTouch: Bool { isExchanging && silentMilliseconds == nil }
 
-  /// How it is doing, in a word or two, and how good that is.
+  /// The state in a word or two, and its tone.
   var state: (text: String, tone: Style.Tone) {
     if isSelf { return ("this device", .plain) }
     if isExchanging, let silence = silentMilliseconds {

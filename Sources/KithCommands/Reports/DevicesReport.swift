@@ -1,11 +1,11 @@
 import Kith
 import KithTerminal
 
-/// What `kith devices` says.
+/// The report of `kith devices`.
 struct DevicesReport: Equatable, Sendable {
-  /// All devices, also those that were revoked.
+  /// All devices, including revoked ones.
   var devices: [DeviceReport]
-  /// Whether people see those that were revoked.
+  /// Whether the report for people shows revoked devices.
   var showsRevoked = false
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64

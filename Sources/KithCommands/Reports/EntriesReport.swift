@@ -1,9 +1,9 @@
 import KithCore
 import KithTerminal
 
-/// What `kith ls` says.
+/// The report of `kith ls`.
 struct EntriesReport: Sendable {
-  /// A key and what it shows.
+  /// A key and its shown value.
   struct Item: Equatable, Sendable {
     var key: String
     var value: PropertyListValue
@@ -13,13 +13,13 @@ struct EntriesReport: Sendable {
 
   /// The store's identifier.
   var store: String
-  /// In order of the keys' UTF-8 bytes.
+  /// The entries, in order of the keys' UTF-8 bytes.
   var items: [Item]
 
-  /// One key a line.
+  /// The keys, one on each line.
   var keys: String { items.map { Columns.printable($0.key) }.joined(separator: "\n") }
 
-  /// Keys with type, size and the beginning of the value.
+  /// Returns the keys with type, size and the beginning of the value.
   func table(_ style: Style, valueColumns: Int) -> String {
     var table = Table([("KEY", .left), ("TYPE", .left), ("SIZE", .right), ("VALUE", .left)])
     for item in items {
@@ -48,7 +48,7 @@ struct EntriesReport: Sendable {
 }
 
 extension PropertyListValue {
-  /// The kind of value, by the name that `--type` takes.
+  /// The kind of the value, by its name in `--type`.
   var typeName: String {
     switch self {
     case .bool: "bool"

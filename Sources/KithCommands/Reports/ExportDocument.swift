@@ -1,18 +1,18 @@
 import Kith
 
-/// What `kith export` prints: all that a store shows, the same bytes on every device that shows
-/// the same.
+/// The output of `kith export`: all values that a store shows, with the same bytes on every device
+/// that shows the same.
 struct ExportDocument: Sendable {
-  /// Names the document, so that `kith import` knows it.
+  /// The document's format, which `kith import` recognises.
   static let format = "kith export"
 
   /// The store's identifier.
   var store: String
-  /// What it shows.
+  /// The store's shown values.
   var entries: [(key: String, value: PropertyListValue)]
 
-  /// Keys and values, and nothing else. An only key that looks like a tag of ``ValueJSON`` is
-  /// wrapped as a dictionary's would be, so that it is read as what it is.
+  /// Only keys and values. If the only key looks like a tag of ``ValueJSON``, it is wrapped as a
+  /// dictionary's would be, so that it is read correctly.
   var plain: Document {
     guard entries.count == 1, ValueJSON.Tag(rawValue: entries[0].key) != nil else { return members }
     return .members([(ValueJSON.Tag.dictionary.rawValue, members)])
@@ -20,7 +20,7 @@ struct ExportDocument: Sendable {
 
   private var members: Document { .members(entries.map { ($0.key, .value($0.value)) }) }
 
-  /// The keys and values inside a document.
+  /// The document with format, store and version.
   var versioned: Document {
     .versioned([
       "format": .string(Self.format), "store": .string(store), "values": members,

@@ -1,8 +1,8 @@
 import KithCore
 
-/// Bytes as text.
+/// Formats bytes as text.
 enum Hexadecimal {
-  /// Two lower-case digits a byte.
+  /// Returns two lower-case digits for each byte.
   static func text(_ bytes: [UInt8]) -> String {
     var text = ""
     for byte in bytes {
@@ -12,7 +12,8 @@ enum Hexadecimal {
     return text
   }
 
-  /// The fingerprint of a device whose id is given in hexadecimal; the text itself where it is none.
+  /// Returns the fingerprint of a device whose id is given in hexadecimal; the text itself if it is
+  /// not an id.
   static func fingerprint(_ text: String) -> String {
     guard let device = DeviceID(hex: text) else { return text }
     return Fingerprint(of: device).description

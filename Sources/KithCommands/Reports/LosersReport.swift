@@ -2,21 +2,21 @@ import Foundation
 import KithCore
 import KithTerminal
 
-/// What `kith hidden` says: newest writes that the quota does not show.
+/// The report of `kith hidden`: newest writes that the quota hides.
 struct HiddenReport: Sendable {
-  /// A write that is not shown.
+  /// A hidden write.
   struct Item: Equatable, Sendable {
     var key: String
     var value: PropertyListValue
     var bytes: Int
-    /// The name of the device that wrote it.
+    /// The name of the device that wrote.
     var device: String
-    /// When, in milliseconds since 1970.
+    /// The time of the write, in milliseconds since 1970.
     var writtenMilliseconds: UInt64
   }
 
   var store: String
-  /// In order of keys.
+  /// The hidden writes, in order of keys.
   var items: [Item]
 
   /// The report for people.
@@ -50,21 +50,20 @@ struct HiddenReport: Sendable {
   }
 }
 
-/// What `kith refusals` says: transactions that were accepted here and refused when they were
-/// published.
+/// The report of `kith refusals`: transactions that were accepted offline, but did not fit later.
 struct RefusalsReport: Sendable {
   /// A refused transaction.
   struct Item: Equatable, Sendable {
     var number: UInt64
-    /// Why: `quota` or `initialSync`.
+    /// The reason: `quota` or `initialSync`.
     var reason: String
-    /// When it was written, in milliseconds since 1970.
+    /// The time of the transaction, in milliseconds since 1970.
     var writtenMilliseconds: UInt64
-    /// What it wrote; nil: the key was removed.
+    /// The writes of the transaction.
     var operations: [Write]
   }
 
-  /// One write of it.
+  /// One write; its value is nil if it removed the key.
   struct Write: Equatable, Sendable {
     var key: String
     var value: PropertyListValue?
@@ -72,7 +71,7 @@ struct RefusalsReport: Sendable {
   }
 
   var store: String
-  /// In the order of their numbers.
+  /// The refusals, in the order of their numbers.
   var items: [Item]
 
   /// The report for people.
@@ -120,9 +119,9 @@ struct RefusalsReport: Sendable {
   }
 }
 
-/// Moments for people.
+/// Formats moments for people.
 enum Moment {
-  /// The moment in ISO 8601 and UTC, to the second.
+  /// Returns the moment in ISO 8601 and UTC, to the second.
   static func text(_ milliseconds: UInt64) -> String {
     let seconds = Double(milliseconds / 1_000)
     return ISO8601Text.text(Date(timeIntervalSince1970: seconds)) ?? "\(milliseconds)"

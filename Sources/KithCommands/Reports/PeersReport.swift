@@ -1,6 +1,6 @@
 import KithTerminal
 
-/// What `kith peers` says: the devices of the account and how they are reached.
+/// The report of `kith peers`: the devices of the account and their connections.
 struct PeersReport: Equatable, Sendable {
   /// All devices.
   var devices: [DeviceFacts]
@@ -30,7 +30,7 @@ struct PeersReport: Equatable, Sendable {
     device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) } ?? "not yet"
   }
 
-  /// A difference of clocks.
+  /// Formats a difference of clocks.
   static func offset(_ milliseconds: Int64) -> String {
     let sign = milliseconds > 0 ? "+" : ""
     guard milliseconds.magnitude >= 10_000 else { return "\(sign)\(milliseconds) ms" }

@@ -1,8 +1,8 @@
 import KithTerminal
 
-/// What `kith quota` says: what a store uses of its limits, and what takes the most room.
+/// The report of `kith quota`: a store's use of its limits, and its largest values.
 struct QuotaReport: Equatable, Sendable {
-  /// A key and what its value takes.
+  /// A key and the size of its value.
   struct Item: Equatable, Sendable {
     var key: String
     var bytes: Int

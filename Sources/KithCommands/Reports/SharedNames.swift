@@ -1,9 +1,9 @@
 import Kith
 import KithTerminal
 
-/// Says that several members of the account have one name, and how to tell them apart.
+/// Reports that several members of the account have one name, and how to distinguish them.
 enum SharedNames {
-  /// A sentence for every name that several members have, in the order of the names.
+  /// Returns a sentence for every name that several members have, in the order of the names.
   static func notices(_ devices: [DeviceReport]) -> [String] {
     let members = devices.filter(\.isMember)
     return Dictionary(grouping: members) { Array($0.name.utf8) }.values
@@ -17,13 +17,13 @@ enum SharedNames {
       }
   }
 
-  /// A sentence for a device whose name other members have.
+  /// Returns a sentence for a device whose name other members have.
   ///
   /// - Parameters:
   ///   - name: The device's name.
   ///   - fingerprint: Its fingerprint.
   ///   - devices: The devices of the account; the device may be among them.
-  /// - Returns: The sentence; nil where no other member has the name.
+  /// - Returns: The sentence; nil if no other member has the name.
   static func notice(
     _ name: String, _ fingerprint: String, among devices: [DeviceReport]
   ) -> String? {

@@ -2,11 +2,11 @@ import Kith
 import KithTerminal
 
 extension StatusReport {
-  /// The report on a node.
+  /// Makes the report on a node.
   ///
   /// - Parameters:
-  ///   - node: What the node says.
-  ///   - processID: The process that runs it; nil where none does.
+  ///   - node: The node's own report.
+  ///   - processID: The process that runs it; nil if none does.
   ///   - now: Now, in milliseconds since 1970.
   init(_ node: NodeReport, processID: Int32?, now: UInt64 = Moment.now) {
     let names = Dictionary(
@@ -23,7 +23,7 @@ extension StatusReport {
 }
 
 extension DeviceFacts {
-  /// A device of a report, with its session, if it has one; `now` in milliseconds since 1970.
+  /// Makes a device of a report, with its session, if it has one; `now` in milliseconds since 1970.
   init(_ device: NodeReport.Device, in report: NodeReport, now: UInt64) {
     let session = report.peers.last { $0.device == device.id }
     let silence = device.lastSeenMilliseconds.map { now - min($0, now) } ?? 0
@@ -41,7 +41,7 @@ extension DeviceFacts {
 }
 
 extension StoreFacts {
-  /// A store, with the names of devices.
+  /// Makes a store, with the names of devices.
   init(_ store: NodeReport.Store, name: (String) -> String) {
     self.init(
       identifier: store.identifier, keys: store.usage.keys, bytes: store.usage.bytes,

@@ -1,25 +1,25 @@
 import Kith
 import KithTerminal
 
-/// What `kith status` says.
+/// The report of `kith status`.
 struct StatusReport: Equatable, Sendable {
   /// The directory.
   var directory: String
-  /// The process that runs the node; nil where none does.
+  /// The process that runs the node; nil if none does.
   var processID: Int32?
-  /// Where the node listens.
+  /// The addresses on which the node listens.
   var listening: [String] = []
-  /// What discovery does and found; nil while there is none.
+  /// The state of discovery; nil if it is off.
   var discovery: NodeDiscovery?
   /// The account's id in hexadecimal; nil when signed out.
   var account: String?
-  /// All devices, this one among them.
+  /// All devices, including this one.
   var devices: [DeviceFacts]
-  /// The stores that are open or were.
+  /// The stores that are or were open.
   var stores: [StoreFacts]
-  /// Whether the kernel calls the clock synchronised.
+  /// Whether the kernel reports the clock as synchronised.
   var isClockSynchronised: Bool
-  /// What is wrong, in sentences.
+  /// The problems, in sentences.
   var problems: [String] = []
 
   /// The report for people.
@@ -60,7 +60,7 @@ struct StatusReport: Equatable, Sendable {
     return parts.joined(separator: "\n\n")
   }
 
-  /// Takes out what the device of the local stores says of itself: it is in nobody's account.
+  /// Removes the data about the device of the local stores, which is in no account of a person.
   mutating func showLocalStores() {
     account = nil
     devices = []

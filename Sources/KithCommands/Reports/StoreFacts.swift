@@ -2,29 +2,29 @@ import KithTerminal
 
 /// A store, as `status` and `quota` show it.
 struct StoreFacts: Equatable, Sendable {
-  /// Its identifier.
+  /// The store's identifier.
   var identifier: String
-  /// Keys shown.
+  /// The number of shown keys.
   var keys: Int
-  /// Encoded bytes of the values shown.
+  /// The number of encoded bytes of the shown values.
   var bytes: Int
-  /// The most keys.
+  /// The maximum number of keys.
   var limitKeys: Int
-  /// The most bytes.
+  /// The maximum number of bytes.
   var limitBytes: Int
-  /// The longest key, in bytes of UTF-8.
+  /// The maximum length of a key, in bytes of UTF-8.
   var limitKeyBytes: Int
-  /// The largest value, in encoded bytes.
+  /// The maximum size of a value, in encoded bytes.
   var limitValueBytes: Int
-  /// Newest writes that the quota does not show.
+  /// The number of newest writes that the quota hides.
   var hidden = 0
-  /// Local transactions that wait to be published.
+  /// The number of drafts.
   var drafts = 0
-  /// Refusals that wait to be taken.
+  /// The number of refusals that wait to be taken.
   var refusals = 0
-  /// Entries set aside as malformed.
+  /// The number of quarantined entries.
   var quarantined = 0
-  /// Whether a part of it was damaged here, and is missing still.
+  /// Whether a part of it was damaged here and is still missing.
   var isLacking = false
   /// How many change sets were hit, where that is so.
   var missingChangeSets: Int?
@@ -32,12 +32,12 @@ struct StoreFacts: Equatable, Sendable {
   var missingEntries: Int?
   /// The digest of its state in hexadecimal: equal on devices that have exchanged everything.
   var digest: String
-  /// Names of the other devices known to have everything that this one published.
+  /// The names of the other devices known to have everything that this one published.
   var heldBy: [String] = []
-  /// Names of devices whose limits differ.
+  /// The names of devices whose limits differ.
   var mismatches: [String] = []
 
-  /// What a person should know of it, in a few words.
+  /// Short remarks for people.
   var remarks: String {
     var remarks: [String] = []
     if isLacking { remarks.append("damaged, missing (\(missingText))") }
@@ -59,7 +59,7 @@ struct StoreFacts: Equatable, Sendable {
     return "\(Humane.count(missingEntries ?? 0, "write")) of \(sets)"
   }
 
-  /// The limits and what is used of them, in JSON.
+  /// The limits and their use, in JSON.
   var quotaMembers: [String: Document?] {
     [
       "bytes": .int(bytes),

@@ -1,19 +1,19 @@
 import KithTerminal
 
-/// Why `kith sync` gave up, and what to do.
+/// The reason why `kith sync` gave up, and the advice.
 struct SyncShortfall: CustomStringConvertible {
-  /// Names of devices that lack something.
+  /// The names of devices that lack something.
   var missing: [String]
-  /// How many devices have everything.
+  /// The number of devices that have everything.
   var have: Int
-  /// How many were asked for; nil: all.
+  /// The requested number of devices; nil: all.
   var wanted: Int?
-  /// Names of devices that are connected.
+  /// The names of connected devices.
   var connected: Set<String>
-  /// Whether writes wait here for a peer.
+  /// Whether drafts wait for a peer.
   var isUnpublished: Bool
 
-  /// What a person who waits for others must hear where there are none.
+  /// The message for an account without other devices.
   static let noOthers = "no other device is in the account; add one with: kith invite"
 
   var description: String {

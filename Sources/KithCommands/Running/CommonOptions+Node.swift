@@ -4,8 +4,8 @@ import KithStorage
 import KithTerminal
 
 extension CommonOptions {
-  /// How the accounts of the directory are opened, listening nowhere. The passphrase is that of their
-  /// devices; nil: where it lies, or the person is asked.
+  /// Returns the configuration for opening the directory's accounts without listening. `passphrase`
+  /// returns that of their devices; nil: read it from its source, or ask the person.
   func accounts(passphrase: PassphraseQuestion? = nil) -> Accounts.Configuration {
     var configuration = Accounts.Configuration(directory: directoryURL.path)
     configuration.hosts = []
@@ -14,14 +14,15 @@ extension CommonOptions {
     return configuration
   }
 
-  /// Whether nobody is signed in in the directory: what is written there stays on this host.
+  /// Whether the user is signed out in the directory, so that writes stay on this host.
   var isSignedOut: Bool {
     get throws { try Accounts.isSignedOut(in: directoryURL.path) }
   }
 
-  /// Where the device of the account is that is signed in.
+  /// Returns the directory of the device of the account that is signed in.
   ///
-  /// - Throws: ``CommandFailure`` where nobody is: the command makes no sense for the local stores.
+  /// - Throws: ``CommandFailure`` if the user is signed out, because the command cannot work on
+  ///   local stores.
   func accountDirectory() throws -> String {
     guard try !isSignedOut else {
       throw CommandFailure(
@@ -30,11 +31,11 @@ extension CommonOptions {
     return try Accounts.deviceDirectory(in: directoryURL.path)
   }
 
-  /// What to do where nobody is signed in.
+  /// The advice for a signed-out user.
   static let signingIn = "run kith account create, kith join or kith account sign-in"
 
-  /// Refuses to make a device in a directory that holds one, unless nobody is signed in there: then a
-  /// further one gets a place of its own.
+  /// Refuses to create a device in a directory that holds one, unless the user is signed out there:
+  /// then another one gets its own directory.
   func checkNewDevice() throws {
     let path = directoryURL.path
     if let refusal = DeviceDirectory.refusalOfForeign(path) { throw KithError(refusal) }
@@ -44,8 +45,8 @@ extension CommonOptions {
     }
   }
 
-  /// Hands what was written here while nobody was signed in to the account that is. Not thrown: a new
-  /// device is to be told of in any case, and before.
+  /// Gives the writes of signed-out time to the account that is signed in. It returns the error
+  /// instead of throwing it, because a new device must be reported first in any case.
   func adoption(passphrase: Passphrase?) async -> Result<Void, any Error> {
     do throws(KithError) {
       try await Accounts.adoptLocalWrites(accounts(passphrase: passphrase?.answer))
@@ -55,23 +56,24 @@ extension CommonOptions {
     }
   }
 
-  /// How long a node that has the directory may take to answer: it may be about to start or stop.
+  /// The time in which a directory's node must answer, because it may be starting or stopping.
   private static let patience = Duration.seconds(5)
 
-  /// Gives the node of the directory to a body: the one that runs, over its control socket, or,
-  /// where none runs, one that is opened for as long as the body takes. While nobody is signed in it is
-  /// that of the local stores, which the first write begins.
+  /// Calls a body with the node of the directory. If a node is running, it is used over its control
+  /// socket; otherwise one is opened during the call. When signed out it is the node of the local
+  /// stores, which the first write creates.
   ///
   /// - Parameters:
-  ///   - needsNode: Whether only a running node will do.
-  ///   - readsMembershipOnly: Whether a node that is opened has no stores, and so needs no memory for
-  ///     them.
-  ///   - writes: Whether the body is to write to a store.
-  ///   - passphrase: The passphrase of the device's secrets; nil: where it lies, or the person is asked.
-  ///   - body: What to do with it.
-  /// - Returns: What the body returns.
-  /// - Throws: `KithError`, ``CommandFailure`` where a running node is missing, or what the body
-  ///   throws.
+  ///   - needsNode: Whether the node must be running.
+  ///   - readsMembershipOnly: Whether an opened node has no stores, and so needs no memory
+  ///     for them.
+  ///   - writes: Whether the body writes to a store.
+  ///   - passphrase: The passphrase of the device's secrets; nil: read it from its source, or ask
+  ///     the person.
+  ///   - body: Called with the node.
+  /// - Returns: The result of the body.
+  /// - Throws: `KithError`, ``CommandFailure`` if a running node is missing, or the error of
+  ///   the body.
   func withNode<Result: Sendable>(
     needsNode: Bool = false, readsMembershipOnly: Bool = false, writes: Bool = false,
     passphrase: PassphraseQuestion? = nil,
@@ -91,7 +93,7 @@ extension CommonOptions {
     let end = ContinuousClock.now + Self.patience
     var configuration = Node.Configuration(directory: directory)
     configuration.readsMembershipOnly = readsMembershipOnly
-    // Commands say what is wrong themselves; a line of the log would stand amid a question.
+    // Commands print errors themselves; a log line would disturb a question.
     configuration.logger.logLevel = .critical
     configuration.passphrase = passphrase ?? passphraseQuestionAskedOnce
     func use(_ node: some StoreAccess) async throws -> Result {
@@ -115,7 +117,7 @@ extension CommonOptions {
       do {
         return try await Node.open(configuration).use { try await use($0) }
       } catch let error as KithError where error.code == .inUse && ContinuousClock.now < end {
-        // Another command has it open, or its node is just starting or stopping.
+        // Another command has it open, or its node is starting or stopping.
         try await Task.sleep(for: .milliseconds(25))
       }
     }
@@ -134,9 +136,9 @@ extension CommonOptions {
   }
 }
 
-/// What a command opens, and must close however it ends.
+/// A value that a command opens, and must close on every path.
 protocol Closable {
-  /// Makes durable what was written, and gives everything back.
+  /// Makes all writes durable, and releases everything.
   func close() throws(KithError)
 }
 
@@ -144,7 +146,7 @@ extension Node: Closable {}
 extension Accounts: Closable {}
 
 extension Closable {
-  /// Does something with it, and closes it.
+  /// Calls the body with the value, and closes it.
   func use<Result>(_ body: (Self) async throws -> Result) async throws -> Result {
     let result: Result
     do {
@@ -159,7 +161,7 @@ extension Closable {
 }
 
 extension CommonOptions {
-  /// Says it where a part of a store was damaged here and is missing still: a key may be missing, or show
+  /// Warns if a part of a store was damaged here and is still missing: a key may be missing, or show
   /// an older value.
   func warnIfLacking(_ store: String, at node: any StoreAccess) async throws {
     guard try await node.isLacking(store) else { return }
@@ -170,13 +172,13 @@ extension CommonOptions {
 }
 
 extension StoreAccess {
-  /// Whether a part of a store was damaged here and is missing still.
+  /// Whether a part of a store was damaged here and is still missing.
   func isLacking(_ store: String) async throws -> Bool {
     try await report().stores
       .contains { $0.identifier.utf8.elementsEqual(store.utf8) && $0.isLacking }
   }
 
-  /// All that a store shows, in the order of the keys' UTF-8 bytes.
+  /// Returns all shown values of a store, in the order of the keys' UTF-8 bytes.
   func entries(
     in store: String
   ) async throws -> [(key: String, value: PropertyListValue)] {
@@ -185,7 +187,7 @@ extension StoreAccess {
       .map { ($0.key.text, $0.value) }
   }
 
-  /// The status as commands tell it.
+  /// Returns the status as commands report it.
   func statusReport() async throws -> StatusReport {
     let report = try await report()
     let owner = report.isRunning ? DirectoryOwner.processID(of: report.directory) : nil

@@ -4,13 +4,13 @@ import KithTerminal
 import Synchronization
 
 extension CommonOptions {
-  /// Where the passphrase lies, if it does anywhere; see `Docs/CommandLine.md`.
+  /// The source of the passphrase, if there is one; see `Docs/CommandLine.md`.
   var passphraseSource: PassphraseSource? {
     PassphraseSource.first(
       file: passphraseFile, environment: ProcessInfo.processInfo.environment)
   }
 
-  /// Asks for the passphrase of a directory that is under one: where it lies, or the person.
+  /// Returns the passphrase of a protected directory, from its source or the person.
   var passphraseQuestion: PassphraseQuestion {
     let source = passphraseSource
     return { () throws(KithError) in
@@ -19,7 +19,7 @@ extension CommonOptions {
     }
   }
 
-  /// The same, asked once however often it is wanted; for one directory, opened until it can be.
+  /// Returns the same passphrase, asked for only once; for one directory that is opened repeatedly.
   var passphraseQuestionAskedOnce: PassphraseQuestion {
     let ask = passphraseQuestion
     let answer = Answer()
@@ -33,7 +33,7 @@ extension CommonOptions {
     }
   }
 
-  /// What was answered.
+  /// The answer, once given.
   private final class Answer: Sendable {
     let passphrase = Mutex<Passphrase?>(nil)
   }
@@ -41,7 +41,7 @@ extension CommonOptions {
 
 /// Asks a person for passphrases.
 enum PassphrasePrompt {
-  /// One that exists.
+  /// Asks for an existing passphrase.
   static func known(_ prompt: String) throws(KithError) -> Passphrase {
     guard let passphrase = try ask(prompt) else {
       throw KithError(
@@ -52,7 +52,7 @@ enum PassphrasePrompt {
     return passphrase
   }
 
-  /// A new one, asked twice.
+  /// Asks for a new passphrase, twice.
   static func new() throws(KithError) -> Passphrase {
     guard let passphrase = try ask("New passphrase: "), let again = try ask("Again: ") else {
       throw KithError(
@@ -65,7 +65,7 @@ enum PassphrasePrompt {
     return passphrase
   }
 
-  /// What was typed; nil where nobody can be asked.
+  /// Returns the typed passphrase; nil if there is no terminal.
   private static func ask(_ prompt: String) throws(KithError) -> Passphrase? {
     switch SecretPrompt.ask(prompt, limit: Passphrase.maximumBytes) {
     case .nobody: return nil

@@ -1,8 +1,9 @@
 import Glibc
 
-/// How many files and connections this process may have open.
+/// The number of files and connections that this process may have open.
 enum DescriptorLimit {
-  /// Raises the soft limit to the hard one: the soft one is low for programs that use select(2).
+  /// Raises the soft limit to the hard one. The soft one is low because of programs that
+  /// use select(2).
   static func raise() {
     var limit = rlimit()
     guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0,

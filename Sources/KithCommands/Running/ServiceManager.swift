@@ -1,30 +1,30 @@
 import Glibc
 
-/// The manager of the host's services, as the one of systemd: sd_notify(3).
+/// The manager of the host's services, such as systemd: sd_notify(3).
 ///
-/// It is told with one datagram to the Unix-domain socket that `NOTIFY_SOCKET` names. What it does
-/// not take is lost: the service goes on.
+/// It gets one datagram for each message, over the Unix-domain socket in `NOTIFY_SOCKET`. A
+/// datagram that it does not take is lost, and the service continues.
 struct ServiceManager: Sendable {
-  /// The variable that names its socket.
+  /// The variable with its socket.
   static let variable = "NOTIFY_SOCKET"
 
   private let path: [UInt8]
 
-  /// The manager that started this process; nil where none wants to be told.
+  /// Makes the manager that started this process; nil if none wants messages.
   init?(environment: [String: String]) {
     guard let name = environment[Self.variable], name.hasPrefix("/") || name.hasPrefix("@") else {
       return nil
     }
     var bytes = Array(name.utf8)
-    // A name in no directory: unix(7), abstract socket addresses.
+    // A name outside directories: unix(7), abstract socket addresses.
     if bytes[0] == UInt8(ascii: "@") { bytes[0] = 0 }
     path = bytes
   }
 
-  /// The service is ready, in a few words.
+  /// Reports that the service is ready, in a few words.
   func tellReady(_ status: String) { tell("READY=1\nSTATUS=\(oneLine(status))\n") }
 
-  /// The service is about to end.
+  /// Reports that the service is stopping.
   func tellStopping() { tell("STOPPING=1\nSTATUS=stopping\n") }
 
   private func oneLine(_ text: String) -> String {

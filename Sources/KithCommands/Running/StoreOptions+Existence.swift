@@ -4,8 +4,9 @@ import Kith
 import KithTerminal
 
 extension StoreOptions {
-  /// Whether the command works on the usual store: `default`, or the one that the environment names.
-  /// It counts as there before anybody has written to it, as nobody can have mistyped it here.
+  /// Whether the command works on the usual store: `default`, or the one in the environment.
+  /// It counts as existing before the first write, because its name was not typed and so
+  /// cannot be mistyped.
   var isUsual: Bool {
     get throws(CommandFailure) {
       guard store != nil else { return true }
@@ -15,9 +16,9 @@ extension StoreOptions {
     }
   }
 
-  /// The store that a command looks at.
+  /// Returns the store that a command reads.
   ///
-  /// - Throws: ``CommandFailure`` where the account has none of the name.
+  /// - Throws: ``CommandFailure`` if the account has no store of that name.
   func existing(at node: any StoreAccess) async throws -> String {
     guard try await isThere(at: node) else { throw try missing("see: kith status") }
     return try identifier.rawValue
@@ -46,8 +47,8 @@ struct WrittenStoreOptions: ParsableArguments {
       discussion: "Otherwise a terminal asks. The store without --store needs neither."))
   var create = false
 
-  /// The store that a command writes to. A new name is asked about, or needs `--create`: a store that
-  /// was mistyped would be there on all devices, for ever.
+  /// Returns the store that a command writes to. A new name needs a confirmation or `--create`,
+  /// because a mistyped store would stay on all devices for ever.
   func writable(at node: any StoreAccess, _ console: Console) async throws -> String {
     let name = try store.identifier.rawValue
     guard !create, try await !store.isThere(at: node) else { return name }

@@ -3,8 +3,8 @@ import Kith
 import KithTerminal
 
 extension CommandFailure {
-  /// The failure that an error of Kith or Foundation means to a person; nil for errors of the
-  /// command line itself.
+  /// Makes the failure for an error of Kith or Foundation; nil for errors of the command
+  /// line itself.
   init?(_ error: any Error) {
     switch error {
     case let failure as CommandFailure: self = failure
@@ -26,7 +26,7 @@ extension CommandFailure {
     return key + error.description + owner + advice(error.code)
   }
 
-  /// What to do on the command line, where the error says what a program would do.
+  /// Returns advice for the command line, if the error's remedy is for programs.
   private static func advice(_ code: KithError.Code) -> String {
     switch code {
     case .quotaExceeded: " See: kith quota."
@@ -51,7 +51,7 @@ extension CommandFailure {
 }
 
 extension CommandStatus {
-  /// The status for a code of Kith.
+  /// Returns the status for a code of Kith.
   init(_ code: KithError.Code) {
     switch code {
     case .invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue, .invalidStoreIdentifier,

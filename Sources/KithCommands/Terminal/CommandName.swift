@@ -1,18 +1,18 @@
 import ArgumentParser
 import KithTerminal
 
-/// The commands that a command line names before its options.
+/// Checks the commands named before the options.
 enum CommandName {
-  /// The most changes of a letter between what was typed and the command that may be meant.
+  /// The maximum number of changed letters between a typed name and a suggested command.
   private static let mostChanges = 2
 
-  /// Refuses a name that is no command's. The parser would print help with status 0, or call it an
-  /// argument too many.
+  /// Refuses an unknown command. The parser would print help with status 0, or report an
+  /// excess argument.
   ///
   /// - Parameters:
   ///   - arguments: The command line, without the tool's name.
   ///   - root: The tool.
-  /// - Throws: ``CommandFailure`` with the name that may be meant.
+  /// - Throws: ``CommandFailure`` with a suggested name.
   static func check(
     _ arguments: [String], of root: any ParsableCommand.Type
   ) throws(CommandFailure) {
@@ -33,7 +33,7 @@ enum CommandName {
     }
   }
 
-  /// The name that takes the fewest changes; nil where all take too many.
+  /// Returns the name with the fewest changes; nil if all need too many.
   static func nearest(to typed: String, among names: [String]) -> String? {
     let typed = Array(typed.lowercased().prefix(40))
     let best = names.map { (name: $0, changes: changes(from: typed, to: Array($0))) }
@@ -42,7 +42,8 @@ enum CommandName {
     return best.name
   }
 
-  /// The least number of letters put in, left out, replaced or swapped with the next one.
+  /// Returns the minimum number of letters inserted, removed, replaced or swapped with the
+  /// next one.
   private static func changes(from one: [Character], to other: [Character]) -> Int {
     var rows = [Array(0...other.count)]
     for (i, letter) in one.enumerated() {

@@ -1,8 +1,8 @@
 import KithCore
 import KithTerminal
 
-/// A JSON document that a command prints: members sorted by the bytes of their keys, values as
-/// ``ValueJSON`` writes them. Unlike a property-list dictionary it keeps keys apart that Swift
+/// A JSON document that a command prints. Members are sorted by the bytes of their keys, and values
+/// are written by ``ValueJSON``. Unlike a property-list dictionary it distinguishes keys that Swift
 /// calls equal.
 indirect enum Document {
   /// A value of a store, or a scalar.
@@ -12,47 +12,47 @@ indirect enum Document {
   /// Documents by name.
   case members([(key: String, value: Document)])
 
-  /// The version of all documents. It rises when a member changes its meaning or goes; new members
-  /// may come at any time.
+  /// The version of all documents. It rises when a member changes its meaning or is removed; new
+  /// members may be added at any time.
   static let version = 1
 
-  /// A document as commands print it: the members and the version. Members that are nil are left
-  /// out: no document holds null.
+  /// Makes a document as commands print it: the members and the version. Nil members are left out,
+  /// so no document contains null.
   static func versioned(_ members: [String: Document?]) -> Document {
     object(members.merging(["version": .int(version)]) { member, _ in member })
   }
 
-  /// Members by name, without those that are nil.
+  /// Makes an object from members, without those that are nil.
   static func object(_ members: [String: Document?]) -> Document {
     .members(members.compactMap { key, value in value.map { (key, $0) } })
   }
 
-  /// A whole number.
+  /// Makes a whole number.
   static func int(_ number: Int) -> Document { .value(.integer(Int64(number))) }
 
-  /// A whole number, if there is one.
+  /// Makes a whole number, if there is one.
   static func int(_ number: UInt64?) -> Document? {
     number.map { .value(.integer(Int64(clamping: $0))) }
   }
 
-  /// Text.
+  /// Makes text.
   static func string(_ text: String) -> Document { .value(.string(text)) }
 
-  /// Text, if there is any.
+  /// Makes text, if there is any.
   static func string(_ text: String?) -> Document? { text.map { .value(.string($0)) } }
 
-  /// True or false.
+  /// Makes true or false.
   static func bool(_ isTrue: Bool) -> Document { .value(.bool(isTrue)) }
 
-  /// A number with decimals, cut to what a person could mean.
+  /// Makes a number, rounded to a useful number of decimals.
   static func double(_ number: Double, places: Int = 3) -> Document {
     .value(.double(Double(Humane.decimals(number, places)) ?? number))
   }
 
-  /// Texts in order.
+  /// Makes a list of texts.
   static func strings(_ texts: [String]) -> Document { .list(texts.map { .string($0) }) }
 
-  /// The document's text, without a last line end.
+  /// Returns the document's text, without a final line feed.
   func text(indented: Bool = true) -> String {
     var text = ""
     write(to: &text, level: isFlat ? nil : indented ? 0 : nil)
@@ -65,7 +65,7 @@ indirect enum Document {
 
   private func write(to text: inout String, level: Int?) {
     switch self {
-    // Values stay on one line, so that a difference between two exports is one line a key.
+    // Values stay on one line, so that two exports differ in one line for each key.
     case .value(let value): text += ValueJSON.text(value)
     case .list(let documents):
       Self.write("[", documents.map { ("", $0) }, "]", to: &text, level: level)

@@ -2,14 +2,14 @@ import Foundation
 import Glibc
 import KithTerminal
 
-/// Text and bytes that a person hands in: a file, a pipe, or standard input for `-`.
+/// Reads a person's text and bytes from a file, a pipe, or standard input for `-`.
 enum InputText {
-  /// The most bytes that are read, so that an endless stream fills no memory.
+  /// The maximum number of bytes, so that an endless stream does not fill the memory.
   static let limit = 64 << 20
-  /// The most bytes of a line that is read from standard input.
+  /// The maximum number of bytes of a line from standard input.
   static let lineLimit = 64 << 10
 
-  /// All bytes of a file, or of standard input for `-`.
+  /// Returns all bytes of a file, or of standard input for `-`.
   static func data(of name: String) throws(CommandFailure) -> Data {
     if name == "-" { return try read(STDIN_FILENO, name: shown(name)) }
     let file = open(name, O_RDONLY | O_CLOEXEC)
@@ -18,7 +18,8 @@ enum InputText {
     return try read(file, name: name)
   }
 
-  /// All text of a file, or of standard input for `-`, without the line end that shells add.
+  /// Returns all text of a file, or of standard input for `-`, without the line feed that
+  /// shells add.
   static func text(of name: String) throws(CommandFailure) -> String {
     guard var text = String(validating: try data(of: name), as: UTF8.self) else {
       throw CommandFailure(.refused, "the input is not valid UTF-8; give data with --type data")
@@ -27,8 +28,8 @@ enum InputText {
     return text
   }
 
-  /// The first line with something on it, without white space around it. Standard input is read
-  /// only as far as needed.
+  /// Returns the first line that is not blank, without white space around it. Standard input is
+  /// read only as far as needed.
   static func line(of name: String) throws(CommandFailure) -> String {
     if name == "-" {
       while let line = try lineOfStandardInput() {
@@ -43,12 +44,12 @@ enum InputText {
     throw CommandFailure(.refused, "\(shown(name)) is empty")
   }
 
-  /// The next line of standard input, be it empty; nil where there is none any more.
+  /// Returns the next line of standard input, even if it is empty; nil at the end.
   static func answer() throws(CommandFailure) -> String? {
     try lineOfStandardInput()?.trimmingCharacters(in: .newlines)
   }
 
-  /// A line with its end; nil where there is none any more.
+  /// Returns a line with its line feed; nil at the end.
   private static func lineOfStandardInput() throws(CommandFailure) -> String? {
     var line: [UInt8] = []
     var byte: UInt8 = 0
@@ -81,7 +82,7 @@ enum InputText {
     throw CommandFailure(.refused, "\(name): has more than \(Humane.bytes(limit))")
   }
 
-  /// Deals with a read that failed: waits where it may go on.
+  /// Handles a failed read: waits if it may continue, otherwise throws.
   private static func waitOrThrow(_ file: Int32, _ name: String) throws(CommandFailure) {
     switch errno {
     case EINTR: return

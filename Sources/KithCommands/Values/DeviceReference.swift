@@ -2,22 +2,22 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// A device as people name it: by its name, its fingerprint, or the first digits of its id.
+/// A person's reference to a device: its name, its fingerprint, or the first digits of its id.
 struct DeviceReference {
-  /// The fewest digits of an id that mean one.
+  /// The minimum number of digits of an id in a reference.
   private static let fewestDigits = 4
 
   private let text: String
 
   init(_ text: String) { self.text = text }
 
-  /// The one member that is meant.
+  /// Returns the only member that matches.
   ///
-  /// - Throws: ``CommandFailure`` where there is none, or more than one.
+  /// - Throws: ``CommandFailure`` if there is none, or more than one.
   func find(in devices: [DeviceReport]) throws(CommandFailure) -> DeviceReport {
     let members = devices.filter(\.isMember)
     let shown = Columns.printable(text, limit: 64)
-    // A name may look like digits of an id: it counts first.
+    // A name may look like digits of an id: names are checked first.
     let named = members.filter { $0.name.utf8.elementsEqual(text.utf8) }
     let found = named.isEmpty ? members.filter(isMeant) : named
     guard let one = found.first else {
@@ -40,9 +40,9 @@ struct DeviceReference {
 }
 
 extension DeviceReport {
-  /// The id in Kith's terms.
+  /// The id as Kith's type.
   ///
-  /// - Throws: ``CommandFailure`` where a node says something else than an id.
+  /// - Throws: ``CommandFailure`` if the node's answer is not an id.
   var deviceID: DeviceID {
     get throws(CommandFailure) {
       guard let device = DeviceID(hex: id) else {

@@ -3,12 +3,12 @@ import KithCore
 
 /// Dates as ISO 8601 text, exact to the last bit.
 ///
-/// Seconds are carried as decimal text, never through floating-point arithmetic: the shortest
-/// decimal that names a `Double` goes in and comes out.
+/// Seconds are handled as decimal text, never with floating-point arithmetic: the shortest decimal
+/// of a `Double` is read and written.
 enum ISO8601Text {
-  /// The date in UTC, such as `2026-11-21T10:00:00.123Z`, with as many decimals as it needs to come
-  /// back as the same bits; nil if that is not possible (not finite, years outside 1 to 9999,
-  /// negative zero, or less than a ten-thousandth of a second from the reference date).
+  /// Returns the date in UTC, such as `2026-11-21T10:00:00.123Z`, with enough decimals to restore
+  /// the same bits. Nil if that is not possible: not finite, years outside 1 to 9999, negative
+  /// zero, or less than a ten-thousandth of a second from the reference date.
   static func text(_ date: Date) -> String? {
     let seconds = date.timeIntervalSinceReferenceDate
     guard seconds.isFinite, seconds != 0 || seconds.sign == .plus else { return nil }
@@ -70,7 +70,7 @@ enum ISO8601Text {
       .map { Date(timeIntervalSinceReferenceDate: $0) }
   }
 
-  /// One minus a decimal fraction, digit by digit: `25` becomes `75`.
+  /// Returns one minus a decimal fraction, digit by digit: `25` becomes `75`.
   private static func complement(_ fraction: String) -> String {
     var carry = 1
     let digits = fraction.reversed().map { character in

@@ -1,8 +1,8 @@
-/// A JSON text as it was written: nothing is rounded, dropped or reordered.
+/// A JSON text as it was written, without rounding, dropping or reordering.
 indirect enum JSONNode: Equatable {
   case null
   case bool(Bool)
-  /// The characters of the number, so that `1`, `1.0` and 20 digits stay what they are.
+  /// The characters of the number, so that `1`, `1.0` and 20 digits are preserved.
   case number(String)
   case string(String)
   case array([JSONNode])
@@ -16,11 +16,11 @@ struct JSONMember: Equatable {
   let value: JSONNode
 }
 
-/// Where a text stops being JSON, and why.
+/// The position of a syntax error in a JSON text, and its cause.
 struct JSONSyntaxError: Error, Equatable, CustomStringConvertible {
-  /// Counted from 1.
+  /// The line, counted from 1.
   let line: Int
-  /// Counted from 1, in bytes of UTF-8.
+  /// The column, counted from 1, in bytes of UTF-8.
   let column: Int
   let reason: String
 

@@ -1,11 +1,11 @@
 import Kith
 
-/// Reads JSON (RFC 8259) strictly; see `Docs/Decisions/json-by-hand.md` for why.
+/// Reads JSON (RFC 8259) strictly; see `Docs/Decisions/json-by-hand.md` for the reasons.
 ///
 /// Work and memory are linear in the text, and recursion ends at ``maximumDepth``.
 struct JSONReader {
-  /// How many arrays and objects may lie inside each other: enough for a value of 64 containers in
-  /// which each dictionary is tagged, inside the object of an export.
+  /// The maximum number of nested arrays and objects. It is enough for a value of 64 containers
+  /// with every dictionary tagged, inside the object of an export.
   static let maximumDepth = 256
 
   private let bytes: [UInt8]
@@ -16,15 +16,15 @@ struct JSONReader {
   ///
   /// - Parameters:
   ///   - bytes: UTF-8, with or without a byte-order mark.
-  ///   - allowsComments: Whether `//` and `/* */` comments and a comma after the last element are
-  ///     accepted, as editors' settings files have them.
+  ///   - allowsComments: Whether `//` and `/* */` comments and a trailing comma are accepted, as in
+  ///     editors' settings files.
   init(_ bytes: [UInt8], allowsComments: Bool = false) {
     self.bytes = bytes
     self.allowsComments = allowsComments
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
   }
 
-  /// The whole text as one node.
+  /// Reads the whole text as one node.
   mutating func read() throws(JSONSyntaxError) -> JSONNode {
     try skipSpace()
     let node = try node(depth: 0)
@@ -51,7 +51,7 @@ struct JSONReader {
   private mutating func object(depth: Int) throws(JSONSyntaxError) -> [JSONMember] {
     try open(depth)
     var members: [JSONMember] = []
-    // By bytes: two keys of a store may be canonically equivalent.
+    // Compared by bytes: two keys of a store may be canonically equivalent.
     var keys: Set<Key> = []
     while try !close(UInt8(ascii: "}"), isFirst: members.isEmpty) {
       guard peek == UInt8(ascii: "\"") else { throw error("expected a key in double quotes") }
@@ -84,7 +84,7 @@ struct JSONReader {
     position += 1
   }
 
-  /// Steps over what stands between elements; says whether the container ends.
+  /// Reads a separator between elements, and returns whether the container ends.
   private mutating func close(_ end: UInt8, isFirst: Bool) throws(JSONSyntaxError) -> Bool {
     try skipSpace()
     if peek == end {
@@ -186,7 +186,7 @@ extension JSONReader {
     case UInt8(ascii: "u"):
       let first = try hexadecimal(from: start)
       if let scalar = Unicode.Scalar(first) { return scalar }
-      // A character beyond the first 65,536 is written as two halves.
+      // A character above U+FFFF is written as two halves.
       if first < 0xDC00, take("\\u") {
         let second = try hexadecimal(from: start)
         if (0xDC00..<0xE000).contains(second),
@@ -218,7 +218,7 @@ extension JSONReader {
     position < bytes.count && (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[position])
   }
 
-  /// Steps over a text if it stands here.
+  /// Skips a text if it comes next, and returns whether it did.
   private mutating func take(_ text: StaticString) -> Bool {
     let end = position + text.utf8CodeUnitCount
     guard end <= bytes.count else { return false }
@@ -235,7 +235,7 @@ extension JSONReader {
 }
 
 extension JSONSyntaxError {
-  /// An error at an offset in bytes.
+  /// Makes an error at an offset in bytes.
   static func at(_ offset: Int, in bytes: [UInt8], _ reason: String) -> JSONSyntaxError {
     let before = bytes[..<min(offset, bytes.count)]
     let line = before.count { $0 == 0x0A } + 1

@@ -1,25 +1,27 @@
 import Foundation
 import KithCore
 
-/// The JSON form of values: one form for each value, and each value back to the last bit.
+/// The JSON form of values: one form for each value, which restores every bit.
 ///
 /// | value | JSON |
 /// | --- | --- |
-/// | bool, string, array, dictionary | themselves; members in order of their keys' UTF-8 bytes |
+/// | bool, string, array, dictionary | the same; members in order of their keys' UTF-8 bytes |
 /// | integer | digits: `1` |
-/// | double | the shortest digits that name it, always with a fraction or exponent: `1.0`, `1e+16` |
+/// | double | the shortest digits that identify it, always with a fraction or
+/// exponent: `1.0`, `1e+16` |
 /// | double, infinite or not a number | `{"$double":"inf"}`, `"-inf"`, `"nan"`; any other NaN as its bits, `"0x7ff8000000000001"` |
-/// | date | `{"$date":"2026-11-21T10:00:00.123Z"}`, with as many decimals as it takes |
-/// | date that ISO 8601 cannot say exactly | `{"$date":`*double*`}`: seconds since 2001-01-01T00:00:00Z |
+/// | date | `{"$date":"2026-11-21T10:00:00.123Z"}`, with as many decimals as needed |
+/// | date that ISO 8601 cannot express exactly | `{"$date":`*double*`}`: seconds
+/// since 2001-01-01T00:00:00Z |
 /// | data | `{"$data":"`*base64*`"}` |
 /// | dictionary whose only key is one of these tags | `{"$dictionary":{…}}` |
 ///
-/// In strings, `"`, `\` and what a terminal would obey (``CharacterEffect``) are escaped and nothing
-/// else. Compact text has no white space; indented text has two spaces a level, one member or element
-/// a line, and a space after each colon.
+/// In strings, only `"`, `\` and characters that a terminal would obey (``CharacterEffect``) are
+/// escaped. Compact text has no white space. Indented text has two spaces for each level, one
+/// member or element on each line, and a space after each colon.
 ///
-/// Plain JSON of other programs is read by the same rules: a number without fraction and exponent is
-/// an integer; one that 64 bits do not hold is refused, and so is `null`.
+/// Plain JSON of other programs follows the same rules. A number without fraction and exponent is
+/// an integer; one beyond 64 bits is refused, and so is `null`.
 enum ValueJSON {
   /// The keys that mark a tagged value.
   enum Tag: String {
@@ -29,7 +31,7 @@ enum ValueJSON {
     case dictionary = "$dictionary"
   }
 
-  /// The value's JSON, without a line end.
+  /// Returns the value's JSON, without a line feed.
   static func text(_ value: PropertyListValue, indented: Bool = false) -> String {
     var writer = ValueJSONWriter(isIndented: indented)
     writer.write(value)
@@ -44,7 +46,7 @@ enum ValueJSON {
     return try value(try reader.read())
   }
 
-  /// The value that a node of JSON stands for.
+  /// Returns the value of a JSON node.
   static func value(_ node: JSONNode) throws(ValueJSONError) -> PropertyListValue {
     switch node {
     case .null: throw ValueJSONError("null is no value")
@@ -108,7 +110,7 @@ enum ValueJSON {
       guard let date = ISO8601Text.date(text) else { break }
       return .date(date)
     case (.date, .number), (.date, .object):
-      // Only a double stands for seconds; a text without a fraction is read as one, too.
+      // Only a double can be seconds; a number without a fraction is read as one, too.
       switch try value(node) {
       case .double(let seconds): return .date(Date(timeIntervalSinceReferenceDate: seconds))
       case .integer(let seconds):
@@ -151,9 +153,9 @@ extension ValueJSON.Tag {
   }
 }
 
-/// JSON that stands for no value, and where in the value it is.
+/// The error for JSON that is not a value, with its path in the value.
 struct ValueJSONError: Error, Equatable, CustomStringConvertible {
-  /// Such as `.window.frames[2]`; empty for the value itself.
+  /// The path, such as `.window.frames[2]`; empty for the value itself.
   private(set) var path = ""
   let reason: String
 

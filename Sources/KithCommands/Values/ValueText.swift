@@ -1,18 +1,18 @@
 import Foundation
 import KithCore
 
-/// The kinds of value that a person can ask for, by the names that `--type` takes.
+/// The kinds of value that a person can request, by their names in `--type`.
 enum ValueType: String, CaseIterable, Sendable {
   case auto, bool, integer, double, string, date, data, json, plist
 }
 
-/// Values as people type and read them on a command line.
+/// Converts values to and from the text of a command line.
 enum ValueText {
-  /// The value that a text stands for.
+  /// Returns the value of a text.
   ///
-  /// With `auto` (or nil): `true` and `false` are bools; numbers as JSON writes them are integers
-  /// or doubles (digits that 64 bits cannot hold stay a string, so that none is lost); a text that
-  /// begins with `{`, `[` or `"` and is valid JSON is what the JSON says; all else is a string.
+  /// With `auto` (or nil), `true` and `false` are bools. JSON numbers are integers or doubles;
+  /// digits beyond 64 bits stay a string, so that none is lost. A text that begins with `{`, `[` or
+  /// `"` and is valid JSON has the JSON's value. Any other text is a string.
   ///
   /// - Throws: ``ValueTextError``.
   static func parse(
@@ -34,8 +34,8 @@ enum ValueText {
     return value
   }
 
-  /// A value for people to read: a string without quotes, a date in ISO 8601, data in base64, and
-  /// everything else as its JSON.
+  /// Returns a value for people: a string without quotes, a date in ISO 8601, data in base64, and
+  /// all others as JSON.
   static func text(_ value: PropertyListValue) -> String {
     switch value {
     case .string(let string): string
@@ -53,7 +53,7 @@ enum ValueText {
       UInt8(ascii: "\""):
       return (try? ValueJSON.value(text)) ?? .string(text)
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-      // Digits that no integer holds are no value of JSON here, and stay a string.
+      // Digits beyond 64 bits are not a value of JSON here, and stay a string.
       guard let value = try? ValueJSON.value(text) else { return .string(text) }
       // White space around a number is kept by keeping the string.
       return text.contains(where: \.isWhitespace) ? .string(text) : value
@@ -70,7 +70,8 @@ enum ValueText {
   }
 
   private static func double(_ text: String) -> PropertyListValue? {
-    // `Double` reads digits too large for it as infinity, and hexadecimal, which nobody means here.
+    // `Double` reads too large digits as infinity, and accepts hexadecimal, which is not
+    // wanted here.
     guard let double = Double(text), !text.lowercased().contains("x"),
       double.isFinite || ["inf", "+inf", "-inf", "nan"].contains(text.lowercased())
     else { return nil }
@@ -100,11 +101,11 @@ enum ValueText {
   }
 }
 
-/// A text that is no value of the type asked for.
+/// The error for a text that is not a value of the requested type.
 struct ValueTextError: Error, Equatable, CustomStringConvertible {
   let text: String
   let type: ValueType
-  /// Where and why it went wrong, if that can be said.
+  /// The position and the cause, if they are known.
   var detail: String?
 
   var description: String {
@@ -115,7 +116,7 @@ struct ValueTextError: Error, Equatable, CustomStringConvertible {
 }
 
 extension ValueType {
-  /// What a text of this type has to be, with its article.
+  /// The expected form of a text of this type, with its article.
   var expectation: String {
     switch self {
     case .auto: "a value"
@@ -130,7 +131,7 @@ extension ValueType {
     }
   }
 
-  /// A text that would be accepted.
+  /// A text that would be accepted, as an example.
   var example: String {
     switch self {
     case .auto, .string: "hello"

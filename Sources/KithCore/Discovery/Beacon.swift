@@ -67,8 +67,8 @@ struct OpenedBeacon {
   private let body: [UInt8]
   private let signature: Signature
 
-  /// Opens a datagram with an epoch's key; nil if it was sealed with another key, or its
-  /// version is unknown.
+  /// Opens a datagram with an epoch's key; nil if it was sealed with another key, or its version
+  /// is unknown.
   ///
   /// - Complexity: one Poly1305 over 136 bytes.
   init?(_ sealed: [UInt8], epoch: EpochKeys) {

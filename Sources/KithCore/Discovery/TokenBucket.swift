@@ -1,5 +1,5 @@
-/// Limits a rate: a burst at once, then a number of tokens each second. Time, in
-/// milliseconds, is an argument.
+/// Limits a rate: a burst at once, then a number of tokens each second. Time, in milliseconds, is
+/// an argument.
 package struct TokenBucket: Sendable {
   private let perSecond: UInt64
   private let most: UInt64

@@ -19,8 +19,8 @@ public struct StoreIdentifier: Hashable, Comparable, Sendable, CustomStringConve
   /// The identifier's text.
   public var description: String { rawValue }
 
-  /// Compares UTF-8 bytes, as the store's tag does; `String` would treat canonically
-  /// equivalent texts as equal.
+  /// Compares UTF-8 bytes, as the store's tag does; `String` would treat canonically equivalent
+  /// texts as equal.
   public static func == (left: Self, right: Self) -> Bool {
     left.rawValue.utf8.elementsEqual(right.rawValue.utf8)
   }

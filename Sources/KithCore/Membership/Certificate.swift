@@ -1,7 +1,7 @@
 public import KithCrypto
 
-/// A record of a device's keys and name, which enrols it in an
-/// account (`Docs/Protocol.md`, "Membership").
+/// A record of a device's keys and name, which enrols it in an account (`Docs/Protocol.md`,
+/// "Membership").
 public struct Certificate: Hashable, Sendable {
   /// The device's id, an Ed25519 public key.
   public let device: DeviceID

@@ -44,8 +44,8 @@ public struct InvitationSecret: SecretKey, ~Copyable {
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
-/// An inviter's addresses and port, with a secret that admits a joiner (`Docs/Protocol.md`,
-/// "Texts for people").
+/// An inviter's addresses and port, with a secret that admits a joiner (`Docs/Protocol.md`, "Texts
+/// for people").
 ///
 /// Its text is one line: `kith1-`, then lower-case Crockford base32 of the following bytes. They
 /// are the version (1), the secret (32 bytes), the port (big-endian), the number of addresses, and

@@ -16,8 +16,8 @@ public enum JoinError: Error, Hashable, Sendable {
   case mistakableName
   /// A key is of low order, so data cannot be sealed to it.
   case invalidKeys
-  /// The inviter is not a member or has no open epoch, or the account has had as many devices
-  /// as a roster keeps.
+  /// The inviter is not a member or has no open epoch, or the account has had as many devices as a
+  /// roster keeps.
   case inviterCannotInvite
   /// The inviter declined.
   case declined
@@ -67,8 +67,8 @@ public enum JoinRequest {
     return certificate
   }
 
-  /// Makes the inviter's records for a request that a person has confirmed. They are the certificate
-  /// with the inviter's signature, and lockboxes for the inviter's newest open epochs
+  /// Makes the inviter's records for a request that a person has confirmed. They are the
+  /// certificate with the inviter's signature, and lockboxes for the inviter's newest open epochs
   /// (``MembershipLimits/epochsAtJoining``), newest first. Only new records are returned.
   public static func accept(
     _ request: Record, roster: Roster, keyring: Keyring, keys: DeviceKeys,

@@ -36,8 +36,8 @@ extension Keyring {
   private func lacks(in roster: Roster) -> [(EpochKeys, Certificate)] {
     let states = roster.epochStates()
     let members = roster.sortedMembers
-    // If the roster is full of lockboxes, each new one displaces another, which
-    // would be made again.
+    // If the roster is full of lockboxes, each new one displaces another, which would be
+    // made again.
     let isFull = roster.lockboxCount >= MembershipLimits.lockboxes
     return (isFull ? newestFirst.filter { $0.id == current?.id } : newestFirst).flatMap { epoch in
       members.filter { member in

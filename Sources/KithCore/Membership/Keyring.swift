@@ -13,8 +13,8 @@ public struct Keyring: Sendable {
   public private(set) var newestFirst: [EpochKeys] = []
 
   /// The parents of a next epoch, ascending, and their common generation. They are the newest of
-  /// the open epochs. Excluded are those that only revoked devices vouch for and whose
-  /// generation is not proven.
+  /// the open epochs. Excluded are those that only revoked devices vouch for and whose generation
+  /// is not proven.
   private(set) var next: (parents: [EpochID], generation: UInt32) = ([], 0)
 
   /// The open epoch to publish under, or nil. Of the epochs without a revoked recipient it has the
@@ -86,10 +86,10 @@ public struct Keyring: Sendable {
     return box
   }
 
-  /// Publishes under the newest epoch from now on if there is no other, although lockboxes give it
-  /// to revoked devices. The member that made them gives away all that it has, and would give away
-  /// the next epoch's secret too. If a further recipient is revoked later, the epoch is no longer
-  /// used.
+  /// Publishes under the newest epoch from now on if there is no other, although lockboxes give
+  /// it to revoked devices. The member that made them gives away all that it has, and would give
+  /// away the next epoch's secret too. If a further recipient is revoked later, the epoch is no
+  /// longer used.
   mutating func goOn(despite revoked: Set<DeviceID>, in roster: Roster) {
     disregarded = revoked
     choose(from: roster, roster.epochStates())

@@ -1,8 +1,8 @@
 internal import KithCrypto
 
 extension Membership {
-  /// Returns the certificates in the order of need. If they are too many, a roster
-  /// drops the last of them.
+  /// Returns the certificates in the order of need. If they are too many, a roster drops the last
+  /// of them.
   ///
   /// 1. Certificates that make a device a member or lead to one, and those without which a
   ///    revocation of such a device would not count.
@@ -46,8 +46,8 @@ extension Membership {
     .map(\.1)
   }
 
-  /// Returns the last step of a shortest path from the genesis to each
-  /// device, ignoring revocations.
+  /// Returns the last step of a shortest path from the genesis to each device,
+  /// ignoring revocations.
   private func firstSteps(in records: [Record]) -> [DeviceID: Path] {
     guard let genesis else { return [:] }
     var made: [SigningPublicKey: [(device: DeviceID, record: Digest256)]] = [:]

@@ -1,8 +1,8 @@
-/// The limits of all data that membership takes from outside (`Docs/Testing.md`, "The
-/// promises", promise 8).
+/// The limits of all data that membership takes from outside (`Docs/Testing.md`, "The promises",
+/// promise 8).
 public enum MembershipLimits {
-  /// The maximum number of certificates that a roster keeps. An account may ever have
-  /// had one device more.
+  /// The maximum number of certificates that a roster keeps. An account may ever have had one
+  /// device more.
   public static let certificates = 1_024
   /// The maximum number of revocations of one device that a roster keeps. With so many, every
   /// device that it enrolled is revoked too, whatever they list.

@@ -11,9 +11,9 @@ enum NameLikeness {
     !one.utf8.elementsEqual(other.utf8) && appearance(one) == appearance(other)
   }
 
-  /// Returns the name in letters of one script, wide letters made narrow, without
-  /// variation selectors, and with a single space for any white space. `String` itself
-  /// compares by canonical equivalence.
+  /// Returns the name in letters of one script, wide letters made narrow, without variation
+  /// selectors, and with a single space for any white space. `String` itself compares by
+  /// canonical equivalence.
   private static func appearance(_ name: String) -> String {
     var shown = String.UnicodeScalarView()
     var isAfterSpace = true

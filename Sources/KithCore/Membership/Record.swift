@@ -55,8 +55,8 @@ public struct Record: Hashable, Sendable {
   public let body: [UInt8]
   /// The content of the body.
   public let kind: Kind
-  /// The signatures, ascending by signer, one for each. They may be forged: a
-  /// ``Roster`` checks them.
+  /// The signatures, ascending by signer, one for each. They may be forged: a ``Roster``
+  /// checks them.
   public let signatures: [RecordSignature]
 
   /// Reads a record from any bytes.

@@ -1,7 +1,7 @@
 public import KithCrypto
 
-/// The content of a genesis: the account's recovery key and its first
-/// device (`Docs/Protocol.md`, "Membership").
+/// The content of a genesis: the account's recovery key and its first device (`Docs/Protocol.md`,
+/// "Membership").
 public struct Genesis: Hashable, Sendable {
   /// The recovery key's Ed25519 half.
   public let recoverySigningKey: SigningPublicKey

@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// The choice of the attached records that a roster keeps if they are
-/// too many (`Docs/Decisions/roster-bounds.md`).
+/// The choice of the attached records that a roster keeps if they are too many
+/// (`Docs/Decisions/roster-bounds.md`).
 ///
 /// The choice is a function of the records. While they leave the members open, its order does not
 /// depend on the other records, so a dropped record would be dropped again. Rosters that lost
@@ -102,8 +102,8 @@ struct RosterSelection {
     return Array(first.dropFirst(limit) + last.dropFirst(room))
   }
 
-  /// Returns all signers' first records, then all their second ones, and so on; in
-  /// each turn by signer.
+  /// Returns all signers' first records, then all their second ones, and so on; in each turn
+  /// by signer.
   private func inTurn(
     _ records: [(record: Record, value: UInt64)], _ keepingEnds: Bool,
     by counts: (SigningPublicKey) -> Bool

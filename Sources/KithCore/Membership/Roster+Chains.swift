@@ -25,9 +25,9 @@ extension Roster {
   }
 
   /// Returns the records for a joining device if the roster is too large for its reply. The chain
-  /// of `device`, which is this one, comes first. Then follows as much as fits in 16 KiB: the
-  /// epoch secrets sealed to `peer`, newest epoch first, revocations, other epochs newest first,
-  /// and the rest by id.
+  /// of `device`, which is this one, comes first. Then follows as much as fits in 16 KiB: the epoch
+  /// secrets sealed to `peer`, newest epoch first, revocations, other epochs newest first, and the
+  /// rest by id.
   public func recordsForJoiner(device: DeviceID, peer: DeviceID) -> [Record] {
     let chain = chain(of: device)
     var sent = Set(chain.map(\.id))

@@ -24,8 +24,8 @@ extension Roster {
       by: keys)
   }
 
-  /// Returns whether people would mistake a device with this name for another member,
-  /// whose name differs.
+  /// Returns whether people would mistake a device with this name for another member, whose
+  /// name differs.
   func isMistakable(_ name: String, of device: DeviceID) -> Bool {
     sortedMembers.contains { member in
       guard member.device != device, let other = self.name(of: member.device) else { return false }
@@ -48,9 +48,9 @@ extension Roster {
     return sortedMembers.map(\.device).filter { $0 != device && !then.isMember($0) }
   }
 
-  /// Makes the records that revoke a device, signed by `keys`. Of the devices that are
-  /// members only through it, those in `staying` stay and the others are revoked as well.
-  /// This device always stays.
+  /// Makes the records that revoke a device, signed by `keys`. Of the devices that are members
+  /// only through it, those in `staying` stay and the others are revoked as well. This device
+  /// always stays.
   ///
   /// - Throws: ``MembershipError`` with `notAMember`, `ownDevice`, `unknownDevice`,
   ///   `alreadyRevoked` or `tooManyRecords`.
@@ -77,9 +77,9 @@ extension Roster {
     return records
   }
 
-  /// Makes the records that revoke the orphans: devices that are no longer members, because
-  /// their enroller was revoked. So all devices treat their data alike for ever, whatever
-  /// records arrive later.
+  /// Makes the records that revoke the orphans: devices that are no longer members, because their
+  /// enroller was revoked. So all devices treat their data alike for ever, whatever records
+  /// arrive later.
   func revokingOrphans(at time: UInt64, keys: DeviceKeys) -> [Record] {
     guard isMember(keys.id) else { return [] }
     return orphans.compactMap { orphan in

@@ -120,8 +120,8 @@ extension Roster {
   /// Returns whether the device is revoked; revoked ids never return.
   public func isRevoked(_ device: DeviceID) -> Bool { membership.revoked.contains(device) }
 
-  /// The digest that handshakes compare: over the account, and the ids and
-  /// signatures of ``records``.
+  /// The digest that handshakes compare: over the account, and the ids and signatures
+  /// of ``records``.
   ///
   /// - Complexity: O(*r*).
   public var digest: Digest256 {

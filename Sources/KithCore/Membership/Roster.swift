@@ -26,12 +26,12 @@ public enum RecordRejection: String, Error, Hashable, Sendable {
   case full
 }
 
-/// The membership records of one account, and the members that follow from
-/// them (`Docs/Protocol.md`, "Membership").
+/// The membership records of one account, and the members that follow from them
+/// (`Docs/Protocol.md`, "Membership").
 ///
-/// Members, digest and records are a function of the set of held records, in any order.
-/// At the limits of ``MembershipLimits``, rosters that have exchanged their records
-/// also agree (``RosterSelection``).
+/// Members, digest and records are a function of the set of held records, in any order. At the
+/// limits of ``MembershipLimits``, rosters that have exchanged their records also agree
+/// (``RosterSelection``).
 public struct Roster: Sendable {
   /// The account.
   public let account: AccountID
@@ -39,16 +39,16 @@ public struct Roster: Sendable {
   /// The attached records, and those with valid signatures that are not attached yet, by id.
   private var held: [Digest256: Record] = [:]
 
-  /// Attached records without room, by id. They are left out of the work of most
-  /// changes: see ``evaluate()``.
+  /// Attached records without room, by id. They are left out of the work of most changes: see
+  /// ``evaluate()``.
   private var heldBack: [Digest256: Record] = [:]
   private var heldBackBytes = 0
 
   /// The membership that follows from the records.
   private(set) var membership = Membership()
 
-  /// The attached records with the signatures that count, ascending by id. They are stored,
-  /// sent and digested.
+  /// The attached records with the signatures that count, ascending by id. They are stored, sent
+  /// and digested.
   public private(set) var records: [Record] = []
 
   /// Makes a roster without records.
@@ -219,9 +219,9 @@ public struct Roster: Sendable {
         / 8
   }
 
-  /// Returns whether a held-back record may have a place now. Either fewer records of a kind
-  /// are kept than before, or signatures count differently, because a device was revoked or
-  /// is a member again.
+  /// Returns whether a held-back record may have a place now. Either fewer records of a kind are
+  /// kept than before, or signatures count differently, because a device was revoked or is a
+  /// member again.
   private func hasRoomComeFree(
     in selection: RosterSelection, since before: Membership, _ countsBefore: [Int: Int]
   ) -> Bool {

@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// A full, over-quota store for measuring admission (`Docs/Testing.md`, "Performance"), as
-/// timed by `kith bench`.
+/// A full, over-quota store for measuring admission (`Docs/Testing.md`, "Performance"), as timed by
+/// `kith bench`.
 package struct AdmissionLoad: Sendable {
   private let offers: [AdmissionOffer]
   private let policy: Policy

@@ -17,8 +17,8 @@ struct AdmissionStep: Hashable {
   var claim: Claim
 }
 
-/// All steps of one key, least wanted first. A key whose newest entry is a removal offers none
-/// and takes no part.
+/// All steps of one key, least wanted first. A key whose newest entry is a removal offers none and
+/// takes no part.
 struct AdmissionOffer: Hashable {
   var keyBytes: Int
   var steps: [AdmissionStep]
@@ -72,9 +72,9 @@ enum Admission {
 
 /// Rule 2: repeatedly admits the earliest group that fits.
 ///
-/// The growth that each group would cause is kept current as its keys show other steps. A
-/// tree finds the earliest group whose growth is small enough. So a group is checked again
-/// only for a reason.
+/// The growth that each group would cause is kept current as its keys show other steps. A tree
+/// finds the earliest group whose growth is small enough. So a group is checked again only for
+/// a reason.
 private struct Admitter {
   /// The most wanted step of a key within one group; the key's other steps in the group never show.
   private struct Part {
@@ -167,8 +167,8 @@ private struct Admitter {
     return shownStep.indices.map { index in shownStep[index].map { offers[index].steps[$0].kind } }
   }
 
-  /// Shows a step, unless its key shows a more wanted one, and updates the growth of the
-  /// key's other groups.
+  /// Shows a step, unless its key shows a more wanted one, and updates the growth of the key's
+  /// other groups.
   private mutating func show(_ shown: Part, in tree: inout LeastTree) {
     let old = shownStep[shown.offer]
     guard shown.step > old ?? -1 else { return }

@@ -1,5 +1,5 @@
-/// The value that a key showed before a write replaced it, carried inside
-/// the entry (`Docs/Glossary.md`).
+/// The value that a key showed before a write replaced it, carried inside the entry
+/// (`Docs/Glossary.md`).
 public struct Fallback: Hashable, Sendable {
   /// The value that was shown.
   public let value: EncodedValue

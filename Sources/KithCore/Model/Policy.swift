@@ -9,8 +9,8 @@ public struct Policy: Hashable, Sendable {
   /// The maximum size of a value, in encoded bytes.
   public var valueBytes: Int
 
-  /// The standard limits: 1,048,576 bytes in all, 1,024 keys, 64 bytes a key,
-  /// 1,048,576 bytes a value.
+  /// The standard limits: 1,048,576 bytes in all, 1,024 keys, 64 bytes a key, 1,048,576 bytes
+  /// a value.
   public static let standard = Self()
 
   /// The largest policy that a node accepts, so that one store's memory stays bounded.

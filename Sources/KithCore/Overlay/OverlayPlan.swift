@@ -149,8 +149,8 @@ package struct OverlayPlan: Sendable {
     plan(at: due)
   }
 
-  /// Keeps a left-behind device that is connected now, because it may be the only
-  /// connection of others.
+  /// Keeps a left-behind device that is connected now, because it may be the only connection
+  /// of others.
   private mutating func rescue(_ candidates: [DeviceID], _ connected: Set<DeviceID>) {
     for device in rescues where connected.contains(device) {
       rescues.removeAll { $0 == device }

@@ -95,8 +95,8 @@ public final class PairingCode: Sendable {
   }
 }
 
-/// H. Michael Damm's check digit (2004). It finds every single wrong digit and every exchange
-/// of two neighbours.
+/// H. Michael Damm's check digit (2004). It finds every single wrong digit and every exchange of
+/// two neighbours.
 enum Damm {
   private static let table: [[UInt8]] = [
     [0, 3, 1, 7, 5, 9, 8, 6, 4, 2], [7, 0, 9, 2, 1, 5, 4, 8, 6, 3],

@@ -48,8 +48,8 @@ extension PropertyListValue: Codable {
 
   /// Decodes the coder's content; see ``encode(to:)``.
   ///
-  /// - Throws: `DecodingError` for null and for more than ``maximumDepth`` nested
-  ///   arrays and dictionaries.
+  /// - Throws: `DecodingError` for null and for more than ``maximumDepth`` nested arrays and
+  ///   dictionaries.
   /// - Complexity: O(*n*) in the size of the value.
   public init(from decoder: any Decoder) throws {
     if let container = try? decoder.container(keyedBy: Member.self) {

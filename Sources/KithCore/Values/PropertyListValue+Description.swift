@@ -1,6 +1,6 @@
 extension PropertyListValue: CustomStringConvertible {
-  /// The value for logs of tests and debuggers, with dictionaries in order of their
-  /// keys' UTF-8 bytes.
+  /// The value for logs of tests and debuggers, with dictionaries in order of their keys'
+  /// UTF-8 bytes.
   ///
   /// Dates are shown as seconds since 2001. On Linux, Foundation's description of a date that is
   /// not finite traps, and a peer may send one.

@@ -16,8 +16,8 @@
 /// "é" are equal. Values of different cases are never equal.
 ///
 /// A dictionary cannot hold two keys that Swift calls equal. Encoded bytes with two canonically
-/// equivalent keys in one dictionary are therefore ``ValueError/malformed``: dropping one
-/// silently would lose data.
+/// equivalent keys in one dictionary are therefore ``ValueError/malformed``: dropping one silently
+/// would lose data.
 public enum PropertyListValue: Sendable {
   /// True or false.
   case bool(Bool)

@@ -6,9 +6,9 @@
 
 /// Reads only the canonical encoding.
 ///
-/// It is safe on any bytes. Every read is checked against the end of its message.
-/// A length allocates memory only after its bytes are known to exist. Recursion
-/// ends at ``PropertyListValue/maximumDepth``.
+/// It is safe on any bytes. Every read is checked against the end of its message. A length
+/// allocates memory only after its bytes are known to exist. Recursion ends at
+/// ``PropertyListValue/maximumDepth``.
 struct ValueDecoder {
   private let bytes: [UInt8]
   private var position = 0

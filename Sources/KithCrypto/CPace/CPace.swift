@@ -60,8 +60,8 @@ public struct CPace: ~Copyable, Sendable {
     return Self.key(session: session, point: point, transcript: transcript)
   }
 
-  /// Makes a session's key from the secret point of its two sides, and the shares and
-  /// data that both sent.
+  /// Makes a session's key from the secret point of its two sides, and the shares and data that
+  /// both sent.
   static func key(
     session: [UInt8], point: borrowing SecretBytes, transcript: [UInt8]
   ) -> CPaceKey {

@@ -16,8 +16,8 @@ enum CPaceText {
   /// Returns the bytes after their length (`prepend_len`).
   static func prefixed(_ bytes: [UInt8]) -> [UInt8] { length(bytes.count) + bytes }
 
-  /// Hashes public bytes, a secret, and public bytes again with SHA-512. No copy of
-  /// the secret remains.
+  /// Hashes public bytes, a secret, and public bytes again with SHA-512. No copy of the
+  /// secret remains.
   static func hash(
     _ before: [[UInt8]], secret: UnsafeRawBufferPointer, _ after: [[UInt8]],
     into digest: UnsafeMutableRawBufferPointer

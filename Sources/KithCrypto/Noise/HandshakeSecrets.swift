@@ -1,19 +1,19 @@
 import CSodium
 
-/// The secrets of one handshake in one piece of guarded memory: the program's keys and
-/// the computed ones.
+/// The secrets of one handshake in one piece of guarded memory: the program's keys and the
+/// computed ones.
 public struct HandshakeSecrets: ~Copyable, Sendable {
   var memory: GuardedBuffer
   let ephemeralPublicKey: TransportPublicKey
   let staticPublicKey: TransportPublicKey?
   private(set) var presharedKeyCount = 0
 
-  /// The maximum number of pre-shared keys of any pattern: before the first and
-  /// after three messages.
+  /// The maximum number of pre-shared keys of any pattern: before the first and after
+  /// three messages.
   static let presharedKeyLimit = 4
 
-  /// Makes the secrets of a side without a static key. The ephemeral key is fresh and random
-  /// for one handshake.
+  /// Makes the secrets of a side without a static key. The ephemeral key is fresh and random for
+  /// one handshake.
   public init(ephemeral: borrowing TransportPrivateKey) {
     memory = GuardedBuffer(count: Place.end)
     ephemeralPublicKey = ephemeral.publicKey
@@ -21,8 +21,8 @@ public struct HandshakeSecrets: ~Copyable, Sendable {
     ephemeral.withUnsafeBytes { store($0, at: Place.ephemeralKey) }
   }
 
-  /// Makes the secrets of a side with a static key. The ephemeral key is fresh and random
-  /// for one handshake.
+  /// Makes the secrets of a side with a static key. The ephemeral key is fresh and random for
+  /// one handshake.
   public init(
     ephemeral: borrowing TransportPrivateKey, staticKey: borrowing TransportPrivateKey
   ) {

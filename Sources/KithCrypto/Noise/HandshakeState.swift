@@ -1,5 +1,5 @@
-/// One side of a Noise handshake (revision 34, section 5.3). It is pure: the caller passes
-/// the ephemeral key.
+/// One side of a Noise handshake (revision 34, section 5.3). It is pure: the caller passes the
+/// ephemeral key.
 ///
 /// Messages are written and read in turn until `isFinished`; then `split` returns the transport. A
 /// call that throws ends the handshake: its secrets are wiped and every later call throws
@@ -16,8 +16,8 @@ public struct HandshakeState: ~Copyable, Sendable {
   private var messageIndex = 0
   private var presharedKeyIndex = 0
 
-  /// The other side's static key, once it is known. Only a message that was read
-  /// completely sets it.
+  /// The other side's static key, once it is known. Only a message that was read completely
+  /// sets it.
   public private(set) var remoteStaticKey: TransportPublicKey?
 
   /// The other side's ephemeral key, once it is known.

@@ -43,8 +43,8 @@ public enum AnonymousBox {
     return plaintext
   }
 
-  /// Opens a box directly into guarded memory; throws `authenticationFailed` if it was
-  /// not sealed to `key`.
+  /// Opens a box directly into guarded memory; throws `authenticationFailed` if it was not sealed
+  /// to `key`.
   public static func openSecret(
     _ sealed: [UInt8], with key: borrowing BoxKey
   ) throws(CryptoError) -> SecretBytes {

@@ -58,8 +58,8 @@ extension SecretBoxKey where Self: ~Copyable {
     return plaintext
   }
 
-  /// Opens a sealed secret directly into guarded memory; throws `authenticationFailed` if this
-  /// key did not seal it.
+  /// Opens a sealed secret directly into guarded memory; throws `authenticationFailed` if this key
+  /// did not seal it.
   public borrowing func openSecret(_ sealed: [UInt8]) throws(CryptoError) -> SecretBytes {
     guard sealed.count >= Self.overhead else { throw .authenticationFailed }
     var isAuthentic = false

@@ -103,9 +103,9 @@ struct DialSchedule {
   /// Sets the addresses at which a device is heard on the link; an empty list means that it is not
   /// heard. They are tried before learned addresses.
   ///
-  /// Hearing a device shortens its wait to that of a configured address; a new
-  /// address ends the wait. But whatever is sent, a device is dialled for that at
-  /// most once in ``Delays/leastFound`` milliseconds.
+  /// Hearing a device shortens its wait to that of a configured address; a new address ends the
+  /// wait. But whatever is sent, a device is dialled for that at most once in
+  /// ``Delays/leastFound`` milliseconds.
   mutating func setFound(
     _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?, isNew: Bool,
     at now: UInt64
@@ -180,8 +180,8 @@ struct DialSchedule {
     return dials
   }
 
-  /// Returns the time of the next attempt that is not blocked; nil if none is due
-  /// before another event.
+  /// Returns the time of the next attempt that is not blocked; nil if none is due before
+  /// another event.
   func nextDue() -> UInt64? {
     let underWay = Set(entries.values.filter { $0.phase == .dialling }.map(\.address))
     guard underWay.count < NetworkLimits.dials else { return nil }

@@ -24,8 +24,8 @@ final class Dialler: Sendable {
     self.entropy = entropy
   }
 
-  /// Starts dialling. `connect` makes one attempt and reports its result; `close` ends
-  /// a surplus session.
+  /// Starts dialling. `connect` makes one attempt and reports its result; `close` ends a
+  /// surplus session.
   func start(
     _ connect: @escaping @Sendable (Dial) -> Void,
     close: @escaping @Sendable (SessionID) -> Void

@@ -110,7 +110,7 @@ public final class LinkMulticast: Sendable {
   ///
   /// - Parameters:
   ///   - onDatagram: Called with each datagram, at most ``NetworkLimits/datagramsPerSecond`` for a
-  /// link. Called on an event loop, so it must not block.
+  ///     link. Called on an event loop, so it must not block.
   ///   - onLinksChanged: Called on an event loop when a link becomes usable or unusable.
   public func start(
     onDatagram: @escaping @Sendable (Datagram) -> Void,

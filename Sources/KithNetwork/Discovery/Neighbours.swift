@@ -9,9 +9,9 @@ struct Neighbours: Sendable {
 
   private var places: [DeviceID: [Place]] = [:]
 
-  /// Records a device's address, and returns all of its addresses. A known address keeps its
-  /// place, so that several links do not alternate. A new one comes first, and the one heard
-  /// longest ago is dropped.
+  /// Records a device's address, and returns all of its addresses. A known address keeps its place,
+  /// so that several links do not alternate. A new one comes first, and the one heard longest ago
+  /// is dropped.
   mutating func heard(_ device: DeviceID, at address: PeerAddress, now: UInt64) -> [PeerAddress] {
     var known = places[device] ?? []
     if let index = known.firstIndex(where: { $0.address == address }) {
@@ -27,8 +27,8 @@ struct Neighbours: Sendable {
     return known.map(\.address)
   }
 
-  /// Drops addresses not heard for long. Returns the changed devices with
-  /// their remaining addresses.
+  /// Drops addresses not heard for long. Returns the changed devices with their
+  /// remaining addresses.
   mutating func expire(now: UInt64) -> [DeviceID: [PeerAddress]] {
     var changed: [DeviceID: [PeerAddress]] = [:]
     for (device, known) in places {
@@ -40,8 +40,8 @@ struct Neighbours: Sendable {
     return changed
   }
 
-  /// Returns the devices, by id, with their addresses and the time since they were
-  /// heard, in milliseconds.
+  /// Returns the devices, by id, with their addresses and the time since they were heard,
+  /// in milliseconds.
   func all(now: UInt64) -> [DiscoveryStatus.Neighbour] {
     places.sorted { $0.key < $1.key }.map { device, places in
       let heard = places.map(\.heardAt).max() ?? now

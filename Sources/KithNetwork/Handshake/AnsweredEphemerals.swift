@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// The initiators' ephemeral keys that were answered last, so that a copied first message
-/// gets no second reply.
+/// The initiators' ephemeral keys that were answered last, so that a copied first message gets no
+/// second reply.
 struct AnsweredEphemerals {
   private let limit: Int
   private var ring: [TransportPublicKey] = []

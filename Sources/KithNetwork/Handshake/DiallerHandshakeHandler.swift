@@ -5,8 +5,8 @@ internal import NIOCore
 protocol DiallerHandshakeOwner: AnyObject {
   /// Returns the payload of message 1.
   func offer() -> [UInt8]
-  /// Called when message 2 was authenticated. Returns the payload of message 3; throwing
-  /// ends the handshake.
+  /// Called when message 2 was authenticated. Returns the payload of message 3; throwing ends
+  /// the handshake.
   func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8]
   /// Called when message 3 was sent. Returns the handler that takes over; nil ends the handshake.
   func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler?

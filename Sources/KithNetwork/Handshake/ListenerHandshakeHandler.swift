@@ -9,8 +9,8 @@ protocol ListenerHandshakeOwner: AnyObject {
   func reply(to offer: [UInt8]) -> [UInt8]?
   /// Called when message 1 was authenticated. Returns false if it was answered before.
   func accepts(ephemeral: TransportPublicKey) -> Bool
-  /// Called when message 3 was authenticated. Returns the handler that takes over; nil
-  /// ends the handshake.
+  /// Called when message 3 was authenticated. Returns the handler that takes over; nil ends
+  /// the handshake.
   func finished(
     _ exchange: NoiseExchange, payload: [UInt8], pskIndex: Int, context: ChannelHandlerContext
   ) -> SessionHandler?

@@ -25,12 +25,12 @@ enum Bootstraps {
   private static let onlyIPv6 = ChannelOptions.Types.SocketOption(
     level: .ipv6, name: .ipv6_v6only)
 
-  /// Listens on all hosts at one port (0: any), or on none. If there is no IPv6,
-  /// `::` means `0.0.0.0`.
+  /// Listens on all hosts at one port (0: any), or on none. If there is no IPv6, `::`
+  /// means `0.0.0.0`.
   ///
-  /// `initialize` is called for each accepted connection on its event loop, and closes it
-  /// by throwing. `onShortage` is called if the system has no room for another one;
-  /// accepting pauses then.
+  /// `initialize` is called for each accepted connection on its event loop, and closes it by
+  /// throwing. `onShortage` is called if the system has no room for another one; accepting
+  /// pauses then.
   static func bind(
     _ group: any EventLoopGroup, hosts: [String], port: UInt16, userTimeout: Duration,
     onShortage: @escaping @Sendable (IOError) -> Void = { _ in },
@@ -136,9 +136,9 @@ enum Bootstraps {
     .flatMapErrorThrowing { throw NetworkFailure(connectingTo: address, $0) }
   }
 
-  /// Sets the kernel's timeouts. While probing, it asks the other end each second, and
-  /// ends the connection without an answer within ``NetworkLimits/probeTime``; otherwise
-  /// it uses the usual times.
+  /// Sets the kernel's timeouts. While probing, it asks the other end each second, and ends the
+  /// connection without an answer within ``NetworkLimits/probeTime``; otherwise it uses the
+  /// usual times.
   static func setPatience(of channel: any Channel, isProbing: Bool, userTimeout: Duration) throws {
     #if os(Linux)
       guard let options = channel.syncOptions else { return }

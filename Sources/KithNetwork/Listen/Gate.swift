@@ -37,14 +37,14 @@ final class Gate: Sendable {
     }
     evicted?.close(promise: nil)
     guard admission != .refused else { return nil }
-    // A handler cannot do this: one that closes before the channel is active is
-    // not told of its end.
+    // A handler cannot do this: one that closes before the channel is active is not told of
+    // its end.
     channel.closeFuture.whenComplete { _ in self.leave(id) }
     return (id, evicted != nil)
   }
 
-  /// Marks a connection whose first message was authenticated. Returns false if it
-  /// was answered before.
+  /// Marks a connection whose first message was authenticated. Returns false if it was
+  /// answered before.
   func accept(_ id: UInt64, ephemeral: TransportPublicKey) -> Bool {
     state.withLock { state in
       guard state.answered.insert(ephemeral) else { return false }

@@ -1,36 +1,36 @@
 public import KithCore
 public import KithCrypto
 
-/// A device's directory: how one is made and opened.
+/// Creates and opens a device's directory.
 ///
-/// | file | what |
+/// | file | content |
 /// | --- | --- |
-/// | `lock` | held by the process that has the directory open; names it |
+/// | `lock` | locked by the process that has the directory open, and names it |
 /// | `secrets` | the device's secrets (``DeviceSecrets``) |
 /// | `kith.sqlite`, `-wal` | the database |
 /// | `control` | the control socket, while a node runs |
 ///
-/// The directory must be of mode 0700 and its files of mode 0600, all this user's and no links:
-/// others are refused when it is opened, with the command that mends it. A directory without Kith's
-/// files only holds no device: no command is given that would change it.
+/// The directory must have mode 0700 and its files mode 0600. All must belong to this user, and
+/// none may be a link. Otherwise opening fails with the command that repairs it. A directory
+/// without Kith's files only holds no device: the error then gives no command that would change it.
 ///
-/// A device is made by preparing database and secrets under the names `*.new` and then renaming
-/// the secrets, which is the moment from which the device exists, and the database. A crash before
-/// leaves no device, one between the two is finished by the next `open`. Nothing that exists is
-/// ever replaced.
+/// To create a device, database and secrets are first written as `*.new`. Then the secrets are
+/// renamed, which creates the device, and then the database. A crash before the first renaming
+/// leaves no device; after a crash between the two, the next `open` finishes. Existing files are
+/// never replaced.
 public enum DeviceDirectory {
-  /// Makes a device and opens it.
+  /// Creates a device and opens it.
   ///
   /// - Parameters:
-  ///   - path: The directory, which is made if it is missing; else its mode must be 0700.
+  ///   - path: The directory, which is created if it is missing; otherwise its mode must be 0700.
   ///   - secrets: The new device's secrets.
-  ///   - initial: What the database holds from its first moment.
-  ///   - passphrase: What the secrets are put under; nil leaves them plain, in a file that only
-  ///     this user can read.
-  ///   - stretching: What a guess at the passphrase shall cost.
+  ///   - initial: The first content of the database.
+  ///   - passphrase: The passphrase that protects the secrets; nil leaves them in plaintext, in a
+  ///     file that only this user can read.
+  ///   - stretching: The cost of one guess at the passphrase.
   /// - Returns: The device, open and locked.
   /// - Throws: `alreadyExists` if the directory holds a device or a part of one, `inUse`,
-  ///   `unsafePermissions`, or what the file system reports.
+  ///   `unsafePermissions`, or an error of the file system.
   public static func create(
     at path: String, secrets: consuming DeviceSecrets, initial: [Mutation],
     passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
@@ -40,9 +40,9 @@ public enum DeviceDirectory {
       stretching: stretching)
   }
 
-  /// Makes sure that a device can be made in a directory, and keeps others from it: the directory
-  /// is there, private, locked, writable and holds no device. For whoever has to know that before
-  /// the device becomes a member of an account.
+  /// Reserves a directory in which a device can be created, and keeps other processes from it. The
+  /// directory exists, is private, locked and writable, and holds no device. Callers use it that
+  /// need this certainty before the device becomes a member of an account.
   ///
   /// Throws as ``create(at:secrets:initial:passphrase:stretching:)``.
   public static func reserve(_ path: String) throws(StorageError) -> ReservedDirectory {
@@ -54,13 +54,13 @@ public enum DeviceDirectory {
         code: .alreadyExists, path: path,
         message: "already holds a device (\(file)); open it, or give another --directory")
     }
-    // What a creation left that did not come to its end.
+    // The remains of an unfinished creation.
     for file in [layout.newSecrets] + layout.newDatabaseFiles { try Files.remove(file) }
     try Files.makePrivateFile(layout.newDatabase)
     return ReservedDirectory(layout: layout, lock: lock)
   }
 
-  /// Makes a device in a reserved directory and opens it; see
+  /// Creates a device in a reserved directory and opens it; see
   /// ``create(at:secrets:initial:passphrase:stretching:)``.
   public static func create(
     in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
@@ -72,7 +72,7 @@ public enum DeviceDirectory {
     ).open()
   }
 
-  /// Writes a device down in a reserved directory, durably. It does not exist before
+  /// Writes a device to a reserved directory, durably. It exists only after
   /// ``PreparedDevice/open()``; see ``create(at:secrets:initial:passphrase:stretching:)``.
   public static func prepare(
     in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
@@ -91,7 +91,7 @@ public enum DeviceDirectory {
     return PreparedDevice(reserved: reserved, secrets: secrets)
   }
 
-  /// Gives a prepared device its name, from which moment it exists, and opens it.
+  /// Renames a prepared device's files, which creates the device, and opens it.
   fileprivate static func keep(
     _ reserved: ReservedDirectory, _ secrets: consuming DeviceSecrets
   ) throws(StorageError) -> OpenDevice {
@@ -104,8 +104,8 @@ public enum DeviceDirectory {
 
   /// Opens the device of a directory.
   ///
-  /// Throws `missing` where there is none, `inUse` where another process has it open, and
-  /// `passphrase` where one is needed or the one given is wrong.
+  /// Throws `missing` if there is none, `inUse` if another process has it open, and `passphrase` if
+  /// one is needed or the given one is wrong.
   public static func open(
     at path: String, passphrase: Passphrase? = nil
   ) throws(StorageError) -> OpenDevice {
@@ -115,14 +115,14 @@ public enum DeviceDirectory {
     return try open(layout, secrets: secrets, lock: lock)
   }
 
-  /// Puts the secrets under another passphrase, or, with nil, under none. No node may run.
+  /// Changes the passphrase of the secrets, or, with nil, removes it. No node may run.
   ///
-  /// The old file is replaced in one step, and its bytes are overwritten afterwards where the file
-  /// system writes in place; what copies, snapshots and the disk itself keep of it cannot be reached
+  /// The old file is replaced in one step. Its bytes are overwritten afterwards if the file system
+  /// writes in place. Old bytes in copies, in snapshots and on the disk itself cannot be reached
   /// (`Docs/Decisions/passphrase.md`).
   ///
-  /// - Throws: `passphrase` where the old one is wrong, `missing`, `inUse`, or a storage code:
-  ///   nothing has changed then.
+  /// - Throws: `passphrase` if the old one is wrong, `missing`, `inUse`, or a storage code; then
+  ///   nothing has changed.
   public static func changePassphrase(
     at path: String, from old: Passphrase?, to new: Passphrase?,
     stretching: Argon2Parameters = .moderate
@@ -145,25 +145,25 @@ public enum DeviceDirectory {
     remains.overwrite()
   }
 
-  /// Whether the secrets of a directory are under a passphrase.
+  /// Returns whether a passphrase protects the secrets of a directory.
   ///
-  /// - Throws: `missing` where there is no device, or what keeps the file from being read.
+  /// - Throws: `missing` if there is no device, or the error of reading the file.
   public static func isUnderPassphrase(_ path: String) throws(StorageError) -> Bool {
     let layout = Layout(path)
     try check(layout)
     return try SecretsFile(path: layout.secrets).isUnderPassphrase()
   }
 
-  /// Whether the directory holds a device, without opening it.
+  /// Returns whether the directory holds a device, without opening it.
   public static func holdsDevice(_ path: String) -> Bool {
     Files.exists(Layout(path).secrets)
   }
 
-  /// Why a directory that belongs to another user is refused, with the way to use it; nil where it
-  /// belongs to this one, or is not there.
+  /// Returns the refusal of a directory that belongs to another user, with the way to use it. Nil
+  /// if it belongs to this user, or does not exist.
   package static func refusalOfForeign(_ path: String) -> StorageError? { Files.foreign(path) }
 
-  /// Where the node of a directory listens for its command line.
+  /// Returns the path of the control socket of a directory's node.
   public static func controlSocketPath(_ path: String) -> String { Layout(path).control }
 
   /// Takes the lock of a directory that holds a device.
@@ -175,11 +175,11 @@ public enum DeviceDirectory {
     return lock
   }
 
-  /// Checks that the directory holds a device, and that all its files are this user's alone.
+  /// Checks that the directory holds a device, and that all its files are private to this user.
   private static func check(_ layout: Layout) throws(StorageError) {
     guard Files.exists(layout.directory) else { throw missing(layout) }
     if try !Files.isPrivateDirectory(layout.directory) {
-      // Another's directory that cannot be looked into may be meant.
+      // The caller may mean another user's directory, which cannot be read.
       guard layout.isKiths || !Files.canLookInto(layout.directory) else { throw missing(layout) }
       try Files.checkPrivate(layout.directory, directory: true)
     }
@@ -190,9 +190,8 @@ public enum DeviceDirectory {
     for file in layout.files { try Files.checkPrivateIfThere(file) }
   }
 
-  /// Takes away what a change of the passphrase left that did not come to its end: it may hold the
-  /// secrets in the open. Where that cannot be done now, as on a file system that is read-only, the
-  /// next opening does it.
+  /// Removes the remains of an unfinished change of the passphrase, which may hold the secrets in
+  /// plaintext. If that fails, for example on a read-only file system, the next opening does it.
   private static func removeUnfinishedSecrets(_ layout: Layout) {
     guard Files.exists(layout.newSecrets) else { return }
     let remains = FileRemains(layout.newSecrets)
@@ -206,7 +205,7 @@ public enum DeviceDirectory {
       message: "holds no device; create or join an account there, or give another --directory")
   }
 
-  /// Gives the database its name where a creation ended between the two renames.
+  /// Renames the database if a creation ended between the two renamings.
   private static func finishCreation(_ layout: Layout) throws(StorageError) {
     guard !Files.exists(layout.database), Files.exists(layout.newDatabase) else { return }
     try Files.rename(layout.newDatabase, to: layout.database)
@@ -224,7 +223,8 @@ public enum DeviceDirectory {
   }
 }
 
-/// A directory that is this process's until the last reference goes, and holds no device yet.
+/// A directory that this process holds until the last reference is released, and that has no
+/// device yet.
 public final class ReservedDirectory: Sendable {
   let layout: Layout
   let lock: DirectoryLock
@@ -235,7 +235,7 @@ public final class ReservedDirectory: Sendable {
   }
 }
 
-/// A device that is written down whole and durably, and does not exist yet.
+/// A device that is written completely and durably, and does not exist yet.
 public struct PreparedDevice: ~Copyable {
   private let reserved: ReservedDirectory
   private let secrets: DeviceSecrets
@@ -261,7 +261,7 @@ public struct PreparedDevice: ~Copyable {
     return try DeviceDirectory.keep(reserved, secrets)
   }
 
-  /// Takes away what was written: the device is not to be.
+  /// Removes the written files, because the device is not wanted.
   public consuming func discard() throws(StorageError) {
     for file in [reserved.layout.newSecrets] + reserved.layout.newDatabaseFiles {
       try Files.remove(file)
@@ -281,13 +281,13 @@ struct Layout {
   var newDatabase: String { directory + "/kith.sqlite.new" }
   var newDatabaseFiles: [String] { ["", "-wal", "-shm", "-journal"].map { newDatabase + $0 } }
   var control: String { directory + "/control" }
-  /// Whether the directory is one of Kith's, by names that nobody else uses: of a device's files the
-  /// database is made first.
+  /// Whether the directory is one of Kith's, by file names that only Kith uses. Of a device's files
+  /// the database is created first.
   var isKiths: Bool {
     [database, newDatabase, directory + "/accounts.json", directory + "/local/kith.sqlite"]
       .contains(where: Files.exists)
   }
-  /// What may hold secrets or data, and decides who owns them.
+  /// The files that may hold secrets or data, or that decide about the owner.
   var files: [String] {
     [secrets, newSecrets, directory + "/lock", database, database + "-wal"] + newDatabaseFiles
   }

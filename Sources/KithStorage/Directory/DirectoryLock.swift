@@ -3,7 +3,7 @@ import KithCore
 import KithCrypto
 import Synchronization
 
-/// A random token that changes whenever a directory is opened or closed.
+/// A random token that changes each time a directory is opened or closed.
 struct Generation: Equatable, Sendable {
   let digest: Digest128
 
@@ -12,11 +12,11 @@ struct Generation: Equatable, Sendable {
   var bytes: [UInt8] { digest.bytes }
 }
 
-/// The lock of a device's directory: `flock` on the file `lock`, which the kernel gives back when
-/// its owner ends, however it ends. The file is never removed.
+/// The lock of a device's directory: `flock` on the file `lock`. The kernel releases it when its
+/// owner ends, for any reason. The file is never removed.
 ///
-/// It holds two lines of fixed length, so that writing them anew is one write within one sector:
-/// the owner's process id, and the generation (see ``OriginGuard``).
+/// It holds two lines of fixed length, so that rewriting them is one write within one sector: the
+/// owner's process id, and the generation (see ``OriginGuard``).
 /// ```
 /// pid 0000004711
 /// generation 00112233445566778899aabbccddeeff
@@ -42,7 +42,7 @@ final class DirectoryLock: Sendable {
       guard number == EWOULDBLOCK else { throw .system("lock it", path, errno: number) }
       throw Self.inUse(directory, by: content.owner)
     }
-    // Read again: the owner may have changed it before it let go.
+    // Read again, because the owner may have changed it before it released the lock.
     let generation = Self.read(descriptor).generation
     state = Mutex(State(descriptor: descriptor, generation: generation))
     // Names the new owner. A directory without a generation gets one with its database.
@@ -51,7 +51,7 @@ final class DirectoryLock: Sendable {
 
   deinit { release() }
 
-  /// The generation that the file holds; nil if there is none.
+  /// The generation in the file; nil if there is none.
   var generation: Generation? { state.withLock { $0.generation } }
 
   /// Writes the process id and a generation, durably.
@@ -70,8 +70,9 @@ final class DirectoryLock: Sendable {
     guard number == 0 else { throw .system("write it", path, errno: number) }
   }
 
-  /// Gives the lock back, also where a child that the program is just starting has the descriptor too,
-  /// until it turns into another program: closing ours alone would leave the lock with it (flock(2)).
+  /// Releases the lock. Unlocking is needed besides closing: a child process that the program is
+  /// just starting also has the descriptor, and would keep the lock until it executes another
+  /// program (flock(2)).
   func release() {
     state.withLock { state in
       guard state.descriptor >= 0 else { return }

@@ -1,9 +1,9 @@
 import Foundation
 
-/// Tells which process has a directory open, for people to read.
+/// Finds the process that has a directory open, for messages to people.
 package enum DirectoryOwner {
-  /// The process that the directory's lock names; nil if there is none. The lock keeps the name of
-  /// an owner that is gone: ask only where somebody is known to own it.
+  /// Returns the process named in the directory's lock; nil if there is none. The lock still names
+  /// an owner that has ended: call this only if another process is known to own it.
   package static func processID(of directory: String) -> Int32? {
     guard let file = FileHandle(forReadingAtPath: directory + "/lock"),
       let bytes = try? file.read(upToCount: 128)

@@ -2,24 +2,24 @@ import Foundation
 import KithCore
 import KithCrypto
 
-/// Which file a database is, on which machine (`Docs/Decisions/file-identity.md`).
+/// The identity of a database's file and of its machine (`Docs/Decisions/file-identity.md`).
 ///
-/// The kernel draws an inode's generation when it makes the inode, and nobody else sets it, so a
-/// copy has another one even where its inode number happens to be the same. The device number is
-/// left out: it may change with a reboot. What a system does not tell is zero and matches anything.
+/// The kernel draws an inode's generation when it makes the inode, and programs do not set it. So a
+/// copy has another generation, even if its inode number happens to be the same. The device number
+/// is left out, because a reboot may change it. Unknown parts are zero and match anything.
 struct FileIdentity: Equatable {
   /// `FS_IOC_GETVERSION` of `linux/fs.h`: `_IOR('v', 1, long)`.
   private static let getVersion: UInt = 2 << 30 | UInt(MemoryLayout<Int>.size) << 16 | 0x7601
 
   /// The file's inode number.
   var inode: UInt64
-  /// The inode's generation; 0: unknown (ext4, xfs, btrfs and f2fs tell it).
+  /// The inode's generation; 0: unknown (ext4, xfs, btrfs and f2fs report it).
   var inodeGeneration: UInt64
   /// The first half of a digest of `/etc/machine-id`; 0: unknown.
   var machine: UInt64
 
-  /// The identity and the size of the file at `path`. Must not be asked while SQLite has the file open: closing
-  /// any descriptor of a file gives back the locks that the process has on it.
+  /// Returns the identity and the size of the file at `path`. Never call it while SQLite has the
+  /// file open: closing any descriptor of a file releases the process's locks on it.
   static func read(
     _ path: String
   ) throws(StorageError) -> (identity: Self, byteCount: Int) {
@@ -28,7 +28,7 @@ struct FileIdentity: Equatable {
     defer { close(file) }
     var status = stat()
     guard fstat(file, &status) == 0 else { throw .system("read its status", path, errno: errno) }
-    // The call is declared for a long, and writes an int.
+    // The call is declared for a long, but writes an int.
     var buffer: [UInt32] = [0, 0]
     let isKnown = ioctl(file, getVersion, &buffer) == 0
     let identity = Self(
@@ -37,14 +37,14 @@ struct FileIdentity: Equatable {
     return (identity, Int(status.st_size))
   }
 
-  /// Three numbers, the most significant byte first.
+  /// The three numbers, the most significant byte first.
   var bytes: [UInt8] {
     [inode, inodeGeneration, machine].flatMap { number in
       withUnsafeBytes(of: number.bigEndian) { Array($0) }
     }
   }
 
-  /// Whether both can be the same file on the same machine.
+  /// Returns whether both can be the same file on the same machine.
   func matches(_ other: Self) -> Bool {
     inode == other.inode
       && (inodeGeneration == other.inodeGeneration || inodeGeneration == 0
@@ -52,8 +52,8 @@ struct FileIdentity: Equatable {
       && (machine == other.machine || machine == 0 || other.machine == 0)
   }
 
-  /// `machine-id(5)` asks programs never to show the id itself, so it is hashed with a text of
-  /// our own. Containers often have none, or the same fixed text in all.
+  /// Returns a hash of the machine's id with a fixed text, because `machine-id(5)` asks programs
+  /// never to expose the id itself. Containers often have no id, or all have the same one.
   private static func thisMachine() -> UInt64 {
     guard let text = try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8) else {
       return 0
@@ -66,7 +66,7 @@ struct FileIdentity: Equatable {
 }
 
 extension FileIdentity {
-  /// Reads what ``bytes`` wrote.
+  /// Reads the bytes of ``bytes``.
   init?(_ bytes: [UInt8]) {
     guard bytes.count == 24, let inode = UInt64(bigEndian: bytes[0..<8]),
       let inodeGeneration = UInt64(bigEndian: bytes[8..<16]),

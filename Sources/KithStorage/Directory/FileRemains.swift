@@ -1,13 +1,14 @@
 import Foundation
 
-/// The bytes of a file that loses its name, held to be overwritten.
+/// An unlinked file's bytes, held open to be overwritten.
 ///
-/// Overwriting reaches the blocks of file systems that write in place (ext4, xfs), not those that
-/// write elsewhere (btrfs, zfs), nor what a disk keeps under its own administration.
+/// Overwriting reaches the blocks on file systems that write in place (ext4, xfs). It
+/// reaches neither those of copy-on-write systems (btrfs, zfs), nor blocks that the disk has
+/// remapped itself.
 struct FileRemains: ~Copyable {
   private let descriptor: Int32
 
-  /// Keeps hold of the file; of nothing where it cannot be opened.
+  /// Holds the file open, if it can be opened.
   init(_ path: String) {
     descriptor = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
   }
@@ -16,7 +17,8 @@ struct FileRemains: ~Copyable {
     if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Overwrites them with zeros, if no other name leads to them: a link may be a person's backup.
+  /// Overwrites the bytes with zeros if the file has no other name: a link may be a
+  /// person's backup.
   func overwrite() {
     var status = stat()
     guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_nlink == 0 else { return }

@@ -2,21 +2,21 @@ import Foundation
 import KithCore
 import KithCrypto
 
-/// Plain system calls on files, with errors that say what to do.
+/// System calls on files, with errors that include the remedy.
 enum Files {
-  /// Whether something is at the path.
+  /// Returns whether a file exists at the path.
   static func exists(_ path: String) -> Bool {
     access(path, F_OK) == 0
   }
 
-  /// The file's bytes; 0 where there is none.
+  /// Returns the file's size in bytes; 0 if there is none.
   static func size(_ path: String) -> Int {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// The bytes that this user may still write to the file system of a path; nil where it does not
-  /// tell.
+  /// Returns the bytes that this user may still write to the file system of a path; nil if they
+  /// are unknown.
   static func room(_ path: String) -> Int? {
     var status = statvfs()
     guard statvfs(path, &status) == 0 else { return nil }
@@ -25,12 +25,12 @@ enum Files {
         .partialValue)
   }
 
-  /// Checks that a path is of its kind, that this user owns it and may use it, and that nobody else may
-  /// touch it. A link is followed nowhere: it is refused. Of a directory, call it only where it is known
-  /// to be Kith's or empty: the command in the error would harm any other.
+  /// Checks that a path is of its kind, that this user owns it and may use it, and that no other
+  /// user may touch it. A link is refused and never followed. For a directory, call it only if it
+  /// is known to be Kith's or empty: the command in the error would harm any other.
   ///
-  /// - Throws: `unsafePermissions` with the command that mends it; `damaged` where it is something
-  ///   else; what `lstat` reports.
+  /// - Throws: `unsafePermissions` with the command that repairs it; `damaged` if it is of another
+  ///   kind; or the error of `lstat`.
   static func checkPrivate(_ path: String, directory: Bool) throws(StorageError) {
     let status = try status(path, directory: directory)
     guard status.st_uid == geteuid() else {
@@ -48,7 +48,7 @@ enum Files {
       throw StorageError(
         code: .unsafePermissions, path: path, message: "others may use it (mode \(shown)); \(mend)")
     }
-    // Otherwise a directory whose files cannot be seen would be called empty.
+    // Otherwise a directory whose files are not visible would be treated as empty.
     let least: mode_t = directory ? 0o500 : 0o400
     guard status.st_mode & least == least else {
       throw StorageError(
@@ -57,7 +57,7 @@ enum Files {
     }
   }
 
-  /// What `lstat` says of a path, which must be a directory, or a plain file.
+  /// Returns the status of a path, which must be a directory, or a regular file.
   private static func status(_ path: String, directory: Bool) throws(StorageError) -> stat {
     var status = stat()
     guard lstat(path, &status) == 0 else { throw .system("read its status", path, errno: errno) }
@@ -72,26 +72,26 @@ enum Files {
     return status
   }
 
-  /// Whether a directory is this user's alone, so that nothing needs to be said of its owner or mode.
+  /// Returns whether a directory's owner and mode are right, so that no error is needed.
   static func isPrivateDirectory(_ path: String) throws(StorageError) -> Bool {
     let status = try status(path, directory: true)
     return status.st_uid == geteuid() && status.st_mode & 0o7777 & ~0o700 == 0
       && status.st_mode & 0o500 == 0o500
   }
 
-  /// Whether this user may see which files a directory has.
+  /// Returns whether this user may list the files of a directory.
   static func canLookInto(_ path: String) -> Bool { access(path, R_OK | X_OK) == 0 }
 
-  /// Whether nothing is in a directory that this user can look into.
+  /// Returns whether a directory is empty and this user can list it.
   static func isEmptyDirectory(_ path: String) -> Bool {
     guard let directory = opendir(path) else { return false }
     defer { closedir(directory) }
-    // `.` and `..` come as well.
+    // `.` and `..` are listed as well.
     for _ in 0..<2 { if readdir(directory) == nil { return true } }
     return readdir(directory) == nil
   }
 
-  /// The refusal of another user's directory, where a path is one; nil otherwise.
+  /// Returns the refusal of a path that is another user's directory; otherwise nil.
   static func foreign(_ path: String) -> StorageError? {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
@@ -114,7 +114,7 @@ enum Files {
         + "--directory \(ShellText.quoted(path)); or give another --directory")
   }
 
-  /// What the host calls a user; nil where it has no name.
+  /// Returns the host's name for a user; nil if there is none.
   private static func userName(_ user: uid_t) -> String? {
     var entry = passwd()
     var found: UnsafeMutablePointer<passwd>?
@@ -125,15 +125,16 @@ enum Files {
     return entry.pw_name.map { String(cString: $0) }
   }
 
-  /// Checks a file that need not be there; see ``checkPrivate(_:directory:)``.
+  /// Checks a file if it exists; see ``checkPrivate(_:directory:)``.
   static func checkPrivateIfThere(_ path: String) throws(StorageError) {
     var status = stat()
     guard lstat(path, &status) == 0 || errno != ENOENT else { return }
     try checkPrivate(path, directory: false)
   }
 
-  /// Makes a directory of mode 0700, and those above it that are missing. One that is there must be
-  /// private already. It is not to be made so where it holds other files: they may be a host's.
+  /// Creates a directory of mode 0700, with missing parents. An existing one must be private
+  /// already. If it holds other files, no command to change it is given, because they may be
+  /// a host's.
   static func makePrivateDirectory(_ path: String) throws(StorageError) {
     if exists(path) {
       guard try !isPrivateDirectory(path) else { return }
@@ -152,11 +153,11 @@ enum Files {
     guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
       throw .system("make the directory", path, errno: errno)
     }
-    // An unusual umask may have taken bits from the owner.
+    // An unusual umask may have removed bits of the owner.
     guard chmod(path, 0o700) == 0 else { throw .system("set its mode", path, errno: errno) }
   }
 
-  /// Makes an empty file of mode 0600, where none may be.
+  /// Creates an empty file of mode 0600; fails if it exists.
   static func makePrivateFile(_ path: String) throws(StorageError) {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw .system("make it", path, errno: errno) }
@@ -174,7 +175,7 @@ enum Files {
     guard isWritten, fsync(file) == 0 else { throw .system("write it", path, errno: errno) }
   }
 
-  /// Reads a small file straight into guarded memory.
+  /// Reads a small file directly into guarded memory.
   static func read(_ path: String, atMost limit: Int) throws(StorageError) -> SecretBytes {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard file >= 0 else { throw .system("open it", path, errno: errno) }
@@ -192,7 +193,7 @@ enum Files {
     return content
   }
 
-  /// The first bytes of a file; fewer where it has fewer.
+  /// Returns the first bytes of a file, or all if it has fewer.
   static func head(_ path: String, count: Int) throws(StorageError) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard file >= 0 else { throw .system("open it", path, errno: errno) }
@@ -203,20 +204,20 @@ enum Files {
     return Array(bytes.prefix(read))
   }
 
-  /// Renames a file within its directory; what is at the new path is replaced.
+  /// Renames a file within its directory; a file at the new path is replaced.
   static func rename(_ old: String, to new: String) throws(StorageError) {
     guard Glibc.rename(old, new) == 0 else { throw .system("rename it", old, errno: errno) }
   }
 
-  /// Removes a file that may be there.
+  /// Removes a file, if it exists.
   static func remove(_ path: String) throws(StorageError) {
     guard unlink(path) == 0 || errno == ENOENT else {
       throw .system("remove it", path, errno: errno)
     }
   }
 
-  /// Waits until names made or changed in the directory are on the disk; a path of a file is
-  /// made durable likewise.
+  /// Waits until changed names in a directory are on the disk. With a file's path, it waits for
+  /// the file.
   static func synchronize(_ path: String) throws(StorageError) {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw .system("open it", path, errno: errno) }

@@ -1,11 +1,11 @@
 public import KithCore
 
-/// A device whose directory this process has open and locked, until ``close()`` or the last
-/// reference goes.
+/// A device whose directory this process has open and locked, until ``close()`` or until the last
+/// reference is released.
 public final class OpenDevice: Sendable {
   /// The device's keys.
   public let keys: DeviceKeys
-  /// What the device remembers.
+  /// The storage of the device.
   public let storage: SQLiteStorage
   /// The directory.
   public let directory: String
@@ -21,11 +21,11 @@ public final class OpenDevice: Sendable {
     directory = layout.directory
   }
 
-  /// Where this device's node listens for its command line. Only the holder of this object may
-  /// remove what is there.
+  /// The path of the control socket of this device's node. Only the holder of this object may
+  /// remove the socket.
   public var controlSocketPath: String { layout.control }
 
-  /// Closes the database and gives the lock back; what was committed stays. Also when it throws.
+  /// Closes the database and releases the lock, even if it throws. Committed data stays.
   public func close() throws(StorageError) {
     defer { lock.release() }
     try storage.close()

@@ -2,20 +2,19 @@ import GRDB
 import KithCore
 import KithCrypto
 
-/// Notices that a database was copied or restored: by the file's identity, and by a generation, a
-/// random token that lies in the lock file and in the database and changes with every opening and
-/// closing. A database put back alone has an old one.
+/// Detects that a database was copied or restored, by the file's identity and by a generation. The
+/// generation is a random token in the lock file and in the database, which changes with every
+/// opening and closing. A database that was restored alone has an old one.
 ///
 /// The database names two generations: the one that the lock file may still have, and the next,
 /// which is written to the lock file once the database is durable. So a crash between the two
-/// writes does not look like a copy. Until a copy has taken a new incarnation nothing is settled,
-/// and a crash before that leaves it a copy (`Docs/Protocol.md`, "Entries and change sets").
-///
-/// Used only on the storage's queue.
+/// writes does not look like a copy. A copy stays a copy, also after a crash, until it has
+/// taken a new incarnation (`Docs/Protocol.md`, "Entries and change sets"). Used only on the
+/// storage's queue.
 final class OriginGuard {
   private let identity: FileIdentity
   private let lock: DirectoryLock
-  /// The generation that the database now promises, not yet in the lock file.
+  /// The generation in the database that is not in the lock file yet.
   private var next: Generation?
   private(set) var isCopy: Bool
 
@@ -50,8 +49,8 @@ final class OriginGuard {
     self.next = next
   }
 
-  /// After the transaction is durable: puts the new generation, if there is one, into the lock
-  /// file. If that fails the database still knows the one that is there.
+  /// Writes the new generation, if there is one, into the lock file, after the transaction is
+  /// durable. If that fails, the database still knows the generation in the file.
   func publish() {
     guard let next else { return }
     self.next = nil

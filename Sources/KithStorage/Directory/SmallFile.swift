@@ -1,11 +1,11 @@
 import Foundation
 package import KithCore
 
-/// Small private files beside devices: read whole, replaced in one step.
+/// Reads small private files beside devices, and replaces them in one step.
 package enum SmallFile {
-  /// The bytes of a file; nil where there is none.
+  /// Returns the bytes of a file; nil if there is none.
   ///
-  /// - Throws: `StorageError` where it is larger than allowed or cannot be read.
+  /// - Throws: `StorageError` if it is larger than allowed or cannot be read.
   package static func read(
     _ path: String, atMost limit: Int
   ) throws(StorageError) -> [UInt8]? {
@@ -28,7 +28,7 @@ package enum SmallFile {
     return Array(bytes.prefix(count))
   }
 
-  /// Puts bytes into the place of a file, durably: whoever reads it gets the old ones or the new.
+  /// Replaces the bytes of a file, durably: a reader gets the old bytes or the new.
   package static func replace(_ path: String, with bytes: [UInt8]) throws(StorageError) {
     let new = path + ".new"
     try Files.remove(new)
@@ -42,17 +42,17 @@ package enum SmallFile {
     try Files.synchronize((path as NSString).deletingLastPathComponent)
   }
 
-  /// Makes a directory of mode 0700, or checks that the one that is there is private.
+  /// Creates a directory of mode 0700, or checks that the existing one is private.
   package static func makeDirectory(_ path: String) throws(StorageError) {
     try Files.makePrivateDirectory(path)
   }
 
-  /// Renames a file or directory; nothing may be at the new path.
+  /// Renames a file or directory; the new path must be free.
   package static func rename(_ old: String, to new: String) throws(StorageError) {
     try Files.rename(old, to: new)
   }
 
-  /// Does something while no other process does the like with the same file.
+  /// Calls the body while no other process does so with the same lock file.
   package static func withLock<Result>(
     _ path: String, _ body: () throws(StorageError) -> Result
   ) throws(StorageError) -> Result {

@@ -1,7 +1,7 @@
 public import KithCore
 public import KithCrypto
 
-/// What makes a device this device: four secrets of 32 bytes, drawn once.
+/// The identity of a device: four secrets of 32 bytes, drawn once.
 public struct DeviceSecrets: ~Copyable, Sendable {
   /// The seed of the key that signs.
   let signing: SigningSeed
@@ -9,10 +9,10 @@ public struct DeviceSecrets: ~Copyable, Sendable {
   let box: BoxSeed
   /// The Noise static key.
   let transport: TransportPrivateKey
-  /// Seals what lies on this device's disk.
+  /// The key that seals data on this device's disk.
   let storage: StorageKey
 
-  /// The bytes of all four, one after another.
+  /// The number of bytes of all four secrets.
   static let byteCount = 4 * secretKeyByteCount
 
   /// Draws new secrets.
@@ -23,7 +23,7 @@ public struct DeviceSecrets: ~Copyable, Sendable {
     storage = StorageKey(random: &entropy)
   }
 
-  /// Reads what ``joined()`` wrote; the number of bytes must be right.
+  /// Reads the bytes of ``joined()``, whose number must be right.
   init(joined: borrowing SecretBytes) {
     precondition(joined.count == Self.byteCount, "device secrets have \(Self.byteCount) bytes")
     signing = SigningSeed(unchecked: Self.part(0, of: joined))
@@ -32,12 +32,12 @@ public struct DeviceSecrets: ~Copyable, Sendable {
     storage = StorageKey(unchecked: Self.part(3, of: joined))
   }
 
-  /// The device's keys, which the secrets determine.
+  /// Returns the device's keys, which follow from the secrets.
   public borrowing func makeKeys() -> DeviceKeys {
     DeviceKeys(signingSeed: signing, boxSeed: box, transport: transport.copy())
   }
 
-  /// All four in one piece of guarded memory.
+  /// Returns all four secrets in one piece of guarded memory.
   borrowing func joined() -> SecretBytes {
     signing.withUnsafeBytes { signing in
       box.withUnsafeBytes { box in

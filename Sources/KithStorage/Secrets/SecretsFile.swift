@@ -2,20 +2,21 @@ import Foundation
 import KithCore
 import KithCrypto
 
-/// The file `secrets`: a device's ``DeviceSecrets``, mode 0600, plain or under a passphrase.
+/// The file `secrets`: a device's ``DeviceSecrets``, mode 0600, plain or protected by a passphrase.
 ///
 /// Numbers are big-endian.
 ///
-/// | bytes | what |
+/// | bytes | content |
 /// | --- | --- |
 /// | 8 | `KithSecr` |
 /// | 1 | format: 1 |
 /// | 1 | protection: 0 plain, 1 passphrase |
 /// | 4, 8, 16 | with a passphrase only: Argon2id passes, memory in bytes, salt |
 /// | 128, or 168 | the secrets (signing, box, transport, storage); with a passphrase sealed by `crypto_secretbox_easy`, the nonce in front |
-/// | 32 | BLAKE2b-256 of all bytes before: tells a damaged file from a wrong passphrase |
+/// | 32 | BLAKE2b-256 of all bytes before: it distinguishes a damaged file from a
+/// wrong passphrase |
 ///
-/// Passes and memory are bounded before use, so that a file cannot ask for the whole machine.
+/// Passes and memory are limited before use, so that a file cannot exhaust the machine.
 struct SecretsFile {
   private static let magic = Array("KithSecr".utf8)
   private static let format: UInt8 = 1
@@ -24,8 +25,8 @@ struct SecretsFile {
 
   let path: String
 
-  /// Writes the secrets so that the file is whole or not there: to `temporary`, which is made
-  /// durable; the caller renames it.
+  /// Writes the secrets durably to `temporary`, which the caller renames, so that the file is
+  /// complete or absent.
   func write(
     _ secrets: borrowing DeviceSecrets, passphrase: Passphrase?, stretching: Argon2Parameters,
     temporary: String
@@ -44,7 +45,7 @@ struct SecretsFile {
     try Files.writeDurably(Self.content(head, SecretBytes(zeroing: &sealed)), to: temporary)
   }
 
-  /// Head, body and the digest of both.
+  /// Returns head, body and the digest of both.
   private static func content(_ head: [UInt8], _ body: borrowing SecretBytes) -> SecretBytes {
     body.withUnsafeBytes { body in
       SecretBytes(count: head.count + body.count + digestByteCount) { target in
@@ -59,14 +60,14 @@ struct SecretsFile {
     }
   }
 
-  /// Whether the secrets are under a passphrase; its parameters and the rest are not looked at.
+  /// Returns whether a passphrase protects the secrets, without checking the rest of the file.
   func isUnderPassphrase() throws(StorageError) -> Bool {
     try Files.checkPrivate(path, directory: false)
     let head = try Files.head(path, count: Self.magic.count + 2)
     return head.starts(with: Self.magic) && head.last == 1
   }
 
-  /// Reads the secrets; a passphrase is needed exactly where the file has one.
+  /// Reads the secrets. A passphrase must be given if, and only if, the file has one.
   func read(passphrase: Passphrase?) throws(StorageError) -> DeviceSecrets {
     try Files.checkPrivate(path, directory: false)
     let content = try Files.read(path, atMost: 4_096)

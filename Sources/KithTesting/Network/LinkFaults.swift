@@ -7,8 +7,9 @@
 public struct LinkFaults: Hashable, Sendable {
   /// The time that a message takes; ``TestAccount/advance(by:)`` lets it pass.
   public var delay: Duration
-  /// The chance, 0 to 1, that a message is lost. As with TCP, its connection is lost too. The
-  /// devices connect again a second later.
+  /// The chance, 0 to 1, that a message is lost.
+  ///
+  /// As with TCP, its connection is lost too. The devices connect again a second later.
   public var loss: Double
   /// The chance, 0 to 1, that a message is delivered twice.
   public var duplication: Double

@@ -4,8 +4,10 @@ internal import KithCrypto
 internal import KithSimulator
 internal import Synchronization
 
-/// An account of several devices in memory, for tests of programs. It runs Kith's engine over a
-/// virtual network and virtual time, without directories, ports, threads or waiting.
+/// An account of several devices in memory, for tests of programs.
+///
+/// It runs Kith's engine over a virtual network and virtual time, without directories, ports,
+/// threads or waiting.
 ///
 /// ```swift
 /// let account = try TestAccount(devices: 2)
@@ -118,8 +120,9 @@ public final class TestAccount: Sendable {
   /// - Parameter duration: the time; less than a microsecond has no effect.
   public func advance(by duration: Duration) { network.advance(by: duration) }
 
-  /// Ends a device's process as a crash does, and starts it again with its durable data. Stores
-  /// that were opened before belong to the dead process: open them again.
+  /// Ends a device's process as a crash does, and starts it again with its durable data.
+  ///
+  /// Stores that were opened before belong to the dead process: open them again.
   ///
   /// ```swift
   /// try account.crash(1)

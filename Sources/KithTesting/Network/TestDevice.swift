@@ -16,6 +16,7 @@ public struct TestDevice: Sendable {
   public var id: DeviceID { network.host(number).keys.id }
 
   /// Returns a store of the device, created if it is new, as `Accounts.store(_:policy:)` does.
+  ///
   /// Opening it again returns the same object, which stays through signing in and out.
   ///
   /// ```swift
@@ -47,8 +48,9 @@ public struct TestDevice: Sendable {
   /// Whether the device's program is signed in to the account, as it is at first.
   public var isSignedIn: Bool { network.host(number).signedOut == nil }
 
-  /// Signs out, as `Accounts.signOut()` does, if the device is signed in. The device leaves its
-  /// links, and its stores show local data, with the reason `accountChange`.
+  /// Signs out, as `Accounts.signOut()` does, if the device is signed in.
+  ///
+  /// The device leaves its links, and its stores show local data, with the reason `accountChange`.
   ///
   /// ```swift
   /// let device = try TestAccount(devices: 2)[1]
@@ -71,10 +73,11 @@ public struct TestDevice: Sendable {
     try local.show(Array(host.stores.values), insteadOf: host.device)
   }
 
-  /// Signs in to the account again, as `Accounts.signIn(to:)` does, if the device is signed
-  /// out. The stores show the account's values, with the reasons `accountChange` and
-  /// `initialSyncChange`, and the device is linked again. Writes made while signed out become the account's, unless the account
-  /// already has the key.
+  /// Signs in to the account again, as `Accounts.signIn(to:)` does, if the device is signed out.
+  ///
+  /// The stores show the account's values, with the reasons `accountChange` and
+  /// `initialSyncChange`, and the device is linked again. Writes made while signed out become the account's, unless the account already
+  /// has the key.
   ///
   /// - Throws: ``KithError`` if a store cannot be opened.
   public func signIn() throws(KithError) {

@@ -3,15 +3,19 @@ extension FaultyProxy {
   ///
   /// By default there are none: bytes pass as they come.
   public struct Faults: Sendable, Hashable {
-    /// The time that a byte stays in the proxy. Bytes that arrive together pass together, so this
-    /// adds delay and does not reduce the rate. A negative time counts as zero.
+    /// The time that a byte stays in the proxy.
+    ///
+    /// Bytes that arrive together pass together, so this adds delay and does not reduce the rate. A
+    /// negative time counts as zero.
     public var delay: Duration
     /// The bytes that pass on one connection each second; nil: no limit. At least 1.
     public var bytesPerSecond: Int?
     /// The bytes in which one random bit is inverted; nil: none.
     public var corruption: Frequency?
-    /// The bytes at which a connection is reset instead of passing them; nil: none. Both sides get
-    /// a TCP reset (RST), and the bytes that the proxy still held are lost, in both directions.
+    /// The bytes at which a connection is reset instead of passing them; nil: none.
+    ///
+    /// Both sides get a TCP reset (RST), and the bytes that the proxy still held are lost, in
+    /// both directions.
     public var resets: Frequency?
     /// Whether nothing passes, including the end of a connection and the start of a new one.
     ///
@@ -48,8 +52,9 @@ extension FaultyProxy {
 
     let kind: Kind
 
-    /// Chooses each byte with a chance from 0 (never) to 1 (always). A chance outside is clamped,
-    /// and NaN counts as 0.
+    /// Chooses each byte with a chance from 0 (never) to 1 (always).
+    ///
+    /// A chance outside is clamped, and NaN counts as 0.
     public static func chance(_ chance: Double) -> Frequency {
       Frequency(kind: .chance(chance.isNaN ? 0 : min(max(chance, 0), 1)))
     }

@@ -12,7 +12,7 @@ extension FaultyProxy {
   ///
   /// - Parameters:
   ///   - target: The port that connections are passed on to. It may be unused at first: a client
-  /// whose connection cannot be passed on is reset.
+  ///     whose connection cannot be passed on is reset.
   ///   - configuration: The addresses and the limits.
   ///   - isolation: The actor that `body` runs on; the caller's.
   ///   - body: Called with the proxy, which serves already.

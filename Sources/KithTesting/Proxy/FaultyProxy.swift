@@ -47,8 +47,8 @@ public final class FaultyProxy: Sendable {
     /// The source address of connections to the target; nil: the system chooses.
     ///
     /// A program may dial back to a peer's source address, as Kith's nodes do, and bypass
-    /// the proxy. To prevent this, choose another loopback address without a listener,
-    /// such as `127.0.0.9`.
+    /// the proxy. To prevent this, choose another loopback address without a listener, such
+    /// as `127.0.0.9`.
     public var sourceHost: String?
     /// The seed of all random choices.
     public var seed: UInt64 = 0
@@ -102,8 +102,9 @@ public final class FaultyProxy: Sendable {
 
   // MARK: Faults
 
-  /// Sets the faults of a direction, in place of earlier ones. They apply to all bytes that have
-  /// not passed yet, on open and on new connections.
+  /// Sets the faults of a direction, in place of earlier ones.
+  ///
+  /// They apply to all bytes that have not passed yet, on open and on new connections.
   ///
   /// - Complexity: O(*n*) in the open connections.
   public func set(_ faults: Faults, direction: Direction = .both) {
@@ -136,7 +137,9 @@ public final class FaultyProxy: Sendable {
   }
 
   /// Leaves all open connections half-open until the proxy ends: nothing passes in either
-  /// direction, and neither side learns of it, whatever the other does. New connections are served.
+  /// direction, and neither side learns of it, whatever the other does.
+  ///
+  /// New connections are served.
   public func abandon() {
     for connection in state.withLock({ $0.connections.values }) { connection.abandon() }
   }
@@ -159,8 +162,9 @@ public final class FaultyProxy: Sendable {
   }
 
   /// Returns the first bytes that passed in a direction, connections mixed, up to
-  /// ``Configuration/recordingLimitBytes`` for each direction. For both directions,
-  /// forward comes first.
+  /// ``Configuration/recordingLimitBytes`` for each direction.
+  ///
+  /// For both directions, forward comes first.
   ///
   /// - Complexity: O(*n*) in the bytes.
   public func recorded(_ direction: Direction) -> [UInt8] {

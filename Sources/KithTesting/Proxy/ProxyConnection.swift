@@ -10,11 +10,11 @@ internal import Synchronization
   internal import Darwin
 #endif
 
-/// One connection through the proxy: the client's, the one to the target, and a stream
-/// for each direction.
+/// One connection through the proxy: the client's, the one to the target, and a stream for
+/// each direction.
 ///
-/// The end of one side reaches the other side only over its direction, so a stalled
-/// direction hides it too.
+/// The end of one side reaches the other side only over its direction, so a stalled direction hides
+/// it too.
 final class ProxyConnection: Sendable {
   typealias AsyncChannel = NIOAsyncChannel<ByteBuffer, ByteBuffer>
 
@@ -30,8 +30,8 @@ final class ProxyConnection: Sendable {
 
   private let onReset: @Sendable () -> Void
 
-  /// Makes a connection of a client; `onReset` is called if
-  /// ``FaultyProxy/Faults/resets`` resets it.
+  /// Makes a connection of a client; `onReset` is called if ``FaultyProxy/Faults/resets``
+  /// resets it.
   init(
     client: any Channel, forward: ProxyStream, backward: ProxyStream,
     onReset: @escaping @Sendable () -> Void
@@ -43,8 +43,8 @@ final class ProxyConnection: Sendable {
   /// Serves until both directions have ended, the connection is reset, or the task is cancelled.
   func serve(_ client: AsyncChannel, connect: () async throws -> AsyncChannel) async {
     try? await client.executeThenClose { fromClient, toClient in
-      // No connection is made through a stalled proxy: its first packet and the
-      // answer would not pass.
+      // No connection is made through a stalled proxy: its first packet and the answer would
+      // not pass.
       guard await forward.opened(), await backward.opened() else { return }
       let target: AsyncChannel
       do { target = try await connect() } catch { return Self.reset(client.channel) }

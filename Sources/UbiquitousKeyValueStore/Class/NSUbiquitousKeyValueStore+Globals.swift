@@ -20,8 +20,9 @@
   public let NSUbiquitousKeyValueStoreAccountChange = 3
 
   extension NSNotification.Name {
-    /// Posted when the user signs in, signs out or switches the account. It has neither object nor
-    /// `userInfo`; read `FileManager.ubiquityIdentityToken` then.
+    /// Posted when the user signs in, signs out or switches the account.
+    ///
+    /// It has neither object nor `userInfo`; read `FileManager.ubiquityIdentityToken` then.
     public static let NSUbiquityIdentityDidChange = NSNotification.Name(
       "NSUbiquityIdentityDidChangeNotification")
   }

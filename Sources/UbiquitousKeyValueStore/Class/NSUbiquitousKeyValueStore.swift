@@ -16,9 +16,9 @@
   /// print(store.string(forKey: "theme") ?? "not set")
   /// ```
   ///
-  /// Members call each other through the class, so a subclass may override them. Typed setters
-  /// call ``set(_:forKey:)-(Any?,_)`` and typed getters call ``object(forKey:)``; a test double
-  /// needs only those two.
+  /// Members call each other through the class, so a subclass may override them. Typed setters call
+  /// ``set(_:forKey:)-(Any?,_)`` and typed getters call ``object(forKey:)``; a test double needs
+  /// only those two.
   ///
   /// The rules are those of Apple's
   /// [NSUbiquitousKeyValueStore](https://developer.apple.com/documentation/foundation/nsubiquitouskeyvaluestore);
@@ -38,13 +38,13 @@
       return shared
     }
 
-    /// Posted when another program or device changed the store, or a write of this
-    /// program was refused.
+    /// Posted when another program or device changed the store, or a write of this program
+    /// was refused.
     ///
     /// `object` is the store, for each living object. `userInfo` holds the reason as `NSNumber`
     /// under ``NSUbiquitousKeyValueStoreChangeReasonKey`` and the keys as `[String]` under
-    /// ``NSUbiquitousKeyValueStoreChangedKeysKey``. Changes within 50 ms become one
-    /// notification for each reason.
+    /// ``NSUbiquitousKeyValueStoreChangedKeysKey``. Changes within 50 ms become one notification
+    /// for each reason.
     ///
     /// Notifications are posted one after the other, on a thread of their own. An observer that
     /// must run on the main thread asks for `queue: .main`:
@@ -79,8 +79,8 @@
       hub.backing.value(forKey: aKey)?.foundationObject
     }
 
-    /// Returns the string of a key, or the text of its number; nil if it is missing
-    /// or of another type.
+    /// Returns the string of a key, or the text of its number; nil if it is missing or of
+    /// another type.
     ///
     /// - Parameter aKey: The key.
     /// - Returns: The string.
@@ -132,8 +132,8 @@
     /// Returns the bool of a key; false if it is missing or of another type.
     ///
     /// - Parameter aKey: The key.
-    /// - Returns: The bool. A number is true unless it is 0. A string follows the
-    ///   rule of `NSString.boolValue`.
+    /// - Returns: The bool. A number is true unless it is 0. A string follows the rule of
+    ///   `NSString.boolValue`.
     open func bool(forKey aKey: String) -> Bool {
       Conversion.bool(object(forKey: aKey))
     }
@@ -149,9 +149,9 @@
 
     /// Sets the value of a key, which is visible at once. Nil removes the key.
     ///
-    /// A value that property lists cannot hold is logged and ignored. If a value
-    /// does not fit, or a key is too long, nothing changes, and a notification
-    /// with ``NSUbiquitousKeyValueStoreQuotaViolationChange`` follows.
+    /// A value that property lists cannot hold is logged and ignored. If a value does not fit, or a
+    /// key is too long, nothing changes, and a notification with
+    /// ``NSUbiquitousKeyValueStoreQuotaViolationChange`` follows.
     ///
     /// ```swift
     /// store.set(["https://example.com"], forKey: "bookmarks")
@@ -235,8 +235,9 @@
       set(nil as Any?, forKey: aKey)
     }
 
-    /// Makes all earlier writes durable. It waits for the disk if there is something to write, and
-    /// never for the network.
+    /// Makes all earlier writes durable.
+    ///
+    /// It waits for the disk if there is something to write, and never for the network.
     ///
     /// - Returns: False if the store is not configured (``UbiquityBootstrap``) or the disk failed;
     ///   otherwise true, also offline and signed out.

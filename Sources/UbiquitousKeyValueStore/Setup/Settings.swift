@@ -92,8 +92,8 @@
     private static let identifierRule =
       "no text of 1 to \(StoreIdentifier.maximumBytes) bytes without control characters"
 
-    /// Returns the identifier made of a program's file name. A name may hold line feeds, and
-    /// is never too long.
+    /// Returns the identifier made of a program's file name. A name may hold line feeds, and is
+    /// never too long.
     private static func identifier(ofProgram name: String) -> StoreIdentifier {
       guard let identifier = StoreIdentifier(name) ?? StoreIdentifier("program") else {
         preconditionFailure("“program” is an identifier")

@@ -2,8 +2,8 @@
   internal import Kith
   internal import Logging
 
-  /// A store of the account that is signed in on this host. It stays the same store through
-  /// signing in and out.
+  /// A store of the account that is signed in on this host. It stays the same store through signing
+  /// in and out.
   struct AccountsBacking: Backing {
     /// The first and the longest wait before accounts that failed are served again.
     private static let waits = (first: Duration.seconds(1), longest: Duration.seconds(60))

@@ -32,8 +32,8 @@
     private let opened = Mutex<Opened?>(nil)
     private let objects = LiveObjects()
     private let poster: Poster
-    /// The failure that was logged last. Programs synchronise after every write, and a failing
-    /// disk is logged once.
+    /// The failure that was logged last. Programs synchronise after every write, and a failing disk
+    /// is logged once.
     private let failure = Mutex<KithError.Code?>(nil)
 
     /// Makes a hub that opens its data at the first use.
@@ -96,8 +96,8 @@
       return account.map { NSData(data: Data($0.bytes)) }
     }
 
-    /// Sets a key's value. As in Apple's class, a refusal is announced and not
-    /// returned to the caller.
+    /// Sets a key's value. As in Apple's class, a refusal is announced and not returned to
+    /// the caller.
     func set(_ object: Any?, forKey key: String) {
       let basis = basis
       let value: PropertyListValue?

@@ -1,11 +1,11 @@
 #if !canImport(Darwin)
   internal import Kith
 
-  /// Turns the events of a store into notifications. It holds no object of the class, so
-  /// it keeps none alive.
+  /// Turns the events of a store into notifications. It holds no object of the class, so it keeps
+  /// none alive.
   struct Server: Sendable {
-    /// The time for gathering changes, counted from the first one, so that a steady
-    /// stream is told too.
+    /// The time for gathering changes, counted from the first one, so that a steady stream is
+    /// told too.
     private static let gatheringTime = Duration.milliseconds(50)
 
     let backing: any Backing

@@ -111,6 +111,12 @@ enum IndependentDevice {
   static func start(
     _ program: String, _ arguments: String..., in directory: URL, input: Data
   ) throws -> KithProcess {
+    try start(program, arguments, in: directory, input: input)
+  }
+
+  static func start(
+    _ program: String, _ arguments: [String], in directory: URL, input: Data = Data()
+  ) throws -> KithProcess {
     try KithProcess(
       command: ["/usr/bin/env", "python3", folder.appending(path: program).path] + arguments,
       in: directory, input: input, environment: environment)

@@ -15,10 +15,10 @@ final class KithProcess {
   private let output: URL
   private let talk: URL
 
-  /// The program beside the test bundle.
-  static var program: URL {
-    Bundle.module.bundleURL.deletingLastPathComponent().appending(path: "kith")
-  }
+  /// The program beside the test bundle, or another build of it that `KITH_BINARY` names.
+  static let program: URL =
+    ProcessInfo.processInfo.environment["KITH_BINARY"].map { URL(filePath: $0) }
+    ?? Bundle.module.bundleURL.deletingLastPathComponent().appending(path: "kith")
 
   /// Starts `kith` with arguments and no environment but what is given; by way of a command that
   /// becomes it (such as `ip netns exec NAME`), if there is one.
