@@ -87,10 +87,8 @@ extension Accounts {
     },
     onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in }
   ) async throws(KithError) -> AccountSummary {
-    // A code is not taken for a token.
-    guard Node.isToken(token) else { throw Node.noToken(token) }
-    return try await join(
-      token, name: name, address: address,
+    try await join(
+      token, isToken: true, name: name, address: address,
       Joining.Hooks(
         confirm: { inviter, fingerprint in
           onMeeting(inviter, fingerprint)
@@ -123,7 +121,7 @@ extension Accounts {
 
   /// Joins, and signs in before the account counts the device.
   private func join(
-    _ code: String, name: String, address: String?, _ given: Joining.Hooks
+    _ code: String, isToken: Bool = false, name: String, address: String?, _ given: Joining.Hooks
   ) async throws(KithError) -> AccountSummary {
     try await settleBeforeLeaving()
     let place = try directory.newPlace()
@@ -142,6 +140,8 @@ extension Accounts {
     let summary: AccountSummary
     do throws(KithError) {
       try directory.checkNoting(place, first)
+      // A code is not taken for a token.
+      if isToken, !Node.isToken(code) { throw Node.noToken(code) }
       summary = try await Node.join(
         directory: directory.directory(of: place), name: name, code: code, address: address,
         passphrase: newPassphrase(), Node.JoinOptions(), hooks)

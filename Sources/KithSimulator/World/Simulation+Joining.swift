@@ -76,6 +76,10 @@ extension Simulation {
     try adoptLocal(on: device)
     beginDialling(device)
     try send(JoinDone().encodedMessage(), on: session, from: device)
+    // The joiner waits two seconds for the end, and goes on as any member.
+    guard let (number, _) = sessions[device.number]?[session] else { return }
+    connections[number]?.promoted = [false, false]
+    queue.add(.strangerTime(number), at: now + 2_000_000)
   }
 
   /// A join broke off: nothing is left. A person may try again.

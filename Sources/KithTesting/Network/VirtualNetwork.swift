@@ -220,14 +220,15 @@ final class VirtualNetwork: Sendable {
       return (sides[0].session, sides[1].session)
     }
     let (host, joiner) = (host(inviter), host(number))
-    host.device.input(
-      .admit(first, Joiner(records: records, address: "virtual:\(number + 1)")))
+    // The joiner first: what the inviter sends is delivered at once.
     joiner.device.input(
       .join(
         second,
         Inviter(
           device: host.keys.id, clock: host.device.hello().clock,
           address: "virtual:\(inviter + 1)")))
+    host.device.input(
+      .admit(first, Joiner(records: records, address: "virtual:\(number + 1)")))
     deliver()
     if joiner.device.hasPulledAll { send(JoinDone().encodedMessage(), from: number, on: second) }
     guard host.device.membership.roster.isMember(joiner.keys.id) else {
