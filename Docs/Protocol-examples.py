@@ -275,10 +275,9 @@ def handshake():
     third = dialler.write_third(hellos[1])
     assert listener.read_third(third) == hellos[1] and listener.hash == dialler.hash
     keys = dialler.split()
-    # Have 1, whole, all, provisional, no stores: the first message of a new device.
+    # Have 1, whole, all, no stores, and the time: the first message of a new device.
     message = encode("Message", have={
-        "number": 1, "whole": True, "all": True, "provisional": True, "clock": CLOCK,
-        "synchronised": True})
+        "number": 1, "whole": True, "all": True, "clock": CLOCK, "synchronised": True})
     plaintext = struct.pack(">I", len(message)) + message
     return [
         ("offer", offer), ("listener's hello", hellos[0]), ("dialler's hello", hellos[1]),

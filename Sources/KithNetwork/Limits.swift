@@ -29,6 +29,8 @@ public enum NetworkLimits {
   public static let pairingMessageBytes = 64 << 10
   /// The maximum number of waiting pairing messages.
   static let pairingQueuedMessages = 8
+  /// A pairing that became a session is closed when nothing came for so long.
+  static let joinSilence = Duration.seconds(120)
 
   /// The maximum number of bytes received before a handshake is finished.
   static let handshakeBytes = 1024

@@ -25,8 +25,8 @@ internal import Synchronization
 ///
 /// - If the store holds a value, it wins, so the defaults of a new device never overwrite the
 ///   account's data.
-/// - If only the defaults hold a value, it is written to the store. Before a new device's first
-///   pull that write is provisional: it loses against the account's value.
+/// - If only the defaults hold a value, it is written to the store. While nobody is
+///   signed in that write is local, and loses on signing in against the account's value.
 ///
 /// Signing in or out starts again with a first comparison, so no setting is lost with the account
 /// that it came from.

@@ -115,7 +115,6 @@ struct CatchingUpTests {
     var nodes: [ReplicaNode] = []
     for keys in [one, two] {
       var disk = Snapshot()
-      disk.isProvisional = !nodes.isEmpty
       for record in roster.records { disk.records[record.id] = record.encoded }
       let replica = try Replica(
         account: account, keys: keys, snapshot: disk, process: ProcessID(random.draw()),
@@ -144,7 +143,11 @@ struct CatchingUpTests {
       #expect(transports[0].statistics.overflows == 0)
       try await eventually("met") { two.live.count == 1 }
       transports[1].resumeReading(two.live[0])
-      try await eventually("caught up") { two.state.withLock { !$0.replica.isProvisional } }
+      try await eventually("caught up") {
+        two.state.withLock { state in
+          state.replica.storeIdentifiers.allSatisfy { !state.replica.view(of: $0).isEmpty }
+        }
+      }
       for store in one.state.withLock({ $0.replica.storeIdentifiers }) {
         let view = two.state.withLock { $0.replica.view(of: store) }
         #expect(view.values.map(\.size) == [value.size])

@@ -24,14 +24,15 @@ import Testing
     try backend.withSubject { subject in
       #expect(try subject.storage.load() == Snapshot())
       try subject.storage.commit([
-        .setClock(HybridTime(rawValue: .max)), .setIncarnation(incarnation), .setProvisional(true),
+        .setClock(HybridTime(rawValue: .max)), .setIncarnation(incarnation),
         .putRecord(digest, [1, 2]), .setAddresses(device, ["b:1", "a:2"]),
-        .putStore(store, policy, isProvisional: true),
+        .putStore(store, policy),
         .putHeader(store, reference(1), header: [3], signature: [4]),
         .putEntry(store, reference(1), index: .max, box: []),
         .putEntry(store, reference(1), index: 0, box: [5]),
         .putHeader(store, reference(1 << 53), header: [6], signature: [7]),
         .setVector(store, device, incarnation, .max), .setOpened(store),
+        .setAdopted(store, HybridTime(rawValue: .max - 1)),
         .setLost(store, device, incarnation, 5), .dropDamaged,
         .setLoss(store, StoreLoss(changeSets: 2, entries: 9, isAccepted: true)),
         .putDraft(store, .max, [8]), .putRefusal(store, 1, []),
@@ -39,12 +40,12 @@ import Testing
       var expected = Snapshot()
       expected.clock = HybridTime(rawValue: .max)
       expected.incarnation = incarnation
-      expected.isProvisional = true
       expected.records = [digest: [1, 2]]
       expected.addresses = [device: ["b:1", "a:2"]]
-      var stored = StoredStore(policy: policy, isProvisional: true)
+      var stored = StoredStore(policy: policy)
       stored.vector = [device: [incarnation: .max]]
       stored.isOpened = true
+      stored.adopted = HybridTime(rawValue: .max - 1)
       stored.lost = [device: [incarnation: 5]]
       stored.loss = StoreLoss(changeSets: 2, entries: 9, isAccepted: true)
       stored.changeSets = [
@@ -58,12 +59,12 @@ import Testing
       #expect(try subject.reload() == expected)
       // A change of limits leaves the rest.
       try subject.storage.commit([
-        .putStore(store, .standard, isProvisional: false),
+        .putStore(store, .standard),
         .removeLost(store, device, incarnation), .setLoss(store, nil),
       ])
       let changed = try subject.reload().stores[store]
       #expect(changed?.isOpened == true && changed?.policy == .standard && changed?.lost == [:])
-      #expect(changed?.loss == nil)
+      #expect(changed?.loss == nil && changed?.adopted == HybridTime(rawValue: .max - 1))
     }
   }
 
@@ -71,7 +72,7 @@ import Testing
   func removalsTakeWhatTheyName(backend: Backend) throws {
     try backend.withSubject { subject in
       try subject.storage.commit([
-        .putStore(store, .standard, isProvisional: true),
+        .putStore(store, .standard),
         .putHeader(store, reference(1), header: [1], signature: [1]),
         .putEntry(store, reference(1), index: 0, box: [1]),
         .putEntry(store, reference(1), index: 1, box: [2]),
@@ -89,9 +90,9 @@ import Testing
         .removeRecord(Blake2b.digest256([1])),
         // A change set that comes back has none of its old entries.
         .putHeader(store, reference(1), header: [9], signature: [9]),
-        .putStore(store, Policy(keys: 1), isProvisional: false),
+        .putStore(store, Policy(keys: 1)),
       ])
-      var stored = StoredStore(policy: Policy(keys: 1), isProvisional: false)
+      var stored = StoredStore(policy: Policy(keys: 1))
       stored.changeSets = [
         reference(1): StoredChangeSet(header: [9], signature: [9]),
         reference(2): StoredChangeSet(header: [2], signature: [2]),
@@ -108,7 +109,7 @@ import Testing
     try backend.withSubject { subject in
       try subject.storage.commit([
         .putDraft(store, 1, [1]),  // The store was not begun: nothing.
-        .putStore(store, .standard, isProvisional: false),
+        .putStore(store, .standard),
         .putDraft(store, 2, [1]), .removeDraft(store, 2), .putDraft(store, 3, [1]),
         .putDraft(store, 3, [2]), .setClock(HybridTime(rawValue: 5)),
         .setClock(HybridTime(rawValue: 3)),
@@ -136,7 +137,7 @@ import Testing
         try subject.storage.commit(mutations)
         try twin.commit(mutations)
       }
-      try commit([.putStore(store, .standard, isProvisional: false)])
+      try commit([.putStore(store, .standard)])
       for sequence in UInt64(1)...4 {
         try commit(
           [.putHeader(store, reference(sequence), header: [1], signature: [1])]
@@ -180,7 +181,7 @@ import Testing
     try backend.withSubject { subject in
       let big = [UInt8](repeating: 1, count: 100_000)
       try subject.storage.commit([
-        .putStore(store, .standard, isProvisional: false),
+        .putStore(store, .standard),
         .putHeader(store, reference(1), header: [1], signature: [1]),
       ])
       let before = try subject.storage.load()
@@ -207,9 +208,9 @@ import Testing
       let twin = MemoryStorage()
       var source = MutationSource(seed: seed)
       try subject.storage.commit(
-        MutationSource.stores.prefix(2).map { .putStore($0, .standard, isProvisional: false) })
+        MutationSource.stores.prefix(2).map { .putStore($0, .standard) })
       try twin.commit(
-        MutationSource.stores.prefix(2).map { .putStore($0, .standard, isProvisional: false) })
+        MutationSource.stores.prefix(2).map { .putStore($0, .standard) })
       for step in 0..<40 {
         let mutations = source.mutations(source.number(30))
         try subject.storage.commit(mutations)

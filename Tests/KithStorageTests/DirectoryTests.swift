@@ -25,7 +25,7 @@ import Testing
     let missing = code { () throws(StorageError) in _ = try DeviceDirectory.open(at: nested) }
     #expect(missing == .missing)
     let made = try DeviceDirectory.create(
-      at: nested, secrets: newSecrets(), initial: [.setProvisional(true)])
+      at: nested, secrets: newSecrets(), initial: [.setClock(HybridTime(rawValue: 5))])
     #expect(!made.storage.isCopy)
     #expect(made.controlSocketPath == nested + "/control")
     let id = made.keys.id
@@ -36,7 +36,7 @@ import Testing
     #expect(error?.code == .alreadyExists)
     let again = try DeviceDirectory.open(at: nested)
     #expect(again.keys.id == id)
-    #expect(try again.storage.load().isProvisional)
+    #expect(try again.storage.load().clock.rawValue == 5)
     #expect(try mode(nested) == 0o700)
     for file in ["/secrets", "/lock", "/kith.sqlite", "/kith.sqlite-wal"] {
       #expect(try mode(nested + file) == 0o600, "\(file)")
@@ -168,13 +168,13 @@ import Testing
     let directory = try TemporaryDirectory()
     let path = directory.device
     try DeviceDirectory.create(
-      at: path, secrets: newSecrets(), initial: [.setProvisional(true)]
+      at: path, secrets: newSecrets(), initial: [.setClock(HybridTime(rawValue: 5))]
     ).close()
     try FileManager.default.moveItem(
       atPath: path + "/kith.sqlite", toPath: path + "/kith.sqlite.new")
     let device = try DeviceDirectory.open(at: path)
     #expect(!device.storage.isCopy)
-    #expect(try device.storage.load().isProvisional)
+    #expect(try device.storage.load().clock.rawValue == 5)
   }
 
   @Test func aCreationThatStoppedBeforeTheRenamesLeavesNoDevice() throws {

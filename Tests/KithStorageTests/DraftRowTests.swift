@@ -20,7 +20,7 @@ import Testing
   static func clock(_ value: UInt64) -> Mutation { .setClock(HybridTime(rawValue: value)) }
 
   static func begin(_ store: StoreIdentifier) -> Mutation {
-    .putStore(store, .standard, isProvisional: false)
+    .putStore(store, .standard)
   }
 
   /// What a sequence of commits leaves.

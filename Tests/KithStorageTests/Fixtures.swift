@@ -65,13 +65,11 @@ struct MutationSource {
     switch number(21) {
     case 0: .setClock(HybridTime(rawValue: random.next()))
     case 1: .setIncarnation(Incarnation(rawValue: random.next()))
-    case 2: .setProvisional(number(2) == 0)
+    case 2: .setAdopted(store(), HybridTime(rawValue: random.next()))
     case 3: .putRecord(digest(), bytes())
     case 4: .setAddresses(device(), (0..<number(3)).map { "[fe80::\($0)]:4711" })
     case 5:
-      .putStore(
-        store(), Policy(totalBytes: number(1_000), keys: number(10)),
-        isProvisional: number(2) == 0)
+      .putStore(store(), Policy(totalBytes: number(1_000), keys: number(10)))
     case 6, 7, 8: .putHeader(store(), reference(), header: bytes(), signature: random.bytes(64))
     case 9: .removeChangeSet(store(), reference())
     case 10, 11, 12: .putEntry(store(), reference(), index: UInt32(number(4)), box: bytes())

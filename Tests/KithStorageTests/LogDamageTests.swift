@@ -15,7 +15,7 @@ import Testing
   /// A log that SQLite has begun anew once, so that frames of before lie behind those that count; and
   /// how long it was before the last commit.
   private func log(_ device: OpenDevice, _ path: String) throws -> (bytes: Data, last: Int) {
-    try device.storage.commit([.putStore(store, .standard, isProvisional: false)])
+    try device.storage.commit([.putStore(store, .standard)])
     for number in 1...12 as ClosedRange<UInt64> { try device.storage.commit(draft(number)) }
     try device.storage.execute("PRAGMA wal_checkpoint(RESTART)")
     let old = try Data(contentsOf: URL(fileURLWithPath: path))

@@ -11,7 +11,7 @@ import Testing
   func begin(_ directory: TemporaryDirectory) throws -> OpenDevice {
     try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(),
-      initial: [.putStore(store, .standard, isProvisional: false)])
+      initial: [.putStore(store, .standard)])
   }
 
   func copy(_ from: String, _ to: String) throws {
@@ -57,7 +57,7 @@ import Testing
     for _ in 0..<2 {
       let device = try DeviceDirectory.open(at: other)
       #expect(device.storage.isCopy)
-      try device.storage.commit([.setProvisional(false)])
+      try device.storage.commit([.setClock(HybridTime(rawValue: 6))])
       try device.close()
     }
     let device = try DeviceDirectory.open(at: other)

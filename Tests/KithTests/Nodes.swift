@@ -61,6 +61,20 @@ final class Nodes: Sendable {
   }
 }
 
+extension Node {
+  /// Returns once it exchanges stores with another device.
+  func meetsPeer() async throws {
+    try await until { self.status.peers.contains(where: \.isExchanging) }
+  }
+}
+
+extension Accounts {
+  /// Returns once its node exchanges stores with another device.
+  func meetsPeer() async throws {
+    try await until { try await self.report().peers.contains(where: \.isExchanging) }
+  }
+}
+
 /// Runs nodes while the body does its work.
 func running<Result: Sendable>(
   _ nodes: Node..., body: @escaping @Sendable () async throws -> Result

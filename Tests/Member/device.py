@@ -3,7 +3,7 @@
 
     kith invite --yes --token … | device.py PORT STORE
 
-It pulls the store, publishes `from` = "python" and `greeting` = "hallo", prints `published`, waits until
+Joining pulls the store. It publishes `from` = "python" and `greeting` = "hallo", prints `published`, waits until
 `after` is there, and prints the store's digest. Docs/Protocol.md is all that it was written from.
 """
 
@@ -14,13 +14,13 @@ from kithmember import Member, string_value
 
 def main(port, store):
     member = Member.join(sys.stdin.readline(), "python")
+    # Joining brought the data.
+    held = member.stores[store]
+    print("greeting", held.value("greeting").hex())
     session = member.dial("127.0.0.1", port)
     # The digest of the records that both have: nothing is sent of them.
     assert session.peer["roster_digest"] == member.roster.digest(), "roster digests differ"
     member.exchange(session, until=lambda: session.is_settled(store), seconds=60)
-    assert not member.is_provisional, "the first pull did not end"
-    held = member.stores[store]
-    print("greeting", held.value("greeting").hex())
     member.publish([session], store, "from", string_value("python"))
     member.publish([session], store, "greeting", string_value("hallo"))
     print("published", flush=True)

@@ -221,10 +221,10 @@ class Store:
                 text += struct.pack(">I", len(key.encode())) + key.encode() + digest
         return blake2b(text)
 
-    def have(self, provisional=False, awaited=False):
+    def have(self, awaited=False):
         return {
             "store": self.name, "policy": self.policy, "digest": self.digest(),
-            "provisional": provisional, "awaited": awaited, "vector": self.vector_entries()}
+            "awaited": awaited, "vector": self.vector_entries()}
 
     def vector_entries(self):
         return [
@@ -243,7 +243,6 @@ class Member:
         self.incarnation = struct.unpack("<Q", os.urandom(8))[0]
         self.clock = 0
         self.stores, self.epochs = {}, {}
-        self.is_provisional = True  # until its first pull ends (section 15)
         self.roster = Roster(account)
 
     # ------------------------------------------------------------------------------ membership
@@ -352,7 +351,6 @@ class Member:
     def _receive_have(self, session, have):
         if have["clock"] >> 56 > self.clock >> 56:
             self.clock = have["clock"] >> 56 << 56
-        session.is_provisional = have["provisional"]
         if have["all"]:
             session.listed = {each["store"] for each in have["stores"]}
         adopted = [each for each in have["stores"] if each["store"] not in self.stores]
@@ -367,10 +365,6 @@ class Member:
             noted = {} if have["whole"] else session.vectors.get(store.name, {})
             told = {(e["device"], e["incarnation"]): e["sequence"] for e in each["vector"]}
             session.vectors[store.name] = {**noted, **told}
-            if each["provisional"]:
-                session.provisional_stores.add(store.name)
-            else:
-                session.provisional_stores.discard(store.name)
             if have["number"] and have["whole"]:
                 is_everything = session.vectors[store.name] == store.vector and (
                     each["digest"] not in (b"", store.digest()))
@@ -401,9 +395,6 @@ class Member:
                 store.vector[chain] = through
         if part["answers"]:
             session.answered.add(store.name)
-            if not session.is_provisional and not tainted and session.listed is not None and (
-                    session.listed <= session.answered):
-                self.is_provisional = False
         if store.vector != before:
             session.tell(self, store, before)
 
@@ -618,15 +609,18 @@ class Session(Connection):
 
     def __init__(self, member, connection, psk, hello):
         super().__init__(connection)
-        self.vectors, self.parts = {}, []
-        self.answered, self.provisional_stores, self.listed = set(), set(), None
-        self.number, self.is_provisional, self.has_begun = 0, True, False
-        self.member = member
+        self._prepare(member)
         noise = Noise(member.transport, psk)
         self.socket.sendall(frame(noise.write_first(encode("Offer", versions=[1]))))
         self.peer = decode("Hello", noise.read_second(self.handshake_frame()))
         self.socket.sendall(frame(noise.write_third(member.hello(**hello))))
         self.split(noise)
+
+    def _prepare(self, member):
+        self.vectors, self.parts = {}, []
+        self.answered, self.listed = set(), None
+        self.number, self.has_begun = 0, False
+        self.member = member
 
     def send(self, **message):
         """Sends a Message: records, have, batch or addresses, as bytes or a dictionary."""
@@ -647,8 +641,8 @@ class Session(Connection):
         self.number += 1
         self.send(have={
             "number": self.number, "whole": True, "all": stores is None,
-            "provisional": member.is_provisional, "clock": wall_clock(member.clock),
-            "synchronised": True, "stores": [member.stores[each].have(member.is_provisional, each not in self.answered)
+            "clock": wall_clock(member.clock), "synchronised": True,
+            "stores": [member.stores[each].have(each not in self.answered)
                        for each in sorted(member.stores if stores is None else stores,
                                           key=str.encode)]})
 
@@ -656,9 +650,8 @@ class Session(Connection):
         """A Have that tells of the chains that rose."""
         risen = [each for each in store.vector_entries()
                  if before.get((each["device"], each["incarnation"])) != each["sequence"]]
-        self.send(have={"provisional": member.is_provisional, "stores": [
-            {"store": store.name, "policy": store.policy, "vector": risen,
-             "provisional": member.is_provisional}]})
+        self.send(have={"stores": [
+            {"store": store.name, "policy": store.policy, "vector": risen}]})
 
     def send_answer(self, store, number, is_everything=False):
         above = {} if is_everything else self.vectors[store.name]
@@ -678,12 +671,12 @@ class Session(Connection):
         return bool(held) and store in self.answered and self.vectors.get(store) == held.vector
 
 
-class PairingSession(Connection):
-    """The joiner's side of an invitation."""
+class PairingSession(Session):
+    """The joiner's side of an invitation, and of the session that it becomes."""
 
     def __init__(self, member, connection, psk, name):
-        super().__init__(connection)
-        self.member = member
+        Connection.__init__(self, connection)
+        self._prepare(member)
         noise = Noise(member.transport, psk, prologue=b"kith-pair-1")
         self.socket.sendall(frame(noise.write_first(b"")))
         self.invitation = decode("Invitation", noise.read_second(self.handshake_frame()))
@@ -694,7 +687,8 @@ class PairingSession(Connection):
         self.split(noise)
 
     def join(self, confirm, seconds=60):
-        """These messages stand as they are, in no Message."""
+        """The pairing's messages stand as they are, in no Message; then everything is pulled (section
+        15), and only then does the inviter count this device."""
         if not confirm(self.invitation):
             self.close()
             raise PermissionError("declined here")
@@ -708,5 +702,19 @@ class PairingSession(Connection):
         if not {self.member.id, self.invitation["device"]} <= members:
             raise ValueError("the reply does not make both members")
         self.member.current  # an epoch that opens, or an error
-        self.send_message(encode("JoinDone"))
+        self.member.clock = max(self.member.clock, reply["clock"])
+        self.member.exchange(self, until=self.has_everything, seconds=seconds)
+        self.send(done={})
+        if not self.is_ended(seconds):
+            raise TimeoutError("the inviter did not end the session")
         self.close()
+
+    def begin(self):
+        """A Have that lists nothing yet."""
+        if not self.has_begun:
+            self.has_begun = True
+            self.send_have(self.member)
+
+    def has_everything(self):
+        """Whether all stores that the inviter listed were answered for."""
+        return self.listed is not None and self.listed <= self.answered

@@ -12,7 +12,8 @@ extension AccountsDirectory {
 
   /// Hands what was written while nobody was signed in to an account. What the account took, or
   /// refused (``KeyValueStore/refusals``), is the local stores' no more: nobody else has them until
-  /// this returns, so nothing is handed over twice or to two accounts.
+  /// this returns, so nothing is handed over to two accounts. Nor twice to one: the account remembers
+  /// how far it took until the local stores are emptied.
   ///
   /// - Parameters:
   ///   - wait: How long to wait for another process that has the local stores open.
@@ -30,17 +31,18 @@ extension AccountsDirectory {
     var superseded: [StoreIdentifier: Set<Key>] = [:]
     var recipient: Seat.Kind?
     for (store, stored) in try Storage.load(device).stores.sorted(by: { $0.key < $1.key }) {
-      let transactions = stored.draftedTransactions
-      guard !transactions.isEmpty else { continue }
+      let drafts = stored.draftedWrites
+      guard !drafts.isEmpty else { continue }
       let chosen: Seat.Kind
       if let recipient { chosen = recipient } else { chosen = try account() }
       recipient = chosen
-      superseded[store] = try chosen.adopt(store, stored.policy, transactions.map(\.operations))
+      superseded[store] = try chosen.adopt(store, stored.policy, drafts.map(\.write))
       do throws(StorageError) {
-        try device.storage.commit(transactions.map { .removeDraft(store, $0.ordinal) })
+        try device.storage.commit(drafts.map { .removeDraft(store, $0.ordinal) })
       } catch {
         throw KithError(error)
       }
+      _ = try chosen.adopt(store, stored.policy, [])
     }
     return superseded
   }
@@ -61,14 +63,15 @@ extension AccountsDirectory {
 
 extension Seat.Kind {
   /// Hands transactions that were written while nobody was signed in to the device. Durable on return.
+  /// With none, tells it that the local stores hold no more of those that it took.
   ///
   /// - Returns: The keys whose writes lost.
   fileprivate func adopt(
-    _ store: StoreIdentifier, _ policy: Policy, _ transactions: [[KithCore.Operation]]
+    _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key> {
     switch self {
-    case .own(let node): try node.adopt(store, policy, transactions)
-    case .attached(let attachment): try attachment.adopt(store, policy, transactions)
+    case .own(let node): try node.adopt(store, policy, writes)
+    case .attached(let attachment): try attachment.adopt(store, policy, writes)
     }
   }
 }
@@ -79,11 +82,18 @@ extension Node {
   ///
   /// - Returns: The keys whose writes lost.
   func adopt(
-    _ store: StoreIdentifier, _ policy: Policy, _ transactions: [[KithCore.Operation]]
+    _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key> {
     let known = engine.read { $0.usage(of: store)?.policy } ?? policy
     _ = try engine.open(store, policy: known)
-    return try engine.adopt(store, transactions)
+    return try engine.adopt(store, writes)
+  }
+}
+
+extension Node {
+  /// The local stores are empty, also where the process died before it could say so.
+  fileprivate func endAdoption() throws(KithError) {
+    for store in engine.read({ $0.adoptingStores }) { _ = try engine.adopt(store, []) }
   }
 }
 
@@ -108,7 +118,9 @@ extension Accounts {
     guard state.seat.place != .signedOut else { return [:] }
     let recipient = state.seat.kind
     do throws(KithError) {
-      return try directory.handOver { () throws(KithError) in recipient }
+      let superseded = try directory.handOver { () throws(KithError) in recipient }
+      if case .own(let node) = recipient { try node.endAdoption() }
+      return superseded
     } catch {
       let isShort = Self.shortTroubles.contains(error.code)
       state.owed = Debt(

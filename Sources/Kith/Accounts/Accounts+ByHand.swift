@@ -1,5 +1,6 @@
 internal import KithCore
 internal import KithStorage
+internal import Synchronization
 
 /// Signing in and out from outside of the programs that have the directory open, as a person does at
 /// the command line. Those programs follow what is noted.
@@ -68,6 +69,50 @@ extension Accounts {
     let summary = try await make(path)
     try directory.noteJoined(place, summary, first)
     return (summary, path)
+  }
+
+  /// As ``add(_:_:)`` for a device that joins. `make` calls its second argument once the device exists,
+  /// before the account counts it: then it is noted, and gets what was written while nobody was signed
+  /// in.
+  ///
+  /// - Parameters:
+  ///   - configuration: How the accounts are opened.
+  ///   - noted: How they are opened once the device exists.
+  ///   - make: Joins.
+  /// - Returns: What was made, where, and whether the account has what was written before.
+  /// - Throws: ``KithError`` as `make` does, or where the device cannot be noted; nothing is left of it.
+  package static func join(
+    _ configuration: Configuration, noted: Configuration,
+    _ make:
+      (
+        _ directory: String,
+        _ made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void
+      ) async throws(KithError) -> AccountSummary
+  ) async throws(KithError) -> (
+    summary: AccountSummary, directory: String, adoption: Result<Void, KithError>
+  ) {
+    let directory = AccountsDirectory(path: configuration.directory)
+    let first = { @Sendable () throws(KithError) in try accountOfFirst(directory, configuration) }
+    try await adoptLocalWrites(configuration)
+    let place = try directory.newPlace()
+    let adoption = Mutex<Result<Void, KithError>?>(nil)
+    do throws(KithError) {
+      try directory.checkNoting(place, first)
+      let path = directory.directory(of: place)
+      let summary = try await make(path) { summary async throws(KithError) in
+        try directory.noteJoined(place, summary, first)
+        do throws(KithError) {
+          try await adoptLocalWrites(noted)
+          adoption.withLock { $0 = .success(()) }
+        } catch {
+          adoption.withLock { $0 = .failure(error) }
+        }
+      }
+      return (summary, path, adoption.withLock { $0 } ?? .success(()))
+    } catch {
+      if adoption.withLock({ $0 == nil }) { directory.discard(place) }
+      throw error
+    }
   }
 
   /// Hands what was written while nobody was signed in to the account that is, if one is. It waits for

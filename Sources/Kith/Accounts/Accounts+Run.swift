@@ -154,11 +154,13 @@ extension Accounts {
     // Closed before local stores are adopted: whoever has them open cannot be another.
     if case .own = old.kind { close(old, stores) }
     let superseded = isTakeOver ? [:] : adopt(&state)
+    let reason: Change.Reason =
+      isTakeOver ? .serverChange : old.place == .signedOut ? .initialSyncChange : .accountChange
     for open in state.stores.values {
       let store = open.store
       do throws(KithError) {
         store.backing = try next.open(
-          store.view, open.policy, reason: isTakeOver ? .serverChange : .accountChange,
+          store.view, open.policy, reason: reason,
           superseded: superseded[store.identifier] ?? [],
           pending: pending[store.identifier] ?? [], onEnd: moved.raise)
       } catch {

@@ -67,13 +67,15 @@ extension Accounts {
     return made
   }
 
-  /// Joins the account that a token invites to, with a new device, and signs in to it.
+  /// Joins the account that a token invites to, with a new device, and signs in to it. On return the
+  /// stores show all that the account has, and what was written before where it does not.
   ///
   /// - Parameters:
   ///   - token: The long token, as printed by the inviting device.
   ///   - name: What people call this device, 1 to 64 bytes.
   ///   - address: Where the inviting device is, `host:port`, instead of what the token says.
   ///   - onMeeting: Gets the inviting device and this one's fingerprint, to be compared.
+  ///   - onProgress: Gets how much has come, now and then.
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,
   ///   `timedOut` or a storage code; nobody is signed in or out then, but with `timedOut`.
@@ -82,25 +84,26 @@ extension Accounts {
     token: String, name: String, address: String? = nil,
     onMeeting: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) -> Void = {
       _, _ in
-    }
+    },
+    onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in }
   ) async throws(KithError) -> AccountSummary {
-    try await settleBeforeLeaving()
-    let place = try directory.newPlace()
-    try directory.checkNoting(place, first)
-    let summary = try await Node.join(
-      directory: directory.directory(of: place), name: name, token: token, address: address,
-      passphrase: newPassphrase(), onMeeting: onMeeting)
-    try directory.noteJoined(place, summary, first)
-    try await arrive(at: place)
-    return summary
+    try await join(
+      token, isToken: true, name: name, address: address,
+      Joining.Hooks(
+        confirm: { inviter, fingerprint in
+          onMeeting(inviter, fingerprint)
+          return true
+        }, progress: onProgress))
   }
 
-  /// Joins the account of the device that shows a short code, with a new device, and signs in to it.
+  /// Joins the account of the device that shows a short code, with a new device, and signs in to it. On
+  /// return the stores show all that the account has, and what was written before where it does not.
   ///
   /// - Parameters:
   ///   - code: The code, as shown by the inviting device; or the token.
   ///   - name: What people call this device, 1 to 64 bytes.
   ///   - address: Where the inviting device is, `host` or `host:port`; nil: it is found on the LAN.
+  ///   - onProgress: Gets how much has come, now and then.
   ///   - confirm: Gets the inviting device and this one's fingerprint: show both, have them compared,
   ///     and say whether to join.
   /// - Returns: The account and the new device.
@@ -109,16 +112,44 @@ extension Accounts {
   @discardableResult
   public func signIn(
     code: String, name: String, address: String? = nil,
+    onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in },
     confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
+  ) async throws(KithError) -> AccountSummary {
+    try await join(
+      code, name: name, address: address, Joining.Hooks(confirm: confirm, progress: onProgress))
+  }
+
+  /// Joins, and signs in before the account counts the device.
+  private func join(
+    _ code: String, isToken: Bool = false, name: String, address: String?, _ given: Joining.Hooks
   ) async throws(KithError) -> AccountSummary {
     try await settleBeforeLeaving()
     let place = try directory.newPlace()
-    try directory.checkNoting(place, first)
-    let summary = try await Node.join(
-      directory: directory.directory(of: place), name: name, code: code, address: address,
-      passphrase: newPassphrase(), confirm: confirm)
-    try directory.noteJoined(place, summary, first)
-    try await arrive(at: place)
+    let arrival = Mutex<Result<Void, KithError>?>(nil)
+    var hooks = given
+    hooks.made = { summary async throws(KithError) in
+      try self.directory.noteJoined(place, summary, self.first)
+      do throws(KithError) {
+        try await self.arrive(at: place)
+        arrival.withLock { $0 = .success(()) }
+      } catch {
+        // The device is there all the same.
+        arrival.withLock { $0 = .failure(error) }
+      }
+    }
+    let summary: AccountSummary
+    do throws(KithError) {
+      try directory.checkNoting(place, first)
+      // A code is not taken for a token.
+      if isToken, !Node.isToken(code) { throw Node.noToken(code) }
+      summary = try await Node.join(
+        directory: directory.directory(of: place), name: name, code: code, address: address,
+        passphrase: newPassphrase(), Node.JoinOptions(), hooks)
+    } catch {
+      if arrival.withLock({ $0 == nil }) { directory.discard(place) }
+      throw error
+    }
+    try arrival.withLock { $0 }?.get()
     return summary
   }
 

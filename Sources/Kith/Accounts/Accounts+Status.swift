@@ -20,38 +20,6 @@ extension Accounts {
   /// A node of another program is asked once a second.
   public var statusUpdates: StatusUpdates { StatusUpdates(accounts: self) }
 
-  /// Waits until this device has pulled for the first time what the account has; returns at once where
-  /// it has, and where nobody is signed in. Somebody has to ``run()`` meanwhile.
-  ///
-  /// ```swift
-  /// try await accounts.signIn(token: token, name: "desktop")
-  /// try await accounts.waitForFirstSync(timeout: .seconds(30))
-  /// ```
-  ///
-  /// - Parameter timeout: How long to wait.
-  /// - Throws: ``KithError`` with `timedOut`, `cancelled` or `closed`.
-  public func waitForFirstSync(timeout: Duration) async throws(KithError) {
-    let updates = statusUpdates
-    let hasPulled = await withTaskGroup(of: Bool?.self) { group in
-      group.addTask {
-        for await status in updates where !status.isProvisional { return true }
-        return nil
-      }
-      group.addTask {
-        try? await Task.sleep(for: timeout)
-        return false
-      }
-      defer { group.cancelAll() }
-      return await group.next() ?? nil
-    }
-    if hasPulled == true { return }
-    if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
-    if hasPulled == nil { throw .closedNode }
-    throw KithError(
-      .timedOut,
-      "No other device was met in time. See that one runs, and that this one knows its address.")
-  }
-
   /// What the accounts' node says of itself, whenever that changes; see ``Accounts/statusUpdates``.
   public struct StatusUpdates: AsyncSequence, Sendable {
     /// Takes the statuses.

@@ -23,13 +23,14 @@ struct Attachment {
   ///
   /// - Returns: The keys whose writes lost.
   func adopt(
-    _ store: StoreIdentifier, _ policy: Policy, _ transactions: [[KithCore.Operation]]
+    _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key> {
     var request = ControlRequest(id: 1)
     request.operation = .adopt
     request.store = store.rawValue
     request.policy = ControlPolicy(policy)
-    request.transactions = transactions.map { $0.map { ControlEntry($0) } }
+    request.transactions = writes.map { $0.operations.map { ControlEntry($0) } }
+    request.clocks = writes.map(\.clock.rawValue)
     let bytes = try ControlStream.encode(request).readableBytes
     guard bytes <= ControlLimits.lineBytes else {
       throw KithError(

@@ -118,7 +118,7 @@ struct Seat {
       case .attached(let attachment):
         return try AttachedStore.attach(
           directory: attachment.directory, store: view.identifier, policy: policy, view: view,
-          reason: reason, pending: pending, onEnd: { _ in onEnd() })
+          reason: reason, superseded: superseded, pending: pending, onEnd: { _ in onEnd() })
       }
     } catch {
       for write in pending { write.settle(.failure(error)) }

@@ -29,7 +29,7 @@ package struct UnwrittenStores: StoreAccess {
   package func report() async throws(KithError) -> NodeReport {
     NodeReport(
       account: "", device: "", directory: directory, isRunning: false, listening: [],
-      isProvisional: false, isClockSynchronised: SystemClock.isSynchronised, problems: [],
+      isClockSynchronised: SystemClock.isSynchronised, problems: [],
       devices: [], peers: [], stores: [])
   }
 

@@ -12,6 +12,7 @@ extension AttachedStore {
   ///   - policy: Its limits.
   ///   - view: What programs see already; it is told the difference as `serverChange`.
   ///   - reason: Another reason, with `accountChange` for all keys of both accounts.
+  ///   - superseded: Keys whose writes the account did not take.
   ///   - pending: What the backing before it left unanswered, to be written again first. What does
   ///     not fit any more is refused, and told as `quotaViolationChange`. Each is settled.
   ///   - onEnd: Called once when the connection has ended, from no lock, unless ``stop()`` or
@@ -22,7 +23,8 @@ extension AttachedStore {
   ///   too many programs attached. Nothing of `pending` was settled then.
   static func attach(
     directory: String, store: StoreIdentifier, policy: Policy = .standard, view: StoreView? = nil,
-    reason: Change.Reason = .serverChange, pending: [PendingWrite] = [],
+    reason: Change.Reason = .serverChange, superseded: Set<Key> = [],
+    pending: [PendingWrite] = [],
     onEnd: @escaping @Sendable (AttachedStore) -> Void = { _ in }
   ) throws(KithError) -> AttachedStore {
     let deadline = SuspendingClock.now.advanced(by: AttachedLimits.attach)
@@ -39,7 +41,7 @@ extension AttachedStore {
       let attached = AttachedStore(
         directory: directory, socketPath: path, view: view, shown: shown,
         descriptor: stream.descriptor, wakeup: try wakeup(path), onEnd: onEnd)
-      attached.begin(pending, reason)
+      attached.begin(pending, reason, superseded)
       attached.startReceiving(stream)
       ExitFlush.register(attached)
       return attached
@@ -76,7 +78,9 @@ extension AttachedStore {
   }
 
   /// Shows what the node shows, with what was left unanswered over it, and sends that again.
-  private func begin(_ pending: [PendingWrite], _ reason: Change.Reason) {
+  private func begin(
+    _ pending: [PendingWrite], _ reason: Change.Reason, _ superseded: Set<Key>
+  ) {
     var refused: [(write: PendingWrite, error: KithError)] = []
     let later = state.withLock { state -> [() -> Void] in
       for write in pending {
@@ -91,7 +95,7 @@ extension AttachedStore {
         }
       }
       let lost = Set(refused.flatMap { $0.write.operations.map { Key($0.key) } })
-      return view.show(state.shown.shown, reason: reason, superseded: lost)
+      return view.show(state.shown.shown, reason: reason, superseded: lost.union(superseded))
     }
     for run in later { run() }
     for (write, error) in refused { write.settle(.failure(error)) }

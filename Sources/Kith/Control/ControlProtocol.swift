@@ -26,7 +26,7 @@
 /// | `rename` | `device`, `name` | |
 /// | `revoke` | `device`, `keeping` (devices) | |
 /// | `invite` | `addresses`, `hasCode` | `token`, `code` and `listens`; `triesLeft` after each wrong code; then `candidate`, which the next line answers with `isAccepted` |
-/// | `adopt` | `store`, `policy`, `transactions` (of writes) | `keys` whose writes lost; see below |
+/// | `adopt` | `store`, `policy`, `transactions` (of writes), `clocks` (of each) | `keys` whose writes lost; see below |
 /// | `attach` | `store`, `policy` | `entries`, then a `change` each; see below |
 ///
 /// `adopt` hands over what was written on this host while nobody was signed in. It is answered once
@@ -61,6 +61,7 @@ struct ControlRequest: Codable, Sendable {
   var key: String?
   var writes: [ControlEntry]?
   var transactions: [[ControlEntry]]?
+  var clocks: [UInt64]?
   var seconds: Double?
   var takesThrough: UInt64?
   var isAccepted: Bool?

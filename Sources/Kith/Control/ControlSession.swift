@@ -95,12 +95,14 @@ struct ControlSession: Sendable {
   private func adopt(_ request: ControlRequest) async throws(KithError) -> [String] {
     let policy = request.policy?.policy ?? .standard
     let store = try Node.checked(request.store ?? "", policy)
-    var transactions: [[KithCore.Operation]] = []
-    for transaction in request.transactions ?? [] {
-      transactions.append(
-        try transaction.map { entry throws(KithError) in try entry.operation() })
+    let (transactions, clocks) = (request.transactions ?? [], request.clocks ?? [])
+    guard transactions.count == clocks.count else { throw .malformedControl }
+    var writes: [LocalWrite] = []
+    for (transaction, clock) in zip(transactions, clocks) {
+      let operations = try transaction.map { entry throws(KithError) in try entry.operation() }
+      writes.append(LocalWrite(clock: HybridTime(rawValue: clock), operations: operations))
     }
-    let (node, taken) = (node, transactions)
+    let (node, taken) = (node, writes)
     let lost = try await BlockingThread.run { () throws(KithError) in
       try node.adopt(store, policy, taken)
     }

@@ -77,8 +77,6 @@ public struct NodeReport: Codable, Sendable, Hashable {
     public var removals: Int
     /// Entries set aside for ever.
     public var quarantined: Int
-    /// Whether its first pull is still to come.
-    public var isProvisional: Bool
     /// Whether a part of it was damaged here, which no device has given back yet, and whose loss nobody
     /// has accepted.
     public var isLacking: Bool
@@ -106,8 +104,6 @@ public struct NodeReport: Codable, Sendable, Hashable {
   public var listening: [String]
   /// What discovery does and found; nil while there is none.
   public var discovery: NodeDiscovery?
-  /// Whether its first pull is still to come.
-  public var isProvisional: Bool
   /// Whether the kernel calls its clock synchronised.
   public var isClockSynchronised: Bool
   /// What it knows of the time; nil while nobody is signed in.
@@ -131,7 +127,6 @@ extension NodeReport {
     isRunning = status.isRunning
     listening = status.listening
     discovery = status.discovery
-    isProvisional = status.isProvisional
     isClockSynchronised = status.isClockSynchronised
     clock = ClockReport(status.clock)
     problems = status.problems.map(\.description)
@@ -150,7 +145,7 @@ extension NodeReport {
       Store(
         identifier: $0.identifier.rawValue, usage: UsageReport($0.usage),
         hiddenKeys: $0.hiddenKeys, drafts: $0.drafts, refusals: $0.refusals,
-        removals: $0.removals, quarantined: $0.quarantined, isProvisional: $0.isProvisional,
+        removals: $0.removals, quarantined: $0.quarantined,
         isLacking: $0.isLacking, missingChangeSets: $0.missing?.changeSets,
         missingEntries: $0.missing?.entries, digest: $0.digest.hex, heldBy: $0.heldBy.map(\.hex),
         policyMismatches: $0.policyMismatches.map(\.hex))

@@ -99,29 +99,33 @@ extension Engine {
     var cut = Set<SessionID>()
     var settled: [WriteID] = []
     var hasProgress = false
-    let link = state.withLock { $0.link }
+    let (link, pairings) = state.withLock { ($0.link, $0.pairings) }
+    func way(to session: SessionID) -> (any SessionLink)? {
+      session.isPairing ? pairings : link
+    }
     for effect in effects {
       switch effect {
       case .send(let session, _) where cut.contains(session): break
       case .sendStored(let session, _) where cut.contains(session): break
       case .send(let session, let bytes):
         meters.sent(bytes.count)
-        link?.send(bytes, to: session)
+        way(to: session)?.send(bytes, to: session)
       case .sendStored(let session, let batch):
-        guard let link else { continue }
+        guard let link = way(to: session) else { continue }
         do throws(StorageError) {
           try send(batch, on: session, over: link)
         } catch {
           failure = failure ?? error
           cut.insert(session)
         }
-      case .awaitRoom(let session): link?.awaitRoom(session)
-      case .close(let session, let reason): link?.close(session, reason)
+      case .awaitRoom(let session): way(to: session)?.awaitRoom(session)
+      case .close(let session, let reason): way(to: session)?.close(session, reason)
       case .promote(let session): link?.promote(session)
       case .durable(let write): settled.append(write)
       case .addresses(let addresses): link?.setAddresses(addresses)
       case .leftBehind(let devices): link?.setLeftBehind(devices)
-      case .progress, .firstSync, .refusals: hasProgress = true
+      case .pulledAll(let session): pairings.pulledAll(session)
+      case .progress, .refusals: hasProgress = true
       case .persist, .accepted, .refused, .refusedStore, .refusedMembership, .view, .wake, .report:
         break
       }

@@ -11,7 +11,7 @@ extension Engine {
       "storage refused a commit: nothing is kept until it takes one again",
       metadata: ["code": "\(error.code)", "problem": "\(error.message)"])
     meters.failures.increment()
-    let (waiting, link) = state.withLock { state in
+    let (waiting, link, pairings) = state.withLock { state in
       state.outbox = []
       state.outboxBytes = 0
       state.queuedBytes = [:]
@@ -22,9 +22,10 @@ extension Engine {
       state.tickAtMilliseconds = nil
       setFailed(&state, error, attempts: 0)
       if state.isClosed { state.failureWhileClosing = error }
-      return (state.waiters.settleAll(.failure(error)), state.link)
+      return (state.waiters.settleAll(.failure(error)), state.link, state.pairings)
     }
     link?.closeAll()
+    pairings.closeAll()
     reload()
     for tell in waiting { tell() }
     progress.raise()

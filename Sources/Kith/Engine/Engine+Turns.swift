@@ -40,7 +40,7 @@ extension Engine {
     let ends = [old?.untilMilliseconds, verdict?.pauseUntilMilliseconds].compactMap(\.self)
     state.pauses[session] = SessionPause(
       untilMilliseconds: ends.max(), isForBytes: isForBytes || old?.isForBytes == true)
-    state.link?.pauseReading(session, true)
+    state.link(of: session)?.pauseReading(session, true)
     guard verdict?.isFirst == true else { return nil }
     let name = turn.device.flatMap { state.replica.roster.name(of: $0) }
     return { [logger] in
@@ -91,7 +91,7 @@ extension EngineState {
       return
     }
     pauses[session] = nil
-    link?.pauseReading(session, false)
+    link(of: session)?.pauseReading(session, false)
   }
 
   /// A session is over.

@@ -68,11 +68,12 @@ extension Engine {
   }
 
   /// Takes in what was written while nobody was signed in, and returns when it is durable; it blocks
-  /// for as long as the disk takes.
+  /// for as long as the disk takes. Writes that it took in before are passed over. With none it forgets
+  /// which those are: the local stores hold them no more.
   ///
   /// - Returns: The keys whose writes lost to what the account has.
   func adopt(
-    _ store: StoreIdentifier, _ transactions: [[KithCore.Operation]]
+    _ store: StoreIdentifier, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key> {
     var superseded: Set<Key> = []
     let accepted = perform(drainsHere: false) { state -> (Result<WriteID, KithError>, [Effect]) in
@@ -80,7 +81,7 @@ extension Engine {
       if let problem = state.health.problem { return (.failure(problem), []) }
       state.lastWrite += 1
       let write = WriteID(rawValue: state.lastWrite)
-      let effects = state.replica.handle(.adopt(write, store, transactions), at: clock())
+      let effects = state.replica.handle(.adopt(write, store, writes), at: clock())
       for case .refused(write, let error) in effects {
         return (.failure(KithError(error)), effects)
       }

@@ -53,10 +53,15 @@ struct EngineState {
   /// Until when the writer's thread sleeps.
   var sleepsUntilMilliseconds: UInt64 = 0
   var link: (any SessionLink)?
+  /// The sessions that pairings became.
+  let pairings = PairingSessions()
 
   init(replica: Replica) {
     self.replica = replica
   }
+
+  /// What a session is reached by.
+  func link(of session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : link }
 
   /// Whether there is something to commit or to send, and storage that takes it.
   var hasWork: Bool { health.problem == nil && (needsFlush || !outbox.isEmpty) }

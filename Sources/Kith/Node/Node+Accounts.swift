@@ -109,7 +109,8 @@ extension Snapshot {
     var mutations: [Mutation] = [.setClock(clock)]
     for (device, addresses) in addresses { mutations.append(.setAddresses(device, addresses)) }
     for (identifier, store) in stores {
-      mutations.append(.putStore(identifier, store.policy, isProvisional: false))
+      mutations.append(.putStore(identifier, store.policy))
+      if store.adopted > .zero { mutations.append(.setAdopted(identifier, store.adopted)) }
       for (reference, changeSet) in store.changeSets {
         mutations.append(
           .putHeader(

@@ -22,8 +22,6 @@ public struct NodeStatus: Sendable {
   public var stores: [ReplicaStatus.Store]
   /// Whether this device was removed from the account: it reads what it has, and writes nothing.
   public var isRevoked: Bool
-  /// Whether the device's first pull is still to come.
-  public var isProvisional: Bool
   /// Whether the kernel calls the clock synchronised.
   public var isClockSynchronised: Bool { clock.isSynchronised }
   /// Whose time counts, and who differs from it.
@@ -48,7 +46,7 @@ extension Node {
       listening: listeningAddresses,
       discovery: discovery.withLock { $0 }.map { NodeDiscovery($0.status) }, peers: replica.peers,
       devices: replica.devices, stores: replica.stores, isRevoked: replica.isRevoked,
-      isProvisional: replica.isProvisional, clock: replica.clock, counters: replica.counters,
+      clock: replica.clock, counters: replica.counters,
       problems: (problem.map { [$0] } ?? []) + problems(of: replica))
   }
 
@@ -108,22 +106,6 @@ extension Node {
   /// The status now and whenever it changes. Only the latest is kept for who is slow. It ends when
   /// the node is closed or the task cancelled.
   public var statusUpdates: NodeStatusUpdates { NodeStatusUpdates(node: self) }
-
-  /// Waits until the device's first pull has ended; returns at once where it has.
-  ///
-  /// - Throws: ``KithError`` with `timedOut`, `cancelled` or `closed`.
-  public func waitForFirstSync(timeout: Duration) async throws(KithError) {
-    let engine = engine
-    let isDone = await engine.progress.wait(timeout: timeout) {
-      !engine.read { $0.isProvisional }
-    }
-    if isDone { return }
-    if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
-    if engine.progress.isFinished { throw .closedNode }
-    throw KithError(
-      .timedOut,
-      "No other device was met in time. See that one runs, and that this one knows its address.")
-  }
 }
 
 /// The statuses of a node; see ``Node/statusUpdates``.

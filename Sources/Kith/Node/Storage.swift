@@ -33,6 +33,28 @@ enum Storage {
     }
   }
 
+  /// Writes a device down in a reserved directory: it does not exist yet.
+  static func prepare(
+    _ directory: ReservedDirectory, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
+    _ passphrase: Passphrase?
+  ) throws(KithError) -> PreparedDevice {
+    do throws(StorageError) {
+      return try DeviceDirectory.prepare(
+        in: directory, secrets: secrets, initial: initial, passphrase: passphrase)
+    } catch {
+      throw KithError(error)
+    }
+  }
+
+  /// Makes a prepared device exist, and leaves it closed.
+  static func keep(_ prepared: consuming PreparedDevice) throws(KithError) {
+    do throws(StorageError) {
+      try prepared.open().close()
+    } catch {
+      throw KithError(error)
+    }
+  }
+
   /// Makes a device in a reserved directory, and leaves it closed.
   ///
   /// `beforeExisting` is called once all is written, before the device exists. Where it throws, none is
@@ -41,13 +63,7 @@ enum Storage {
     _ directory: ReservedDirectory, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
     _ passphrase: Passphrase?, beforeExisting: () throws(KithError) -> Void = {}
   ) throws(KithError) {
-    let prepared: PreparedDevice
-    do throws(StorageError) {
-      prepared = try DeviceDirectory.prepare(
-        in: directory, secrets: secrets, initial: initial, passphrase: passphrase)
-    } catch {
-      throw KithError(error)
-    }
+    let prepared = try prepare(directory, secrets, initial, passphrase)
     do throws(KithError) {
       try beforeExisting()
     } catch {
@@ -55,11 +71,7 @@ enum Storage {
       try? prepared.discard()
       throw error
     }
-    do throws(StorageError) {
-      try prepared.open().close()
-    } catch {
-      throw KithError(error)
-    }
+    try keep(prepared)
   }
 
   /// What a device remembers. Of stores that were damaged nothing is covered, and it is noted how far

@@ -40,22 +40,34 @@ struct Joining: Sendable {
     self.passphrase = passphrase
   }
 
-  /// Meets the inviter, has a person confirm, and makes the device once the inviter has accepted it.
+  /// What is done beside, and said.
+  struct Hooks: Sendable {
+    /// Gets both fingerprints; whether to join.
+    var confirm: @Sendable (InvitingDevice, String) async -> Bool
+    /// Gets how far the pull has come.
+    var progress: @Sendable (JoinProgress) -> Void = { _ in }
+    /// Called once the device exists, before the account counts it. If it throws, it never does.
+    var made: @Sendable (AccountSummary) async throws(KithError) -> Void = {
+      _ async throws(KithError) in
+    }
+  }
+
+  /// Meets the inviter, has a person confirm, pulls all that the account has, and makes the device.
+  /// Whatever breaks off before that leaves nothing behind.
   func run(
-    _ confirm: @escaping @Sendable (InvitingDevice, String) async -> Bool,
-    connect: @Sendable (Dialling) async throws -> PairingChannel
+    _ hooks: Hooks, connect: @Sendable (Dialling) async throws -> PairingChannel
   ) async throws(KithError) -> AccountSummary {
-    // Before the account takes the device in: nothing takes it out again.
+    // Before anything is asked of a person.
     let reserved = try Storage.reserve(directory)
     do {
-      return try await meet(reserved, confirm, connect)
+      return try await meet(reserved, hooks, connect)
     } catch {
       throw KithError(pairing: error)
     }
   }
 
   private func meet(
-    _ reserved: ReservedDirectory, _ confirm: @Sendable (InvitingDevice, String) async -> Bool,
+    _ reserved: ReservedDirectory, _ hooks: Hooks,
     _ connect: @Sendable (Dialling) async throws -> PairingChannel
   ) async throws -> AccountSummary {
     var entropy = SystemRandom()
@@ -63,34 +75,119 @@ struct Joining: Sendable {
     let keys = secrets.makeKeys()
     let channel = try await connect(Dialling(keys, name: name))
     defer { channel.close() }
-    guard let inviter = Invitation(decoding: channel.remotePayload) else {
+    guard let invitation = Invitation(decoding: channel.remotePayload) else {
       throw PairingError.closed
     }
     let inviting = InvitingDevice(
-      device: inviter.device, name: inviter.name,
-      fingerprint: Fingerprint(of: inviter.device).description, address: channel.remoteAddress)
-    guard await confirm(inviting, Fingerprint(of: keys.id).description) else {
+      device: invitation.device, name: invitation.name,
+      fingerprint: Fingerprint(of: invitation.device).description, address: channel.remoteAddress)
+    guard await hooks.confirm(inviting, Fingerprint(of: keys.id).description) else {
       throw KithError(
-        .declined, "The device did not join.", device: inviter.device)
+        .declined, "The device did not join.", device: invitation.device)
     }
     // An inviter that has declined already does not take it; its reply says so.
     try? channel.send(JoinConfirm().encoded())
     guard let reply = JoinReply(decoding: try await channel.receive()) else {
       throw PairingError.closed
     }
-    let (roster, _) = try JoinRequest.check(reply, invitation: inviter, keys: keys)
-    guard roster.certificate(of: inviter.device)?.transportKey == channel.remoteStatic else {
+    let (roster, _) = try JoinRequest.check(reply, invitation: invitation, keys: keys)
+    guard roster.certificate(of: invitation.device)?.transportKey == channel.remoteStatic else {
       throw JoinError.inviterNotMember
     }
     var initial: [Mutation] = roster.records.map { .putRecord($0.id, $0.encoded) }
-    initial.append(.setProvisional(true))
     for (device, texts) in reply.addresses.sorted(by: { $0.key < $1.key }) {
       initial.append(.setAddresses(device, Array(texts.prefix(LocalAddresses.limit))))
     }
-    try Storage.create(reserved, secrets, initial, passphrase)
-    try channel.send(JoinDone().encoded())
+    let prepared = try Storage.prepare(reserved, secrets, initial, passphrase)
+    let inviter = Inviter(
+      device: invitation.device, clock: reply.clock, address: channel.remoteAddress)
+    do {
+      try await pull(
+        from: inviter, over: channel, roster.account, prepared.openStorage(), keys, hooks)
+    } catch {
+      try? prepared.discard()
+      throw error
+    }
+    try Storage.keep(prepared)
+    let summary = AccountSummary(account: roster.account, device: keys.id, name: name)
+    try await hooks.made(summary)
+    // If this is lost, the device shows its certificate itself when it meets a member.
+    channel.sendSession(JoinDone().encodedMessage())
     await channel.awaitEnd()
-    return AccountSummary(account: roster.account, device: keys.id, name: name)
+    return summary
+  }
+
+  /// Pulls all that the inviter has into a database that nobody else knows, with an engine as the
+  /// node's.
+  private func pull(
+    from inviter: Inviter, over channel: PairingChannel, _ account: AccountID,
+    _ storage: SQLiteStorage, _ keys: DeviceKeys, _ hooks: Hooks
+  ) async throws {
+    var entropy = SystemRandom()
+    defer { try? storage.close() }
+    let engine = try Engine(
+      account: account, keys: keys, process: ProcessID(entropy.draw()), storage: storage,
+      logger: Logger(label: "kith.joining") { _ in SwiftLogNoOpLogHandler() })
+    let sessions = engine.state.withLock { $0.pairings }
+    _ = engine.beginRunning(link: sessions)
+    async let writer: Void = engine.runWriter()
+    let session = sessions.add(channel, engine)
+    channel.allowSession()
+    session.begin(.join(session.id, inviter))
+    let telling = Task { await tell(hooks.progress, of: engine) }
+    var hasPulledAll = false
+    for await event in session.events {
+      if case .pulledAll = event { hasPulledAll = true }
+      break
+    }
+    telling.cancel()
+    engine.stopWriter()
+    await writer
+    await telling.value
+    let (problem, isMember, progress) = engine.state.withLock { state in
+      (state.health.problem, state.replica.roster.isMember(keys.id), state.replica.joinProgress)
+    }
+    try engine.close()
+    try Task.checkCancellation()
+    if let problem { throw problem }
+    guard hasPulledAll, isMember else {
+      throw KithError(
+        .network,
+        "The inviting device ended the connection before everything had come; nothing was kept. "
+          + "Join again with a new code, and with another device if that one was removed from the "
+          + "account.", device: inviter.device)
+    }
+    if let progress { hooks.progress(JoinProgress(progress)) }
+  }
+
+  private func tell(
+    _ progress: @Sendable (JoinProgress) -> Void, of engine: Engine
+  ) async {
+    var last: JoinProgress?
+    while !Task.isCancelled, !engine.progress.isFinished {
+      let version = engine.progress.version
+      if let now = engine.read({ $0.joinProgress }).map(JoinProgress.init), now != last {
+        last = now
+        progress(now)
+      }
+      await engine.progress.wait(after: version)
+    }
+  }
+}
+
+/// How much of what the account has a joining device has pulled.
+public struct JoinProgress: Sendable, Hashable {
+  /// The account's stores; 0 until they are known.
+  public var stores: Int
+  /// Those of them that were pulled.
+  public var pulledStores: Int
+  /// Change sets that were pulled.
+  public var changeSets: Int
+
+  init(_ progress: (stores: Int, pulledStores: Int, changeSets: Int)) {
+    stores = progress.stores
+    pulledStores = progress.pulledStores
+    changeSets = progress.changeSets
   }
 }
 

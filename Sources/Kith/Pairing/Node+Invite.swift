@@ -242,19 +242,36 @@ extension Node {
     }
     let (added, records) = try admission(of: candidate.device, request.certificate)
     try channel.send(
-      JoinReply(isAccepted: true, records: records, addresses: reachableAddresses).encoded())
-    guard let last = try? await channel.receive(), JoinDone(decoding: last) != nil else {
-      throw KithError(
-        .network,
-        "\(candidate.name) did not say that it has kept the account, and was not taken in. If "
-          + "\"kith status\" shows the account there, it has, and brings the proof along when the "
-          + "two meet; otherwise invite it again.",
-        device: candidate.device)
+      JoinReply(
+        isAccepted: true, records: records, addresses: reachableAddresses,
+        clock: engine.read { $0.hybridClock }
+      ).encoded())
+    channel.allowSession()
+    if try await hand(over: channel, Joiner(records: added, address: candidate.address)) {
+      return candidate
     }
-    // Only now that the device is there: one that died on the way would be a member that nobody is.
-    engine.input(.learn(added))
-    try engine.flush()
-    return candidate
+    throw KithError(
+      .network,
+      "\(candidate.name) did not say that it has everything, and was not taken in. If "
+        + "\"kith status\" shows the account there, it has, and brings the proof along when the "
+        + "two meet; otherwise invite it again.",
+      device: candidate.device)
+  }
+
+  /// Gives a confirmed device all that there is. The core makes it a member once it says that it exists
+  /// with everything: one that died on the way would be a member that nobody is.
+  private func hand(over channel: PairingChannel, _ joiner: Joiner) async throws -> Bool {
+    guard let first = try? await channel.receive() else { return false }
+    let session = engine.state.withLock { $0.pairings }.add(channel, engine)
+    session.begin(.admit(session.id, joiner), first: first)
+    return try await withTaskCancellationHandler {
+      for await event in session.events {
+        if case .ended(let reason) = event { return reason == .joined }
+      }
+      throw CancellationError()
+    } onCancel: {
+      channel.close()
+    }
   }
 
   /// What makes a confirmed device a member, and all records that it needs. Nothing is kept yet.

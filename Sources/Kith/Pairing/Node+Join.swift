@@ -17,7 +17,7 @@ public struct InvitingDevice: Sendable, Hashable {
 
 extension Node {
   /// Joins the account that a token invites to, with a new device in a new directory. Its keys are
-  /// made here and never leave it. Until it has pulled once, what it writes is provisional.
+  /// made here and never leave it. On return it has all that the account has.
   ///
   /// - Parameters:
   ///   - directory: Where to keep the device; made if it is missing.
@@ -29,6 +29,7 @@ extension Node {
   ///   - passphrase: What to put the device's secrets under; nil: nothing.
   ///   - onMeeting: Gets the inviting device and this one's fingerprint, once the two have met and
   ///     before anything is confirmed: show both, so that they can be compared.
+  ///   - onProgress: Gets how much has come, now and then.
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`,
   ///   `alreadyExists`, `cancelled` or a storage code; no device is made then.
@@ -37,21 +38,23 @@ extension Node {
     passphrase: Passphrase? = nil,
     onMeeting: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) -> Void = {
       _, _ in
-    }
+    },
+    onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in }
   ) async throws(KithError) -> AccountSummary {
-    let joining = try Joining(directory: directory, name: name, passphrase: passphrase)
-    let invitation = try invitation(token)
-    return try await joining.run { inviter, fingerprint in
-      onMeeting(inviter, fingerprint)
-      return true
-    } connect: {
-      try await $0.connect(with: invitation, address: address)
-    }
+    // A code is not taken for a token.
+    guard isToken(token) else { throw noToken(token) }
+    return try await join(
+      directory: directory, name: name, code: token, address: address, passphrase: passphrase,
+      JoinOptions(),
+      Joining.Hooks(
+        confirm: { inviter, fingerprint in
+          onMeeting(inviter, fingerprint)
+          return true
+        }, progress: onProgress))
   }
 
   /// Joins the account of the device that shows a short code, with a new device in a new directory.
-  /// Its keys are made here and never leave it. Until it has pulled once, what it writes is
-  /// provisional.
+  /// Its keys are made here and never leave it. On return it has all that the account has.
   ///
   /// The code is typed by a person: a digit that is wrong is told before anything is sent, and it is
   /// proved to three inviting devices at most. A token is taken as well.
@@ -64,6 +67,7 @@ extension Node {
   ///     If no inviter answers at the port, the one where invitations listen (4115) is tried as well.
   ///   - passphrase: What to put the device's secrets under; nil: nothing.
   ///   - options: How to look for the inviting device.
+  ///   - onProgress: Gets how much has come, now and then.
   ///   - confirm: Gets the inviting device and this one's fingerprint, once the two have met: show
   ///     both, have them compared, and say whether to join.
   /// - Returns: The account and the new device.
@@ -72,12 +76,36 @@ extension Node {
   public static func join(
     directory: String, name: String, code: String, address: String? = nil,
     passphrase: Passphrase? = nil, options: JoinOptions = JoinOptions(),
+    onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in },
     confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
+  ) async throws(KithError) -> AccountSummary {
+    try await join(
+      directory: directory, name: name, code: code, address: address, passphrase: passphrase,
+      options, Joining.Hooks(confirm: confirm, progress: onProgress))
+  }
+
+  /// Joins as a program does by a code. Then `made` is called once the device exists, before the account
+  /// counts it; if it throws, the account never does.
+  package static func join(
+    directory: String, name: String, code: String, address: String?, passphrase: Passphrase?,
+    onProgress: @escaping @Sendable (JoinProgress) -> Void,
+    made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void,
+    confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
+  ) async throws(KithError) -> AccountSummary {
+    try await join(
+      directory: directory, name: name, code: code, address: address, passphrase: passphrase,
+      JoinOptions(), Joining.Hooks(confirm: confirm, progress: onProgress, made: made))
+  }
+
+  /// Joins by a code or token. The hooks say what else is done with the device.
+  static func join(
+    directory: String, name: String, code: String, address: String?, passphrase: Passphrase?,
+    _ options: JoinOptions, _ hooks: Joining.Hooks
   ) async throws(KithError) -> AccountSummary {
     let joining = try Joining(directory: directory, name: name, passphrase: passphrase)
     if isToken(code) {
       let invitation = try invitation(code)
-      return try await joining.run(confirm) {
+      return try await joining.run(hooks) {
         try await $0.connect(with: invitation, address: address)
       }
     }
@@ -89,7 +117,7 @@ extension Node {
         .pairingCode, "This is no pairing code: \(error). Nothing was sent; type it again.",
         cause: error)
     }
-    return try await joining.run(confirm) {
+    return try await joining.run(hooks) {
       try await $0.connect(with: typed, address: address, options)
     }
   }
@@ -100,6 +128,16 @@ extension Node {
     } catch {
       throw KithError(
         .pairingCode, "This is no pairing token: \(error). Copy it whole.", cause: error)
+    }
+  }
+
+  /// What is wrong with a text that is no token.
+  static func noToken(_ text: String) -> KithError {
+    do throws(KithError) {
+      _ = try invitation(text)
+      return KithError(.pairingCode, "This is no pairing token. Copy it whole.")
+    } catch {
+      return error
     }
   }
 

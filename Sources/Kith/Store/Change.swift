@@ -11,7 +11,7 @@ public struct Change: Sendable, Hashable {
     /// Another device or another program of this host wrote, or a write of this program was undone
     /// because it could not be made durable.
     case serverChange
-    /// The device's first pull ended.
+    /// Joining or signing in brought the account's data.
     case initialSyncChange
     /// The quota changed the values shown, or refused a draft when it was to be published.
     case quotaViolationChange

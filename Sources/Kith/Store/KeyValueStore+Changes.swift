@@ -1,8 +1,8 @@
 public import KithCore
 
 extension KeyValueStore {
-  /// The changes from now on that come from outside: writes of other devices, the end of the first
-  /// pull, effects of the quota.
+  /// The changes from now on that come from outside: writes of other devices, signing in,
+  /// effects of the quota.
   ///
   /// Make the sequence before you read, so that no change is missed between.
   ///

@@ -20,7 +20,7 @@ public struct RefusedTransaction: Sendable, Hashable {
   public enum Reason: String, Sendable, Hashable {
     /// Its values would not all be shown.
     case quota
-    /// It was written before the device's first pull, and one of its keys lost in that pull.
+    /// It was written while nobody was signed in, and the account has one of its keys.
     case initialSync
   }
 

@@ -75,14 +75,15 @@ final class StoreView: Sendable {
   /// `superseded` are keys whose writes by this program were not taken over.
   ///
   /// If the account changed, subscribers are told about all keys of both accounts, even those with
-  /// equal values (`Docs/Protocol.md`, "First sync"). Otherwise they are told about the
+  /// equal values (`Docs/Protocol.md`, "First sync"). On signing in (`initialSyncChange`) they are told first about the keys
+  /// shown so far, then about the keys that the account brought and the lost writes. Otherwise they are told about the
   /// differences; a write that was not taken over is reported as a violation of the quota.
   func show(
     _ shown: [Key: EncodedValue], reason: Change.Reason, superseded: Set<Key>
   ) -> [() -> Void] {
-    if reason == .accountChange {
+    if reason == .accountChange || reason == .initialSyncChange {
       return replace(
-        with: shown.compactMapValues { try? $0.decoded() },
+        with: shown.compactMapValues { try? $0.decoded() }, because: reason,
         superseded: superseded.sorted().map(\.text))
     }
     var changed = difference(to: shown)
@@ -97,16 +98,27 @@ final class StoreView: Sendable {
 
   /// Replaces the values by those of another account.
   private func replace(
-    with values: [Key: PropertyListValue], superseded: [String]
+    with values: [Key: PropertyListValue], because reason: Change.Reason, superseded: [String]
   ) -> [() -> Void] {
     state.withLock { state in
       let old = state.values
       state.values = values
-      let keys = Set(old.keys).union(values.keys).sorted()
-      guard !state.buffers.isEmpty, !keys.isEmpty || !superseded.isEmpty else { return [] }
-      let items = keys.map { Change.Item(key: $0.text, old: old[$0], new: values[$0]) }
-      let told = Change(reason: .accountChange, items: items, superseded: superseded)
-      return state.buffers.values.compactMap { $0.offer(told) }
+      guard !state.buffers.isEmpty else { return [] }
+      func items(_ keys: some Sequence<Key>) -> [Change.Item] {
+        keys.sorted().map { Change.Item(key: $0.text, old: old[$0], new: values[$0]) }
+      }
+      let brought = values.keys.filter { old[$0] == nil }
+      let told =
+        reason == .accountChange
+        ? [Change(reason: reason, items: items(Array(old.keys) + brought), superseded: superseded)]
+        : [
+          Change(reason: .accountChange, items: items(old.keys), superseded: []),
+          Change(reason: reason, items: items(brought), superseded: superseded),
+        ]
+      let wakes = told.filter { !$0.items.isEmpty || !$0.superseded.isEmpty }.flatMap { change in
+        state.buffers.values.map { $0.offer(change) }
+      }
+      return wakes.compactMap(\.self)
     }
   }
 

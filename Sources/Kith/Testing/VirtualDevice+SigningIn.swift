@@ -7,16 +7,17 @@ extension VirtualDevice {
   /// - Parameters:
   ///   - stores: The stores, with their limits.
   ///   - other: The device that they showed so far.
+  ///   - reason: Why: `initialSyncChange` on signing in.
   ///   - superseded: The keys whose writes were not taken over, by store.
   /// - Throws: ``KithError`` with a storage code.
   package func show(
     _ stores: [(store: KeyValueStore, policy: Policy)], insteadOf other: VirtualDevice,
-    superseded: [StoreIdentifier: Set<Key>] = [:]
+    reason: Change.Reason = .accountChange, superseded: [StoreIdentifier: Set<Key>] = [:]
   ) throws(KithError) {
     for (store, policy) in stores {
       other.engine.release(store.view)
       try engine.open(
-        store.view, policy: policy, reason: .accountChange,
+        store.view, policy: policy, reason: reason,
         superseded: superseded[store.identifier] ?? [])
       store.backing = engine
     }
@@ -30,16 +31,17 @@ extension VirtualDevice {
   package func adopt(from local: MemoryStorage) throws(KithError) -> [StoreIdentifier: Set<Key>] {
     var superseded: [StoreIdentifier: Set<Key>] = [:]
     for (identifier, stored) in try Self.load(local).stores.sorted(by: { $0.key < $1.key }) {
-      let transactions = stored.draftedTransactions
-      guard !transactions.isEmpty else { continue }
+      let drafts = stored.draftedWrites
+      guard !drafts.isEmpty else { continue }
       let policy = engine.read { $0.usage(of: identifier)?.policy } ?? stored.policy
       _ = try engine.open(identifier, policy: policy)
-      superseded[identifier] = try engine.adopt(identifier, transactions.map(\.operations))
+      superseded[identifier] = try engine.adopt(identifier, drafts.map(\.write))
       do throws(StorageError) {
-        try local.commit(transactions.map { .removeDraft(identifier, $0.ordinal) })
+        try local.commit(drafts.map { .removeDraft(identifier, $0.ordinal) })
       } catch {
         throw KithError(error)
       }
+      _ = try engine.adopt(identifier, [])
     }
     return superseded
   }

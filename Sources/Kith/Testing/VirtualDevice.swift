@@ -67,6 +67,9 @@ package final class VirtualDevice: Sendable {
     engine.read { ($0.roster, $0.keyring) }
   }
 
+  /// Whether it joins and has pulled all that its inviter has.
+  package var hasPulledAll: Bool { engine.read { $0.hasPulledAll } }
+
   /// When the core wants a tick, by the monotonic clock in milliseconds.
   package var tickAtMilliseconds: UInt64? { engine.state.withLock { $0.tickAtMilliseconds } }
 

@@ -40,7 +40,7 @@ struct BenchRun {
       var bench = SyncBench(
         nodes: nodes, yardsticks: yardsticks, rounds: rounds, warmUpOfLogs: isQuick ? 0 : 1_000)
       let (notified, sets, commits) = try await nodes.running(receiver) {
-        try await receiver.waitForFirstSync(timeout: .seconds(30))
+        try await BenchNodes.wait("two nodes to connect") { !receiver.status.peers.isEmpty }
         let notified = try await bench.setToNotified(receiver)
         progress("durable sets, one after another")
         let (sets, commits) = try await bench.sequentialSets("with-a-peer")

@@ -2,7 +2,8 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// Measures the time in which a new device catches up with a full store, without connecting.
+/// Measures the time in which a device that has nothing catches up with a full store, without
+/// connecting.
 struct CatchUpBench {
   /// The number of keys of a full store.
   static let keys = 1_024
@@ -16,11 +17,14 @@ struct CatchUpBench {
   /// Whether all keys are in one change set, instead of each in its own.
   let inOne: Bool
 
-  /// Fills a store, and returns the times of several new devices, one after another.
+  /// Has devices join, fills a store without them, and returns the times in which they catch up, one
+  /// after another.
   func run(devices: Int) async throws -> Samples {
+    var joined: [Node] = []
+    for device in 1...devices { joined.append(try await nodes.join("new-\(device)")) }
     try await fill()
     var samples = Samples()
-    for device in 1...devices { samples.add(try await catchUp("new-\(device)")) }
+    for node in joined { samples.add(try await catchUp(node)) }
     return samples
   }
 
@@ -30,7 +34,7 @@ struct CatchUpBench {
     let store = try nodes.sender.store(BenchNodes.store)
     let witness = try await nodes.join("witness")
     try await nodes.running(witness) {
-      try await witness.waitForFirstSync(timeout: .seconds(30))
+      try await BenchNodes.wait("two nodes to connect") { !witness.status.peers.isEmpty }
       if inOne {
         try await store.commit { transaction in
           for index in 0..<Self.keys { transaction.set(Self.value(index), forKey: Self.key(index)) }
@@ -49,9 +53,9 @@ struct CatchUpBench {
     }
   }
 
-  /// Returns the time from the start of the session until a new device shows the whole store.
-  private func catchUp(_ name: String) async throws -> Duration {
-    let node = try await nodes.join(name)
+  /// Returns the time from the start of the session until a device that has nothing shows the whole
+  /// store.
+  private func catchUp(_ node: Node) async throws -> Duration {
     // The store is opened before the node runs, so that only the exchange itself is timed.
     let store = try node.store(BenchNodes.store)
     let clock = ContinuousClock()

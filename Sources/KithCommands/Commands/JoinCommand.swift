@@ -66,14 +66,16 @@ struct JoinCommand: AsyncParsableCommand {
     }
     let passphrase = try device.passphrase()
     if peer == nil, !Node.isToken(first) { console.talk("Looking for the other device…") }
-    let (summary, directory) = try await Accounts.add(options.accounts()) {
-      directory throws(KithError) in
+    let shown = JoinProgressLine(console)
+    let (summary, directory, adoption) = try await Accounts.join(
+      options.accounts(), noted: options.accounts(passphrase: passphrase?.answer)
+    ) { directory, made throws(KithError) in
       var text = first
       while true {
         do throws(KithError) {
           return try await Node.join(
             directory: directory, name: name, code: text, address: peer, passphrase: passphrase,
-            confirm: confirm)
+            onProgress: { shown.show($0) }, made: made, confirm: confirm)
         } catch  where Self.mayBeTypedAgain(text, after: error) {
           console.warn(CommandFailure(error)?.message ?? error.description)
           guard let again = try? typed() else { throw error }
@@ -81,7 +83,6 @@ struct JoinCommand: AsyncParsableCommand {
         }
       }
     }
-    let adoption = await options.adoption(passphrase: passphrase)
     var report = AccountReport(summary, directory: directory)
     let (others, notice) = try await options.withNode(passphrase: passphrase?.answer) { node in
       let devices = try await node.deviceReports()

@@ -48,7 +48,7 @@ extension StoreFacts {
       limitKeys: store.usage.limitKeys, limitBytes: store.usage.limitBytes,
       limitKeyBytes: store.usage.limitKeyBytes, limitValueBytes: store.usage.limitValueBytes,
       hidden: store.hiddenKeys, drafts: store.drafts, refusals: store.refusals,
-      quarantined: store.quarantined, isProvisional: store.isProvisional,
+      quarantined: store.quarantined,
       isLacking: store.isLacking, missingChangeSets: store.missingChangeSets,
       missingEntries: store.missingEntries, digest: store.digest,
       heldBy: store.heldBy.map(name).sorted(), mismatches: store.policyMismatches.map(name).sorted()

@@ -24,8 +24,6 @@ struct StoreFacts: Equatable, Sendable {
   var refusals = 0
   /// The number of quarantined entries.
   var quarantined = 0
-  /// Whether its first pull is still to come.
-  var isProvisional = false
   /// Whether a part of it was damaged here and is still missing.
   var isLacking = false
   /// How many change sets were hit, where that is so.
@@ -43,7 +41,6 @@ struct StoreFacts: Equatable, Sendable {
   var remarks: String {
     var remarks: [String] = []
     if isLacking { remarks.append("damaged, missing (\(missingText))") }
-    if isProvisional { remarks.append("waits for its first sync") }
     if drafts > 0 { remarks.append("\(Humane.count(drafts, "write")) to publish") }
     if hidden > 0 { remarks.append("\(Humane.count(hidden)) hidden") }
     if refusals > 0 { remarks.append("\(Humane.count(refusals)) refused") }
@@ -87,7 +84,6 @@ struct StoreFacts: Equatable, Sendable {
       "missingChangeSets": missingChangeSets.map(Document.int),
       "missingEntries": missingEntries.map(Document.int),
       "policyMismatches": .strings(mismatches),
-      "provisional": .bool(isProvisional),
       "quarantined": .int(quarantined),
     ]
     return .object(quotaMembers.merging(own) { _, new in new })

@@ -33,9 +33,12 @@ public struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertibl
   /// How many readings came before this one in its millisecond.
   public var counter: UInt16 { UInt16(rawValue & 0xfff) }
 
-  /// Whether this is a provisional stamp's: below every reading of a clock
-  /// (`Docs/Protocol.md`, "First sync").
-  public var isProvisional: Bool { generation < Self.firstGeneration }
+  /// Whether this is an adopted write's: below every reading of a clock (`Docs/Protocol.md`,
+  /// "First sync").
+  public var isAdopted: Bool { generation < Self.firstGeneration }
+
+  /// The same reading as an adopted write's.
+  var adopted: Self { Self(rawValue: rawValue & (1 << 56 - 1)) }
 
   /// The next reading; the counter carries over. The last reading has none, and stays.
   public var successor: Self { Self(rawValue: rawValue == .max ? .max : rawValue + 1) }

@@ -33,6 +33,9 @@ package enum Canary: String, CaseIterable, Sendable {
   case restampOnlyWhatIsAhead
   case dropTheRation
   case stateWhatIsNotStored
+  case adoptTwice
+  case stampAdoptedNow
+  case takeInBeforeItExists
 
   /// What is wrong then.
   package var bug: String {
@@ -63,6 +66,9 @@ package enum Canary: String, CaseIterable, Sendable {
     case .restampOnlyWhatIsAhead: "drafts a little ahead keep their stamps when a clock is set back"
     case .dropTheRation: "any generation counts"
     case .stateWhatIsNotStored: "a statement names a change set more than is covered"
+    case .adoptTwice: "a local write is adopted again after a crash"
+    case .stampAdoptedNow: "adopted writes bear stamps of now"
+    case .takeInBeforeItExists: "a joining device is a member before its directory exists"
     }
   }
 

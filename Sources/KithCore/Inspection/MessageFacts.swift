@@ -8,8 +8,8 @@ package enum MessageFacts: Sendable {
   case have([StoreIdentifier: [ChainID: UInt64]])
   /// Membership records, by their id.
   case records([Digest256])
-  /// Addresses of devices.
-  case addresses
+  /// Addresses of devices, or a join's last word.
+  case other
 }
 
 /// What identifies a change set in a message.
@@ -34,7 +34,7 @@ extension InboundMessage {
       .have(
         Dictionary(have.stores.map { ($0.store, $0.vector) }, uniquingKeysWith: { old, _ in old }))
     case .records(let records): .records(records.map(\.record.id))
-    case .addresses: .addresses
+    case .addresses, .done: .other
     }
   }
 }
@@ -58,7 +58,7 @@ extension InboundMessage {
     case .batch: .changes
     case .have(let have) where !have.statements.isEmpty: .statements
     case .have(let have) where !have.isWhole && !have.listsAll: .progress
-    case .have, .records, .addresses: .other
+    case .have, .records, .addresses, .done: .other
     }
   }
 }

@@ -34,7 +34,6 @@ package struct StoreInspection: Sendable {
   }
 
   package var policy: Policy
-  package var isProvisional: Bool
   /// Published entries by key, newest first: one, or two where there is a runner-up.
   package var slots: [Key: [Kept]] = [:]
   /// What the drafts would publish now, by key.
@@ -60,7 +59,7 @@ extension Replica {
   /// - Complexity: O(*n*) in the keys, drafts and change sets.
   package func inspect(_ identifier: StoreIdentifier) -> StoreInspection? {
     guard let store = stores[identifier] else { return nil }
-    var seen = StoreInspection(policy: store.policy, isProvisional: store.isProvisional)
+    var seen = StoreInspection(policy: store.policy)
     seen.slots = store.state.slots.mapValues { slot in
       slot.kept.compactMap { kept in
         kept.home.map {

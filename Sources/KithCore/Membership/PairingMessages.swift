@@ -87,12 +87,18 @@ public struct JoinReply: Hashable, Sendable {
   public var records: [Record]
   /// The addresses of devices.
   public var addresses: [DeviceID: [String]]
+  /// The inviter's hybrid clock, which the joiner takes over.
+  public var clock: HybridTime
 
   /// Makes a reply.
-  public init(isAccepted: Bool, records: [Record] = [], addresses: [DeviceID: [String]] = [:]) {
+  public init(
+    isAccepted: Bool, records: [Record] = [], addresses: [DeviceID: [String]] = [:],
+    clock: HybridTime = .zero
+  ) {
     self.isAccepted = isAccepted
     self.records = records
     self.addresses = addresses
+    self.clock = clock
   }
 
   /// Reads a reply; nil if the bytes are malformed or exceed the limits of a reply.
@@ -105,6 +111,7 @@ public struct JoinReply: Hashable, Sendable {
     isAccepted = wire.accepted
     records = []
     self.addresses = addresses
+    clock = HybridTime(rawValue: wire.clock)
     for record in wire.records {
       guard let record = try? Record(record) else { return nil }
       records.append(record)
@@ -116,6 +123,7 @@ public struct JoinReply: Hashable, Sendable {
     var wire = WireJoinReply()
     wire.accepted = isAccepted
     wire.records = records.map(\.wire)
+    wire.clock = clock.rawValue
     wire.addresses = addresses.sorted { $0.key < $1.key }.map { device, addresses in
       var entry = WireDeviceAddresses()
       entry.device = .init(device.bytes)
@@ -126,18 +134,16 @@ public struct JoinReply: Hashable, Sendable {
   }
 }
 
-/// The joiner's last message: it has stored everything durably.
+/// The joiner's last message, on the session that the pairing became: the device exists, with
+/// everything.
 public struct JoinDone: Hashable, Sendable {
   /// Makes the message.
   public init() {}
 
-  /// Reads the message; nil if the bytes are malformed.
-  public init?(decoding bytes: [UInt8]) {
-    guard bytes.count <= MembershipLimits.pairingPayloadBytes,
-      (try? WireJoinDone(serializedBytes: bytes)) != nil
-    else { return nil }
+  /// The bytes of the session's message that carries it.
+  public func encodedMessage() -> [UInt8] {
+    var message = WireMessage()
+    message.done = WireJoinDone()
+    return message.encodedBytes()
   }
-
-  /// The message's bytes.
-  public func encoded() -> [UInt8] { WireJoinDone().encodedBytes() }
 }

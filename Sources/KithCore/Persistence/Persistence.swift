@@ -66,8 +66,8 @@ public struct StoreLoss: Hashable, Sendable {
 public struct StoredStore: Hashable, Sendable {
   /// Limits.
   public var policy: Policy
-  /// Whether the first pull is still to come.
-  public var isProvisional: Bool
+  /// The clock of the last local write that was adopted and may still be in the local stores.
+  public var adopted = HybridTime.zero
   /// Whether a program on this host has opened it.
   public var isOpened = false
   /// What is covered, by device and incarnation.
@@ -84,9 +84,8 @@ public struct StoredStore: Hashable, Sendable {
   public var refusals: [UInt64: [UInt8]] = [:]
 
   /// Makes a store with nothing in it.
-  public init(policy: Policy, isProvisional: Bool) {
+  public init(policy: Policy) {
     self.policy = policy
-    self.isProvisional = isProvisional
   }
 }
 
@@ -96,8 +95,6 @@ public struct Snapshot: Hashable, Sendable {
   public var clock: HybridTime = .zero
   /// This database's incarnation; nil before the first start.
   public var incarnation: Incarnation?
-  /// Whether this device's first pull is still to come.
-  public var isProvisional = false
   /// Membership records, encoded, by the digest of their body.
   public var records: [Digest256: [UInt8]] = [:]
   /// Addresses at which devices were met.
@@ -160,16 +157,16 @@ public enum Mutation: Hashable, Sendable {
   case setClock(HybridTime)
   /// Begins a new incarnation.
   case setIncarnation(Incarnation)
-  /// Remembers whether the device's first pull is still to come.
-  case setProvisional(Bool)
   /// Keeps a membership record.
   case putRecord(Digest256, [UInt8])
   /// Forgets a membership record for which there is no room.
   case removeRecord(Digest256)
   /// Replaces the addresses of a device.
   case setAddresses(DeviceID, [String])
-  /// Begins a store, or changes its policy and whether it is provisional.
-  case putStore(StoreIdentifier, Policy, isProvisional: Bool)
+  /// Begins a store, or changes its policy.
+  case putStore(StoreIdentifier, Policy)
+  /// Remembers up to which local write a store's were adopted.
+  case setAdopted(StoreIdentifier, HybridTime)
   /// Remembers that a program on this host has opened a store.
   case setOpened(StoreIdentifier)
   /// Keeps a change set's header and signature; its entries come as mutations of their own.

@@ -7,17 +7,16 @@ extension Snapshot {
     switch mutation {
     case .setClock(let clock): self.clock = clock
     case .setIncarnation(let incarnation): self.incarnation = incarnation
-    case .setProvisional(let isProvisional): self.isProvisional = isProvisional
     case .putRecord(let digest, let record): records[digest] = record
     case .removeRecord(let digest): records[digest] = nil
     case .setAddresses(let device, let list): addresses[device] = list.isEmpty ? nil : list
-    case .putStore(let store, let policy, let isProvisional):
+    case .putStore(let store, let policy):
       if stores[store] == nil {
-        stores[store] = StoredStore(policy: policy, isProvisional: isProvisional)
+        stores[store] = StoredStore(policy: policy)
       } else {
         stores[store]?.policy = policy
-        stores[store]?.isProvisional = isProvisional
       }
+    case .setAdopted(let store, let clock): stores[store]?.adopted = clock
     case .setOpened(let store): stores[store]?.isOpened = true
     case .putHeader(let store, let reference, let header, let signature):
       stores[store]?.putHeader(reference, header: header, signature: signature)

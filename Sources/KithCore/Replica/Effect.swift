@@ -31,8 +31,9 @@ public enum Effect: Sendable {
   case view(ViewChange)
   /// Refusals wait to be taken by the program.
   case refusals(StoreIdentifier, [Refusal])
-  /// The device's first pull of a store has ended.
-  case firstSync(StoreIdentifier)
+  /// All that the inviter has was pulled over a join's session: the new device can exist. Behind all
+  /// that makes it durable.
+  case pulledAll(SessionID)
   /// What peers have, or who they are, has changed; statuses and waits want another look.
   case progress
   /// Addresses at which devices may be met.
@@ -58,6 +59,8 @@ public enum CloseReason: String, Hashable, Sendable {
   case revoked
   /// Both sides exchanged their records; dial again for the rest.
   case membershipOnly
+  /// The peer has joined and is a member now: it dials as one.
+  case joined
   /// The peer broke the protocol.
   case protocolViolation
   /// The session is older than a day; dial again.
@@ -75,7 +78,7 @@ public enum CloseReason: String, Hashable, Sendable {
 public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
   /// Another device wrote.
   case serverChange
-  /// The first pull ended.
+  /// Joining or signing in brought the account's data.
   case initialSyncChange
   /// The quota changed what is shown.
   case quotaViolationChange
@@ -127,7 +130,7 @@ public struct Refusal: Hashable, Sendable {
   public enum Reason: UInt8, Hashable, Sendable {
     /// Its values would not all be shown.
     case quota = 1
-    /// It was provisional, and one of its keys lost in the first pull.
+    /// It was written while nobody was signed in, and the account has one of its keys.
     case initialSync = 2
   }
 

@@ -39,6 +39,51 @@ public struct Operation: Hashable, Sendable {
   }
 }
 
+/// A transaction that was written while nobody was signed in.
+public struct LocalWrite: Hashable, Sendable {
+  /// When, by the clock of the local stores: each is later than the one before.
+  public var clock: HybridTime
+  /// What it writes.
+  public var operations: [Operation]
+
+  /// Makes a write.
+  public init(clock: HybridTime, operations: [Operation]) {
+    self.clock = clock
+    self.operations = operations
+  }
+}
+
+/// A new device that a person has confirmed.
+public struct Joiner: Hashable, Sendable {
+  /// What makes it a member: its certificate, signed by both sides, and the epochs for it.
+  public var records: [Record]
+  /// Where it is.
+  public var address: String
+
+  /// Makes a joiner.
+  public init(records: [Record], address: String) {
+    self.records = records
+    self.address = address
+  }
+}
+
+/// The device through which this one joins.
+public struct Inviter: Hashable, Sendable {
+  /// The device.
+  public var device: DeviceID
+  /// Its hybrid clock, which is taken over.
+  public var clock: HybridTime
+  /// Where it is.
+  public var address: String
+
+  /// Makes an inviter.
+  public init(device: DeviceID, clock: HybridTime, address: String) {
+    self.device = device
+    self.clock = clock
+    self.address = address
+  }
+}
+
 /// The other side of an established session, as the handshake showed it.
 public struct SessionPeer: Hashable, Sendable {
   /// The peer's proved Noise static key.
@@ -82,8 +127,9 @@ public enum Input: Sendable {
   /// A local transaction: what it writes is visible at once; it is durable after the next flush.
   case write(WriteID, StoreIdentifier, [Operation])
   /// Transactions that were written while nobody was signed in, oldest first: now they are the
-  /// account's, and lose to whatever it has. Durable after the next flush.
-  case adopt(WriteID, StoreIdentifier, [[Operation]])
+  /// account's, and lose to whatever it has. Those that were adopted before are passed over; none at
+  /// all says that the local stores hold no such one any more. Durable after the next flush.
+  case adopt(WriteID, StoreIdentifier, [LocalWrite])
   /// The shell is ready to commit: makes what was written durable and publishes what can be.
   case flush
   /// The program has taken the refusals up to this number.
@@ -97,6 +143,12 @@ public enum Input: Sendable {
   /// A person throws a device out of the account. Of the devices that are members only through it,
   /// these stay (``Roster/dependents(of:)``). Refused with `Effect.refusedMembership`.
   case revoke(DeviceID, keeping: Set<DeviceID>)
+  /// A person has confirmed that a new device joins over a session: it pulls everything, and becomes a
+  /// member by its last word.
+  case admit(SessionID, Joiner)
+  /// This device is new: it pulls everything from its inviter over a session. Its records say that it
+  /// is a member, which nobody else knows yet.
+  case join(SessionID, Inviter)
   /// A session was established.
   case connected(SessionID, SessionPeer)
   /// A message arrived on a session, decoded and with its signatures checked.

@@ -1,10 +1,13 @@
 extension Replica {
   /// Takes in what was written while nobody was signed in (`Docs/Protocol.md`, "First sync"). A
   /// transaction one of whose keys the account has already loses whole, as does one that does not
-  /// fit; the others become drafts. Their stamps are provisional where the account has other
-  /// devices: any write of theirs wins, whenever it is met.
+  /// fit; the others become drafts. If the account has other devices, any write of theirs wins over
+  /// the drafts, whenever it is met.
+  ///
+  /// What became of the writes, and which was the last, goes in one commit. So a crash before the local
+  /// stores are emptied adopts and refuses nothing twice.
   mutating func adopt(
-    _ id: WriteID, _ identifier: StoreIdentifier, _ transactions: [[Operation]]
+    _ id: WriteID, _ identifier: StoreIdentifier, _ writes: [LocalWrite]
   ) {
     guard !isRevoked else {
       effects.append(.refused(id, .revoked))
@@ -14,23 +17,28 @@ extension Replica {
       effects.append(.refused(id, .unknownStore(identifier)))
       return
     }
-    let isLone = !store.isProvisional && !roster.sortedMembers.contains { $0.device != keys.id }
+    let isLone = !roster.sortedMembers.contains { $0.device != keys.id }
     let shown = store.state.shown
+    let last = writes.isEmpty ? .zero : max(store.adopted, writes.map(\.clock).max() ?? .zero)
     var recheck = StoreReplica.Recheck()
     var adopted = Set<Key>()
-    for transaction in transactions {
-      let operations = store.effective(transaction)
+    for write in writes where write.clock > store.adopted || Canary.adoptTwice.isPlanted {
+      let operations = store.effective(write.operations)
       guard !operations.isEmpty else { continue }
-      let clock = isLone ? tick() : store.provisionalClock(for: [])
+      let isReal = isLone || Canary.stampAdoptedNow.isPlanted
+      let clock = isReal ? tick() : write.clock.adopted
       if let reason = store.adopt(operations, clock: clock, author: keys.id, over: adopted) {
         let draft = Draft(ordinal: 0, clock: clock, operations: operations)
         store.refuse(draft, because: reason, noting: &recheck)
         recheck.superseded.formUnion(draft.keys)
         continue
       }
-      timeKeeper.clock.witness(clock)
       adopted.formUnion(operations.map { Key($0.key) })
     }
+    var mutations = store.makeDraftsDurable() + recheck.mutations
+    if last != store.adopted { mutations.append(.setAdopted(identifier, last)) }
+    store.adopted = last
+    if !mutations.isEmpty { effects.append(.persist(mutations + [.setClock(clock.latest)])) }
     store.waiting.append(id)
     let changes = store.state.changes(since: shown)
     stores[identifier] = store
@@ -38,11 +46,16 @@ extension Replica {
       effects.append(
         .view(
           ViewChange(
-            store: identifier, reason: .accountChange, changes: changes,
+            store: identifier, reason: .initialSyncChange, changes: changes,
             superseded: recheck.superseded.sorted())))
     }
-    tell(recheck, in: identifier)
+    if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
     effects.append(.accepted(id))
+  }
+
+  /// Stores whose adopted writes may still be in the local stores.
+  public var adoptingStores: [StoreIdentifier] {
+    stores.filter { $0.value.adopted > .zero }.keys.sorted()
   }
 }
 

@@ -130,25 +130,12 @@ extension Replica {
       effects.append(.report(.regained(store: batch.store)))
       effects.append(.progress)
     }
-    // What cannot be judged yet may be newer than what a program writes as its defaults. No member
-    // that keeps the rules passes on what never can be, so nobody is held up by its author.
-    // Of a store that no program has opened yet little is kept: what was left out is pulled once one
-    // does, and its defaults must not be later than that.
-    let isWhole = store.isOpened || intake.overLimit.isEmpty
-    let endsFirstPull =
-      batch.answers > 0 && !intake.taint.isUnjudged && isWhole && store.isProvisional
-      && sessions[id]?.isProvisional == false
-      && sessions[id]?.provisionalStores.contains(batch.store) == false
-    if endsFirstPull {
-      store.isProvisional = false
-      intake.mutations.append(.putStore(batch.store, store.policy, isProvisional: false))
-    }
     var changes = store.state.refresh(intake.touched)
     let recheck = store.recheckDrafts(author: keys.id)
     if hadDrafts { changes = store.state.changes(since: shownBefore) }
     intake.mutations += recheck.mutations
     stores[batch.store] = store
-    show(changes, of: batch.store, intake, recheck, isFirstPull: endsFirstPull)
+    show(changes, of: batch.store, intake, recheck)
     if stores[batch.store]?.log.chains.count != chainsBefore {
       // What peers have said of a chain before we knew it counts now.
       for other in sessions.keys where exchanges(other) {
@@ -165,19 +152,7 @@ extension Replica {
     }
     intake.mutations += pruneRemovals(of: batch.store)
     finish(batch, intake, from: id)
-    if let deferred = sessions[id]?.deferred.removeValue(forKey: batch.store) {
-      answer(deferred.have, number: deferred.number, on: id, peer)
-    }
-    if batch.answers > 0 {
-      endFirstPullIfComplete(on: id)
-      if pullsInVain { scheduleDuties() }
-    }
-    guard endsFirstPull else { return }
-    effects.append(.firstSync(batch.store))
-    // Those who wait for the same may now end it with us.
-    for other in sessions.keys.sorted() where exchanges(other) && other != id {
-      sendHave(on: other, only: [batch.store])
-    }
+    notePulled(on: id)
   }
 
   /// Says of which authors more came than is kept. It comes again with every answer of every session,
@@ -234,19 +209,18 @@ extension Replica {
 
   mutating func show(
     _ changes: [(key: Key, value: EncodedValue?)], of identifier: StoreIdentifier,
-    _ intake: Intake, _ recheck: StoreReplica.Recheck, isFirstPull: Bool
+    _ intake: Intake, _ recheck: StoreReplica.Recheck
   ) {
-    let reason: ChangeReason = isFirstPull ? .initialSyncChange : .serverChange
     let written = intake.touched.union(recheck.superseded).subtracting(recheck.refused)
     for (reason, part, superseded) in [
       (
-        reason, changes.filter { isFirstPull || written.contains($0.key) },
+        ChangeReason.serverChange, changes.filter { written.contains($0.key) },
         recheck.superseded.sorted()
       ),
       (
         .quotaViolationChange,
         Canary.forgetAChange.isPlanted
-          ? [] : changes.filter { !isFirstPull && !written.contains($0.key) },
+          ? [] : changes.filter { !written.contains($0.key) },
         recheck.refused.sorted()
       ),
     ] where !part.isEmpty || !superseded.isEmpty {
@@ -256,21 +230,5 @@ extension Replica {
             store: identifier, reason: reason, changes: part, superseded: superseded)))
     }
     if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
-  }
-
-  /// The device's first pull has ended when one device that is past its own has answered for every
-  /// store that it has (`Docs/Protocol.md`, "First sync").
-  mutating func endFirstPullIfComplete(on id: SessionID) {
-    guard isProvisional, let session = sessions[id], session.isProvisional == false,
-      let listed = session.listed,
-      listed.intersection(stores.keys).subtracting(session.mismatched)
-        .isSubset(of: session.pulled.subtracting(session.unjudged))
-    else { return }
-    isProvisional = false
-    effects.append(.persist([.setProvisional(false)]))
-    effects.append(.progress)
-    for other in sessions.keys.sorted() where exchanges(other) && other != id {
-      sendHave(on: other)
-    }
   }
 }

@@ -24,7 +24,7 @@ extension Replica {
 
   /// Tells a member the time, and nothing else.
   mutating func tellTime(on id: SessionID) {
-    for message in Have(telling: toldTime, isProvisional: isProvisional).messages() {
+    for message in Have(telling: toldTime).messages() {
       effects.append(.send(id, message))
     }
   }

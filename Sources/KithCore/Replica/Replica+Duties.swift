@@ -39,7 +39,7 @@ extension Replica {
     guard roster.isMember(keys.id), roster.genesis != nil else { return false }
     return keyring.current == nil || !roster.orphans.isEmpty
       || stores.values.contains(where: \.log.holdsWithheld)
-      || pullsInVain || !duties.hasNoRoomForLockboxes && keyring.isLacked(in: roster)
+      || !duties.hasNoRoomForLockboxes && keyring.isLacked(in: roster)
   }
 
   /// Whether there is an epoch to publish under, were its secret known here.
@@ -48,7 +48,7 @@ extension Replica {
   }
 
   mutating func fulfilDutiesIfDue() {
-    guard let dueAt = duties.dueAt, now.monotonicMilliseconds >= dueAt else { return }
+    guard !isJoining, let dueAt = duties.dueAt, now.monotonicMilliseconds >= dueAt else { return }
     duties.dueAt = nil
     guard roster.isMember(keys.id) else { return }
     let orphans = roster.revokingOrphans(at: now.wallMilliseconds, keys: keys)
@@ -61,7 +61,6 @@ extension Replica {
       duties.hasNoRoomForLockboxes = lockboxes.allSatisfy { roster.record($0.id) == nil }
     }
     inheritFromRevoked()
-    endVainPulls()
     scheduleDuties()
   }
 

@@ -3,12 +3,13 @@ internal import KithCrypto
 /// Batches that were published ahead of the time (`Docs/Protocol.md`, "Clocks").
 extension Replica {
   /// Applies a batch; or, if its latest publishing clock is a little ahead of the time, has it wait
-  /// with those that follow on the session; or, if that is far ahead, ends the session.
+  /// with those that follow on the session; or, if that is far ahead, ends the session. A joiner
+  /// judges no clock of its inviter.
   mutating func applyIfInTime(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
     let latest = batch.changeSets.lazy.map(\.header.clock).max()
-    if let latest, let wait = timeKeeper.wait(for: latest) {
+    if sessions[id]?.isInviters != true, let latest, let wait = timeKeeper.wait(for: latest) {
       guard wait <= Limits.earlyMilliseconds else {
         let ahead = Int64(clamping: latest.milliseconds) - Int64(clamping: now.wallMilliseconds)
         effects.append(.report(.publishedAhead(peer: peer, milliseconds: ahead)))

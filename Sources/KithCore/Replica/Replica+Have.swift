@@ -20,8 +20,8 @@ extension Replica {
       return have
     }
     let have = Have(
-      number: session.haveNumber, isWhole: true, listsAll: identifiers == nil,
-      isProvisional: isProvisional, stores: listed, time: toldTime)
+      number: session.haveNumber, isWhole: true, listsAll: identifiers == nil, stores: listed,
+      time: toldTime)
     for message in have.messages() { effects.append(.send(id, message)) }
   }
 
@@ -36,8 +36,7 @@ extension Replica {
     }
     guard !told.isEmpty else { return }
     let messages = Have(
-      number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: told,
-      time: toldTime
+      number: 0, isWhole: false, listsAll: false, stores: told, time: toldTime
     ).messages()
     for id in sessions.keys.sorted() where exchanges(id) {
       for message in messages { effects.append(.send(id, message)) }
@@ -48,24 +47,22 @@ extension Replica {
     guard let session = sessions[id], let device = session.device,
       !session.peer.isMembershipOnly
     else { return }
-    if let told = have.time { judge(told, from: device, on: id) }
+    if let told = have.time, !session.isInviters { judge(told, from: device, on: id) }
     guard exchanges(id) else { return }
     let have = withoutRevoked(have)
     hear(have.statements, on: id)
-    let wasProvisional = sessions[id]?.isProvisional == true
-    sessions[id]?.isProvisional = have.isProvisional
-    if have.listsAll { sessions[id]?.listed = Set(have.stores.map(\.store)) }
     if have.stores.contains(where: \.isUnjudged) { sendRecordsAgain(on: id) }
     adopt(have.stores, from: id)
     for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
-      note(theirs, isWhole: have.isWhole, on: id, device)
+      note(theirs, isWhole: have.isWhole, on: id)
       compareHearsay(theirs, on: id)
       guard have.number > 0, have.isWhole else { continue }
       answer(theirs, number: have.number, on: id, device)
     }
-    if isProvisional, wasProvisional, !have.isProvisional { sendHave(on: id) }
-    endFirstPullIfComplete(on: id)
-    if pullsInVain { scheduleDuties() }
+    if have.listsAll, sessions[id]?.isInviters == true {
+      sessions[id]?.listed = Set(have.stores.map(\.store))
+      notePulled(on: id)
+    }
     effects.append(.progress)
   }
 
@@ -83,7 +80,7 @@ extension Replica {
   }
 
   /// Peers with different limits for a store do not sync it, and both say so.
-  private mutating func agreesOnPolicy(
+  mutating func agreesOnPolicy(
     _ theirs: StoreHave, on id: SessionID, _ device: DeviceID
   ) -> Bool {
     guard let ours = stores[theirs.store]?.policy else { return false }
@@ -103,8 +100,8 @@ extension Replica {
   }
 
   /// Remembers what the peer covers.
-  private mutating func note(
-    _ theirs: StoreHave, isWhole: Bool, on id: SessionID, _ device: DeviceID
+  mutating func note(
+    _ theirs: StoreHave, isWhole: Bool, on id: SessionID
   ) {
     var vector = theirs.vector
     if !isWhole {
@@ -119,14 +116,6 @@ extension Replica {
     }
     if vector.count <= Limits.chainsPerStore { sessions[id]?.vectors[theirs.store] = vector }
     know(of: theirs.store, on: id, isWhole: isWhole)
-    if theirs.isProvisional {
-      sessions[id]?.provisionalStores.insert(theirs.store)
-    } else if sessions[id]?.provisionalStores.remove(theirs.store) != nil,
-      stores[theirs.store]?.isProvisional == true
-    {
-      // The peer is past its first pull now, so ours can end with it.
-      sendHave(on: id, only: [theirs.store])
-    }
   }
 
   /// Remembers, also for when the peer is away, what it covers of the chains that we know: what it
@@ -150,19 +139,11 @@ extension Replica {
 
   /// Answers with every kept change set above the peer's vector, piece by piece.
   ///
-  /// A new device's first pull is to see our drafts too: it is answered once what it has was
-  /// applied here and the drafts were published on it.
   /// Where the session takes no more for now, the answer waits, unmade, until it does.
   mutating func answer(
     _ theirs: StoreHave, number: UInt64, on id: SessionID, _ device: DeviceID
   ) {
     guard var store = stores[theirs.store], let session = sessions[id] else { return }
-    if theirs.isProvisional, !store.drafts.isEmpty, !store.isProvisional,
-      !session.pulled.contains(theirs.store)
-    {
-      sessions[id]?.deferred[theirs.store] = (theirs, number)
-      return
-    }
     guard session.takesMore else {
       sessions[id]?.wait(theirs, number: number)
       return
@@ -181,9 +162,8 @@ extension Replica {
       }
     }
     stores[theirs.store] = store
-    // Whoever waits for an answer, or for its first pull to end, is answered even if there is nothing
-    // to tell.
+    // A peer that waits for an answer is answered even if there is nothing to tell.
     sessions[id]?.behind.remove(theirs.store)
-    send(answer, on: id, evenEmpty: isFirst || theirs.isAwaited || theirs.isProvisional)
+    send(answer, on: id, evenEmpty: isFirst || theirs.isAwaited)
   }
 }

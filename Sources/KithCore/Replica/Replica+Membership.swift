@@ -52,7 +52,7 @@ extension Replica {
       partFromFormerMembers()
       let news = fresh.sorted(by: Record.isSentBefore)
       for id in sessions.keys.sorted() where id != source {
-        if sessions[id]?.device == nil {
+        if sessions[id]?.isStranger == true {
           sessions[id]?.isOwedRecords = true
         } else {
           put(news, on: id)
@@ -150,6 +150,11 @@ extension Replica {
     put(roster.revocationRecords(of: device), on: id)
   }
 
+  /// Sends records, what others rest on first.
+  mutating func putRecords(_ records: [Record], on id: SessionID) {
+    put(records.sorted(by: Record.isSentBefore), on: id)
+  }
+
   private mutating func put(_ records: [Record], on id: SessionID) {
     var message = WireMessage()
     var bytes = 0
@@ -218,7 +223,7 @@ extension Replica {
   }
 
   private mutating func recogniseStrangers() {
-    for id in sessions.keys.sorted() where sessions[id]?.device == nil {
+    for id in sessions.keys.sorted() where sessions[id]?.isStranger == true {
       guard let peer = sessions[id]?.peer,
         let device = roster.device(withTransportKey: peer.transportKey, named: peer.hello.device),
         makeRoom(for: id, with: peer, of: device)

@@ -2,11 +2,13 @@ internal import KithCrypto
 
 extension Replica {
   /// Whether drafts of a store are published now: there is a peer, and what it had was applied
-  /// (`Docs/Protocol.md`, "Writing and publishing").
+  /// (`Docs/Protocol.md`, "Writing and publishing"); or a device joins, which has nothing.
   func canPublish(_ identifier: StoreIdentifier) -> Bool {
-    guard let store = stores[identifier], !store.isProvisional, incarnation != nil,
+    guard stores[identifier] != nil, !isJoining, incarnation != nil,
       keyring.current != nil, roster.isMember(keys.id),
-      sessions.values.contains(where: { $0.isExchanging && $0.pulled.contains(identifier) })
+      sessions.values.contains(where: {
+        $0.isExchanging && ($0.joiner != nil || $0.pulled.contains(identifier))
+      })
     else { return false }
     return !isBarren
   }

@@ -7,9 +7,9 @@ extension Replica {
     _ identifier: StoreIdentifier, _ stored: StoredStore, _ references: [ChangeSetReference],
     _ changeSet: (ChangeSetReference) throws(StorageError) -> StoredChangeSet?
   ) throws(StorageError) -> StoreReplica {
-    var store = StoreReplica(
-      identifier: identifier, policy: stored.policy, isProvisional: stored.isProvisional)
+    var store = StoreReplica(identifier: identifier, policy: stored.policy)
     store.isOpened = stored.isOpened
+    store.adopted = stored.adopted
     store.log.withhold(roster.membership.revoked.subtracting([keys.id]))
     for reference in references.sorted() {
       guard let kept = try changeSet(reference),

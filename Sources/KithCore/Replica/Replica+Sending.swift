@@ -98,7 +98,8 @@ extension Replica {
   /// As long as the session takes more: what was not answered yet is, and stores that fell behind
   /// are sent what they missed. Every batch is made only now, above what the peer covers by now.
   mutating func catchUp(_ id: SessionID) {
-    while let session = sessions[id], session.takesMore, let device = session.device,
+    while let session = sessions[id], session.takesMore,
+      let device = session.device ?? session.joiner,
       let identifier = session.waiting.keys.min()
     {
       guard let waiting = sessions[id]?.waiting.removeValue(forKey: identifier) else { return }

@@ -41,7 +41,9 @@ extension Replica {
   mutating func makeRoom(
     for id: SessionID, with peer: SessionPeer, of device: DeviceID
   ) -> Bool {
-    guard let other = sessions.first(where: { $0.value.device == device })?.key else {
+    guard
+      let other = sessions.first(where: { $0.value.device == device && !$0.value.isInviters })?.key
+    else {
       return true
     }
     let staying = prefers(peer, of: device, over: other)
@@ -80,8 +82,9 @@ extension Replica {
   // MARK: Messages
 
   mutating func receive(_ message: InboundMessage, on id: SessionID) {
-    guard sessions[id] != nil else { return }
-    if let device = sessions[id]?.device { lastSeen[device] = now.wallMilliseconds }
+    guard let session = sessions[id] else { return }
+    if session.joiner != nil { return receive(message.body, fromJoiner: id) }
+    if let device = session.device { lastSeen[device] = now.wallMilliseconds }
     repeater = message.repeater
     defer { repeater = nil }
     switch message.body {
@@ -89,6 +92,7 @@ extension Replica {
     case .have(let have): receive(have, on: id)
     case .batch(let part): receive(part, size: message.size, on: id)
     case .addresses(let addresses): learn(addresses, from: id)
+    case .done: break  // Only a joiner says it.
     }
   }
 

@@ -73,9 +73,7 @@ extension Replica {
         return hearsay.table[name.store, name.device]
       }
       sessions[id]?.unpassed = []
-      for message in Have.messages(
-        passingOn: statements, isProvisional: isProvisional, time: toldTime)
-      {
+      for message in Have.messages(passingOn: statements, time: toldTime) {
         effects.append(.send(id, message))
       }
     }

@@ -99,11 +99,10 @@ extension Replica {
   /// What this replica knows of itself and its peers.
   public mutating func status() -> ReplicaStatus {
     ReplicaStatus(
-      peers: sessions.keys.sorted().compactMap(peerStatus),
+      peers: sessions.keys.sorted().filter { sessions[$0]?.joiner == nil }.compactMap(peerStatus),
       devices: roster.sortedMembers.map(deviceStatus),
       stores: stores.keys.sorted().compactMap { storeStatus($0) },
-      isRevoked: isRevoked, isProvisional: isProvisional, clock: clockStatus, isBarren: isBarren,
-      counters: counters)
+      isRevoked: isRevoked, clock: clockStatus, isBarren: isBarren, counters: counters)
   }
 
   private func peerStatus(_ id: SessionID) -> ReplicaStatus.Peer? {
@@ -136,8 +135,7 @@ extension Replica {
         bytes: store.state.shownBytes, keys: store.state.shown.count, policy: store.policy),
       hiddenKeys: store.state.hiddenKeys.count, drafts: store.drafts.count,
       refusals: store.refusals.count, removals: store.state.removals.count,
-      quarantined: store.quarantined, isProvisional: store.isProvisional,
-      missing: store.missing, digest: digest,
+      quarantined: store.quarantined, missing: store.missing, digest: digest,
       heldBy: holders(of: identifier).filter(\.value).keys.sorted(),
       policyMismatches: mismatches.compactMap(\.device).sorted())
   }

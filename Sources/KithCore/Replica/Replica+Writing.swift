@@ -20,18 +20,12 @@ extension Replica {
     let taken = Canary.showLate.isPlanted ? Array(operations.prefix(1)) : operations
     let effective = stores[identifier]?.effective(taken) ?? []
     if !effective.isEmpty {
-      let stamp =
-        stores[identifier].flatMap { store in
-          store.isProvisional ? store.provisionalClock(for: effective) : nil
-        } ?? tick()
+      let stamp = tick()
       if let full = stores[identifier]?.lackOfRoom(for: effective) { throw full }
       let author = keys.id
       guard
         let changes = stores[identifier]?.accept(effective, clock: stamp, author: author)
       else { throw .quotaExceeded(numbers(of: effective, in: identifier)) }
-      // A provisional stamp counts on from what the written keys hold, and may so outrun the clock;
-      // what is published must not be older than what it stamps.
-      timeKeeper.clock.witness(stamp)
       showLocal(changes, of: effective, in: identifier)
     }
     stores[identifier]?.waiting.append(id)

@@ -25,8 +25,6 @@ public struct Replica: Sendable {
   /// Whether it was said that no generation of clocks is left.
   var reportedNoGeneration = false
   var incarnation: Incarnation?
-  /// Whether the device's first pull is still to come.
-  public internal(set) var isProvisional: Bool
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
   /// Bytes of an answer after which the rest waits; less only where pieces themselves are tested.
@@ -94,8 +92,7 @@ public struct Replica: Sendable {
       roster.certificate(of: keys.id) != nil || records.contains(where: { $0.certifies(keys.id) })
     else { throw .notAMember }
     self.init(
-      keys: keys, roster: roster, isProvisional: snapshot.isProvisional, process: process,
-      entropy: entropy)
+      keys: keys, roster: roster, process: process, entropy: entropy)
     timeKeeper.clock = HybridClock(latest: snapshot.clock)
     incarnation = snapshot.incarnation
     addresses = snapshot.addresses
@@ -116,14 +113,12 @@ public struct Replica: Sendable {
   /// Makes a replica that holds no store, of a roster in which the device is certified: where many
   /// devices hold the same records, they are read once.
   package init(
-    keys: DeviceKeys, roster: Roster, isProvisional: Bool, process: ProcessID,
-    entropy: some Entropy
+    keys: DeviceKeys, roster: Roster, process: ProcessID, entropy: some Entropy
   ) {
     account = roster.account
     self.keys = keys
     self.process = process
     self.entropy = entropy
-    self.isProvisional = isProvisional
     addresses = [:]
     self.roster = roster
     keyring = Keyring()
@@ -145,7 +140,9 @@ public struct Replica: Sendable {
     case .acceptTime: healIfAhead(isAccepted: true)
     case .open(let store, let policy): open(store, policy: policy)
     case .write(let id, let store, let operations): write(id, store, operations)
-    case .adopt(let id, let store, let transactions): adopt(id, store, transactions)
+    case .adopt(let id, let store, let writes): adopt(id, store, writes)
+    case .admit(let session, let joiner): admit(joiner, on: session)
+    case .join(let session, let inviter): join(inviter, on: session)
     case .flush: flush()
     case .takeRefusals(let store, let number): takeRefusals(of: store, through: number)
     case .acceptLoss(let store): acceptLoss(of: store)
@@ -318,10 +315,8 @@ public struct Replica: Sendable {
 
   /// Begins a store with nothing in it.
   mutating func create(_ identifier: StoreIdentifier, policy: Policy) {
-    stores[identifier] = StoreReplica(
-      identifier: identifier, policy: policy, isProvisional: isProvisional)
-    effects.append(
-      .persist([.putStore(identifier, policy, isProvisional: isProvisional)]))
+    stores[identifier] = StoreReplica(identifier: identifier, policy: policy)
+    effects.append(.persist([.putStore(identifier, policy)]))
   }
 
   private mutating func changePolicy(of identifier: StoreIdentifier, to policy: Policy) {
@@ -339,8 +334,7 @@ public struct Replica: Sendable {
             changes: changes,
             superseded: recheck.refused.sorted())))
     }
-    effects.append(
-      .persist([.putStore(identifier, policy, isProvisional: store.isProvisional)]))
+    effects.append(.persist([.putStore(identifier, policy)]))
     tell(recheck, in: identifier)
     stores[identifier] = store
     for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {

@@ -158,8 +158,6 @@ public struct ReplicaStatus: Sendable {
     public var removals: Int
     /// Entries set aside for ever.
     public var quarantined: Int
-    /// Whether its first pull is still to come.
-    public var isProvisional: Bool
     /// How much of it was damaged in storage, which no device has given back yet, and whose loss nobody
     /// has accepted; nil: nothing. Which keys that is about cannot be told.
     public var missing: StoreLoss?
@@ -181,8 +179,6 @@ public struct ReplicaStatus: Sendable {
   public var stores: [Store]
   /// Whether this device was revoked: it reads what it has, and that is all.
   public var isRevoked: Bool
-  /// Whether the first pull of the device is still to come.
-  public var isProvisional: Bool
   /// Whose time counts, and who differs from it.
   public var clock: Clock
   /// Whether the kernel calls the clock synchronised.

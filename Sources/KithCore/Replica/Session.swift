@@ -19,24 +19,25 @@ struct Session {
   var nextHaveAt: UInt64 = .max
   /// Stores whose batch that answers our own first `Have` was applied.
   var pulled: Set<StoreIdentifier> = []
-  /// Stores of whose last answer something cannot be judged yet: it is asked for again, and a first
-  /// pull waits for it.
+  /// Stores of whose last answer something cannot be judged yet: it is asked for again.
   var unjudged: Set<StoreIdentifier> = []
   /// Stores that await an answer of which a piece cannot be judged yet.
   var unjudgedPieces: Set<StoreIdentifier> = []
   /// Stores whose first `Have` of theirs was answered: new change sets go there at once.
   var answered: Set<StoreIdentifier> = []
-  /// What new devices asked for while our own drafts still waited to be published: answered after.
-  var deferred: [StoreIdentifier: (have: StoreHave, number: UInt64)] = [:]
   /// What the peer says it covers, or was sent.
   var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
   /// Statements that the peer was not sent and did not show that it has.
   var unpassed: Set<StatementName> = []
-  /// All stores that the peer said it has, once it has listed all.
+  /// The new device at the other end, which joins over this session, and what makes it a member.
+  var joiner: DeviceID?
+  var admission: [Record] = []
+  /// Whether this device joins over the session.
+  var isInviters = false
+  /// All stores that the inviter said it has, once it has listed all.
   var listed: Set<StoreIdentifier>?
-  /// Whether the peer's own first pull is still to come, once it has said so; so of its stores.
-  var isProvisional: Bool?
-  var provisionalStores: Set<StoreIdentifier> = []
+  /// Whether all that the inviter listed was pulled.
+  var hasPulledAll = false
   /// Stores whose limits differ from ours.
   var mismatched: Set<StoreIdentifier> = []
   /// Stores whose divergence was reported already.
@@ -68,6 +69,9 @@ struct Session {
   /// What the peer asked for and was not answered yet, or not to the end.
   var waiting: [StoreIdentifier: Waiting] = [:]
   var behind: Set<StoreIdentifier> = []
+
+  /// Whether the peer has not proved to be a member, and may do so.
+  var isStranger: Bool { device == nil && joiner == nil }
 
   init(peer: SessionPeer, openedAt: UInt64, clockOffsetMilliseconds: Int64) {
     self.peer = peer

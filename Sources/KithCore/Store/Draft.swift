@@ -45,12 +45,15 @@ struct Draft: Hashable {
 }
 
 extension StoredStore {
-  /// The transactions that wait to be published, oldest first, with the ordinals of their drafts.
-  /// Those that cannot be read are left out.
-  package var draftedTransactions: [(ordinal: UInt64, operations: [Operation])] {
-    drafts.sorted { $0.key < $1.key }.compactMap { ordinal, bytes in
-      Draft(ordinal: ordinal, decoding: bytes).map { (ordinal, $0.operations) }
-    }
+  /// The transactions that wait to be published, with the ordinals of their drafts, in the order of
+  /// their clocks: a draft may have taken an older one's ordinal. Those that cannot be read are left
+  /// out.
+  package var draftedWrites: [(ordinal: UInt64, write: LocalWrite)] {
+    drafts.compactMap { ordinal, bytes in
+      Draft(ordinal: ordinal, decoding: bytes).map {
+        (ordinal, LocalWrite(clock: $0.clock, operations: $0.operations))
+      }
+    }.sorted { $0.write.clock < $1.write.clock }
   }
 }
 

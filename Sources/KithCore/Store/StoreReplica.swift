@@ -4,10 +4,10 @@ internal import KithCrypto
 /// are on their way out.
 struct StoreReplica {
   let identifier: StoreIdentifier
-  /// Whether the first pull is still to come.
-  var isProvisional: Bool
   /// Whether a program on this host has opened it.
   var isOpened = false
+  /// The clock of the last local write that was adopted and may still be in the local stores.
+  var adopted = HybridTime.zero
   var state: StoreState
   var log = ChangeSetLog()
 
@@ -81,9 +81,8 @@ struct StoreReplica {
       + unreadable.sorted().map { .removeChangeSet(identifier, $0) }
   }
 
-  init(identifier: StoreIdentifier, policy: Policy, isProvisional: Bool) {
+  init(identifier: StoreIdentifier, policy: Policy) {
     self.identifier = identifier
-    self.isProvisional = isProvisional
     state = StoreState(policy: policy)
   }
 
@@ -123,7 +122,7 @@ struct StoreReplica {
     if let chains { vector = vector.filter { chains.contains($0.key) } }
     return StoreHave(
       store: identifier, vector: vector, digest: chains == nil ? digest() : nil, policy: policy,
-      isProvisional: isProvisional, isBeyond: chains == nil && log.holdsUncovered)
+      isBeyond: chains == nil && log.holdsUncovered)
   }
 
   /// Notes which chains' coverage peers are told of now.
@@ -146,24 +145,6 @@ struct StoreReplica {
   }
 
   // MARK: Local transactions
-
-  /// The next provisional stamp's clock: above every provisional stamp seen, and above whatever
-  /// the written keys hold, never the wall clock (`Docs/Protocol.md`, "First sync").
-  func provisionalClock(for operations: [Operation]) -> HybridTime {
-    var latest = HybridTime.zero
-    for slot in state.slots.values {
-      for kept in slot.kept where kept.entry.stamp.clock.isProvisional {
-        latest = max(latest, kept.entry.stamp.clock)
-      }
-    }
-    for draft in drafts where draft.clock.isProvisional { latest = max(latest, draft.clock) }
-    for operation in operations {
-      if let slot = state.slot(Key(operation.key)) {
-        latest = max(latest, slot.newest.entry.stamp.clock)
-      }
-    }
-    return latest.successor
-  }
 
   /// Joins operations on one key, and leaves out removals of keys that hold nothing.
   func effective(_ operations: [Operation]) -> [Operation] {
@@ -251,7 +232,7 @@ struct StoreReplica {
 
   /// Lays the drafts anew, in order, each on the result of those before (`Docs/Protocol.md`,
   /// "Writing and publishing"): what is older than the newest entry it meets is superseded; a transaction whose
-  /// values would not all be shown is refused; a provisional one that loses a key loses whole.
+  /// values would not all be shown is refused; an adopted one that loses a key loses whole.
   mutating func recheckDrafts(author: DeviceID) -> Recheck {
     var result = Recheck()
     guard !drafts.isEmpty else { return result }
@@ -266,7 +247,7 @@ struct StoreReplica {
         guard let slot = state.slots[Key(operation.key)] else { return false }
         return Stamp(clock: draft.clock, device: author) < slot.newest.entry.stamp
       }
-      if draft.clock.isProvisional, !lost.isEmpty {
+      if draft.clock.isAdopted, !lost.isEmpty {
         result.superseded.formUnion(draft.keys)
         refuse(draft, because: .initialSync, noting: &result)
         continue

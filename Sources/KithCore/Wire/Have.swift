@@ -7,7 +7,6 @@ package struct StoreHave: Hashable, Sendable {
   /// The state's digest; nil unless the vector is whole.
   package var digest: Digest256?
   package var policy: Policy
-  package var isProvisional: Bool
   /// Whether the digest is of more than the vector covers.
   package var isBeyond: Bool
   /// Whether no answer of the session was applied yet, so that one is wanted even if it is empty.
@@ -19,14 +18,12 @@ package struct StoreHave: Hashable, Sendable {
 
   package init(
     store: StoreIdentifier, vector: [ChainID: UInt64], digest: Digest256?, policy: Policy,
-    isProvisional: Bool, isBeyond: Bool = false,
-    isAwaited: Bool = false, statements: Digest256? = nil
+    isBeyond: Bool = false, isAwaited: Bool = false, statements: Digest256? = nil
   ) {
     self.store = store
     self.vector = vector
     self.digest = digest
     self.policy = policy
-    self.isProvisional = isProvisional
     self.isBeyond = isBeyond
     self.isAwaited = isAwaited
     self.statements = statements
@@ -41,8 +38,6 @@ package struct Have: Hashable, Sendable {
   package var isWhole: Bool
   /// Whether every store of the peer is listed.
   package var listsAll: Bool
-  /// Whether the device's first pull is still to come.
-  package var isProvisional: Bool
   package var stores: [StoreHave]
   /// What devices say that they cover, of the peer's own or passed on.
   package var statements: [Statement]
@@ -50,23 +45,20 @@ package struct Have: Hashable, Sendable {
   package var time: ToldTime?
 
   package init(
-    number: UInt64, isWhole: Bool, listsAll: Bool, isProvisional: Bool, stores: [StoreHave],
+    number: UInt64, isWhole: Bool, listsAll: Bool, stores: [StoreHave],
     statements: [Statement] = [], time: ToldTime? = nil
   ) {
     self.number = number
     self.isWhole = isWhole
     self.listsAll = listsAll
-    self.isProvisional = isProvisional
     self.stores = stores
     self.statements = statements
     self.time = time
   }
 
   /// One that tells the time, and nothing else.
-  init(telling time: ToldTime, isProvisional: Bool) {
-    self.init(
-      number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: [],
-      time: time)
+  init(telling time: ToldTime) {
+    self.init(number: 0, isWhole: false, listsAll: false, stores: [], time: time)
   }
 
   /// Nil where the message is malformed; so it is where a statement does not bear the signature of the
@@ -76,8 +68,7 @@ package struct Have: Hashable, Sendable {
       wire.statements.count <= Limits.statementsPerMessage
     else { return nil }
     self.init(
-      number: wire.number, isWhole: wire.whole, listsAll: wire.all,
-      isProvisional: wire.provisional, stores: [],
+      number: wire.number, isWhole: wire.whole, listsAll: wire.all, stores: [],
       time: wire.clock == 0
         ? nil
         : ToldTime(
@@ -118,22 +109,19 @@ package struct Have: Hashable, Sendable {
     guard parts.count > 1 else { return [message()] }
     var haves = parts.map { part in
       Have(
-        number: number, isWhole: isWhole, listsAll: false, isProvisional: isProvisional,
-        stores: part, time: time)
+        number: number, isWhole: isWhole, listsAll: false, stores: part, time: time)
     }
     if listsAll {
       haves.append(
         Have(
-          number: 0, isWhole: false, listsAll: true, isProvisional: isProvisional,
-          stores: stores.map(\.withoutVector), time: time))
+          number: 0, isWhole: false, listsAll: true, stores: stores.map(\.withoutVector),
+          time: time))
     }
     return haves.map { $0.message() }
   }
 
   /// Messages that pass statements on and say nothing else.
-  static func messages(
-    passingOn statements: [Statement], isProvisional: Bool, time: ToldTime
-  ) -> [[UInt8]] {
+  static func messages(passingOn statements: [Statement], time: ToldTime) -> [[UInt8]] {
     var rest = statements[...]
     var messages: [[UInt8]] = []
     while !rest.isEmpty {
@@ -141,8 +129,8 @@ package struct Have: Hashable, Sendable {
       rest = rest.dropFirst(part.count)
       messages.append(
         Have(
-          number: 0, isWhole: false, listsAll: false, isProvisional: isProvisional, stores: [],
-          statements: Array(part), time: time
+          number: 0, isWhole: false, listsAll: false, stores: [], statements: Array(part),
+          time: time
         ).message())
     }
     return messages
@@ -153,7 +141,6 @@ package struct Have: Hashable, Sendable {
     message.have.number = number
     message.have.whole = isWhole
     message.have.all = listsAll
-    message.have.provisional = isProvisional
     message.have.stores = stores.map(\.wire)
     message.have.statements = statements.map(\.wire)
     message.have.clock = time?.reading.rawValue ?? 0
@@ -169,7 +156,7 @@ extension StoreHave {
   /// The store and its limits alone.
   fileprivate var withoutVector: StoreHave {
     StoreHave(
-      store: store, vector: [:], digest: nil, policy: policy, isProvisional: isProvisional)
+      store: store, vector: [:], digest: nil, policy: policy)
   }
 
   fileprivate init?(_ wire: WireStoreHave) {
@@ -187,7 +174,7 @@ extension StoreHave {
     }
     self.init(
       store: store, vector: vector, digest: digests[0], policy: policy,
-      isProvisional: wire.provisional, isBeyond: wire.beyond, isAwaited: wire.awaited,
+      isBeyond: wire.beyond, isAwaited: wire.awaited,
       statements: digests[1])
     isUnjudged = wire.unjudged
   }
@@ -199,7 +186,6 @@ extension StoreHave {
     if let digest { wire.digest = .init(digest.bytes) }
     if let statements { wire.statements = .init(statements.bytes) }
     wire.policy = WirePolicy(policy)
-    wire.provisional = isProvisional
     wire.beyond = isBeyond
     wire.awaited = isAwaited
     wire.unjudged = isUnjudged

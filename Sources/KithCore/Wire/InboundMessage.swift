@@ -9,6 +9,7 @@ public struct InboundMessage: Sendable {
     case have(Have)
     case batch(BatchPart)
     case addresses([DeviceID: [String]])
+    case done
   }
 
   let body: Body
@@ -57,6 +58,7 @@ public struct InboundMessage: Sendable {
     case .addresses(let addresses):
       guard let decoded = [DeviceID: [String]](addresses.devices) else { return nil }
       body = .addresses(decoded)
+    case .done: body = .done
     case nil: return nil
     }
   }

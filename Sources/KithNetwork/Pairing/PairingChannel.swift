@@ -1,14 +1,33 @@
+internal import KithCore
 public import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
+/// What takes the messages of a pairing that became a session. Called on the channel's event loop, in
+/// order.
+public protocol PairingSessionOwner: AnyObject, Sendable {
+  /// A message came.
+  func received(_ message: [UInt8])
+  /// More can be sent, or not for now.
+  func writable(_ isWritable: Bool)
+  /// Little is left unsent, which was asked for.
+  func hasRoom()
+  /// The connection is over. Called once, last.
+  func closed()
+}
+
 /// An established exchange between who invites and who joins: messages of at most 64 KiB, both
-/// ways, framed as those of sessions.
+/// ways, framed as those of sessions. Once the device is certified it becomes a session, whose messages
+/// are as long as any session's.
 public final class PairingChannel: Sendable {
   private struct State {
     var messages: [[UInt8]] = []
     var waiter: CheckedContinuation<[UInt8], any Error>?
     var end: PairingError?
+    var owner: (any PairingSessionOwner)?
+    var isSession = false
+    /// Whether the owner was told of the end.
+    var isEndTold = false
   }
 
   /// The other side's proved static key.
@@ -40,6 +59,57 @@ public final class PairingChannel: Sendable {
       throw .closed
     }
   }
+
+  // MARK: The session
+
+  /// Takes messages of a session's length from here on. The other side must not send such before: the
+  /// inviter does once the joiner's first message has come.
+  public func allowSession() {
+    state.withLock { $0.isSession = true }
+    link.withLock { $0 }?.setMessageLimit(Limits.messageBytes)
+  }
+
+  /// Hands all messages that have come, and that come from here on, to an owner. If nothing comes for
+  /// ``NetworkLimits/joinSilence``, the connection is closed.
+  public func carrySession(for owner: any PairingSessionOwner) {
+    guard let link = link.withLock({ $0 }) else { return owner.closed() }
+    link.watchForSilence(TimeAmount(NetworkLimits.joinSilence))
+    // On the event loop nothing comes in between.
+    link.execute {
+      let (messages, isOver) = self.state.withLock { state in
+        state.owner = owner
+        defer { state.messages = [] }
+        return (state.messages, state.end != nil)
+      }
+      for message in messages { owner.received(message) }
+      if isOver { self.tellEnd() }
+    }
+  }
+
+  /// Sends a message of the session.
+  public func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send([message]) }
+
+  /// Has the owner told when little is left unsent of what was sent.
+  public func awaitRoom() { link.withLock { $0 }?.awaitRoom() }
+
+  /// Reads from the socket, or stops.
+  public func setReading(_ isReading: Bool) { link.withLock { $0 }?.setReading(isReading) }
+
+  /// Whether the exchange became a session, which outlasts its invitation.
+  var isSession: Bool { state.withLock { $0.isSession } }
+
+  fileprivate func tellEnd() {
+    let owner = state.withLock { state -> (any PairingSessionOwner)? in
+      guard let owner = state.owner, !state.isEndTold else { return nil }
+      state.isEndTold = true
+      return owner
+    }
+    owner?.closed()
+  }
+
+  fileprivate var owner: (any PairingSessionOwner)? { state.withLock { $0.owner } }
+
+  // MARK: Messages
 
   /// Waits for the next message. One task at a time; another gets `busy`.
   ///
@@ -86,6 +156,7 @@ public final class PairingChannel: Sendable {
 
   /// Hands over a message; more than may wait end the exchange.
   func deliver(_ message: [UInt8]) {
+    if let owner { return owner.received(message) }
     enum Step {
       case hand(CheckedContinuation<[UInt8], any Error>)
       case keep
@@ -149,13 +220,14 @@ final class PairingSink: SessionSink {
 
   func received(_ message: [UInt8]) { pairing.deliver(message) }
   func receivedBytes(_ count: Int) {}
-  func writable(_ isWritable: Bool) {}
-  func hasRoom() {}
+  func writable(_ isWritable: Bool) { pairing.owner?.writable(isWritable) }
+  func hasRoom() { pairing.owner?.hasRoom() }
   func failed(_ error: FrameError) { pairing.end(.closed) }
   func fellSilent() {}
 
   func closed() {
     pairing.end(.closed)
+    pairing.tellEnd()
     over()
   }
 }

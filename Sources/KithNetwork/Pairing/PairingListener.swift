@@ -198,7 +198,9 @@ public final class PairingListener: Sendable {
     timer?.cancel()
     for take in turns { take(.over) }
     for listener in listeners { listener.close(promise: nil) }
-    if error != .triesExhausted { active?.abort(error) }
+    // A device that joins may take longer than its invitation lasts.
+    let isSpared = error == .expired && active?.isSession == true
+    if error != .triesExhausted, !isSpared { active?.abort(error) }
     waiter?.resume(throwing: error)
   }
 

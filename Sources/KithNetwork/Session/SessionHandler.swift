@@ -30,7 +30,7 @@ final class SessionHandler: ChannelInboundHandler {
 
   private let codec: MessageCodec
   private let sink: any SessionSink
-  private let silenceTimeout: TimeAmount?
+  private var silenceTimeout: TimeAmount?
   private var buffer = ByteBuffer()
   private var context: ChannelHandlerContext?
   /// The time of the last message, or of the last start of reading.
@@ -232,6 +232,14 @@ final class SessionHandler: ChannelInboundHandler {
       if buffer.readableBytes > 0 { postpone() }
     }
     updateReading()
+  }
+
+  /// Closes the session if nothing comes for so long, which it did not before.
+  func watchForSilence(_ timeout: TimeAmount) {
+    guard let context, silenceTimeout == nil else { return }
+    silenceTimeout = timeout
+    lastRead = context.eventLoop.now
+    watchForSilence(context.eventLoop)
   }
 
   private func watchForSilence(_ eventLoop: any EventLoop) {

@@ -155,6 +155,16 @@ final class SessionLink: Sendable {
     onLoop { $0.handler.value.messageLimit = limit }
   }
 
+  /// Closes the session if nothing comes for so long.
+  func watchForSilence(_ timeout: TimeAmount) {
+    onLoop { $0.handler.value.watchForSilence(timeout) }
+  }
+
+  /// Runs on the session's event loop, between two messages.
+  func execute(_ body: @escaping @Sendable () -> Void) {
+    channel.eventLoop.execute(body)
+  }
+
   private func onLoop(_ body: @escaping @Sendable (SessionLink) -> Void) {
     if channel.eventLoop.inEventLoop {
       body(self)

@@ -82,7 +82,8 @@ extension Simulation {
       guard device.isRunning, !device.hasFailed, let replica = device.replica else {
         return "\(device.name) does not run"
       }
-      if replica.isProvisional { return "\(device.name) awaits its first pull" }
+      if device.join != nil { return "\(device.name) joins still" }
+      if replica.adoptingStores != [] { return "\(device.name) still adopts" }
     }
     guard let first = all.first else { return nil }
     for store in stores where !flooded.contains(store) {
@@ -93,7 +94,6 @@ extension Simulation {
           return "\(device.name) does not know \(store)"
         }
         if seen.policy != wanted.policy { return "\(device.name) has other limits for \(store)" }
-        if seen.isProvisional { return "\(device.name) awaits its first pull of \(store)" }
         // Who is alone has nobody to publish for.
         if !seen.drafts.isEmpty && all.count > 1 { return "\(device.name) has drafts in \(store)" }
         if seen.covered != wanted.covered {

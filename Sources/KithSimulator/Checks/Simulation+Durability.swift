@@ -32,7 +32,7 @@ extension Simulation {
       guard records.allSatisfy({ disk.records[$0] != nil }) else {
         throw Violation(.nothingLost, "\(device.name) sent records before they were committed")
       }
-    case .addresses: break
+    case .other: break
     }
   }
 

@@ -167,10 +167,11 @@ extension Mutation {
   /// The store that it is about.
   fileprivate var store: StoreIdentifier? {
     switch self {
-    case .setClock, .setIncarnation, .setProvisional, .putRecord, .removeRecord, .setAddresses,
+    case .setClock, .setIncarnation, .putRecord, .removeRecord, .setAddresses,
       .dropDamaged:
       nil
-    case .putStore(let store, _, _), .setOpened(let store), .putHeader(let store, _, _, _),
+    case .putStore(let store, _), .setAdopted(let store, _), .setOpened(let store),
+      .putHeader(let store, _, _, _),
       .removeChangeSet(let store, _), .putEntry(let store, _, _, _),
       .removeEntry(let store, _, _), .setVector(let store, _, _, _),
       .removeVector(let store, _, _), .setLost(let store, _, _, _), .removeLost(let store, _, _),

@@ -89,8 +89,8 @@ package struct Spread {
     for (number, member) in founder.members.enumerated() {
       let process = ProcessID(chance.draw())
       let replica = Replica(
-        keys: member.keys, roster: roster, isProvisional: member.snapshot.isProvisional,
-        process: process, entropy: SeededEntropy(seed: chance.next()))
+        keys: member.keys, roster: roster, process: process,
+        entropy: SeededEntropy(seed: chance.next()))
       devices.append(
         SpreadDevice(
           keys: member.keys, replica: replica, overlay: OverlayPlan(seed: chance.next())))
@@ -105,9 +105,8 @@ package struct Spread {
       add(.plan(number), at: chance.next() % Self.planMicroseconds)
     }
     var result = SpreadResult(setup: setup)
-    // The overlay forms, and everybody's first pull ends.
-    pass(while: { $0.devices.contains { $0.replica.isProvisional } })
-    pass(until: now + 60_000_000)
+    // The overlay forms.
+    pass(until: now + 120_000_000)
     let degrees = devices.map(\.sessions.count)
     result.connections = SpreadResult.Range(degrees.map(UInt64.init))
     for _ in 0..<setup.changes {

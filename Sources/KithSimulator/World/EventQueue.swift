@@ -46,6 +46,8 @@ enum Event {
   case tick(DeviceNumber, life: Int, atMonotonic: UInt64)
   /// A failed disk is tried again.
   case retry(DeviceNumber, life: Int)
+  /// The local stores are emptied of what was adopted.
+  case emptyLocal(DeviceNumber, life: Int, StoreIdentifier)
   /// A dead process starts again.
   case start(DeviceNumber, life: Int)
   /// A process goes on.

@@ -89,9 +89,9 @@ extension Simulation {
       var vector = device.replica?.inspect(store)?.covered ?? [:]
       for chain in vector.keys { vector[chain] = 1 << 40 }
       let have = StoreHave(
-        store: store, vector: vector, digest: nil, policy: policy(), isProvisional: false)
+        store: store, vector: vector, digest: nil, policy: policy())
       return Have(
-        number: 0, isWhole: true, listsAll: false, isProvisional: false, stores: [have]
+        number: 0, isWhole: true, listsAll: false, stores: [have]
       ).messages()
     case .boastfulCover:
       let covered = device.replica?.inspect(store)?.covered ?? [:]

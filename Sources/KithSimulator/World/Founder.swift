@@ -14,7 +14,7 @@ package struct Founder {
   /// What all members know.
   let roster: Roster
 
-  /// An account of so many devices; the first created it.
+  /// An account of so many devices; the first created it, and the others joined while it was empty.
   package init(devices: Int, entropy: inout SeededEntropy) {
     let first = Self.makeKeys(&entropy)
     let recovery = RecoveryKey(entropy: &entropy)
@@ -37,20 +37,16 @@ package struct Founder {
       }
       self.roster = roster
       // The records are encoded once, and shared.
-      var snapshot = Self.snapshot(roster, isProvisional: false)
-      for (index, keys) in all.enumerated() {
-        snapshot.isProvisional = index > 0
-        members.append(Member(keys: keys, snapshot: snapshot))
-      }
+      let snapshot = Self.snapshot(roster)
+      for keys in all { members.append(Member(keys: keys, snapshot: snapshot)) }
     } catch {
       preconditionFailure("an account of our own making is refused: \(error)")
     }
   }
 
   /// What a new member's disk holds.
-  package static func snapshot(_ roster: Roster, isProvisional: Bool) -> Snapshot {
+  package static func snapshot(_ roster: Roster) -> Snapshot {
     var snapshot = Snapshot()
-    snapshot.isProvisional = isProvisional
     for record in roster.records { snapshot.records[record.id] = record.encoded }
     return snapshot
   }

@@ -26,6 +26,17 @@ final class SimulatedDevice {
   var wasRestored = false
   var bytesPerSecond: Int?
 
+  /// While it joins: it does not exist yet, and nothing of it is left if that breaks off.
+  var join: Join?
+  /// Through which device it joined.
+  var inviter: DeviceID?
+  /// What was written on its host before, in the local stores until they are emptied.
+  var local: [StoreIdentifier: [LocalWrite]] = [:]
+  /// What was adopted of it durably.
+  var adopted: Set<StoreIdentifier> = []
+  /// Adoptions under way.
+  var adoptions: [WriteID: StoreIdentifier] = [:]
+
   // What lasts as long as the process.
 
   /// Counts the processes of the device.
@@ -75,4 +86,11 @@ final class SimulatedDevice {
   }
 
   var isRunning: Bool { replica != nil }
+
+  /// How a device joins.
+  struct Join {
+    var inviter: DeviceNumber
+    /// The joiner's session.
+    var session: SessionID
+  }
 }

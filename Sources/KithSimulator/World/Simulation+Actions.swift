@@ -172,27 +172,6 @@ extension Simulation {
     beginDialling(copy)
   }
 
-  private func join(by inviter: SimulatedDevice) throws(Violation) {
-    guard devices.count < 96, let replica = inviter.replica else { return }
-    let keys = Founder.makeKeys(&keyChance)
-    let records: [Record]
-    do {
-      records = try JoinRequest.accept(
-        JoinRequest.make(account: account, keys: keys, name: "joined", issued: 3),
-        roster: replica.roster, keyring: replica.keyring, keys: inviter.keys, entropy: &keyChance)
-    } catch {
-      return
-    }
-    tally.count("devices joined")
-    try hand(.learn(records), to: inviter)
-    guard let roster = inviter.replica?.roster else { return }
-    let device = add(
-      keys, SimulatedDisk(Founder.snapshot(roster, isProvisional: true)), opened: [])
-    device.targets = Set(targets(of: device.number) + [inviter.number]).sorted()
-    try start(device)
-    beginDialling(device)
-  }
-
   private func flipBit(_ number: Int) {
     let device = devices[number % devices.count]
     guard !device.backups.isEmpty, !device.isGone else { return }

@@ -29,7 +29,8 @@ extension Simulation {
 
   func isUp(_ number: DeviceNumber) -> Bool {
     let device = devices[number]
-    return device.isRunning && !device.isPaused && !device.hasFailed
+    // Who joins listens nowhere yet.
+    return device.isRunning && !device.isPaused && !device.hasFailed && device.join == nil
   }
 
   func canPass(_ from: DeviceNumber, _ to: DeviceNumber) -> Bool { !blocked.contains([from, to]) }
@@ -281,6 +282,7 @@ extension Simulation {
     if connections[number]?.pipes.allSatisfy(\.hasEnded) == true { connections[number] = nil }
     sessions[pipe.to]?[pipe.session] = nil
     guard devices[pipe.to].life == pipe.life else { return }
+    if devices[pipe.to].join != nil { return kill(devices[pipe.to]) }
     if devices[pipe.to].isPaused {
       devices[pipe.to].held.append(.input(pipe.to, life: pipe.life, .disconnected(pipe.session)))
     } else {

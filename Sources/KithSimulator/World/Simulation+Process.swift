@@ -24,6 +24,7 @@ extension Simulation {
       guard load(device) else { throw Violation(.nothingLost, "\(device.name)'s copy is damaged") }
     }
     try begin(device)
+    try adoptLocal(on: device)
     try nextDrain(device)
   }
 
@@ -75,7 +76,9 @@ extension Simulation {
     device.isPaused = false
     device.held = []
     device.fuse = nil
+    device.adoptions = [:]
     closeAll(of: device)
+    if device.join != nil { discard(device) }
   }
 
   /// A device is given up with its directory: what was only there is lost.
@@ -235,7 +238,9 @@ extension Simulation {
       case .close(let session, let reason): close(session, of: device, because: reason)
       case .promote(let session): promote(session, of: device)
       case .leftBehind(let behind): device.overlay?.setLeftBehind(behind)
+      case .pulledAll(let session): try finishJoin(of: device, on: session)
       case .durable(let write):
+        noteAdopted(write, on: device)
         try checkDurable(write, on: device)
         history.makeDurable(write)
       default: break
@@ -266,6 +271,7 @@ extension Simulation {
     device.isDraining = false
     device.writing = []
     closeAll(of: device)
+    if device.join != nil { return kill(device) }
     try reload(device)
   }
 
@@ -302,6 +308,8 @@ extension Input {
     case .open: "in.open"
     case .write: "in.write"
     case .adopt: "in.adopt"
+    case .admit: "in.admit"
+    case .join: "in.join"
     case .flush: "in.flush"
     case .takeRefusals: "in.takeRefusals"
     case .acceptLoss: "in.acceptLoss"

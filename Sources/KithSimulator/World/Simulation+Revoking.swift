@@ -29,7 +29,7 @@ extension Simulation {
       let isRevoked = devices.contains { other in
         !other.isGone && other.replica?.roster.isRevoked(device.keys.id) == true
       }
-      guard isRevoked else { continue }
+      guard isRevoked || mustJoinAgain(device) else { continue }
       tally.count("revoked devices put away")
       giveUp(device)
     }

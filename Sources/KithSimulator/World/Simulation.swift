@@ -142,6 +142,7 @@ package final class Simulation {
     case .tick(let device, _, let reading): try tick(devices[device], reading)
     case .retry(let device, _): try retry(devices[device])
     case .start(let device, _): try start(devices[device])
+    case .emptyLocal(let device, _, let store): try emptyLocal(store, of: devices[device])
     case .resume(let device, _): resume(devices[device])
     case .dial(let device, let other): dial(from: device, to: other)
     case .plan(let device): plan(device)
@@ -222,7 +223,7 @@ extension Event {
     switch self {
     case .input(let device, let life, _), .drain(let device, let life),
       .committed(let device, let life, _), .tick(let device, let life, _),
-      .retry(let device, let life):
+      .retry(let device, let life), .emptyLocal(let device, let life, _):
       (device, life)
     default: nil
     }

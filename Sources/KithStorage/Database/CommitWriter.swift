@@ -57,8 +57,6 @@ struct CommitWriter {
     switch mutation {
     case .setClock: break  // See `beginClock`.
     case .setIncarnation(let incarnation): try Meta.set(.incarnation, incarnation, statements)
-    case .setProvisional(let isProvisional):
-      try Meta.set(.isProvisional, isProvisional ? [1] : [0], statements)
     case .putRecord(let digest, let record):
       let checksum = RowChecksum.of(digest.bytes.blob, record.blob)
       try statements.run(
@@ -70,8 +68,14 @@ struct CommitWriter {
       try statements.run("DELETE FROM record WHERE digest = ?", digest.bytes.blob)
       try statements.run("DELETE FROM record_copy WHERE digest = ?", digest.bytes.blob)
     case .setAddresses(let device, let list): try setAddresses(device, list)
-    case .putStore(let store, let policy, let isProvisional):
-      try putStore(store, policy, isProvisional)
+    case .putStore(let store, let policy):
+      var facts = index.storeRows[store] ?? RowIndex.Store(policy: policy)
+      facts.policy = policy
+      try putStore(store, facts)
+    case .setAdopted(let store, let clock):
+      guard var facts = index.storeRows[store] else { return }
+      facts.adopted = clock
+      try putStore(store, facts)
     case .setOpened(let store):
       guard var facts = index.storeRows[store], !facts.isOpened else { return }
       facts.isOpened = true
@@ -158,16 +162,6 @@ struct CommitWriter {
     }
   }
 
-  private mutating func putStore(
-    _ store: StoreIdentifier, _ policy: Policy, _ isProvisional: Bool
-  ) throws {
-    try putStore(
-      store,
-      RowIndex.Store(
-        policy: policy, isProvisional: isProvisional,
-        isOpened: index.storeRows[store]?.isOpened ?? false))
-  }
-
   private mutating func putStore(_ store: StoreIdentifier, _ facts: RowIndex.Store) throws {
     let row = index.stores[store] ?? index.lastStore + 1
     let policy = facts.policy
@@ -175,15 +169,15 @@ struct CommitWriter {
       Argument.text(store.rawValue), Argument.count(policy.totalBytes), Argument.count(policy.keys),
       Argument.count(policy.keyBytes), Argument.count(policy.valueBytes)
     )
-    let (provisional, opened) = (Argument.flag(facts.isProvisional), Argument.flag(facts.isOpened))
+    let (adopted, opened) = (facts.adopted.rawValue.signed, Argument.flag(facts.isOpened))
     let checksum = RowChecksum.of(
-      .integer(row), name, total, keys, key, value, provisional, opened)
+      .integer(row), name, total, keys, key, value, adopted, opened)
     try statements.run(
       "INSERT OR REPLACE INTO store VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      .integer(row), name, total, keys, key, value, provisional, opened, checksum)
+      .integer(row), name, total, keys, key, value, adopted, opened, checksum)
     try statements.run(
       "INSERT OR REPLACE INTO store_copy VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      .integer(row), name, total, keys, key, value, provisional, opened, checksum)
+      .integer(row), name, total, keys, key, value, adopted, opened, checksum)
     index.lastStore = max(index.lastStore, row)
     index.stores[store] = row
     index.storeRows[store] = facts

@@ -6,7 +6,6 @@ import KithCore
 enum Meta {
   enum Name: String {
     case incarnation
-    case isProvisional = "is_provisional"
     case fileIdentity = "file_identity"
     case generations
     /// Whose database it is.

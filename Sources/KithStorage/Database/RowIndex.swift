@@ -21,7 +21,7 @@ struct RowIndex {
   /// What a store's row holds, which is written whole.
   struct Store {
     var policy: Policy
-    var isProvisional: Bool
+    var adopted = HybridTime.zero
     var isOpened = false
   }
 

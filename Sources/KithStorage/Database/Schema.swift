@@ -56,13 +56,13 @@ enum Schema {
     CREATE TABLE store (
       id INTEGER NOT NULL PRIMARY KEY, identifier TEXT NOT NULL,
       total_bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
-      key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, is_provisional INTEGER NOT NULL,
+      key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, adopted INTEGER NOT NULL,
       is_opened INTEGER NOT NULL, checksum INTEGER NOT NULL
     ) STRICT;
     CREATE TABLE store_copy (
       id INTEGER NOT NULL PRIMARY KEY, identifier TEXT NOT NULL,
       total_bytes INTEGER NOT NULL, keys INTEGER NOT NULL,
-      key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, is_provisional INTEGER NOT NULL,
+      key_bytes INTEGER NOT NULL, value_bytes INTEGER NOT NULL, adopted INTEGER NOT NULL,
       is_opened INTEGER NOT NULL, checksum INTEGER NOT NULL
     ) STRICT;
     CREATE TABLE counter (

@@ -88,7 +88,6 @@ struct SnapshotReader {
           throw damagedRow("meta", Meta.Name.incarnation.rawValue)
         }
         snapshot.incarnation = Incarnation(rawValue: incarnation)
-      case .isProvisional: snapshot.isProvisional = value == [1]
       default: break
       }
     }
@@ -110,12 +109,13 @@ struct SnapshotReader {
       else { throw damagedRow("store", row[0].number ?? 0) }
       let policy = Policy(
         totalBytes: numbers[0], keys: numbers[1], keyBytes: numbers[2], valueBytes: numbers[3])
-      var stored = StoredStore(policy: policy, isProvisional: numbers[4] != 0)
+      var stored = StoredStore(policy: policy)
+      stored.adopted = HybridTime(rawValue: UInt64(bitPattern: Int64(numbers[4])))
       stored.isOpened = numbers[5] != 0
       snapshot.stores[store] = stored
       index.stores[store] = id
       index.storeRows[store] = RowIndex.Store(
-        policy: policy, isProvisional: stored.isProvisional, isOpened: stored.isOpened)
+        policy: policy, adopted: stored.adopted, isOpened: stored.isOpened)
       index.lastStore = max(index.lastStore, id)
       storesByRow[id] = store
     }

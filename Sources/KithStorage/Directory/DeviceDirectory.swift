@@ -245,9 +245,20 @@ public struct PreparedDevice: ~Copyable {
     self.secrets = secrets
   }
 
+  /// The device's keys.
+  public var keys: DeviceKeys { secrets.makeKeys() }
+
+  /// Opens the database, for what is to be in it before the device exists. Close it before ``open()``.
+  public func openStorage() throws(StorageError) -> SQLiteStorage {
+    try SQLiteStorage(
+      path: reserved.layout.newDatabase, device: keys.id, key: secrets.storage.copy(),
+      lock: reserved.lock, isNew: false)
+  }
+
   /// Makes the device exist, and opens it.
   public consuming func open() throws(StorageError) -> OpenDevice {
-    try DeviceDirectory.keep(reserved, secrets)
+    try Files.synchronize(reserved.layout.newDatabase)
+    return try DeviceDirectory.keep(reserved, secrets)
   }
 
   /// Removes the written files, because the device is not wanted.

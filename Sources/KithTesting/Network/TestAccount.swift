@@ -28,8 +28,7 @@ public final class TestAccount: Sendable {
   ///
   /// - Parameters:
   ///   - devices: the number of devices, 1 to 64. The first one created the account. The others
-  ///     start as new devices, whose early writes are provisional until their first pull; it has
-  ///     happened on return.
+  ///     joined while it was empty.
   ///   - seed: decides keys and the network's chances.
   /// - Throws: ``KithError`` if a device cannot be made.
   public init(devices: Int = 2, seed: UInt64 = 1) throws(KithError) {
@@ -59,8 +58,9 @@ public final class TestAccount: Sendable {
   /// ```
   ///
   /// - Parameter inviter: the device that certifies it.
-  /// - Returns: The new device. If the inviter can be reached, its first pull has ended.
-  /// - Throws: ``KithError`` if the device cannot be made.
+  /// - Returns: The new device, with all that the inviter has.
+  /// - Throws: ``KithError`` with `network` if the inviter is signed out, or if the device cannot be
+  ///   made. Nothing is left of it then.
   public func join(by inviter: Int = 0) throws(KithError) -> TestDevice {
     let host = network.host(inviter)
     let (roster, keyring) = host.device.membership
@@ -76,8 +76,11 @@ public final class TestAccount: Sendable {
     } catch {
       throw KithError(.notAMember, "device \(inviter) cannot enrol another: \(error)")
     }
-    host.device.input(.learn(records))
-    try add(keys, Founder.snapshot(host.device.membership.roster, isProvisional: true))
+    var known = roster
+    _ = known.learn(all: records)
+    let process = entropy.withLock { ProcessID($0.draw()) }
+    try network.join(
+      account, keys, process, MemoryStorage(Founder.snapshot(known)), by: inviter, records)
     network.connectAll()
     return self[count - 1]
   }

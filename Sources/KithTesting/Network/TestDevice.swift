@@ -75,8 +75,8 @@ public struct TestDevice: Sendable {
 
   /// Signs in to the account again, as `Accounts.signIn(to:)` does, if the device is signed out.
   ///
-  /// The stores show the account's values, with the reason `accountChange`, and the device is
-  /// linked again. Writes made while signed out become the account's, unless the account already
+  /// The stores show the account's values, with the reasons `accountChange` and
+  /// `initialSyncChange`, and the device is linked again. Writes made while signed out become the account's, unless the account already
   /// has the key.
   ///
   /// - Throws: ``KithError`` if a store cannot be opened.
@@ -85,7 +85,8 @@ public struct TestDevice: Sendable {
     guard let local = host.signedOut, let stores = host.local else { return }
     let superseded = try host.device.adopt(from: stores.storage)
     try host.device.show(
-      Array(host.stores.values), insteadOf: local, superseded: superseded)
+      Array(host.stores.values), insteadOf: local, reason: .initialSyncChange,
+      superseded: superseded)
     try local.close()
     network.change(number) { $0.signedOut = nil }
     network.connectAll()

@@ -36,6 +36,8 @@ final class VirtualNetwork: Sendable {
 
   fileprivate struct Session {
     let sides: [(device: Int, session: SessionID)]
+    /// Whether a device joins over it: it knows no faults, and is not made anew.
+    var isPairing = false
     /// The arrival time of the last message to each side.
     var lastArrival: [UInt64] = [0, 0]
   }
@@ -164,7 +166,11 @@ final class VirtualNetwork: Sendable {
 
   /// Ends a connection early; the devices connect again later.
   private func lose(_ one: Int, _ other: Int) {
+    let isPairing = state.withLock {
+      $0.sessions[[min(one, other), max(one, other)]]?.isPairing == true
+    }
     disconnect(one, other)
+    if isPairing { return }
     schedule(.connect(min(one, other), max(one, other)), after: Self.reconnectMicroseconds)
   }
 
@@ -195,6 +201,43 @@ final class VirtualNetwork: Sendable {
     }
   }
 
+  /// Adds a device that joins through another: it is there once it has all that the other has.
+  func join(
+    _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ storage: MemoryStorage,
+    by inviter: Int, _ records: [Record]
+  ) throws(KithError) {
+    try add(account, keys, process, storage)
+    let number = count - 1
+    let (first, second) = state.withLock { state in
+      let sides = [
+        (device: inviter, session: SessionID(rawValue: state.nextSession)),
+        (device: number, session: SessionID(rawValue: state.nextSession + 1)),
+      ]
+      state.nextSession += 2
+      if state.hosts[inviter].signedOut == nil {
+        state.sessions[[inviter, number]] = Session(sides: sides, isPairing: true)
+      }
+      return (sides[0].session, sides[1].session)
+    }
+    let (host, joiner) = (host(inviter), host(number))
+    // The joiner first: what the inviter sends is delivered at once.
+    joiner.device.input(
+      .join(
+        second,
+        Inviter(
+          device: host.keys.id, clock: host.device.hello().clock,
+          address: "virtual:\(inviter + 1)")))
+    host.device.input(
+      .admit(first, Joiner(records: records, address: "virtual:\(number + 1)")))
+    deliver()
+    if joiner.device.hasPulledAll { send(JoinDone().encodedMessage(), from: number, on: second) }
+    guard host.device.membership.roster.isMember(joiner.keys.id) else {
+      disconnect(inviter, number)
+      state.withLock { _ = $0.hosts.removeLast() }
+      throw KithError(.network, "device \(inviter) cannot be reached to join through it")
+    }
+  }
+
   // MARK: Messages
 
   fileprivate func send(_ message: [UInt8], from device: Int, on session: SessionID) {
@@ -202,10 +245,11 @@ final class VirtualNetwork: Sendable {
       guard let (pair, end) = state.find(session, of: device),
         let other = state.sessions[pair]?.sides[1 - end]
       else { return nil }
-      if state.happens(state.faults.loss) { return pair }
-      let copies = state.happens(state.faults.duplication) ? 2 : 1
+      let faults = state.sessions[pair]?.isPairing == true ? LinkFaults.none : state.faults
+      if state.happens(faults.loss) { return pair }
+      let copies = state.happens(faults.duplication) ? 2 : 1
       let arrival = max(
-        now.load(ordering: .relaxed) + state.faults.delay.microseconds,
+        now.load(ordering: .relaxed) + faults.delay.microseconds,
         state.sessions[pair]?.lastArrival[end] ?? 0)
       state.sessions[pair]?.lastArrival[end] = arrival
       for _ in 0..<copies {

@@ -10,7 +10,7 @@
   /// The reason for a write of another device.
   public let NSUbiquitousKeyValueStoreServerChange = 0
 
-  /// The reason for the end of this device's first pull: keys that it wrote before may have lost.
+  /// Signing in brought the account's data: keys that were written before may have lost.
   public let NSUbiquitousKeyValueStoreInitialSyncChange = 1
 
   /// The reason for too little room: writes of these keys were refused or are hidden.

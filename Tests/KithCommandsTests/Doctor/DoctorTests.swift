@@ -79,7 +79,7 @@ extension Faults {
       #expect(
         try FileManager.default.contentsOfDirectory(atPath: one.directory.path).sorted() == before)
       for member in household.members { try await household.start(member) }
-      try await household.awaitFirstSync()
+      try await household.awaitMeeting()
       let running = try await ask(household, one.directory)
       #expect(running.healthy, "\(running.findings)")
       #expect(running.findings.contains { $0.check == "port" && $0.seen.contains(one.address) })

@@ -24,7 +24,7 @@ struct JudgementTests {
     }
     let text = """
       {"account": "aa", "device": "self", "directory": "/d", "isRunning": true,
-       "listening": \(try json(listening)), "isProvisional": false,
+       "listening": \(try json(listening)),
        "isClockSynchronised": true, "problems": \(try json(problems)),
        "devices": \(try json(devices)), "peers": \(try json(peers)), "stores": []}
       """

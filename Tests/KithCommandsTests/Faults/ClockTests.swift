@@ -30,7 +30,7 @@ extension Faults {
 
       func start() async throws {
         for member in household.members { try await household.start(member) }
-        try await household.awaitFirstSync()
+        try await household.awaitMeeting()
       }
 
       /// Whether a node says in `kith status` that a peer's clock differs by so many seconds.

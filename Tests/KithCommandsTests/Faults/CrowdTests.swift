@@ -29,7 +29,7 @@ extension Faults {
       let alpha = try await household.create("alpha")
       let beta = try await household.join("beta")
       for member in household.members { try await household.start(member) }
-      try await household.awaitFirstSync()
+      try await household.awaitMeeting()
       let victim = try #require(alpha.process?.id)
       let before = try #require(ResidentMemory(of: victim)).resident
       var random = SeededGenerator(seed: seed)

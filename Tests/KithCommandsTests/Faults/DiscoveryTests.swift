@@ -19,7 +19,7 @@ extension Faults {
       let capture = try await Capture(namespace: bridge.hubPath)
       defer { capture.end() }
       try await begin(household, bridge)
-      try await household.awaitFirstSync()
+      try await household.awaitMeeting()
       try await meet(household)
       try await write("first", household)
 
@@ -61,7 +61,7 @@ extension Faults {
       #expect(try await invitation.wait().status == 0)
       (beta.host, beta.discovers) = ("0.0.0.0", true)
       try await household.start(beta, peers: [])
-      try await household.awaitFirstSync()
+      try await household.awaitMeeting()
       try await meet(household)
 
       // The session hangs, for neither end hears of it. By itself the kernel would end it after 45 s.

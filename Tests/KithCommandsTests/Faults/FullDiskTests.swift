@@ -19,7 +19,7 @@ extension Faults {
       let full = try await household.create("full", in: directory.appending(path: "device"))
       let other = try await household.join("other")
       for member in household.members { try await household.start(member) }
-      try await household.awaitFirstSync()
+      try await household.awaitMeeting()
       let ledger = Ledger()
       let filler = directory.appending(path: "filler").path
       var rounds = 0

@@ -18,7 +18,7 @@ extension Faults {
         _ = try await (name == "alpha" ? household.create(name) : household.join(name))
       }
       for member in household.members { try await household.start(member) }
-      try await household.awaitFirstSync()
+      try await household.awaitMeeting()
       let ledger = Ledger()
       let writers = household.members.indices.map { index in
         Writer(

@@ -34,7 +34,7 @@ extension Faults {
         }
         try await household.start(member, peers: peers)
       }
-      try await household.awaitFirstSync()
+      try await household.awaitMeeting()
       try await attack(household, namespaces, seed, "cables")
       for member in household.members { try await household.stop(member, SIGKILL) }
     }

@@ -239,7 +239,7 @@ extension Faults {
       // With room again members come in, past the strangers that wait.
       try Shell.run("prlimit", "--pid", "\(process.id)", "--nofile=4096:5000")
       try await household.start(beta)
-      try await household.awaitFirstSync()
+      try await household.awaitMeeting()
       withExtendedLifetime(strangers) {}
       for member in household.members { try await household.stop(member) }
     }

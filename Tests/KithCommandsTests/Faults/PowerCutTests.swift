@@ -44,7 +44,7 @@ extension Faults {
       let alpha = try await household.create("alpha")
       _ = try await household.join("beta")
       for member in household.members { try await household.start(member) }
-      try await household.awaitFirstSync()
+      try await household.awaitMeeting()
       let ledger = Ledger()
       let writers = household.members.indices.map { index in
         Writer(

@@ -140,7 +140,7 @@ struct AdoptionTests {
     let beta = try await household.join("beta")
     #expect(try await new.value("fresh") == "1")
     for member in household.members { try await household.start(member) }
-    try await household.awaitFirstSync()
+    try await household.awaitMeeting()
     try await eventually("both to show the same") {
       let (one, other) = (try await household.export(member), try await household.export(beta))
       return one.contains("fresh") && one == other

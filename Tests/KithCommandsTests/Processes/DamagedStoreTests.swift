@@ -28,7 +28,7 @@ struct DamagedStoreTests {
     let alpha = try await household.create("alpha")
     let beta = try await household.join("beta")
     for member in [alpha, beta] { try await household.start(member) }
-    try await household.awaitFirstSync()
+    try await household.awaitMeeting()
     for key in ["one", "two", "three"] {
       try await alpha.client.write([(key, .string(key))], in: Household.store)
     }
@@ -71,7 +71,7 @@ struct DamagedStoreTests {
     let alpha = try await household.create("alpha")
     let beta = try await household.join("beta")
     for member in [alpha, beta] { try await household.start(member) }
-    try await household.awaitFirstSync()
+    try await household.awaitMeeting()
     for key in ["one", "two", "three"] {
       try await alpha.client.write([(key, .string(key))], in: Household.store)
     }

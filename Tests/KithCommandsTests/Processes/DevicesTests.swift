@@ -39,7 +39,7 @@ struct DevicesTests {
     #expect(idle["two"]?.enroller == idle["one"]?.id && idle["two"]?.connected == false)
     #expect(try idle["one"]?.dependents == [#require(idle["two"]).id])
     for member in household.members { try await household.start(member) }
-    try await household.awaitFirstSync()
+    try await household.awaitMeeting()
     #expect(try await household.run(one, "set", "theme", "dark").status == 0)
     try await eventually("the other to have everything") {
       let known = try await list(household, one)["two"]
@@ -55,7 +55,7 @@ struct DevicesTests {
     let household = try Household()
     let (one, two) = (try await household.create("one"), try await household.join("two"))
     for member in household.members { try await household.start(member) }
-    try await household.awaitFirstSync()
+    try await household.awaitMeeting()
     let renamed = try await household.run(one, "devices", "rename", "two", "laptop")
     #expect(renamed.status == 0, "\(renamed)")
     for member in household.members {
@@ -86,7 +86,7 @@ struct DevicesTests {
     let household = try Household()
     let (one, two) = (try await household.create("one"), try await household.join("two"))
     for member in household.members { try await household.start(member) }
-    try await household.awaitFirstSync()
+    try await household.awaitMeeting()
     let unsure = try await household.run(one, "devices", "revoke", "two")
     #expect(unsure.status == CommandStatus.refused.rawValue && unsure.talk.contains("--yes"))
     let own = try await household.run(one, "devices", "revoke", "one", "--yes")

@@ -42,11 +42,11 @@ extension Household {
       shown: try await client.values(in: Self.store), hidden: hidden, refused: refused)
   }
 
-  /// Waits until no member's first pull is still to come.
-  func awaitFirstSync() async throws {
+  /// Waits until each member has met another one.
+  func awaitMeeting() async throws {
     for member in members {
       try await eventually("\(member.name)'s first sync") {
-        try await !member.client.report().isProvisional
+        try await !member.client.report().peers.isEmpty
       }
     }
   }

@@ -147,6 +147,13 @@ final class Household {
     }
   }
 
+  /// A member that is there without having been taken in by ``join(_:in:invitedBy:)``.
+  func add(_ name: String) -> Member {
+    let member = Member(name: name, directory: root.appending(path: name))
+    members.append(member)
+    return member
+  }
+
   /// Ends a member's node with a signal, and waits until it is gone.
   @discardableResult
   func stop(_ member: Member, _ signal: Int32 = SIGTERM) async throws -> KithProcess.Result? {

@@ -11,7 +11,7 @@ struct SigningOutTests {
     let household = try Household()
     let (alpha, beta) = (try await household.create("alpha"), try await household.join("beta"))
     for member in household.members { try await household.start(member) }
-    try await household.awaitFirstSync()
+    try await household.awaitMeeting()
     let out = try await household.run(alpha, "account", "sign-out", "--json")
     #expect(out.status == 0 && out.output.contains(#""isSignedIn": false"#), "\(out)")
     #expect(!out.output.contains("servedBy"), "\(out)")

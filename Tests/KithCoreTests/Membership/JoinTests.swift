@@ -28,7 +28,8 @@ struct JoinTests {
       entropy: &fixture.entropy)
     return JoinReply(
       isAccepted: true, records: roster.records + new,
-      addresses: [fixture.creator.id: ["192.0.2.1:4114"]])
+      addresses: [fixture.creator.id: ["192.0.2.1:4114"]],
+      clock: HybridTime(milliseconds: 12))
   }
 
   @Test mutating func theWholeWayThroughBytes() throws {
@@ -43,7 +44,8 @@ struct JoinTests {
     let (theirs, theirKeyring) = try JoinRequest.check(got, invitation: seen, keys: joiner)
     #expect(theirs.sortedMembers.count == 2)
     #expect(theirKeyring.current?.id == keyring.current?.id)
-    #expect(JoinDone(decoding: JoinDone().encoded()) != nil)
+    let done = InboundMessage(decoding: JoinDone().encodedMessage(), account: invitation.account)
+    #expect(done.map { if case .done = $0.body { true } else { false } } == true)
     _ = roster.learn(all: got.records)
     #expect(roster.digest == theirs.digest)
   }

@@ -107,7 +107,6 @@ struct MembershipTextTests {
       _ = JoinReply(decoding: bytes)
       _ = Invitation(decoding: bytes)
       _ = JoinRequestMessage(decoding: bytes)
-      _ = JoinDone(decoding: bytes)
       _ = JoinConfirm(decoding: bytes)
       _ = InvitationAnnouncement(decoding: bytes)
       let text = String(decoding: bytes, as: UTF8.self)

@@ -70,7 +70,7 @@ import Testing
 
   // MARK: Between devices
 
-  /// Two devices that have met, so that nothing is provisional, with pieces of 2 KiB.
+  /// Two devices that have met, with pieces of 2 KiB.
   private func world(_ count: Int = 2, seed: UInt64) throws -> TestWorld {
     let world = try TestWorld(devices: count, seed: seed)
     world.connectAll()
@@ -190,10 +190,10 @@ import Testing
     }
     // It says that it has nothing, as if what is under way had not come.
     let have = Have(
-      number: 9, isWhole: true, listsAll: false, isProvisional: false,
+      number: 9, isWhole: true, listsAll: false,
       stores: [
         StoreHave(
-          store: TestWorld.store, vector: [:], digest: nil, policy: policy, isProvisional: false)
+          store: TestWorld.store, vector: [:], digest: nil, policy: policy)
       ])
     for _ in 0..<20 {
       let message = try #require(have.messages().first)

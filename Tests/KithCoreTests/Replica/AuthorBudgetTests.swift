@@ -28,10 +28,10 @@ import Testing
           ])
         if number == 0 {
           let have = Have(
-            number: 1, isWhole: true, listsAll: false, isProvisional: false,
+            number: 1, isWhole: true, listsAll: false,
             stores: [
               StoreHave(
-                store: name, vector: [:], digest: nil, policy: .maximum, isProvisional: false)
+                store: name, vector: [:], digest: nil, policy: .maximum)
             ])
           for message in have.messages() {
             let inbound = try #require(InboundMessage(decoding: message, account: world.account))

@@ -148,11 +148,10 @@ import Testing
         vector[ChainID(device: device, incarnation: incarnation)] = 1
       }
       let have = Have(
-        number: 0, isWhole: false, listsAll: false, isProvisional: false,
+        number: 0, isWhole: false, listsAll: false,
         stores: [
           StoreHave(
-            store: TestWorld.store, vector: vector, digest: nil, policy: .standard,
-            isProvisional: false)
+            store: TestWorld.store, vector: vector, digest: nil, policy: .standard)
         ])
       let inbound = InboundMessage(decoding: have.messages()[0], account: world.account)
       world.perform(.received(session, try #require(inbound)), on: 1)
@@ -167,9 +166,9 @@ import Testing
   @Test func `a store listed twice makes a have malformed`() throws {
     let world = try TestWorld(devices: 1, seed: 65)
     let one = StoreHave(
-      store: TestWorld.store, vector: [:], digest: nil, policy: .standard, isProvisional: false)
+      store: TestWorld.store, vector: [:], digest: nil, policy: .standard)
     func message(_ stores: [StoreHave]) -> [UInt8] {
-      Have(number: 1, isWhole: true, listsAll: true, isProvisional: false, stores: stores)
+      Have(number: 1, isWhole: true, listsAll: true, stores: stores)
         .messages()[0]
     }
     #expect(InboundMessage(decoding: message([one]), account: world.account) != nil)
@@ -207,7 +206,7 @@ import Testing
     let stamp = Stamp(clock: HybridTime(rawValue: 1 << 50), device: device)
     func forgotten(_ indices: [Int]) -> [EntryHome] {
       var store = StoreReplica(
-        identifier: TestWorld.store, policy: .standard, isProvisional: false)
+        identifier: TestWorld.store, policy: .standard)
       for index in indices {
         let entry = Entry(
           key: Key("key \(index)"), stamp: stamp, content: .removed,
@@ -227,7 +226,7 @@ import Testing
 
   @Test func `removals that every device covers are forgotten before older ones`() throws {
     let device = try TestWorld(devices: 1, seed: 71).devices[0].keys.id
-    var store = StoreReplica(identifier: TestWorld.store, policy: .standard, isProvisional: false)
+    var store = StoreReplica(identifier: TestWorld.store, policy: .standard)
     let reference = ChangeSetReference(
       device: device, incarnation: Incarnation(rawValue: 1), sequence: 1, digest: .zero)
     for index in 0..<(Limits.removals + 3) {

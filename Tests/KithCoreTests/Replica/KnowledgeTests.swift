@@ -43,12 +43,12 @@ import Testing
           device: world.devices[1].keys.id, incarnation: Incarnation(rawValue: number << 32 | $0))
       }
       let have = Have(
-        number: 0, isWhole: false, listsAll: false, isProvisional: false,
+        number: 0, isWhole: false, listsAll: false,
         stores: [
           StoreHave(
             store: TestWorld.store,
             vector: Dictionary(uniqueKeysWithValues: chains.map { ($0, 1) }),
-            digest: nil, policy: .standard, isProvisional: false)
+            digest: nil, policy: .standard)
         ])
       let message = InboundMessage(decoding: have.messages()[0], account: world.account)
       world.perform(.received(session, try #require(message)), on: 0)
@@ -71,10 +71,10 @@ import Testing
     for number in 0..<24 {
       let store = try #require(StoreIdentifier("com.example.Many\(number)"))
       let have = Have(
-        number: 0, isWhole: false, listsAll: false, isProvisional: false,
+        number: 0, isWhole: false, listsAll: false,
         stores: [
           StoreHave(
-            store: store, vector: vector, digest: nil, policy: .standard, isProvisional: false)
+            store: store, vector: vector, digest: nil, policy: .standard)
         ])
       let message = InboundMessage(decoding: have.messages()[0], account: world.account)
       world.perform(.received(session, try #require(message)), on: 0)

@@ -136,7 +136,7 @@ import Testing
     var have = store.have()
     func ask() throws -> Int {
       let messages = Have(
-        number: 9, isWhole: true, listsAll: true, isProvisional: false, stores: [have]
+        number: 9, isWhole: true, listsAll: true, stores: [have]
       ).messages()
       for message in messages {
         world.perform(

@@ -5,7 +5,7 @@ import Testing
 
 /// When drafts are published, and as what (`Docs/Protocol.md`, "Writing and publishing").
 @Suite struct PublishingTests {
-  /// Two or more devices that have met and are past their first pull, apart again.
+  /// Two or more devices that have met, apart again.
   private func apart(_ count: Int, seed: UInt64, policy: Policy = .standard) throws -> TestWorld {
     let world = try TestWorld(devices: count, seed: seed, policy: policy)
     world.connectAll()

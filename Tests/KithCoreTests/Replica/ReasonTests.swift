@@ -82,13 +82,16 @@ import Testing
     world.checkInvariants("other limits")
   }
 
-  @Test func `the first pull is told as such, with what lost in it`() throws {
-    let world = try TestWorld(devices: 2, seed: 114)
+  @Test func `adoption is told as the first sync, with what lost in it`() throws {
+    let world = try TestWorld(devices: 1, seed: 114)
     world.write([set("theme", "dark"), set("size", 12)], on: 0)
-    world.write([set("theme", "default")], on: 1)
+    try world.join()
     world.devices[1].viewChanges = []
-    world.connectAll()
-    world.settle()
-    #expect(notified(1, in: world) == [["initialSyncChange", "+size", "+theme", "!theme"]])
+    let writes = [[set("theme", "default")], [set("mine", 1)]].enumerated().map { number, write in
+      LocalWrite(
+        clock: HybridTime(milliseconds: TestWorld.origin + UInt64(number)), operations: write)
+    }
+    world.perform(.adopt(WriteID(rawValue: 9_999), TestWorld.store, writes), on: 1)
+    #expect(notified(1, in: world) == [["initialSyncChange", "+mine", "!theme"]])
   }
 }

@@ -163,37 +163,6 @@ import Testing
     world.checkAgreement([0, 1], without: [2, 3], "after both left")
   }
 
-  @Test func `new devices that are left alone do not wait for ever`() throws {
-    for count in 2...4 {
-      let world = try TestWorld(devices: count, seed: 760 + UInt64(count))
-      let left = Array(1..<count)
-      for index in left {
-        world.write([set("key \(index)", 1), set("all", .integer(Int64(index)))], on: index)
-      }
-      world.write([set("lost", 1)], on: 0)
-      // Nobody has ever met the device that began the account.
-      world.mingle(left)
-      world.advance(milliseconds: 10_000)
-      world.settle()
-      #expect(left.allSatisfy { world.devices[$0].replica.isProvisional }, "it may come back")
-      world.revoke(0, by: count - 1, keeping: Set(left.map { world.id($0) }))
-      world.mingle(left)
-      for one in left { for other in left where one < other { world.connect(one, other) } }
-      for _ in 0..<4 {
-        world.advance(milliseconds: 6_000)
-        world.settle()
-      }
-      #expect(left.allSatisfy { !world.devices[$0].replica.isProvisional })
-      // Who is all alone keeps drafts, as ever.
-      let waiting = left.filter {
-        world.devices[$0].replica.hasUnpublished(TestWorld.store) != false
-      }
-      #expect(waiting == (count == 2 ? left : []))
-      #expect(world.text("all", on: 1) != nil)
-      world.checkAgreement(left, without: [0], "left alone")
-    }
-  }
-
   @Test func `a revoked device says so, reads on and writes nothing`() throws {
     let world = try TestWorld(devices: 2, seed: 701)
     world.connectAll()

@@ -29,8 +29,7 @@ import Testing
   private func deliver(_ statements: [Statement], from: Int, to: Int, in world: TestWorld) throws {
     let session = try #require(world.links[[min(from, to), max(from, to)]]?.ends[0].session)
     for bytes in Have.messages(
-      passingOn: statements, isProvisional: false,
-      time: ToldTime(reading: .zero, isSynchronised: false))
+      passingOn: statements, time: ToldTime(reading: .zero, isSynchronised: false))
     {
       let message = InboundMessage(decoding: bytes, account: world.account)
       world.perform(.received(session, try #require(message)), on: to)
@@ -39,8 +38,7 @@ import Testing
 
   private func isDecoded(_ statements: [Statement], in world: TestWorld) -> Bool {
     Have.messages(
-      passingOn: statements, isProvisional: false,
-      time: ToldTime(reading: .zero, isSynchronised: false)
+      passingOn: statements, time: ToldTime(reading: .zero, isSynchronised: false)
     ).allSatisfy {
       InboundMessage(decoding: $0, account: world.account) != nil
     }

@@ -44,7 +44,6 @@ import Testing
     world.connectAll()
     world.settle()
     #expect(world.devices[1].replica.stores.count == Limits.stores)
-    #expect(!world.devices[1].replica.isProvisional)
   }
 
   @Test func `a have of many large vectors goes in several messages, and says the same`() throws {
@@ -57,11 +56,10 @@ import Testing
     }
     let stores = try (0..<10).map { number in
       StoreHave(
-        store: try store(number), vector: vector, digest: .zero, policy: .maximum,
-        isProvisional: false)
+        store: try store(number), vector: vector, digest: .zero, policy: .maximum)
     }
     let have = Have(
-      number: 7, isWhole: true, listsAll: true, isProvisional: true, stores: stores)
+      number: 7, isWhole: true, listsAll: true, stores: stores)
     let messages = have.messages()
     #expect(messages.count > 1)
     #expect(messages.allSatisfy { $0.count <= Limits.haveMessageBytes })
@@ -75,17 +73,17 @@ import Testing
     parts.removeLast()
     #expect(list.listsAll && !list.isWhole && list.number == 0)
     #expect(list.stores.map(\.store) == stores.map(\.store))
-    #expect(parts.allSatisfy { $0.isWhole && !$0.listsAll && $0.number == 7 && $0.isProvisional })
+    #expect(parts.allSatisfy { $0.isWhole && !$0.listsAll && $0.number == 7 })
     #expect(parts.flatMap(\.stores) == stores)
     // A small one is one message, as before.
     #expect(
       Have(
-        number: 1, isWhole: true, listsAll: true, isProvisional: false,
+        number: 1, isWhole: true, listsAll: true,
         stores: Array(stores.prefix(1))
       ).messages().count == 1)
   }
 
-  @Test func `a first pull from a device whose have takes several messages ends`() throws {
+  @Test func `a pull from a device whose have takes several messages ends`() throws {
     let world = try TestWorld(devices: 2, seed: 163)
     for number in 0..<5 {
       let identifier = try store(number)
@@ -108,7 +106,6 @@ import Testing
     world.connectAll()
     world.settle()
     #expect(haves > 1)
-    #expect(!world.devices[1].replica.isProvisional)
     for number in 0..<5 {
       #expect(world.devices[1].replica.view(of: try store(number)).count == 1)
     }

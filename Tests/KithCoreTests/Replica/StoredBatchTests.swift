@@ -14,10 +14,10 @@ import Testing
     let session = try #require(world.links[[0, 1]]?.ends.first { $0.to == 0 }?.session)
     let policy = try #require(world.devices[0].replica.usage(of: TestWorld.store)?.policy)
     let have = Have(
-      number: 9, isWhole: true, listsAll: false, isProvisional: false,
+      number: 9, isWhole: true, listsAll: false,
       stores: [
         StoreHave(
-          store: TestWorld.store, vector: [:], digest: nil, policy: policy, isProvisional: false)
+          store: TestWorld.store, vector: [:], digest: nil, policy: policy)
       ])
     let message = try #require(have.messages().first)
     let inbound = try #require(InboundMessage(decoding: message, account: world.account))

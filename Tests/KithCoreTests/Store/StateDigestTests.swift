@@ -12,7 +12,7 @@ import Testing
   private func digest(_ writes: [(key: String, clock: UInt64, number: Int64?)]) throws -> Digest256
   {
     var store = StoreReplica(
-      identifier: TestWorld.store, policy: .standard, isProvisional: false)
+      identifier: TestWorld.store, policy: .standard)
     for write in writes {
       let stamp = Stamp(clock: HybridTime(rawValue: write.clock), device: device)
       let entry = Entry(

@@ -25,7 +25,7 @@ extension TestWorld {
       #expect(
         records.allSatisfy { device.disk.records[$0.record.id] != nil },
         "\(device.name) sent records before they were committed")
-    case .addresses, nil: break
+    case .addresses, .done, nil: break
     }
   }
 
@@ -70,8 +70,8 @@ extension TestWorld {
         case .putDraft(_, let ordinal, let bytes): Draft(ordinal: ordinal, decoding: bytes)?.clock
         default: nil
         }
-      // The clock gave out no provisional stamp.
-      guard let clock, !clock.isProvisional else { continue }
+      // The clock gave out no adopted stamp.
+      guard let clock, !clock.isAdopted else { continue }
       #expect(clock <= device.disk.clock, "\(device.name) forgot the clock of what it stamped")
     }
   }

@@ -22,6 +22,8 @@ final class TestWorld {
     var refusedMembership: [MembershipError] = []
     var durable: Set<WriteID> = []
     var closed: [CloseReason] = []
+    /// Whether a join has pulled everything.
+    var hasPulledAll = false
     var leftBehind: [DeviceID] = []
     var process: ProcessID
     /// What this device has sent under its own sequences.
@@ -102,7 +104,6 @@ final class TestWorld {
     }
     for (index, keys) in all.enumerated() {
       var disk = Snapshot()
-      disk.isProvisional = index > 0
       for record in roster.records { disk.records[record.id] = record.encoded }
       try add(keys, disk: disk)
       perform(.open(Self.store, policy), on: index)
@@ -154,21 +155,51 @@ final class TestWorld {
     begin(index, isCopy: isCopy)
   }
 
-  /// A further device, certified by another, which is the only one that knows it.
+  /// A further device, which joins through another. It has all that the other has, which is the only one
+  /// that knows it.
   func join(by index: Int = 0) throws {
+    let (joiner, session) = try beginJoin(by: index)
+    for _ in 0..<100_000 where !devices[joiner].hasPulledAll {
+      flush(index)
+      flush(joiner)
+      guard deliverOne(on: [[index, joiner]]) else { break }
+    }
+    #expect(devices[joiner].hasPulledAll, "the join did not end")
+    endJoin(of: joiner, on: session)
+    while deliverOne(on: [[index, joiner]]) { flush(index) }
+    let policy = devices[index].replica.usage(of: Self.store)?.policy ?? .standard
+    perform(.open(Self.store, policy), on: joiner)
+  }
+
+  /// The joiner's last word.
+  func endJoin(of joiner: Int, on session: SessionID) {
+    carryOut(.send(session, JoinDone().encodedMessage()), on: joiner)
+  }
+
+  /// A further device that another has confirmed, as the session of its join begins.
+  func beginJoin(by index: Int = 0) throws -> (joiner: Int, session: SessionID) {
     let keys = Self.makeKeys(&random)
     let host = devices[index]
     let request = try JoinRequest.make(account: account, keys: keys, name: "late", issued: 3)
     let records = try JoinRequest.accept(
       request, roster: host.replica.roster, keyring: host.replica.keyring, keys: host.keys,
       entropy: &random)
-    perform(.learn(records), on: index)
+    var roster = host.replica.roster
+    _ = roster.learn(all: records)
     var disk = Snapshot()
-    disk.isProvisional = true
-    for record in host.replica.roster.records { disk.records[record.id] = record.encoded }
+    for record in roster.records { disk.records[record.id] = record.encoded }
     try add(keys, disk: disk)
-    let policy = host.replica.usage(of: Self.store)?.policy ?? .standard
-    perform(.open(Self.store, policy), on: devices.count - 1)
+    let joiner = devices.count - 1
+    let session = SessionID(rawValue: nextSession)
+    nextSession += 1
+    links[[index, joiner]] = Link(
+      ends: [Pipe(to: joiner, session: session), Pipe(to: index, session: session)])
+    let clock = host.replica.hybridClock
+    perform(.admit(session, Joiner(records: records, address: "127.0.0.1:5000")), on: index)
+    perform(
+      .join(session, Inviter(device: host.keys.id, clock: clock, address: "127.0.0.1:5001")),
+      on: joiner)
+    return (joiner, session)
   }
 
   // MARK: Inputs
@@ -202,7 +233,7 @@ final class TestWorld {
     }
   }
 
-  private func carryOut(_ effect: Effect, on index: Int) {
+  func carryOut(_ effect: Effect, on index: Int) {
     let device = devices[index]
     switch effect {
     case .persist(let mutations):
@@ -247,7 +278,8 @@ final class TestWorld {
       for (key, value) in change.changes { device.views[change.store, default: [:]][key] = value }
     case .report(let report): device.reports.append(report)
     case .leftBehind(let devices): device.leftBehind = devices
-    case .promote, .refusals, .firstSync, .progress, .addresses, .wake: break
+    case .pulledAll: device.hasPulledAll = true
+    case .promote, .refusals, .progress, .addresses, .wake: break
     }
   }
 
@@ -344,8 +376,9 @@ final class TestWorld {
 
   /// Delivers one message from a random pipe, or says that it is empty to who waits for that; false
   /// where there is nothing to do.
-  func deliverOne() -> Bool {
-    let waiting = links.keys.sorted { $0.lexicographicallyPrecedes($1) }.flatMap { key in
+  func deliverOne(on some: [[Int]]? = nil) -> Bool {
+    let keys = (some ?? Array(links.keys)).filter { links[$0] != nil }
+    let waiting = keys.sorted { $0.lexicographicallyPrecedes($1) }.flatMap { key in
       (0...1).compactMap { end in
         links[key]?.ends[end].isIdle == false ? (key, end) : nil
       }

@@ -163,7 +163,7 @@ import Testing
     try expect(try #require(changeSet.stored.entries[0]), "box", in: title)
     try expect(changeSet.stored.header, "header", in: title)
     try expect(changeSet.stored.signature, "signature", in: title)
-    var replica = StoreReplica(identifier: store, policy: .standard, isProvisional: false)
+    var replica = StoreReplica(identifier: store, policy: .standard)
     _ = replica.merge(kept(entry))
     try expect(replica.digest().bytes, "state digest", in: title)
   }
@@ -185,7 +185,7 @@ import Testing
       key: "a", stamp: stamp(4), content: .value(try text("d", 18)), claim: claim(4),
       replaced: stamp(1), fallback: fallback)
     var replica = StoreReplica(
-      identifier: store, policy: Policy(totalBytes: 30), isProvisional: false)
+      identifier: store, policy: Policy(totalBytes: 30))
     for entry in [newest, first, other, runnerUp] { _ = replica.merge(kept(entry)) }
     _ = replica.state.refresh(["a", "b"])
     try expect(Blake2b.digest256(first.plaintext()).bytes, "first a, digest", in: title)
@@ -198,7 +198,7 @@ import Testing
   }
 
   @Test func `a draft over a draft`() throws {
-    var replica = StoreReplica(identifier: store, policy: .standard, isProvisional: false)
+    var replica = StoreReplica(identifier: store, policy: .standard)
     _ = replica.merge(kept(try dark()))
     _ = replica.state.refresh(["theme"])
     for (text, milliseconds): (PropertyListValue, UInt64) in [("light", 1_000), ("dim", 1_500)] {
@@ -229,8 +229,8 @@ import Testing
     try expect(statement.signature.bytes, "signature", in: title)
     try expect(
       Have.messages(
-        passingOn: [statement], isProvisional: false,
-        time: ToldTime(reading: clock(0), isSynchronised: true))[0], "message", in: title)
+        passingOn: [statement], time: ToldTime(reading: clock(0), isSynchronised: true))[0],
+      "message", in: title)
     var table = StatementTable()
     let isNews = table.insert(statement)
     #expect(isNews)
@@ -292,7 +292,7 @@ import Testing
     try expect(dialler.handshakeHash, "handshake hash", in: title)
     let message = try #require(
       Have(
-        number: 1, isWhole: true, listsAll: true, isProvisional: true, stores: [],
+        number: 1, isWhole: true, listsAll: true, stores: [],
         time: ToldTime(reading: clock(0), isSynchronised: true)
       ).messages().first)
     try expect(message, "message", in: title)

@@ -31,6 +31,8 @@ import Testing
     #expect(desktop.isSignedIn)
     change = try #require(await changes.next())
     #expect(change.reason == .accountChange)
+    change = try #require(await changes.next())
+    #expect(change.reason == .initialSyncChange)
     #expect(change.superseded == ["theme"])
     #expect(store.value(forKey: "theme") == "light")
     #expect(there.value(forKey: "theme") == "light")

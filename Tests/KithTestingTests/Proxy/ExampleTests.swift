@@ -28,7 +28,7 @@ import Testing
         let there = try phone.store("com.example.Reader")
         try await withThrowingTaskGroup(of: Void.self) { phoneGroup in
           phoneGroup.addTask { try await phone.run() }
-          try await phone.waitForFirstSync(timeout: .seconds(30))
+          try await until { !phone.status.peers.isEmpty }
 
           proxy.set(.init(delay: .milliseconds(50)))
           try here.set("light", forKey: "theme")

@@ -47,7 +47,7 @@ struct AccountsDevicesTests {
       try await until { (try? await laptop.report().listening.isEmpty) == false }
       try await AccountsTests.serving(desktop) {
         try await Self.pair(laptop, desktop, name: "desktop")
-        try await desktop.waitForFirstSync(timeout: .seconds(60))
+        try await desktop.meetsPeer()
         #expect(try desktop.store(Self.store).value(forKey: "theme") == "dark")
         // Told by the statuses, without asking again and again.
         for await status in laptop.statusUpdates
@@ -91,7 +91,7 @@ struct AccountsDevicesTests {
         let other = try #require(seen.first { !$0.isThisDevice })
         try await guest.rename(other.id, to: "studio")
         #expect(try await owner.devices().contains { $0.name == "studio" })
-        try await guest.waitForFirstSync(timeout: .seconds(60))
+        try await guest.meetsPeer()
         try await guest.revoke(other.id, keeping: [])
         #expect(try await owner.devices().first { $0.id == other.id }?.isMember == false)
       }
@@ -99,27 +99,5 @@ struct AccountsDevicesTests {
       try await SharedDirectoryTests.blocking { try guest.close() }
     }
     try owner.close()
-  }
-
-  @Test func `who waits for a first pull is told when none comes, and when all is closed`()
-    async throws
-  {
-    let directory = try TestDirectory()
-    let laptop = try AccountsTests.open(directory.child("laptop"))
-    try await laptop.createAccount(name: "laptop")
-    try await laptop.waitForFirstSync(timeout: .zero)  // The account's only device has all of it.
-    let desktop = try AccountsTests.open(directory.child("desktop"))
-    // Nobody's stores have nothing to pull.
-    try await desktop.waitForFirstSync(timeout: .seconds(60))
-    try await Self.pair(laptop, desktop, name: "desktop")
-    let late = await #expect(throws: KithError.self) {
-      try await desktop.waitForFirstSync(timeout: .milliseconds(1))
-    }
-    #expect(late?.code == .timedOut)
-    let waiting = Task { try await desktop.waitForFirstSync(timeout: .seconds(60)) }
-    try desktop.close()
-    let closed = await #expect(throws: KithError.self) { try await waiting.value }
-    #expect(closed?.code == .closed)
-    try laptop.close()
   }
 }

@@ -29,7 +29,7 @@ struct FlippedBitTests {
         for name in Pair.stores {
           let mine = try first.store(name)
           let theirs = try second.store(name)
-          try await second.waitForFirstSync(timeout: .seconds(30))
+          try await second.meetsPeer()
           // One change set of many entries, some of one, a removal, and what was superseded.
           try await mine.commit { change in
             for number in 0..<12 {

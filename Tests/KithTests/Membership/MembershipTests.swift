@@ -16,8 +16,8 @@ struct MembershipTests {
       let one = try first.store("com.example.test")
       let two = try second.store("com.example.test")
       let three = try third.store("com.example.test")
-      try await second.waitForFirstSync(timeout: .seconds(30))
-      try await third.waitForFirstSync(timeout: .seconds(30))
+      try await second.meetsPeer()
+      try await third.meetsPeer()
       try await three.commit { $0.set("theirs", forKey: "kept") }
       try await until { one.value(forKey: "kept") == "theirs" && two.value(forKey: "kept") != nil }
       try await first.rename(third.device, to: "lost phone")
@@ -88,7 +88,7 @@ struct RevokingWithoutStoresTests {
     try await running(first, second) {
       let one = try first.store("com.example.test")
       let two = try second.store("com.example.test")
-      try await second.waitForFirstSync(timeout: .seconds(30))
+      try await second.meetsPeer()
       try await two.commit { $0.set("theirs", forKey: "kept") }
       try await until { one.value(forKey: "kept") == "theirs" }
     }

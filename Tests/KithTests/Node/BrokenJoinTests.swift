@@ -52,7 +52,7 @@ struct BrokenJoinTests {
       let roster = try await Self.join(first, secrets.makeKeys())
       try Storage.create(
         Storage.reserve(path), secrets,
-        roster.records.map { .putRecord($0.id, $0.encoded) } + [.setProvisional(true)], nil)
+        roster.records.map { .putRecord($0.id, $0.encoded) }, nil)
       let second = try await Nodes.open(path, peers: first.listeningAddresses)
       try await running(second) {
         try await until { first.devices().map(\.name).sorted() == ["first", "second"] }

@@ -14,7 +14,7 @@ struct ManyNodesTests {
       return others
     }
     try await running(all: [first] + others) {
-      for node in others { try await node.waitForFirstSync(timeout: .seconds(30)) }
+      for node in others { try await node.meetsPeer() }
       let writer = others[4]
       let one = try writer.store("com.example.test")
       try one.set("dark", forKey: "theme")

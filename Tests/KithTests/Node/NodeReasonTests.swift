@@ -18,14 +18,14 @@ struct NodeReasonTests {
     let one = try first.store(Self.store, policy: policy)
     let other = try second.store(Self.store, policy: policy)
     let third = try await running(first, second) {
-      try await second.waitForFirstSync(timeout: .seconds(30))
+      try await second.meetsPeer()
       return try await nodes.join("third", by: first)
     }
     let picture = PropertyListValue.data(Data(repeating: 1, count: 600))
     // Published to the third device while the second is away.
     try await running(first, third) {
       _ = try third.store(Self.store, policy: policy)
-      try await third.waitForFirstSync(timeout: .seconds(30))
+      try await third.meetsPeer()
       try one.set(picture, forKey: "first's")
       try await until { !one.syncReport.hasUnpublishedWrites }
     }

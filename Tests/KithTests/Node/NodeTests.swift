@@ -64,7 +64,6 @@ struct NodeTests {
       recoveryKey: nodes.recoveryKey, name: "new")
     #expect(summary.account == first.account)
     let regained = try await Nodes.open(nodes.directory.child("new"))
-    #expect(!regained.status.isProvisional)
     #expect(
       try regained.store("com.example.test").dictionary == ["draft": "also kept", "key": "kept"])
     #expect(regained.devices().map(\.name).sorted() == ["first", "new", "second"])

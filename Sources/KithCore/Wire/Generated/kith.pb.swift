@@ -736,6 +736,15 @@ nonisolated struct WireMessage: Sendable {
     set {body = .addresses(newValue)}
   }
 
+  /// the last of a join's session
+  var done: WireJoinDone {
+    get {
+      if case .done(let v)? = body {return v}
+      return WireJoinDone()
+    }
+    set {body = .done(newValue)}
+  }
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   nonisolated enum OneOf_Body: Equatable, Sendable {
@@ -743,6 +752,8 @@ nonisolated struct WireMessage: Sendable {
     case have(WireHave)
     case batch(WireBatch)
     case addresses(WireAddresses)
+    /// the last of a join's session
+    case done(WireJoinDone)
 
   }
 
@@ -774,9 +785,6 @@ nonisolated struct WireHave: Sendable {
 
   /// every store of the sender is listed
   var all: Bool = false
-
-  /// the device's first pull is still to come
-  var provisional: Bool = false
 
   var stores: [WireStoreHave] = []
 
@@ -815,8 +823,6 @@ nonisolated struct WireStoreHave: Sendable {
   var hasPolicy: Bool {self._policy != nil}
   /// Clears the value of `policy`. Subsequent reads from it will return its default value.
   mutating func clearPolicy() {self._policy = nil}
-
-  var provisional: Bool = false
 
   /// the digest is of more than the vector covers
   var beyond: Bool = false
@@ -1054,6 +1060,9 @@ nonisolated struct WireJoinReply: Sendable {
   var records: [WireRecord] = []
 
   var addresses: [WireDeviceAddresses] = []
+
+  /// the inviter's hybrid clock, which the joiner takes over
+  var clock: UInt64 = 0
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2309,7 +2318,7 @@ nonisolated extension WireHello: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireMessage: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Message"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}records\0\u{1}have\0\u{1}batch\0\u{1}addresses\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}records\0\u{1}have\0\u{1}batch\0\u{1}addresses\0\u{1}done\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2369,6 +2378,19 @@ nonisolated extension WireMessage: SwiftProtobuf.Message, SwiftProtobuf._Message
           self.body = .addresses(v)
         }
       }()
+      case 5: try {
+        var v: WireJoinDone?
+        var hadOneofValue = false
+        if let current = self.body {
+          hadOneofValue = true
+          if case .done(let m) = current {v = m}
+        }
+        try decoder.decodeSingularMessageField(value: &v)
+        if let v = v {
+          if hadOneofValue {try decoder.handleConflictingOneOf()}
+          self.body = .done(v)
+        }
+      }()
       default: break
       }
     }
@@ -2395,6 +2417,10 @@ nonisolated extension WireMessage: SwiftProtobuf.Message, SwiftProtobuf._Message
     case .addresses?: try {
       guard case .addresses(let v)? = self.body else { preconditionFailure() }
       try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
+    }()
+    case .done?: try {
+      guard case .done(let v)? = self.body else { preconditionFailure() }
+      try visitor.visitSingularMessageField(value: v, fieldNumber: 5)
     }()
     case nil: break
     }
@@ -2440,7 +2466,7 @@ nonisolated extension WireRecords: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Have"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}whole\0\u{1}all\0\u{1}provisional\0\u{1}stores\0\u{1}clock\0\u{1}synchronised\0\u{2}+statements\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}whole\0\u{1}all\0\u{2}\u{2}stores\0\u{1}clock\0\u{1}synchronised\0\u{2}+statements\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2451,7 +2477,6 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 1: try { try decoder.decodeSingularUInt64Field(value: &self.number) }()
       case 2: try { try decoder.decodeSingularBoolField(value: &self.whole) }()
       case 3: try { try decoder.decodeSingularBoolField(value: &self.all) }()
-      case 4: try { try decoder.decodeSingularBoolField(value: &self.provisional) }()
       case 5: try { try decoder.decodeRepeatedMessageField(value: &self.stores) }()
       case 6: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.synchronised) }()
@@ -2470,9 +2495,6 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     }
     if self.all != false {
       try visitor.visitSingularBoolField(value: self.all, fieldNumber: 3)
-    }
-    if self.provisional != false {
-      try visitor.visitSingularBoolField(value: self.provisional, fieldNumber: 4)
     }
     if !self.stores.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.stores, fieldNumber: 5)
@@ -2493,7 +2515,6 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs.number != rhs.number {return false}
     if lhs.whole != rhs.whole {return false}
     if lhs.all != rhs.all {return false}
-    if lhs.provisional != rhs.provisional {return false}
     if lhs.stores != rhs.stores {return false}
     if lhs.clock != rhs.clock {return false}
     if lhs.synchronised != rhs.synchronised {return false}
@@ -2505,7 +2526,7 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoreHave"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{1}provisional\0\u{1}beyond\0\u{1}awaited\0\u{1}unjudged\0\u{2}*statements\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{2}\u{2}beyond\0\u{1}awaited\0\u{1}unjudged\0\u{2}*statements\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2517,7 +2538,6 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.vector) }()
       case 3: try { try decoder.decodeSingularBytesField(value: &self.digest) }()
       case 4: try { try decoder.decodeSingularMessageField(value: &self._policy) }()
-      case 5: try { try decoder.decodeSingularBoolField(value: &self.provisional) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.beyond) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.awaited) }()
       case 8: try { try decoder.decodeSingularBoolField(value: &self.unjudged) }()
@@ -2544,9 +2564,6 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     try { if let v = self._policy {
       try visitor.visitSingularMessageField(value: v, fieldNumber: 4)
     } }()
-    if self.provisional != false {
-      try visitor.visitSingularBoolField(value: self.provisional, fieldNumber: 5)
-    }
     if self.beyond != false {
       try visitor.visitSingularBoolField(value: self.beyond, fieldNumber: 6)
     }
@@ -2567,7 +2584,6 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if lhs.vector != rhs.vector {return false}
     if lhs.digest != rhs.digest {return false}
     if lhs._policy != rhs._policy {return false}
-    if lhs.provisional != rhs.provisional {return false}
     if lhs.beyond != rhs.beyond {return false}
     if lhs.awaited != rhs.awaited {return false}
     if lhs.unjudged != rhs.unjudged {return false}
@@ -3012,7 +3028,7 @@ nonisolated extension WireJoinConfirm: SwiftProtobuf.Message, SwiftProtobuf._Mes
 
 nonisolated extension WireJoinReply: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".JoinReply"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}accepted\0\u{1}records\0\u{1}addresses\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}accepted\0\u{1}records\0\u{1}addresses\0\u{1}clock\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -3023,6 +3039,7 @@ nonisolated extension WireJoinReply: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case 1: try { try decoder.decodeSingularBoolField(value: &self.accepted) }()
       case 2: try { try decoder.decodeRepeatedMessageField(value: &self.records) }()
       case 3: try { try decoder.decodeRepeatedMessageField(value: &self.addresses) }()
+      case 4: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
       default: break
       }
     }
@@ -3038,6 +3055,9 @@ nonisolated extension WireJoinReply: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if !self.addresses.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.addresses, fieldNumber: 3)
     }
+    if self.clock != 0 {
+      try visitor.visitSingularFixed64Field(value: self.clock, fieldNumber: 4)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -3045,6 +3065,7 @@ nonisolated extension WireJoinReply: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if lhs.accepted != rhs.accepted {return false}
     if lhs.records != rhs.records {return false}
     if lhs.addresses != rhs.addresses {return false}
+    if lhs.clock != rhs.clock {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -93,7 +93,7 @@ struct ProxyPartitions: Partitions {
           for (index, member) in household.members.enumerated() {
             try await household.start(member, peers: partitions.peers(of: index))
           }
-          try await household.awaitFirstSync()
+          try await household.awaitMeeting()
           try await body(household, partitions)
         }
       }

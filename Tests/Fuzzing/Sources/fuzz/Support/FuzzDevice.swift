@@ -80,7 +80,7 @@ struct FuzzDevice {
       case .report(let report):
         if reports.count < 64 { reports.append(report) }
       case .promote, .accepted, .refused, .refusedStore, .refusedMembership, .durable, .refusals,
-        .firstSync, .progress, .addresses, .leftBehind, .wake:
+        .pulledAll, .progress, .addresses, .leftBehind, .wake:
         break
       }
     }

@@ -1,0 +1,129 @@
+internal import KithCore
+internal import KithNetwork
+internal import Synchronization
+
+extension SessionID {
+  /// The ids of a transport's sessions are below, those of pairings above.
+  private static let firstOfPairings: UInt64 = 1 << 63
+
+  /// Whether a pairing became the session.
+  var isPairing: Bool { rawValue >= Self.firstOfPairings }
+
+  /// The id of the pairing's session with this number.
+  fileprivate init(pairing number: UInt64) { self.init(rawValue: Self.firstOfPairings + number) }
+}
+
+/// The sessions that an engine's pairings became, beside those of the node's transport: a node that
+/// does not run invites as well, and a device that joins has no node yet.
+final class PairingSessions: SessionLink {
+  private struct State {
+    var sessions: [SessionID: PairingSession] = [:]
+    var last: UInt64 = 0
+  }
+
+  private let state = Mutex(State())
+
+  /// Makes a session of a pairing's connection. Nothing passes before ``PairingSession/begin(_:)``.
+  func add(_ channel: PairingChannel, _ engine: Engine) -> PairingSession {
+    state.withLock { state in
+      state.last += 1
+      let id = SessionID(pairing: state.last)
+      let session = PairingSession(id: id, channel: channel, engine: engine)
+      state.sessions[id] = session
+      return session
+    }
+  }
+
+  fileprivate func remove(_ id: SessionID) {
+    state.withLock { $0.sessions[id] = nil }
+  }
+
+  private subscript(id: SessionID) -> PairingSession? { state.withLock { $0.sessions[id] } }
+
+  /// All that the inviter has was pulled, durably.
+  func pulledAll(_ id: SessionID) { self[id]?.tell(.pulledAll) }
+
+  // MARK: What the engine wants
+
+  func send(_ message: [UInt8], to session: SessionID) {
+    self[session]?.channel.sendSession(message)
+  }
+  func awaitRoom(_ session: SessionID) { self[session]?.channel.awaitRoom() }
+  func close(_ session: SessionID, _ reason: CloseReason) { self[session]?.close(reason) }
+
+  func closeAll() {
+    for session in state.withLock({ Array($0.sessions.values) }) { session.close(.silent) }
+  }
+
+  func pauseReading(_ session: SessionID, _ isPaused: Bool) {
+    self[session]?.channel.setReading(!isPaused)
+  }
+
+  func setAddresses(_ addresses: [DeviceID: [String]]) {}
+  func setLeftBehind(_ devices: [DeviceID]) {}
+  func promote(_ session: SessionID) {}
+}
+
+/// One session that a pairing became: between its connection and the engine.
+final class PairingSession: PairingSessionOwner {
+  /// What the side that waits wants to know.
+  enum Event: Sendable {
+    /// All that the inviter has was pulled.
+    case pulledAll
+    /// The session is over; why this side ended it, if it did.
+    case ended(CloseReason?)
+  }
+
+  let id: SessionID
+  /// What happens, up to the end.
+  let events: AsyncStream<Event>
+  fileprivate let channel: PairingChannel
+  private let engine: Engine
+  private let continuation: AsyncStream<Event>.Continuation
+  private let allowance: Mutex<RecordAllowance>
+  private let reason = Mutex<CloseReason?>(nil)
+
+  fileprivate init(id: SessionID, channel: PairingChannel, engine: Engine) {
+    self.id = id
+    self.channel = channel
+    self.engine = engine
+    (events, continuation) = AsyncStream.makeStream()
+    allowance = Mutex(RecordAllowance(at: engine.clock().monotonicMilliseconds))
+  }
+
+  /// Has the engine begin the session, with the message that has come already, if one has.
+  func begin(_ input: Input, first: [UInt8]? = nil) {
+    engine.input(input)
+    if let first { received(first) }
+    channel.carrySession(for: self)
+  }
+
+  fileprivate func tell(_ event: Event) { continuation.yield(event) }
+
+  fileprivate func close(_ reason: CloseReason) {
+    self.reason.withLock { $0 = $0 ?? reason }
+    channel.close()
+  }
+
+  // MARK: What the connection tells
+
+  func received(_ message: [UInt8]) {
+    engine.meters.received(message.count)
+    let now = engine.clock().monotonicMilliseconds
+    guard let inbound = InboundMessage(decoding: message, account: engine.account),
+      allowance.withLock({ $0.take(inbound, at: now) })
+    else { return close(.protocolViolation) }
+    engine.input(.received(id, inbound))
+  }
+
+  func writable(_ isWritable: Bool) { engine.input(.writable(id, isWritable)) }
+
+  func hasRoom() { engine.input(.room(id)) }
+
+  func closed() {
+    engine.input(.disconnected(id))
+    engine.state.withLock { $0.pairings }.remove(id)
+    tell(.ended(reason.withLock { $0 }))
+    continuation.finish()
+  }
+}

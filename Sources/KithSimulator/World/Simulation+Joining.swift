@@ -1,0 +1,193 @@
+internal import KithCore
+internal import KithCrypto
+
+/// Devices that join: over one connection, which may break off anywhere, and with what was written on
+/// their hosts before.
+extension Simulation {
+  func join(by inviter: SimulatedDevice) throws(Violation) {
+    guard devices.count < 96, let replica = inviter.replica else { return }
+    let keys = Founder.makeKeys(&keyChance)
+    let records: [Record]
+    do {
+      records = try JoinRequest.accept(
+        JoinRequest.make(account: account, keys: keys, name: "joined", issued: 3),
+        roster: replica.roster, keyring: replica.keyring, keys: inviter.keys, entropy: &keyChance)
+    } catch {
+      return
+    }
+    tally.count("joins begun")
+    var roster = replica.roster
+    _ = roster.learn(all: records)
+    let device = add(keys, SimulatedDisk(Founder.snapshot(roster)), opened: [])
+    device.inviter = inviter.keys.id
+    writeLocally(on: device)
+    let sessions = connect(device, with: inviter)
+    device.join = SimulatedDevice.Join(inviter: inviter.number, session: sessions.joiner)
+    try start(device)
+    let joiner = Joiner(records: records, address: "127.0.0.1:\(5_000 + device.number)")
+    let clock = replica.hybridClock
+    try hand(.admit(sessions.inviter, joiner), to: inviter)
+    try hand(
+      .join(
+        sessions.joiner,
+        Inviter(device: inviter.keys.id, clock: clock, address: "127.0.0.1:\(5_000)")),
+      to: device)
+    if inviter.replica?.roster.isMember(device.keys.id) == true {
+      throw Violation(
+        .convergence, "\(inviter.name) took in \(device.name), which does not exist yet")
+    }
+    // One of three dies on the way, or soon after.
+    if faults.contains(.crash), Int.random(in: 0..<3, using: &nemesisChance) == 0 {
+      device.fuse = (Int.random(in: 0..<12, using: &nemesisChance), 500_000)
+    }
+  }
+
+  /// The connection of a pairing.
+  private func connect(
+    _ joiner: SimulatedDevice, with inviter: SimulatedDevice
+  ) -> (joiner: SessionID, inviter: SessionID) {
+    let number = nextConnection
+    nextConnection += 1
+    let (first, second) = (SessionID(rawValue: nextSession), SessionID(rawValue: nextSession + 1))
+    nextSession += 2
+    connections[number] = Connection(
+      pipes: [
+        Connection.Pipe(
+          from: joiner.number, to: inviter.number, life: inviter.life, session: second),
+        // The joiner's process starts in a moment.
+        Connection.Pipe(
+          from: inviter.number, to: joiner.number, life: joiner.life + 1, session: first),
+      ], openedAt: now, promoted: [true, true])
+    sessions[joiner.number, default: [:]][first] = (number, 0)
+    sessions[inviter.number, default: [:]][second] = (number, 1)
+    return (first, second)
+  }
+
+  /// Everything was pulled and is durable: the device's directory gets its name, what was written before
+  /// is adopted, and the inviter is told.
+  func finishJoin(of device: SimulatedDevice, on session: SessionID) throws(Violation) {
+    guard let join = device.join else { return }
+    if devices[join.inviter].replica?.roster.isMember(device.keys.id) == true {
+      throw Violation(.convergence, "\(device.name) was a member before it existed")
+    }
+    device.join = nil
+    tally.count("devices joined")
+    device.targets = Set(targets(of: device.number) + [join.inviter]).sorted()
+    try adoptLocal(on: device)
+    beginDialling(device)
+    try send(JoinDone().encodedMessage(), on: session, from: device)
+    // The joiner waits two seconds for the end, and goes on as any member.
+    guard let (number, _) = sessions[device.number]?[session] else { return }
+    connections[number]?.promoted = [false, false]
+    queue.add(.strangerTime(number), at: now + 2_000_000)
+  }
+
+  /// A join broke off: nothing is left. A person may try again.
+  func discard(_ device: SimulatedDevice) {
+    guard let join = device.join else { return }
+    tally.count("joins broken off")
+    device.join = nil
+    device.isGone = true
+    if Bool.random(using: &nemesisChance) {
+      queue.add(.action(.join(by: join.inviter)), at: now + 1_000_000)
+    }
+  }
+
+  /// Whether a device's inviter was revoked before anybody else knew the device: it is told to join
+  /// again.
+  func mustJoinAgain(_ device: SimulatedDevice) -> Bool {
+    guard let inviter = device.inviter, revoked.contains(inviter), device.join == nil else {
+      return false
+    }
+    return !devices.contains { other in
+      !other.isGone && other.number != device.number && other.keys.id != inviter
+        && other.replica?.roster.isMember(device.keys.id) == true
+    }
+  }
+
+  // MARK: Adoption
+
+  /// What programs wrote on a host while nobody was signed in.
+  private func writeLocally(on device: SimulatedDevice) {
+    for number in 0..<UInt64(Int.random(in: 0...3, using: &nemesisChance)) {
+      guard let store = stores.randomElement(using: &nemesisChance) else { return }
+      let key = "\(Self.secret)key\(Int.random(in: 0...setup.keySpace, using: &nemesisChance))"
+      guard
+        let value = try? EncodedValue(.string("\(Self.secret)local \(device.number).\(number)"))
+      else { return }
+      let clock = HybridTime(milliseconds: HostClock.origin + now / 1_000 + number)
+      device.local[store, default: []].append(
+        LocalWrite(clock: clock, operations: [KithCore.Operation(key: key, value: value)]))
+    }
+  }
+
+  /// Hands over what is still in the local stores.
+  func adoptLocal(on device: SimulatedDevice) throws(Violation) {
+    guard device.join == nil else { return }
+    for (store, writes) in device.local.sorted(by: { $0.key < $1.key }) {
+      if device.opened[store] == nil { try open(store, under: policy(), on: device) }
+      let id = WriteID(rawValue: nextWrite)
+      nextWrite += 1
+      let effects = try hand(.adopt(id, store, writes), to: device)
+      guard effects.contains(where: { if case .accepted(id) = $0 { true } else { false } }) else {
+        continue
+      }
+      device.adoptions[id] = store
+      let changes = effects.contains {
+        switch $0 {
+        case .refusals, .view: true
+        default: false
+        }
+      }
+      if device.adopted.contains(store) {
+        tally.count("adoptions after a crash")
+        guard !changes else {
+          throw Violation(.nothingLost, "\(device.name) adopted writes a second time")
+        }
+      }
+      for draft in device.replica?.inspect(store)?.drafts ?? []
+      where writes.contains(where: { $0.operations == draft.operations }) {
+        guard draft.clock.isAdopted else {
+          throw Violation(.causality, "\(device.name) stamped an adopted write as one of now")
+        }
+      }
+    }
+  }
+
+  /// An adoption is durable: from here on each of its writes is shown, or superseded, or refused. The
+  /// local stores are emptied a moment later.
+  func noteAdopted(_ id: WriteID, on device: SimulatedDevice) {
+    guard let store = device.adoptions.removeValue(forKey: id) else { return }
+    let isFirst = device.adopted.insert(store).inserted
+    let writes = device.local[store] ?? []
+    for (index, write) in writes.enumerated() where isFirst {
+      tally.count("writes adopted")
+      let id = WriteID(rawValue: nextWrite)
+      nextWrite += 1
+      var known = History.Write(
+        device: device.number, author: device.keys.id, store: store,
+        clock: write.clock.adoptedReading, operations: write.operations)
+      // A later one of the same key may have taken its place.
+      known.hasMadeWay = writes[(index + 1)...].contains {
+        $0.operations.map(\.key) == write.operations.map(\.key)
+      }
+      history.accept(id, known)
+      history.makeDurable(id)
+    }
+    queue.add(
+      .emptyLocal(device.number, life: device.life, store),
+      at: now + UInt64.random(in: 0...200_000, using: &nemesisChance))
+  }
+
+  func emptyLocal(_ store: StoreIdentifier, of device: SimulatedDevice) throws(Violation) {
+    device.local[store] = nil
+    let id = WriteID(rawValue: nextWrite)
+    nextWrite += 1
+    try hand(.adopt(id, store, []), to: device)
+  }
+}
+
+extension HybridTime {
+  /// As an adopted write bears it.
+  fileprivate var adoptedReading: HybridTime { HybridTime(rawValue: rawValue & (1 << 56 - 1)) }
+}
