@@ -173,7 +173,9 @@ struct TimeKeeper: Sendable {
   func told(at host: Instant) -> ToldTime {
     ToldTime(
       reading: HybridTime(
-        generation: generation, milliseconds: time(at: host).now.wallMilliseconds),
+        generation: Canary.tellNoGeneration.isPlanted
+          ? HybridTime.firstGeneration : generation,
+        milliseconds: time(at: host).now.wallMilliseconds),
       isSynchronised: isSynchronised)
   }
 

@@ -14,13 +14,7 @@ extension Replica {
   // MARK: What is told
 
   /// What this device tells of the time.
-  var toldTime: ToldTime {
-    var told = timeKeeper.told(at: timeKeeper.host)
-    if Canary.tellNoGeneration.isPlanted {
-      told.reading = HybridTime(milliseconds: told.reading.milliseconds)
-    }
-    return told
-  }
+  var toldTime: ToldTime { timeKeeper.told(at: timeKeeper.host) }
 
   /// Tells a member the time, and nothing else.
   mutating func tellTime(on id: SessionID) {
