@@ -234,7 +234,9 @@ def statement():
         "StatementBody", device=laptop.id, store=STORE, clock=CLOCK + 2,
         process=0x0B0B0B0B0B0B0B0B, vector_digest=digest, risen=[entry_of_vector(phone.id, 0x42, 3)])
     signature = sign(laptop.signing, b"kith statement v1\0" + account + body)
-    message = encode("Message", have={"statements": [{"body": body, "signature": signature}]})
+    message = encode("Message", have={
+        "clock": CLOCK, "synchronised": True,
+        "statements": [{"body": body, "signature": signature}]})
     held = blake2b(laptop.id + struct.pack(">Q", CLOCK + 2))
     return [
         ("vector digest", digest), ("body", body), ("signature", signature),
@@ -273,8 +275,9 @@ def handshake():
     third = dialler.write_third(hellos[1])
     assert listener.read_third(third) == hellos[1] and listener.hash == dialler.hash
     keys = dialler.split()
-    # Have 1, whole, all, no stores: the first message of a new device.
-    message = encode("Message", have={"number": 1, "whole": True, "all": True})
+    # Have 1, whole, all, no stores, and the time: the first message of a new device.
+    message = encode("Message", have={
+        "number": 1, "whole": True, "all": True, "clock": CLOCK, "synchronised": True})
     plaintext = struct.pack(">I", len(message)) + message
     return [
         ("offer", offer), ("listener's hello", hellos[0]), ("dialler's hello", hellos[1]),

@@ -58,6 +58,10 @@ public enum Limits {
   static let authorBytes = 56 << 20
   /// So many of them in stores that no program on this host has opened.
   static let unopenedAuthorBytes = 16 << 20
+  /// A node keeps so many bytes of all other authors together.
+  static let authorsBytes = 64 << 20
+  /// An author has this much of it even if others have taken it all.
+  static let authorFloorBytes = 256 << 10
   /// Bytes of change sets that came or were published at once and are passed on as they are; more are
   /// read from storage when they are sent.
   static let heldBatchBytes = 1 << 20
@@ -84,16 +88,26 @@ public enum Limits {
   /// The last wall time that is stamped, in milliseconds since 1970: the end of 2199.
   static let lastWallMilliseconds: UInt64 = 7_258_118_400_000
   /// How far clocks may differ, in milliseconds (`Docs/Protocol.md`, "Clocks").
-  static let clockDifferenceMilliseconds: Int64 = 60_000
-  /// How far from its own clock's a device takes over another's time, in milliseconds, unless its own
-  /// clock is impossible.
-  static let adoptedMilliseconds: UInt64 = 24 * 3_600_000
-  /// How far data may be ahead of a time that is certain before it is taken back, in milliseconds: a
-  /// little more than peers may differ, so that no small step of a clock costs an incarnation.
-  static let mendingMilliseconds: Int64 = 65_000
-  /// With so many incarnations used, the time of others is not taken over any more: the rest is for
-  /// taking back.
-  static let incarnationsForAdopting = 12
+  package static let clockDifferenceMilliseconds: Int64 = 60_000
+  /// How far from its own clock's a device follows another's time, in milliseconds, unless its own
+  /// clock is worthless.
+  static let followedMilliseconds: UInt64 = 24 * 3_600_000
+  /// How long a device goes by what another said of the time, in milliseconds.
+  static let claimMilliseconds: UInt64 = 3_600_000
+  /// How long an earlier time in a session does not replace a later one, in milliseconds: messages
+  /// may be long on their way.
+  static let latestClaimMilliseconds: UInt64 = 300_000
+  /// How far a hybrid clock may be ahead of a time that is certain before it heals, in milliseconds:
+  /// smaller leads pass by themselves.
+  package static let healingMilliseconds: Int64 = 600_000
+  /// From when on generations are rationed, 2026-01-01 00:00 UTC, in milliseconds since 1970.
+  static let generationsSince: UInt64 = 1_767_225_600_000
+  /// One more generation counts each so many milliseconds.
+  static let generationMilliseconds: UInt64 = 30 * 24 * 3_600_000
+  /// How early a batch may be to wait for its time, in milliseconds, and how many bytes of batches
+  /// wait behind it.
+  static let earlyMilliseconds: Int64 = 60_000
+  static let earlyBytes = 16 << 20
   /// How often a full `Have` is sent, in milliseconds, less up to a quarter of jitter.
   static let haveIntervalMilliseconds: UInt64 = 30_000
   /// How long a session lasts before it is dialled anew, in milliseconds.

@@ -29,9 +29,9 @@ def string_value(text):
     return b"\x22" + varint(len(text.encode())) + text.encode()
 
 
-def wall_clock():
-    """The wall clock as a reading of generation 1 (section 4)."""
-    return 1 << 56 | int(time.time() * 1000) << 12
+def wall_clock(latest=0):
+    """The wall clock as a reading of the generation of the latest one, at least 1 (section 4)."""
+    return max(1, latest >> 56) << 56 | int(time.time() * 1000) << 12
 
 
 def claim_order(claim):
@@ -323,7 +323,8 @@ class Member:
 
     def hello(self, **parts):
         return encode("Hello", **{
-            "version": 1, "clock": wall_clock(), "synchronised": True, "process_id": self.process,
+            "version": 1, "clock": wall_clock(self.clock), "synchronised": True,
+            "process_id": self.process,
             "roster_digest": self.roster.digest() if self.roster.records else bytes(32),
             "software": "kithmember", "device": self.id, **parts})
 
@@ -348,6 +349,8 @@ class Member:
             self._receive_batch(session, message["batch"])
 
     def _receive_have(self, session, have):
+        if have["clock"] >> 56 > self.clock >> 56:
+            self.clock = have["clock"] >> 56 << 56
         if have["all"]:
             session.listed = {each["store"] for each in have["stores"]}
         adopted = [each for each in have["stores"] if each["store"] not in self.stores]
@@ -439,7 +442,7 @@ class Member:
         store.entries.setdefault(entry["key"], {})[blake2b(plaintext)] = entry
 
     def tick(self):
-        self.clock = max(wall_clock(), self.clock + 1)
+        self.clock = max(wall_clock(self.clock), self.clock + 1)
         return self.clock
 
     def entry(self, store, key, value, clock):
@@ -482,7 +485,7 @@ class Member:
         held, chain = self.stores[store], (self.id, self.incarnation)
         covered = held.vector.get(chain, 0)
         # The stamp is a tick, then the publishing clock, which the claim may name, a later one.
-        publishing = max(wall_clock(), self.clock + 1) + 1
+        publishing = max(wall_clock(self.clock), self.clock + 1) + 1
         plaintext = self.entry(store, key, value, publishing)
         self.clock = publishing
         change_set = self.change_set(store, [plaintext], covered + 1, publishing)
@@ -638,6 +641,7 @@ class Session(Connection):
         self.number += 1
         self.send(have={
             "number": self.number, "whole": True, "all": stores is None,
+            "clock": wall_clock(member.clock), "synchronised": True,
             "stores": [member.stores[each].have(each not in self.answered)
                        for each in sorted(member.stores if stores is None else stores,
                                           key=str.encode)]})

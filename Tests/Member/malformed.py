@@ -52,7 +52,6 @@ def main(port, store):
         "sequence 2^53 + 1": batch(change_set(sequence=(1 << 53) + 1)),
         "a short store tag": batch(change_set(store_tag=bytes(15))),
         "a short digest": batch(change_set(entry_digests=[bytes(31), bytes(32)])),
-        "it replaces itself": batch(change_set(replaces_incarnation=7)),
         "covers in another order": batch(covers=[cover(2), cover(1)]),
         "a chain covered twice": batch(covers=[cover(1), cover(1)]),
         "a cover of nothing": batch(covers=[cover(1, 1, 1)]),

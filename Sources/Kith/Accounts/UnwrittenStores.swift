@@ -56,6 +56,8 @@ package struct UnwrittenStores: StoreAccess {
 
   package func deviceReports() async throws(KithError) -> [DeviceReport] { [] }
 
+  package func acceptTime() async throws(KithError) { throw nobody }
+
   package func rename(_ device: DeviceID, to name: String) async throws(KithError) { throw nobody }
 
   package func revoke(

@@ -22,6 +22,7 @@
 /// | `synchronize` | `store`, `seconds` | `synchronization` |
 /// | `watch` | `store` | `entries`, then a `change` each, until the connection closes |
 /// | `devices` | | `devices` |
+/// | `acceptTime` | | |
 /// | `rename` | `device`, `name` | |
 /// | `revoke` | `device`, `keeping` (devices) | |
 /// | `invite` | `addresses`, `hasCode` | `token`, `code` and `listens`; `triesLeft` after each wrong code; then `candidate`, which the next line answers with `isAccepted` |
@@ -44,7 +45,7 @@
 struct ControlRequest: Codable, Sendable {
   enum Operation: String, Codable, Sendable {
     case version, get, list, commit, status, usage, hidden, refusals, synchronize, watch, invite,
-      attach, adopt, devices, rename, revoke, acceptLoss
+      attach, adopt, devices, rename, revoke, acceptLoss, acceptTime
 
     /// Whether it lasts until something happens, or for ever.
     var isLasting: Bool {

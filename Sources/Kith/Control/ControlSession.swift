@@ -79,6 +79,7 @@ struct ControlSession: Sendable {
         try await node.synchronize(store, timeout: .seconds(seconds)))
     case .acceptLoss: try await node.acceptLoss(in: store)
     case .devices: response.devices = try await node.deviceReports()
+    case .acceptTime: try await node.acceptTime()
     case .rename:
       try await node.rename(DeviceID(control: request.device ?? ""), to: request.name ?? "")
     case .revoke:

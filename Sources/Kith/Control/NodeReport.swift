@@ -106,6 +106,8 @@ public struct NodeReport: Codable, Sendable, Hashable {
   public var discovery: NodeDiscovery?
   /// Whether the kernel calls its clock synchronised.
   public var isClockSynchronised: Bool
+  /// What it knows of the time; nil while nobody is signed in.
+  public var clock: ClockReport?
   /// What is wrong, and what to do.
   public var problems: [String]
   /// Devices of the account.
@@ -126,6 +128,7 @@ extension NodeReport {
     listening = status.listening
     discovery = status.discovery
     isClockSynchronised = status.isClockSynchronised
+    clock = ClockReport(status.clock)
     problems = status.problems.map(\.description)
     devices = status.devices.map {
       Device(

@@ -49,6 +49,9 @@ public protocol StoreAccess: Sendable {
   /// The devices of the account, also those that were revoked, by id.
   func deviceReports() async throws(KithError) -> [DeviceReport]
 
+  /// Says that the time that the device uses is right; see `Node.acceptTime`.
+  func acceptTime() async throws(KithError)
+
   /// Calls a device something else; see `Node.rename`.
   func rename(_ device: DeviceID, to name: String) async throws(KithError)
 

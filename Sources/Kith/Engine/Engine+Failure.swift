@@ -86,7 +86,9 @@ extension Engine {
     let now = clock()
     var later: [() -> Void] = []
     var inputs: [Input] = [
-      .start(isCopy: storage.isCopy), .clockStatus(isSynchronised: state.isClockSynchronised),
+      .start(isCopy: storage.isCopy),
+      .clockStatus(
+        isSynchronised: state.isClockSynchronised ?? false, hasHardware: SystemClock.hasHardware),
     ]
     for (store, policy) in state.policies.sorted(by: { $0.key < $1.key }) {
       inputs.append(.open(store, policy))

@@ -46,11 +46,20 @@ extension Engine {
       metadata = [
         "peer": "\(name(peer))", "milliseconds": "\(milliseconds)",
         "outcome": "\(outcome.rawValue)",
-        "meaning": "\(outcome.consequence)",
+        "meaning": "stores are not exchanged. \(outcome.consequence)",
       ]
-    case .mended(let milliseconds):
-      message = "data ahead of the mended clock was dropped, and what was written here restamped"
+    case .clockSetBack(let milliseconds):
+      level = .notice
+      message = "the clock had been ahead: unpublished writes were stamped again"
       metadata = ["milliseconds": "\(milliseconds)"]
+    case .newGeneration(let generation, let milliseconds):
+      level = .notice
+      message = "the clock had been ahead: a new generation of clocks begins"
+      metadata = ["generation": "\(generation)", "milliseconds": "\(milliseconds)"]
+    case .noGenerationLeft(let generation):
+      level = .error
+      message = "the clock is ahead, and no generation of clocks is left until next month"
+      metadata = ["generation": "\(generation)"]
     case .publishedAhead(let peer, let milliseconds):
       level = .warning
       message = "a peer published ahead of this clock: its change sets wait"

@@ -16,6 +16,7 @@ extension Engine {
   struct Turn {
     let session: SessionID
     let device: DeviceID?
+    let hasRecords: Bool
     let nanoseconds: UInt64
     let outboxBytes: Int
   }
@@ -31,7 +32,8 @@ extension Engine {
       state.queuedBytes[session, default: 0] > Self.sessionPauseBytes
       || state.outboxBytes > Self.pauseBytes && state.outboxBytes > turn.outboxBytes
     let held = DispatchTime.now().uptimeNanoseconds - turn.nanoseconds
-    let verdict = state.shares.count(held, of: turn.device, at: now)
+    let verdict = state.shares.count(
+      held, of: turn.device, withRecords: turn.hasRecords, at: now)
     guard state.isRunning, isForBytes || verdict != nil else { return nil }
     // A message that was on its way already shortens no pause.
     let old = state.pauses[session]
@@ -69,9 +71,9 @@ extension EngineState {
   var nextResumption: UInt64? { pauses.values.compactMap(\.untilMilliseconds).min() }
 
   /// Notes what a session's message begins with.
-  func beginTurn(of session: SessionID) -> Engine.Turn {
+  func beginTurn(of session: SessionID, hasRecords: Bool) -> Engine.Turn {
     Engine.Turn(
-      session: session, device: replica.device(of: session),
+      session: session, device: replica.device(of: session), hasRecords: hasRecords,
       nanoseconds: DispatchTime.now().uptimeNanoseconds, outboxBytes: outboxBytes)
   }
 
@@ -100,8 +102,8 @@ extension EngineState {
 }
 
 extension Input {
-  /// The session whose message it is.
-  var messageSession: SessionID? {
-    if case .received(let session, _) = self { session } else { nil }
+  /// The session whose message it is, and whether it holds records.
+  var message: (session: SessionID, hasRecords: Bool)? {
+    if case .received(let session, let message) = self { (session, message.isRecords) } else { nil }
   }
 }

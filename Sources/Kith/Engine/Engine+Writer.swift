@@ -81,6 +81,7 @@ extension Engine {
       defer { state.isClockSynchronised = isSynchronised }
       return state.isClockSynchronised != isSynchronised
     }
-    if isNews { input(.clockStatus(isSynchronised: isSynchronised)) }
+    guard isNews else { return }
+    input(.clockStatus(isSynchronised: isSynchronised, hasHardware: SystemClock.hasHardware))
   }
 }

@@ -82,7 +82,7 @@ final class Engine: Sendable {
   /// dropped: sessions are made anew afterwards.
   @discardableResult
   func input(_ input: Input) -> Bool {
-    perform(drainsHere: false, session: input.messageSession) { state in
+    perform(drainsHere: false, message: input.message) { state in
       guard !state.isClosed, state.health.problem == nil else { return (false, []) }
       if case .disconnected(let session) = input { state.forget(session) }
       let effects = state.replica.handle(input, at: clock())
@@ -94,12 +94,13 @@ final class Engine: Sendable {
   /// session's message costs is counted as the session's.
   @discardableResult
   func perform<Result: Sendable>(
-    drainsHere: Bool, origin: WriteOrigin = .owner, session: SessionID? = nil,
+    drainsHere: Bool, origin: WriteOrigin = .owner,
+    message: (session: SessionID, hasRecords: Bool)? = nil,
     _ body: (inout EngineState) -> (Result, [Effect])
   ) -> Result {
     var later: [() -> Void] = []
     let (result, next) = state.withLock { state -> (Result, Drain) in
-      let before = session.map { state.beginTurn(of: $0) }
+      let before = message.map { state.beginTurn(of: $0.session, hasRecords: $0.hasRecords) }
       let (result, effects) = body(&state)
       later = state.absorb(effects, origin: origin, reporting: report)
       if let before, let slowed = endTurn(before, &state) { later.append(slowed) }

@@ -41,7 +41,7 @@ struct EngineState {
   var isDrainAwaited = false
   /// Why something could not be made durable any more; storage may take commits again since.
   var failureWhileClosing: KithError?
-  var isClockSynchronised = false
+  var isClockSynchronised: Bool?
   var waiters = DurableWaiters()
   var lastWrite: UInt64 = 0
   /// How many durable writes the last commit settled.

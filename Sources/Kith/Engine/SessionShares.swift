@@ -11,6 +11,9 @@ struct SessionShares {
   static let burstNanoseconds: UInt64 = 250_000_000
   /// What it may hold between two pauses once the burst is used up.
   static let sliceNanoseconds: UInt64 = 10_000_000
+  /// Time with records counts so many times: each message may have the whole roster evaluated, and a
+  /// local write takes the lock several times, so it may wait for several such messages.
+  static let recordsFactor: UInt64 = 4
   /// The longest pause: a single message that took long is not held against what follows it.
   static let longestPauseMilliseconds: UInt64 = 1_000
   /// Devices above which those that have used nothing of late are forgotten.
@@ -40,13 +43,13 @@ struct SessionShares {
     var isFirst: Bool
   }
 
-  /// Counts that a session of a device held the lock; nil for the device is a peer that has not proved
-  /// to be a member.
+  /// Counts that a session of a device held the lock, with a message of records or another; nil for
+  /// the device is a peer that has not proved to be a member.
   ///
   /// - Returns: Nil where the session is read on.
   /// - Complexity: O(*d*) in the devices of late.
   mutating func count(
-    _ nanoseconds: UInt64, of device: DeviceID?, at now: UInt64
+    _ nanoseconds: UInt64, of device: DeviceID?, withRecords: Bool = false, at now: UInt64
   ) -> Verdict? {
     if uses.count > Self.devices {
       for key in uses.keys { uses[key]?.pass(until: now) }
@@ -54,7 +57,7 @@ struct SessionShares {
     }
     var use = uses[device] ?? Use(asOfMilliseconds: now)
     use.pass(until: now)
-    use.nanoseconds += nanoseconds
+    use.nanoseconds += nanoseconds * (withRecords ? Self.recordsFactor : 1)
     defer { uses[device] = use }
     guard use.nanoseconds > Self.burstNanoseconds else { return nil }
     let others = uses.count { $0.key != device && $0.value.pausedUntilMilliseconds > now }

@@ -16,6 +16,13 @@ enum SystemClock {
     kith_clock_is_synchronised() != 0
   }
 
+  /// Whether the host has a clock that runs while it is off. A kernel that cannot be asked is taken to
+  /// have one.
+  static let hasHardware: Bool = {
+    guard access("/sys/class/rtc", F_OK) == 0 else { return true }
+    return access("/sys/class/rtc/rtc0", F_OK) == 0 || access("/sys/class/rtc/rtc1", F_OK) == 0
+  }()
+
   private static func milliseconds(_ clock: clockid_t) -> UInt64 {
     var time = timespec()
     clock_gettime(clock, &time)

@@ -113,6 +113,9 @@ extension ControlClient {
     return devices
   }
 
+  /// Says that the time that the device uses is right; see `Node.acceptTime`.
+  public func acceptTime() async throws(KithError) { _ = try await ask(.acceptTime) { _ in } }
+
   /// Calls a device something else; see `Node.rename`.
   public func rename(_ device: DeviceID, to name: String) async throws(KithError) {
     _ = try await ask(.rename) {

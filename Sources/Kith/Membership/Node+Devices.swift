@@ -49,6 +49,15 @@ extension Node {
     try await engine.changeMembership(.rename(device, name))
   }
 
+  /// Says, for this moment, that the time that this device uses is right: a clock that had been ahead
+  /// heals, although no kernel calls the time synchronised (`Docs/Protocol.md`, "Clocks"). Durable when
+  /// it returns; it changes nothing if no clock had been ahead.
+  ///
+  /// - Throws: ``KithError`` with `closed` or a storage code.
+  public func acceptTime() async throws(KithError) {
+    try await engine.changeMembership(.acceptTime)
+  }
+
   /// Throws a device out of the account, for ever: nothing that it signed counts any more, it reads
   /// nothing that is written from now on, and what it wrote lives on under this device's name.
   /// Durable when it returns; the others learn of it as they are met.

@@ -35,7 +35,7 @@ struct KithCommand: AsyncParsableCommand {
         name: "State",
         subcommands: [
           StatusCommand.self, PeersCommand.self, QuotaCommand.self, HiddenCommand.self,
-          RefusalsCommand.self, SyncCommand.self,
+          RefusalsCommand.self, SyncCommand.self, ClockCommand.self,
         ]),
       CommandGroup(
         name: "Tools",

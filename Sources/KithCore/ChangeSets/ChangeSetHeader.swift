@@ -16,21 +16,6 @@ package struct ChainID: Hashable, Comparable, Sendable {
   }
 }
 
-/// What a mended clock left behind (`Docs/Protocol.md`, "Clocks"): an incarnation of the same
-/// device, of which
-/// nothing counts that was published later than could be accepted when the clock was mended.
-package struct Replacement: Hashable, Sendable {
-  /// The incarnation whose clock was ahead.
-  package var incarnation: Incarnation
-  /// The latest publishing clock of it that still counts.
-  package var cutoff: HybridTime
-
-  package init(incarnation: Incarnation, cutoff: HybridTime) {
-    self.incarnation = incarnation
-    self.cutoff = cutoff
-  }
-}
-
 /// The signed part of a change set (`Docs/Protocol.md`, "Entries and change sets").
 package struct ChangeSetHeader: Hashable, Sendable {
   /// The only format so far.
@@ -45,8 +30,6 @@ package struct ChangeSetHeader: Hashable, Sendable {
   package var noncePrefix: NoncePrefix
   /// The BLAKE2b-256 of each sealed entry, by index.
   package var entryDigests: [Digest256]
-  /// What the chain stands in the place of, if its author's clock was mended.
-  package var replacement: Replacement?
 
   /// Why a header cannot be used.
   package enum Problem: Error, Hashable {
@@ -59,7 +42,7 @@ package struct ChangeSetHeader: Hashable, Sendable {
 
   package init(
     storeTag: Digest128, epoch: EpochID, chain: ChainID, sequence: UInt64, clock: HybridTime,
-    noncePrefix: NoncePrefix, entryDigests: [Digest256], replacement: Replacement? = nil
+    noncePrefix: NoncePrefix, entryDigests: [Digest256]
   ) {
     self.storeTag = storeTag
     self.epoch = epoch
@@ -68,7 +51,6 @@ package struct ChangeSetHeader: Hashable, Sendable {
     self.clock = clock
     self.noncePrefix = noncePrefix
     self.entryDigests = entryDigests
-    self.replacement = replacement
   }
 
   package init(decoding bytes: [UInt8]) throws(Problem) {
@@ -88,17 +70,9 @@ package struct ChangeSetHeader: Hashable, Sendable {
       digests.append(digest)
     }
     let clock = HybridTime(rawValue: wire.clock)
-    var replacement: Replacement?
-    if wire.replacesIncarnation != 0 {
-      let named = Replacement(
-        incarnation: Incarnation(rawValue: wire.replacesIncarnation),
-        cutoff: HybridTime(rawValue: wire.cutoff))
-      guard named.incarnation != chain.incarnation else { throw .malformed }
-      replacement = named
-    }
     self.init(
       storeTag: storeTag, epoch: EpochID(epoch), chain: chain, sequence: wire.sequence,
-      clock: clock, noncePrefix: noncePrefix, entryDigests: digests, replacement: replacement)
+      clock: clock, noncePrefix: noncePrefix, entryDigests: digests)
   }
 
   package func encoded() -> [UInt8] {
@@ -112,8 +86,6 @@ package struct ChangeSetHeader: Hashable, Sendable {
     wire.clock = clock.rawValue
     wire.noncePrefix = .init(noncePrefix.bytes)
     wire.entryDigests = entryDigests.map { .init($0.bytes) }
-    wire.replacesIncarnation = replacement?.incarnation.rawValue ?? 0
-    wire.cutoff = replacement?.cutoff.rawValue ?? 0
     return wire.encodedBytes()
   }
 

@@ -16,15 +16,11 @@ struct ChangeSetLog {
   private(set) var chains: [ChainID: Chain] = [:]
   private(set) var changeSets: [ChangeSetReference: KeptChangeSet] = [:]
   /// Bytes kept of each author.
-  private(set) var weights: [DeviceID: Int] = [:]
+  private(set) var weights = AuthorWeights()
   /// Entries set aside for ever, oldest first.
   private(set) var quarantined: [EntryHome] = []
   /// Devices that are revoked: what is kept of them waits to be carried over or dropped.
   private(set) var withheld: Set<DeviceID> = []
-  /// What chains stand in the place of, as their first header known says.
-  private(set) var replacements: [ChainID: Replacement] = [:]
-  /// After which publishing clock nothing of a chain counts, since another replaced it.
-  private(set) var cutoffs: [ChainID: HybridTime] = [:]
   /// How far chains were covered when a part of what was stored was found damaged and dropped. It is
   /// known to be mended once they are covered so far again.
   private(set) var lost: [ChainID: UInt64] = [:]
@@ -69,7 +65,7 @@ struct ChangeSetLog {
     chains[id]?.kept[reference.sequence, default: []].append(reference.digest)
     let kept = KeptChangeSet(changeSet)
     changeSets[reference] = kept
-    weights[reference.device, default: 0] += kept.weight
+    weights.add(kept.weight, of: reference.device)
     guard previous > 0, previous < reference.sequence else { return [] }
     return (chains[id]?.kept[previous] ?? []).map {
       ChangeSetReference(
@@ -136,11 +132,6 @@ struct ChangeSetLog {
     return [.removeLost(store, id.device, id.incarnation)]
   }
 
-  /// No entry of these is set aside any more.
-  mutating func unquarantine(_ references: Set<ChangeSetReference>) {
-    quarantined.removeAll { references.contains($0.changeSet) }
-  }
-
   /// Drops entries, and the change sets that are left without any unless they are the newest of
   /// their chain. Returns what storage has to do.
   mutating func drop(
@@ -153,7 +144,7 @@ struct ChangeSetLog {
       let before = changeSets[home.changeSet]?.weight ?? 0
       guard changeSets[home.changeSet]?.drop(home.index) == true else { continue }
       let after = changeSets[home.changeSet]?.weight ?? 0
-      weights[home.changeSet.device, default: 0] -= before - after
+      weights.add(after - before, of: home.changeSet.device)
       if changeSets[home.changeSet]?.isEmpty == true { emptied.append(home.changeSet) }
       dropped.append(home)
     }
@@ -188,7 +179,6 @@ struct ChangeSetLog {
       }
     }
     quarantined.removeAll { changeSets[$0.changeSet] == nil }
-    weights = weights.filter { $0.value != 0 }
     return mutations
   }
 
@@ -199,7 +189,7 @@ struct ChangeSetLog {
 
   private mutating func forget(_ reference: ChangeSetReference) {
     guard let changeSet = changeSets.removeValue(forKey: reference) else { return }
-    weights[reference.device, default: 0] -= changeSet.weight
+    weights.add(-changeSet.weight, of: reference.device)
     let id = changeSet.chain
     chains[id]?.kept[reference.sequence]?.removeAll { $0 == reference.digest }
     if chains[id]?.kept[reference.sequence]?.isEmpty == true {
@@ -211,7 +201,8 @@ struct ChangeSetLog {
   mutating func restore(boxOf bytes: Int, to home: EntryHome) {
     let before = changeSets[home.changeSet]?.weight ?? 0
     changeSets[home.changeSet]?.restore(home.index, bytes: bytes)
-    weights[home.changeSet.device, default: 0] += (changeSets[home.changeSet]?.weight ?? 0) - before
+    let after = changeSets[home.changeSet]?.weight ?? 0
+    weights.add(after - before, of: home.changeSet.device)
   }
 
   /// Sets an entry aside for ever. Returns the homes that no longer have room among those kept.
@@ -221,59 +212,6 @@ struct ChangeSetLog {
     let excess = quarantined.count - Limits.quarantined
     defer { quarantined.removeFirst(excess) }
     return Array(quarantined.prefix(excess))
-  }
-
-  /// Notes what a chain stands in the place of. Returns the chains of which less counts now. A chain
-  /// says so once: whoever said another thing with every change set would have all of us drop and
-  /// ask again as often.
-  ///
-  /// - Complexity: O(*n*²) in the device's chains that replace one.
-  mutating func learnReplacement(of header: ChangeSetHeader) -> Set<ChainID> {
-    guard let replacement = header.replacement, replacements[header.chain] == nil else { return [] }
-    replacements[header.chain] = replacement
-    let before = cutoffs
-    var isSettled = false
-    while !isSettled {
-      isSettled = true
-      for (chain, replacement) in replacements where chain.device == header.chain.device {
-        let old = ChainID(device: chain.device, incarnation: replacement.incarnation)
-        // Whoever is replaced speaks for the one it replaced itself no longer than for itself.
-        let cutoff = min(replacement.cutoff, cutoffs[chain] ?? replacement.cutoff)
-        guard cutoffs[old] ?? HybridTime(rawValue: .max) > cutoff else { continue }
-        cutoffs[old] = cutoff
-        isSettled = false
-      }
-    }
-    return Set(cutoffs.filter { before[$0.key] != $0.value }.keys)
-  }
-
-  /// Forgets change sets whole, and that they were ever received. Returns what storage has to do.
-  mutating func forget(
-    unheard references: [ChangeSetReference], in store: StoreIdentifier
-  ) -> [Mutation] {
-    var mutations: [Mutation] = []
-    var ids = Set<ChainID>()
-    for reference in references {
-      guard let id = changeSets[reference]?.chain else { continue }
-      forget(reference)
-      ids.insert(id)
-      mutations.append(.removeChangeSet(store, reference))
-    }
-    let gone = Set(references)
-    quarantined.removeAll { gone.contains($0.changeSet) }
-    for id in ids.sorted() {
-      // What was pruned before it may count again, and is asked for once more.
-      let last = chains[id]?.kept.keys.max() ?? 0
-      chains[id]?.received = last
-      guard chains[id]?.covered ?? 0 > last else { continue }
-      chains[id]?.covered = last
-      mutations.append(
-        last > 0
-          ? .setVector(store, id.device, id.incarnation, last)
-          : .removeVector(store, id.device, id.incarnation))
-    }
-    for id in ids where chains[id]?.kept.isEmpty == true { chains[id] = nil }
-    return mutations
   }
 
   /// Change sets above a vector and the newest of every chain, in order.

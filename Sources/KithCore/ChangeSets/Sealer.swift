@@ -10,11 +10,10 @@ package struct Sealer {
   let account: AccountID
   let keys: DeviceKeys
   /// What the chain stands in the place of.
-  let replacement: Replacement?
 
   package init(
     box: SharedBox, storeTag: Digest128, epoch: EpochID, chain: ChainID, account: AccountID,
-    keys: DeviceKeys, replacement: Replacement? = nil
+    keys: DeviceKeys
   ) {
     self.box = box
     self.storeTag = storeTag
@@ -22,7 +21,6 @@ package struct Sealer {
     self.chain = chain
     self.account = account
     self.keys = keys
-    self.replacement = replacement
   }
 
   /// Entries with their plaintexts, cut where a change set grows too large.
@@ -60,7 +58,7 @@ package struct Sealer {
     }
     let header = ChangeSetHeader(
       storeTag: storeTag, epoch: epoch, chain: chain, sequence: sequence, clock: clock,
-      noncePrefix: noncePrefix, entryDigests: digests, replacement: replacement)
+      noncePrefix: noncePrefix, entryDigests: digests)
     let bytes = header.encoded()
     let signature = keys.signing.sign(
       ChangeSetHeader.signedBytes(account: account, header: bytes))

@@ -28,8 +28,10 @@ package enum Canary: String, CaseIterable, Sendable {
   case showLate
   case drawFromTheSystem
   case leaveWhatTheRevokedWrote
-  case forgetWhatIsMended
-  case keepWhatIsReplaced
+  case startNoGeneration
+  case tellNoGeneration
+  case restampOnlyWhatIsAhead
+  case dropTheRation
   case stateWhatIsNotStored
   case adoptTwice
   case stampAdoptedNow
@@ -59,8 +61,10 @@ package enum Canary: String, CaseIterable, Sendable {
     case .showLate: "of a transaction only the first write shows at once"
     case .drawFromTheSystem: "randomness comes from the system, and not from the seed"
     case .leaveWhatTheRevokedWrote: "what a revoked device wrote is dropped and not carried over"
-    case .forgetWhatIsMended: "what a mended device wrote itself is dropped and not published again"
-    case .keepWhatIsReplaced: "what a mended device's incarnation replaces counts all the same"
+    case .startNoGeneration: "a clock that was ahead starts no new generation"
+    case .tellNoGeneration: "a device tells no generation of its clock"
+    case .restampOnlyWhatIsAhead: "drafts a little ahead keep their stamps when a clock is set back"
+    case .dropTheRation: "any generation counts"
     case .stateWhatIsNotStored: "a statement names a change set more than is covered"
     case .adoptTwice: "a local write is adopted again after a crash"
     case .stampAdoptedNow: "adopted writes bear stamps of now"

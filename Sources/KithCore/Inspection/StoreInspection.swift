@@ -44,8 +44,6 @@ package struct StoreInspection: Sendable {
   package var covered: [ChainID: UInt64] = [:]
   /// The highest sequence of a signed header received of each chain.
   package var received: [ChainID: UInt64] = [:]
-  /// After which publishing clock nothing of a chain counts.
-  package var cutoffs: [ChainID: HybridTime] = [:]
   /// Change sets kept.
   package var changeSets: Set<ChangeSetReference> = []
   /// Bytes counted of each author.
@@ -78,9 +76,8 @@ extension Replica {
     }
     seen.covered = store.log.vector
     seen.received = store.log.chains.mapValues(\.received)
-    seen.cutoffs = store.log.cutoffs
     seen.changeSets = Set(store.log.changeSets.keys)
-    seen.weights = store.log.weights
+    seen.weights = store.log.weights.byAuthor
     seen.draftBytes = store.draftBytes
     seen.refusalBytes = store.refusalBytes
     seen.quarantined = store.quarantined
@@ -111,7 +108,14 @@ extension Replica {
   package var hybridClock: HybridTime { clock.latest }
 
   /// Whether another device's time counts.
-  package var isTimeAdopted: Bool { adoptedTime != nil }
+  package var isTimeAdopted: Bool { timeKeeper.followed != nil }
+
+  /// The clocks of the drafts of a store, by ordinal.
+  package func draftClocks(of identifier: StoreIdentifier) -> [UInt64: HybridTime] {
+    let drafts = stores[identifier]?.drafts ?? []
+    return Dictionary(
+      drafts.map { ($0.ordinal, $0.clock) }, uniquingKeysWith: { _, last in last })
+  }
 
   /// What was counted since the start, without the cost of a whole status.
   package var counted: ReplicaStatus.Counters { counters }

@@ -98,14 +98,6 @@ struct Slot {
     return second.home
   }
 
-  /// Returns the slot without some entries; nil if none is left.
-  func without(_ isDropped: (KeptEntry) -> Bool) -> Slot? {
-    let left = kept.filter { !isDropped($0) }
-    guard var slot = left.first.map(Slot.init) else { return nil }
-    if left.count > 1 { slot.runnerUp = left[1] }
-    return slot
-  }
-
   /// The entries kept, newest first.
   var kept: [KeptEntry] { runnerUp.map { [newest, $0] } ?? [newest] }
 }

@@ -1,21 +1,61 @@
 internal import KithCrypto
 
-/// What a node keeps of one author over all stores, so that no member fills its memory and its disk
-/// by making stores (`Docs/Decisions/author-budget.md`).
-enum AuthorBudget {
-  /// What an author has left for one store; `others` are all other stores.
+/// How much of one author a store keeps beside all other stores, so that members fill neither memory
+/// nor disk by making stores and certifying devices (`Docs/Decisions/author-budget.md`).
+struct AuthorBudget {
+  private let author: DeviceID
+  private let own: DeviceID
+  /// Bytes of this author in other stores.
+  private var ofAuthor = 0
+  /// Those of them in stores that no program on this host has opened.
+  private var unopened = 0
+  /// Bytes of all authors but this device in other stores.
+  private var ofAll = 0
+
+  /// Counts what other stores keep.
   ///
   /// - Complexity: O(*s*) in the stores.
-  static func left(
-    of author: DeviceID, in store: StoreReplica, among others: [StoreIdentifier: StoreReplica]
-  ) -> Int {
-    var (all, unopened) = (0, 0)
-    for other in others.values where other.identifier != store.identifier {
-      let weight = other.log.weights[author] ?? 0
-      all += weight
+  init(
+    of author: DeviceID, beside store: StoreIdentifier,
+    among stores: [StoreIdentifier: StoreReplica], own: DeviceID
+  ) {
+    self.author = author
+    self.own = own
+    for other in stores.values where other.identifier != store {
+      let weight = other.log.weights[author]
+      ofAuthor += weight
       if !other.isOpened { unopened += weight }
+      ofAll += other.log.weights.total - other.log.weights[own]
     }
-    let left = Limits.authorBytes - all
-    return store.isOpened ? left : min(left, Limits.unopenedAuthorBytes - unopened)
+  }
+
+  /// Bytes of the author that the store may hold.
+  ///
+  /// - Complexity: O(1).
+  func room(in store: StoreReplica) -> Int {
+    let weights = store.log.weights
+    let shared = Limits.authorsBytes - ofAll - (weights.total - weights[author] - weights[own])
+    var room = min(
+      Limits.authorBytes - ofAuthor, max(shared, Limits.authorFloorBytes - ofAuthor),
+      store.policy.room(factor: Limits.authorFactor))
+    if !store.isOpened { room = min(room, Limits.unopenedAuthorBytes - unopened) }
+    return room
+  }
+}
+
+/// Bytes by author, with their sum.
+struct AuthorWeights {
+  /// Bytes of each author that has any.
+  private(set) var byAuthor: [DeviceID: Int] = [:]
+  /// Bytes of all authors.
+  private(set) var total = 0
+
+  subscript(author: DeviceID) -> Int { byAuthor[author] ?? 0 }
+
+  /// Adds bytes of an author, or takes them off if negative.
+  mutating func add(_ bytes: Int, of author: DeviceID) {
+    total += bytes
+    let sum = self[author] + bytes
+    byAuthor[author] = sum == 0 ? nil : sum
   }
 }

@@ -65,11 +65,9 @@ public enum CloseReason: String, Hashable, Sendable {
   case protocolViolation
   /// The session is older than a day; dial again.
   case aged
-  /// Our clock is synchronised now, and not the one that was adopted; dial again.
-  case clockMended
-  /// The clocks differed too much to exchange stores when the session began; dial again, for they
-  /// may have been mended since.
-  case clocksDiffered
+  /// The clocks differ too much to exchange stores, or the peer published too far ahead; dial again,
+  /// for they may be set right by then.
+  case clocksDiffer
   /// More sessions than this device keeps; the peer has others, or dials others.
   case surplus
   /// Nothing was heard for too long.
@@ -236,9 +234,13 @@ public enum Report: Hashable, Sendable {
   case policyMismatch(store: StoreIdentifier, peer: DeviceID, ours: Policy, theirs: Policy)
   /// Clocks differ by this many milliseconds (theirs less ours), and what follows from it.
   case clocksDiffer(peer: DeviceID, milliseconds: Int64, outcome: ClockDifference.Outcome)
-  /// Data was ahead of the mended clock by so many milliseconds: it was dropped, and what this
-  /// device wrote is published again.
-  case mended(milliseconds: Int64)
+  /// The hybrid clock was ahead of the time by so many milliseconds, and was set back: nothing ahead
+  /// had left this device.
+  case clockSetBack(milliseconds: Int64)
+  /// The hybrid clock was ahead of the time by so many milliseconds: it goes on in this generation.
+  case newGeneration(UInt8, milliseconds: Int64)
+  /// The hybrid clock is ahead of the time, and no generation after this one is left for now.
+  case noGenerationLeft(UInt8)
   /// A peer published too far ahead of this clock.
   case publishedAhead(peer: DeviceID, milliseconds: Int64)
   /// An author's change sets in a store take more than a node keeps.

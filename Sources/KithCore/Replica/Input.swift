@@ -117,8 +117,11 @@ public enum Input: Sendable {
   /// database's file or machine is another than the one it was made on (`Docs/Protocol.md`,
   /// "Entries and change sets").
   case start(isCopy: Bool)
-  /// The kernel calls the clock synchronised, or no longer (`adjtimex`).
-  case clockStatus(isSynchronised: Bool)
+  /// The kernel calls the clock synchronised, or no longer (`adjtimex`); and whether the host has
+  /// hardware that keeps the time while it is off.
+  case clockStatus(isSynchronised: Bool, hasHardware: Bool = true)
+  /// A person says that the time that this device uses is right now (`Docs/Protocol.md`, "Clocks").
+  case acceptTime
   /// The program opens a store.
   case open(StoreIdentifier, Policy)
   /// A local transaction: what it writes is visible at once; it is durable after the next flush.

@@ -4,6 +4,7 @@ extension Replica {
   /// Collects the parts of a batch, and applies it when the last is there.
   mutating func receive(_ part: BatchPart, size: Int, on id: SessionID) {
     guard exchanges(id), var session = sessions[id], let device = session.device else { return }
+    guard session.early == nil else { return queue(part, size: size, on: id) }
     let isWanted = stores[part.store] != nil && !session.mismatched.contains(part.store)
     var batch = session.partial ?? Batch(store: part.store, answers: part.answers)
     session.partialBytes += size
@@ -16,7 +17,7 @@ extension Replica {
     batch.covers += part.covers
     if isWanted {
       for checked in part.changeSets {
-        collect(checked, into: &batch, of: &session, in: part.store)
+        collect(checked, into: &batch, of: &session, id, in: part.store)
       }
     } else {
       // What follows may be wanted, but counts for nothing without this part.
@@ -30,23 +31,25 @@ extension Replica {
     let taint = session.partialTaint
     session.partial = nil
     session.partialBytes = 0
-    session.partialWeights = [:]
+    session.partialWeights = AuthorWeights()
     session.partialTaint = Taint()
     sessions[id] = session
     if taint.rejected > 0 {
       counters.rejected += taint.rejected
       effects.append(.report(.rejected(peer: device, count: taint.rejected)))
     }
-    if isWanted { apply(batch, taint: taint, from: id, device) }
+    if isWanted { applyIfInTime(batch, taint: taint, from: id, device) }
   }
 
   private mutating func collect(
     _ checked: CheckedChangeSet, into batch: inout Batch, of session: inout Session,
-    in store: StoreIdentifier
+    _ id: SessionID, in store: StoreIdentifier
   ) {
     switch checked {
     case .sound(let changeSet):
-      if isWorthKeeping(changeSet, of: &session, in: store) { batch.changeSets.append(changeSet) }
+      if isWorthKeeping(changeSet, of: &session, id, in: store) {
+        batch.changeSets.append(changeSet)
+      }
     case .unsound(let chain):
       session.partialTaint.rejected += 1
       session.partialTaint.chains.insert(chain)
@@ -56,10 +59,11 @@ extension Replica {
     }
   }
 
-  /// Whether a change set waits for the rest of its batch: a batch takes no more memory than what is
-  /// kept of its authors.
+  /// Whether a change set waits for the rest of its batch: a batch takes no more memory than the node
+  /// keeps of its authors, and all batches under way together no more than of all authors.
   private func isWorthKeeping(
-    _ changeSet: ChangeSet, of session: inout Session, in identifier: StoreIdentifier
+    _ changeSet: ChangeSet, of session: inout Session, _ id: SessionID,
+    in identifier: StoreIdentifier
   ) -> Bool {
     let author = changeSet.reference.device
     guard author != keys.id, let store = stores[identifier] else { return true }
@@ -69,47 +73,37 @@ extension Replica {
       session.partialTaint.isUnjudged = true
       return Canary.countWhatCannotBeJudged.isPlanted
     }
-    let weight = session.partialWeights[author, default: 0] + changeSet.weight
+    let weight = session.partialWeights[author] + changeSet.weight
+    let underWay = sessions.reduce(session.partialWeights.total + changeSet.weight) {
+      $1.key == id ? $0 : $0 + $1.value.partialWeights.total
+    }
     let room = min(
       store.policy.room(factor: Limits.authorFactor),
       store.isOpened ? Limits.authorBytes : Limits.unopenedAuthorBytes)
-    guard weight <= room || Canary.takeEverything.isPlanted else {
+    guard weight <= room && underWay <= Limits.authorsBytes || Canary.takeEverything.isPlanted
+    else {
       session.partialTaint.chains.insert(changeSet.header.chain)
       session.partialTaint.overLimit.insert(author)
       return false
     }
-    session.partialWeights[author] = weight
+    session.partialWeights.add(changeSet.weight, of: author)
     return true
   }
 
   /// Applies a batch, counts it in the vector and passes it on, in one step (`Docs/Protocol.md`,
   /// "Sessions").
-  private mutating func apply(
+  mutating func apply(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
     guard stores[batch.store] != nil else { return }
-    // What stands in the place of others comes before them.
-    let replacing = batch.changeSets.filter { $0.header.replacement != nil }
-    if sessions[id]?.isInviters != true, let ahead = latestClock(of: batch, replacing),
-      ahead > latestAccepted
-    {
-      // Nothing more from this connection is applied or counted until it is acceptable.
-      let difference = Int64(clamping: ahead.milliseconds) - Int64(clamping: now.wallMilliseconds)
-      effects.append(.report(.publishedAhead(peer: peer, milliseconds: difference)))
-      effects.append(.close(id, .protocolViolation))
-      disconnect(id)
-      return
-    }
     // Taken out, so that changing it copies nothing.
     guard var store = stores.removeValue(forKey: batch.store) else { return }
     let chainsBefore = store.log.chains.count
-    // Replacements may make drafts.
-    let hadDrafts = !store.drafts.isEmpty || !replacing.isEmpty
+    let hadDrafts = !store.drafts.isEmpty
     let shownBefore = hadDrafts ? store.state.shown : [:]
     var intake = Intake(taint: taint)
     let half = Canary.applyHalfABatch.isPlanted ? batch.changeSets.count / 2 : 0
-    let ordered = replacing + batch.changeSets.filter { $0.header.replacement == nil }
-    for changeSet in ordered.dropLast(half) {
+    for changeSet in batch.changeSets.dropLast(half) {
       take(changeSet, into: &store, mending: batch.isEverything, noting: &intake)
     }
     for (author, count) in intake.misdirected.sorted(by: { $0.key < $1.key }) {
@@ -149,7 +143,6 @@ extension Replica {
       }
     }
     if batch.answers > 0 {
-      if batch.isEverything { sessions[id]?.gaveEverything.insert(batch.store) }
       sessions[id]?.pulled.insert(batch.store)
       if intake.taint.isUnjudged {
         sessions[id]?.unjudged.insert(batch.store)
@@ -160,12 +153,6 @@ extension Replica {
     intake.mutations += pruneRemovals(of: batch.store)
     finish(batch, intake, from: id)
     notePulled(on: id)
-    if intake.hasDropped {
-      // Others may have what was superseded by what is dropped now.
-      for other in sessions.keys.sorted() where exchanges(other) {
-        sendHave(on: other, only: [batch.store])
-      }
-    }
   }
 
   /// Says of which authors more came than is kept. It comes again with every answer of every session,
@@ -173,24 +160,11 @@ extension Replica {
   private mutating func reportOverLimit(_ authors: Set<DeviceID>, in store: StoreReplica) {
     let half = store.policy.room(factor: Limits.authorFactor) / 2
     var reported = reportedOverLimit[store.identifier] ?? []
-    reported = reported.filter { store.log.weights[$0] ?? 0 > half || authors.contains($0) }
+    reported = reported.filter { store.log.weights[$0] > half || authors.contains($0) }
     for author in authors.sorted() where reported.insert(author).inserted {
       effects.append(.report(.authorOverLimit(store: store.identifier, author: author)))
     }
     reportedOverLimit[store.identifier] = reported
-  }
-
-  /// The latest publishing clock of what still counts in a batch.
-  private func latestClock(of batch: Batch, _ replacing: [ChangeSet]) -> HybridTime? {
-    guard var log = stores[batch.store]?.log else { return nil }
-    for changeSet in replacing { _ = log.learnReplacement(of: changeSet.header) }
-    return batch.changeSets.lazy.map(\.header).filter { !log.isVoid($0) }.map(\.clock).max()
-  }
-
-  /// The latest publishing clock that is accepted now.
-  var latestAccepted: HybridTime {
-    HybridTime(
-      milliseconds: now.wallMilliseconds + UInt64(Limits.clockDifferenceMilliseconds))
   }
 
   /// Makes what came durable, together with the drafts that can be published now, and passes it on.

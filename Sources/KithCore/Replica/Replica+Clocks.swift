@@ -1,185 +1,224 @@
 internal import KithCrypto
 
-/// What a device said of the time when it was last met.
-struct TimeClaim {
-  /// Its time less the reading of our monotonic clock, in milliseconds: no step of our own clock
-  /// alters it.
-  var aheadOfMonotonic: Int64
-  /// Whether its kernel called its clock synchronised.
-  var isSynchronised: Bool
-}
-
-/// Whose time counts (`Docs/Protocol.md`, "Clocks"). `Docs/Decisions/clocks.md` says why.
+/// Clocks as far as sessions, stores and drafts are concerned (`Docs/Protocol.md`, "Clocks"); the
+/// rules themselves are ``TimeKeeper``'s.
 extension Replica {
-  enum ClockVerdict {
-    case agrees
-    case theirsAdopted
-    case differs
+  var clock: HybridClock { timeKeeper.clock }
+
+  /// The time that this device uses.
+  var now: Instant { timeKeeper.now }
+
+  /// A new reading of the hybrid clock.
+  mutating func tick() -> HybridTime { timeKeeper.tick() }
+
+  // MARK: What is told
+
+  /// What this device tells of the time.
+  var toldTime: ToldTime {
+    var told = timeKeeper.told(at: timeKeeper.host)
+    if Canary.tellNoGeneration.isPlanted {
+      told.reading = HybridTime(milliseconds: told.reading.milliseconds)
+    }
+    return told
   }
 
-  /// Whether clocks are near enough to exchange stores; remembers it where they are not.
-  mutating func judgeClock(of session: Session, _ device: DeviceID) -> ClockVerdict {
-    let theirs = Int64(clamping: session.peer.hello.clock.milliseconds)
-    timeClaims[device] = TimeClaim(
-      aheadOfMonotonic: Int64(clamping: now.wallMilliseconds) + session.clockOffsetMilliseconds
+  /// Tells a member the time, and nothing else.
+  mutating func tellTime(on id: SessionID) {
+    for message in Have(telling: toldTime).messages() {
+      effects.append(.send(id, message))
+    }
+  }
+
+  /// Tells all members with a session the time, before anything else is sent to them.
+  mutating func tellTime() {
+    for id in sessions.keys.sorted()
+    where sessions[id]?.device != nil && sessions[id]?.peer.isMembershipOnly == false {
+      tellTime(on: id)
+    }
+  }
+
+  /// Plans when to tell a member the time again whose clock differs.
+  mutating func waitForClock(on id: SessionID) {
+    let next = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
+    sessions[id]?.nextHaveAt = next
+  }
+
+  // MARK: What is heard
+
+  /// Takes in what a member says of the time. Returns whether stores may be exchanged with it.
+  ///
+  /// A message may have been long on its way: then the member only seems to be behind, and finds
+  /// itself that we are ahead. So only a handshake is judged in both directions, and the beginning of
+  /// an exchange.
+  mutating func hear(_ told: ToldTime, from device: DeviceID, on id: SessionID) -> Bool {
+    let claim = TimeKeeper.Claim(
+      aheadOfMonotonic: Int64(clamping: told.reading.milliseconds)
         - Int64(clamping: now.monotonicMilliseconds),
-      isSynchronised: session.peer.hello.isSynchronised)
-    let offset = session.clockOffsetMilliseconds
-    guard !Self.agree(offset, 0) else {
-      clockDifferences[device] = nil
-      return .agrees
-    }
-    let outcome: ClockDifference.Outcome
-    switch (isClockSynchronised, session.peer.hello.isSynchronised) {
-    case (false, true): outcome = objection(toAdopting: theirs, from: device) ?? .adopted
-    case (true, false): outcome = .theyAdopt
-    case (true, true): outcome = .bothSynchronised
-    case (false, false): outcome = .neitherSynchronised
-    }
-    clockDifferences[device] = ClockDifference(
-      device: device, milliseconds: offset, outcome: outcome)
+      isSynchronised: told.isSynchronised, foundAt: now.monotonicMilliseconds,
+      heardAt: now.monotonicMilliseconds)
+    return hear(
+      claim, generation: told.reading.generation, from: device, on: id,
+      isHandshake: sessions[id]?.isExchanging != true)
+  }
+
+  /// Takes in what a member said of the time in its hello.
+  mutating func hearHello(from device: DeviceID, on id: SessionID) -> Bool {
+    guard let session = sessions[id] else { return false }
+    let hello = session.peer.hello
+    let claim = TimeKeeper.Claim(
+      aheadOfMonotonic: Int64(clamping: hello.clock.milliseconds)
+        - Int64(clamping: session.openedAt),
+      isSynchronised: hello.isSynchronised, foundAt: session.openedAt,
+      heardAt: now.monotonicMilliseconds)
+    return hear(
+      claim, generation: hello.clock.generation, from: device, on: id, isHandshake: true)
+  }
+
+  private mutating func hear(
+    _ claim: TimeKeeper.Claim, generation: UInt8, from device: DeviceID, on id: SessionID,
+    isHandshake: Bool
+  ) -> Bool {
+    timeKeeper.note(claim, of: device, isHandshake: isHandshake)
+    healIfAhead()
+    hear(generation: generation)
+    healIfAhead()
+    let theirs = claim.aheadOfMonotonic + Int64(clamping: now.monotonicMilliseconds)
+    let ours = Int64(clamping: now.wallMilliseconds)
+    sessions[id]?.clockOffsetMilliseconds = theirs - ours
+    let agrees =
+      TimeKeeper.agree(theirs, ours) || !isHandshake && theirs < ours
+      || !TimeKeeper.isPossible(theirs) || !TimeKeeper.isPossible(ours)
+    if agrees { clockDifferences[device] = nil }
+    return agrees
+  }
+
+  /// Goes on in the latest generation that a member tells, and tells it on.
+  mutating func hear(generation: UInt8) {
+    guard timeKeeper.hear(generation: generation) else { return }
+    effects.append(.persist([.setClock(clock.latest)]))
+    tellTime()
+    let moment = now.monotonicMilliseconds
+    for id in sessions.keys { sessions[id]?.early?.retryAt = moment }
+  }
+
+  /// The clocks differ too much to exchange stores: says so, once a session.
+  mutating func reportClockDifference(with device: DeviceID, _ told: ToldTime, on id: SessionID) {
+    guard let offset = sessions[id]?.clockOffsetMilliseconds else { return }
+    let outcome: ClockDifference.Outcome =
+      switch (timeKeeper.isSynchronised, told.isSynchronised) {
+      case (true, true): .bothSynchronised
+      case (false, false): .neitherSynchronised
+      case (true, false): .theyAreTooFar
+      case (false, true): timeKeeper.followed == nil ? .tooFar : .anotherIsNearer
+      }
+    let isNews = clockDifferences[device]?.outcome != outcome
+    let difference = ClockDifference(device: device, milliseconds: offset, outcome: outcome)
+    clockDifferences[device] = difference
+    guard isNews else { return }
     effects.append(
       .report(.clocksDiffer(peer: device, milliseconds: offset, outcome: outcome)))
-    return switch outcome {
-    case .adopted: .theirsAdopted
-    case .theyAdopt: .agrees
-    default: .differs
+  }
+
+  /// Takes in what a `Have` tells of the time, and begins or ends the exchange of stores by it.
+  mutating func judge(_ told: ToldTime, from device: DeviceID, on id: SessionID) {
+    let agrees = hear(told, from: device, on: id)
+    guard let session = sessions[id] else { return }
+    if agrees {
+      if session.clocksDiffer { exchange(on: id) }
+      return
+    }
+    reportClockDifference(with: device, told, on: id)
+    guard session.isExchanging else { return }
+    effects.append(.close(id, .clocksDiffer))
+    disconnect(id)
+  }
+
+  /// The kernel has another opinion of the clock: that is news for all.
+  mutating func setClockStatus(isSynchronised: Bool, hasHardware: Bool) {
+    let isNews = timeKeeper.isSynchronised != isSynchronised
+    timeKeeper.set(isSynchronised: isSynchronised, hasHardware: hasHardware)
+    healIfAhead()
+    if isNews { tellTime() }
+  }
+
+  // MARK: Healing
+
+  /// Heals the hybrid clock if it is ahead of a time that is certain.
+  mutating func healIfAhead(isAccepted: Bool = false) {
+    guard timeKeeper.isAhead, incarnation != nil else { return }
+    let stores = stores.values
+    // Only looked for if the clock may heal.
+    let latestPublished = {
+      stores.lazy.compactMap { $0.log.changeSets.values.lazy.map(\.clock).max() }.max() ?? .zero
+    }
+    switch timeKeeper.heal(published: latestPublished, isAccepted: isAccepted) {
+    case nil: break
+    case .setBack(let milliseconds):
+      restampDrafts()
+      effects.append(.report(.clockSetBack(milliseconds: milliseconds)))
+    case .newGeneration(let milliseconds):
+      counters.generations += 1
+      reportedNoGeneration = false
+      effects.append(.persist([.setClock(clock.latest)]))
+      effects.append(
+        .report(
+          .newGeneration(timeKeeper.generation, milliseconds: milliseconds)))
+      tellTime()
+    case .noneLeft:
+      guard !reportedNoGeneration else { return }
+      reportedNoGeneration = true
+      effects.append(.report(.noGenerationLeft(timeKeeper.generation)))
     }
   }
 
-  private static func agree(_ left: Int64, _ right: Int64) -> Bool {
-    (left - right).magnitude <= Limits.clockDifferenceMilliseconds.magnitude
-  }
-
-  private func time(of claim: TimeClaim) -> Int64 {
-    claim.aheadOfMonotonic + Int64(clamping: now.monotonicMilliseconds)
-  }
-
-  /// Why the time of a synchronised device is not taken over; nil where it may be.
-  private func objection(
-    toAdopting theirs: Int64, from device: DeviceID
-  ) -> ClockDifference.Outcome? {
-    let distance = (theirs - Int64(clamping: host.wallMilliseconds)).magnitude
-    if distance > Limits.adoptedMilliseconds, !isHostClockImpossible { return .tooFar }
-    let isContradicted = timeClaims.contains { other, claim in
-      other != device && claim.isSynchronised && !Self.agree(time(of: claim), theirs)
-        && (time(of: claim) - Int64(clamping: host.wallMilliseconds)).magnitude <= distance
-    }
-    if isContradicted { return .contradicted }
-    if sources(of: theirs) < 2, isBehindData(theirs) { return .behindData }
-    return usedIncarnations.count >= Limits.incarnationsForAdopting ? .tooManyIncarnations : nil
-  }
-
-  /// Whether the host's clock cannot be right: it reads earlier than this software's release, or than
-  /// what this device has read before. Readings by another's time do not count: a device that lies
-  /// would lead this one a day ahead first, and then anywhere.
-  private var isHostClockImpossible: Bool {
-    host.wallMilliseconds < Software.releasedMilliseconds
-      || Int64(clamping: ownReading.milliseconds)
-        > Int64(clamping: host.wallMilliseconds) + Limits.clockDifferenceMilliseconds
-  }
-
-  /// The hybrid clock's latest reading before another's time was taken over.
-  private var ownReading: HybridTime { readingBeforeAdopting ?? clock.latest }
-
-  /// How many clocks say that it is this time: the host's own, and those of synchronised devices.
-  private func sources(of time: Int64) -> Int {
-    timeClaims.values.count { $0.isSynchronised && Self.agree(self.time(of: $0), time) }
-      + (Self.agree(Int64(clamping: host.wallMilliseconds), time) ? 1 : 0)
-  }
-
-  /// Whether others published later than this time, as far as we hold it. Where a synchronised device
-  /// says that it is this time, who was heard to have a clock further from the host's does not count.
-  private func isBehindData(_ time: Int64) -> Bool {
-    let limit = HybridTime(
-      milliseconds: UInt64(clamping: time + Limits.clockDifferenceMilliseconds))
-    let wall = Int64(clamping: host.wallMilliseconds)
-    let isConfirmed = timeClaims.values.contains {
-      $0.isSynchronised && Self.agree(self.time(of: $0), time)
-    }
-    return stores.values.contains { store in
-      store.log.changeSets.values.contains { changeSet in
-        let author = changeSet.chain.device
-        guard author != keys.id, changeSet.clock > limit, !store.log.isVoid(changeSet)
-        else { return false }
-        guard isConfirmed, let claim = timeClaims[author] else { return true }
-        return (self.time(of: claim) - wall).magnitude <= (time - wall).magnitude
+  /// The hybrid clock was set back: stamps all drafts that are later than the time again, in order.
+  private mutating func restampDrafts() {
+    let first = HybridTime(
+      generation: timeKeeper.generation, milliseconds: now.wallMilliseconds)
+    let limit =
+      Canary.restampOnlyWhatIsAhead.isPlanted
+      ? HybridTime(
+        generation: first.generation,
+        milliseconds: first.milliseconds + UInt64(Limits.healingMilliseconds)) : first
+    let author = keys.id
+    var mutations: [Mutation] = []
+    for identifier in stores.keys.sorted() {
+      guard var store = stores.removeValue(forKey: identifier) else { continue }
+      let old = store.state.shown
+      store.restampDrafts(from: limit) { tick() }
+      let recheck = store.recheckDrafts(author: author)
+      let changes = store.state.changes(since: old)
+      mutations += recheck.mutations + store.makeDraftsDurable()
+      stores[identifier] = store
+      if !changes.isEmpty {
+        effects.append(
+          .view(
+            ViewChange(
+              store: identifier, reason: .quotaViolationChange, changes: changes,
+              superseded: recheck.refused.sorted())))
       }
+      if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
     }
-  }
-
-  /// Whether the time is certain enough to drop what is ahead of it: some kernel calls it
-  /// synchronised, and a second clock says the same where others' data is ahead of it, too.
-  var isTimeCertain: Bool {
-    let time = Int64(clamping: now.wallMilliseconds)
-    guard
-      isClockSynchronised
-        || timeClaims.values.contains(where: {
-          $0.isSynchronised && Self.agree(self.time(of: $0), time)
-        })
-    else { return false }
-    return sources(of: time) > 1 || !isBehindData(time)
-  }
-
-  /// Takes over the time of a device whose clock is synchronised, when ours is not. Who is met at
-  /// another time is to be judged anew.
-  mutating func adoptTime(of device: DeviceID, on id: SessionID, aheadBy offset: Int64) {
-    let wall = Int64(clamping: now.wallMilliseconds) + offset
-    now.wallMilliseconds = UInt64(max(0, wall))
-    readingBeforeAdopting = ownReading
-    adoptedTime = now
-    adoptedFrom = device
-    // Differences from the time that we had say nothing any more.
-    for other in sessions.keys { sessions[other]?.clockOffsetMilliseconds -= offset }
-    for other in sessions.keys.sorted() where other != id {
-      guard let session = sessions[other], session.isExchanging,
-        !Self.agree(session.clockOffsetMilliseconds, 0)
-      else { continue }
-      effects.append(.close(other, .clockMended))
-      disconnect(other)
-    }
-  }
-
-  /// Once the host's clock is synchronised itself, it counts again, and not what was adopted: the
-  /// sessions are dialled anew, so that both sides judge clocks by it. So are those on which nothing
-  /// is exchanged, for the clocks differed.
-  mutating func setSynchronised(_ isSynchronised: Bool) {
-    let isNews = isClockSynchronised != isSynchronised
-    isClockSynchronised = isSynchronised
-    if isNews {
-      for id in sessions.keys.sorted() where sessions[id]?.clocksDiffered == true {
-        effects.append(.close(id, .clocksDiffered))
-        disconnect(id)
-      }
-    }
-    if isSynchronised, adoptedTime != nil {
-      adoptedTime = nil
-      adoptedFrom = nil
-      readingBeforeAdopting = nil
-      now = host
-      for id in sessions.keys.sorted() {
-        effects.append(.close(id, .clockMended))
-        disconnect(id)
-      }
-    }
-    guard !mendIfAhead(), isNews, isSynchronised,
-      dataAheadMilliseconds > Limits.mendingMilliseconds
-    else { return }
-    // A second clock is needed, and only a handshake tells what a peer's says now.
-    for id in sessions.keys.sorted() {
-      effects.append(.close(id, .clockMended))
-      disconnect(id)
-    }
+    effects.append(.persist(mutations + [.setClock(clock.latest)]))
   }
 
   /// What this device's status says of the time.
   var clockStatus: ReplicaStatus.Clock {
-    let ahead = dataAheadMilliseconds
+    let ahead = timeKeeper.aheadMilliseconds
+    let now = Int64(clamping: now.wallMilliseconds)
     return ReplicaStatus.Clock(
-      isSynchronised: isClockSynchronised, adoptedFrom: adoptedFrom,
-      adoptedMilliseconds: adoptedFrom == nil
-        ? 0 : Int64(clamping: now.wallMilliseconds) - Int64(clamping: host.wallMilliseconds),
+      isSynchronised: timeKeeper.isSynchronised, isCertain: timeKeeper.isCertain,
+      isWorthless: timeKeeper.isWorthless, adoptedFrom: timeKeeper.followed,
+      milliseconds: now,
+      adoptedMilliseconds: now - Int64(clamping: timeKeeper.host.wallMilliseconds),
+      generation: timeKeeper.generation, generationLimit: timeKeeper.generationLimit,
       dataAheadMilliseconds: ahead > Limits.clockDifferenceMilliseconds ? ahead : 0,
-      differences: clockDifferences.values.sorted { $0.device < $1.device })
+      differences: clockDifferences.values.sorted { $0.device < $1.device },
+      peers: timeKeeper.claims.keys.sorted().compactMap { device in
+        guard let time = timeKeeper.time(of: device), let claim = timeKeeper.claims[device]
+        else { return nil }
+        return ReplicaStatus.PeerClock(
+          device: device, milliseconds: time - now, isSynchronised: claim.isSynchronised)
+      })
   }
 }

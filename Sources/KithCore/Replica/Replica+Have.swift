@@ -16,18 +16,13 @@ extension Replica {
       var have = stores[identifier]?.have()
       have?.isAwaited = session.awaits(identifier)
       have?.isUnjudged = session.unjudged.contains(identifier)
-      if mayLack(identifier, from: session) { have?.isBeyond = true }
       have?.statements = hearsay.table.digest(of: identifier)
       return have
     }
     let have = Have(
-      number: session.haveNumber, isWhole: true, listsAll: identifiers == nil, stores: listed)
+      number: session.haveNumber, isWhole: true, listsAll: identifiers == nil, stores: listed,
+      time: toldTime)
     for message in have.messages() { effects.append(.send(id, message)) }
-  }
-
-  /// Whether something of a store may be missing that a peer has not had the occasion to give.
-  private func mayLack(_ identifier: StoreIdentifier, from session: Session) -> Bool {
-    stores[identifier]?.mayLack == true && !session.gaveEverything.contains(identifier)
   }
 
   /// Tells peers what is covered now, of the chains that changed since they were told.
@@ -41,7 +36,7 @@ extension Replica {
     }
     guard !told.isEmpty else { return }
     let messages = Have(
-      number: 0, isWhole: false, listsAll: false, stores: told
+      number: 0, isWhole: false, listsAll: false, stores: told, time: toldTime
     ).messages()
     for id in sessions.keys.sorted() where exchanges(id) {
       for message in messages { effects.append(.send(id, message)) }
@@ -49,7 +44,11 @@ extension Replica {
   }
 
   mutating func receive(_ have: Have, on id: SessionID) {
-    guard exchanges(id), let device = sessions[id]?.device else { return }
+    guard let session = sessions[id], let device = session.device,
+      !session.peer.isMembershipOnly
+    else { return }
+    if let told = have.time, !session.isInviters { judge(told, from: device, on: id) }
+    guard exchanges(id) else { return }
     let have = withoutRevoked(have)
     hear(have.statements, on: id)
     if have.stores.contains(where: \.isUnjudged) { sendRecordsAgain(on: id) }
@@ -155,9 +154,7 @@ extension Replica {
       (answer.vector, answer.isEverything) = ([:], true)
       // With entries beyond the vector, equal vectors say nothing of the digest: that is no defect,
       // but there may be one behind it.
-      // The same where a mended clock had entries dropped that others may have.
       if !theirs.isBeyond, !store.log.holdsUncovered,
-        !(store.mayLack && !session.gaveEverything.contains(theirs.store)),
         sessions[id]?.diverged.insert(theirs.store).inserted == true
       {
         counters.divergences += 1

@@ -13,12 +13,10 @@ struct Intake {
   /// What the vector rose by.
   var covered: [Cover] = []
   var needsNewIncarnation = false
-  /// Whether entries were dropped since their author's clock was mended.
-  var hasDropped = false
   /// Authors of whom more came than is kept.
   var overLimit: Set<DeviceID> = []
   /// What authors have left for the store at hand of their budgets over all stores.
-  private var budgets: [DeviceID: Int] = [:]
+  private var budgets: [DeviceID: AuthorBudget] = [:]
   /// How many change sets came that their authors had signed for another store.
   var misdirected: [DeviceID: Int] = [:]
 
@@ -30,11 +28,14 @@ struct Intake {
   /// How much of an author a store takes; `others` are all other stores, which do not change while
   /// the batch is taken in.
   mutating func room(
-    of author: DeviceID, in store: StoreReplica, among others: [StoreIdentifier: StoreReplica]
+    of author: DeviceID, in store: StoreReplica, among others: [StoreIdentifier: StoreReplica],
+    own: DeviceID
   ) -> Int {
-    let left = budgets[author] ?? AuthorBudget.left(of: author, in: store, among: others)
-    budgets[author] = left
-    return min(left, store.policy.room(factor: Limits.authorFactor))
+    let budget =
+      budgets[author]
+      ?? AuthorBudget(of: author, beside: store.identifier, among: others, own: own)
+    budgets[author] = budget
+    return budget.room(in: store)
   }
 }
 
@@ -47,15 +48,8 @@ extension Replica {
     let isKnown = store.log.knows(changeSet.reference)
     let isCovered = store.log.isCovered(changeSet.header)
     guard !isKnown || !isCovered || mending || store.log.hasLost else { return }
-    let isVoid = store.log.isVoid(changeSet.header)
-    guard isVoid || isJoining || changeSet.header.clock <= latestAccepted else {
-      // What was to replace it could not be judged.
-      intake.taint.chains.insert(changeSet.header.chain)
-      intake.taint.isUnjudged = true
-      return
-    }
-    let changeSet = isVoid ? changeSet.withoutEntries : changeSet
-    let room = intake.room(of: changeSet.header.chain.device, in: store, among: stores)
+    let room = intake.room(
+      of: changeSet.header.chain.device, in: store, among: stores, own: keys.id)
     switch judge(changeSet, in: store, room: room) {
     case .notYet where Canary.countWhatCannotBeJudged.isPlanted: store.log.insert(changeSet)
     case .notYet:
@@ -73,8 +67,7 @@ extension Replica {
       mend(changeSet, judged, in: &store, noting: &intake)
       if !isCovered { intake.again.append(changeSet) }
     case .judged(let judged):
-      if !isVoid { clock.witness(changeSet.header.clock) }
-      learnReplacement(of: changeSet.header, into: &store, noting: &intake)
+      timeKeeper.witness(changeSet.header.clock)
       watchForCopies(changeSet, store, noting: &intake)
       keep(changeSet, judged, in: &store, noting: &intake)
     }

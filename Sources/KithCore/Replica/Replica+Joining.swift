@@ -60,7 +60,7 @@ extension Replica {
     guard roster.isMember(keys.id), roster.isMember(inviter.device),
       let certificate = roster.certificate(of: inviter.device)
     else { return effects.append(.close(id, .notMember)) }
-    clock.witness(inviter.clock)
+    timeKeeper.clock.witness(inviter.clock)
     effects.append(.persist([.setClock(clock.latest)]))
     var session = Session(
       peer: joinPeer(certificate, isDialled: true, inviter.address),

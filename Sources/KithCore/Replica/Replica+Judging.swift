@@ -38,7 +38,7 @@ extension Replica {
     }
     // What is kept already counts already; mending only gives it back entries that it lost.
     if header.chain.device != keys.id, !store.log.knows(changeSet.reference) {
-      let weight = (store.log.weights[header.chain.device] ?? 0) + changeSet.weight
+      let weight = store.log.weights[header.chain.device] + changeSet.weight
       guard weight <= room || Canary.takeEverything.isPlanted else {
         return .tooMuch
       }

@@ -14,9 +14,9 @@ extension Replica {
   }
 
   /// Publishes all drafts of a store: of each key only the last entry, in as few change sets as
-  /// their size allows; `evenIfEmpty`: one at least, for what its header says.
+  /// their size allows.
   mutating func publish(
-    _ identifier: StoreIdentifier, evenIfEmpty: Bool = false
+    _ identifier: StoreIdentifier
   ) -> (mutations: [Mutation], batch: Batch?) {
     guard let sealer = sealer(for: identifier),
       // Taken out, so that changing it copies nothing.
@@ -30,9 +30,7 @@ extension Replica {
     var mutations: [Mutation] = []
     var batch = Batch(store: identifier)
     var publishingClock = clock
-    var parts = Sealer.parts(of: entries.map { ($0, $0.plaintext()) })
-    if parts.isEmpty, evenIfEmpty { parts = [[]] }
-    for part in parts {
+    for part in Sealer.parts(of: entries.map { ($0, $0.plaintext()) }) {
       let last = store.log.chains[chain]?.received ?? 0
       let sequence = Canary.reuseASequence.isPlanted ? max(1, last) : last + 1
       let changeSet = sealer.seal(
@@ -62,7 +60,7 @@ extension Replica {
     else { return nil }
     return Sealer(
       box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain,
-      account: account, keys: keys, replacement: replacement)
+      account: account, keys: keys)
   }
 
   /// What no core may do: only for the canary.
@@ -104,7 +102,6 @@ extension StoreReplica {
     _ changeSet: ChangeSet
   ) -> (mutations: [Mutation], previous: [ChangeSetReference]) {
     let previous = log.insert(changeSet)
-    _ = log.learnReplacement(of: changeSet.header)
     untold.insert(changeSet.header.chain)
     let header = Mutation.putHeader(
       identifier, changeSet.reference, header: changeSet.stored.header,

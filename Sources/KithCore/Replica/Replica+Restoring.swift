@@ -51,7 +51,6 @@ extension Replica {
   }
 
   private mutating func restore(_ changeSet: ChangeSet, into store: inout StoreReplica) {
-    if !store.log.learnReplacement(of: changeSet.header).isEmpty { store.mayLack = true }
     guard !changeSet.stored.entries.isEmpty else {
       store.log.insert(changeSet)
       return
@@ -82,7 +81,7 @@ extension Replica {
   /// The latest reading that anything in storage holds.
   var latestStored: HybridTime {
     stores.values.lazy.flatMap { store in
-      store.log.changeSets.values.lazy.filter { !store.log.isVoid($0) }.map(\.clock)
+      store.log.changeSets.values.lazy.map(\.clock)
         + store.drafts.map(\.clock)
     }.max() ?? .zero
   }

@@ -3,9 +3,10 @@ public import KithCrypto
 extension Replica {
   /// What this node says of itself in a handshake.
   public func hello(port: UInt16, at instant: Instant) -> Hello {
+    let told = timeKeeper.told(at: instant)
     return Hello(
-      version: 1, clock: HybridTime(milliseconds: adjusted(instant).wallMilliseconds),
-      isSynchronised: isClockSynchronised, process: process, rosterDigest: roster.digest,
+      version: 1, clock: told.reading, isSynchronised: told.isSynchronised, process: process,
+      rosterDigest: roster.digest,
       port: port, software: Software.version, device: keys.id)
   }
 
@@ -110,18 +111,18 @@ extension Replica {
       clockOffsetMilliseconds: session.clockOffsetMilliseconds,
       epoch: session.peer.isMembershipOnly ? nil : keyring.current?.id)
     guard !session.peer.isMembershipOnly else { return }
-    switch judgeClock(of: session, device) {
-    case .agrees: break
-    case .theirsAdopted:
-      adoptTime(of: device, on: id, aheadBy: session.clockOffsetMilliseconds)
-    case .differs:
-      // Only a handshake tells the peer's time: after a while it is asked for again.
-      sessions[id]?.clocksDiffered = true
-      sessions[id]?.nextHaveAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
-      return
+    guard hearHello(from: device, on: id) else {
+      // Either may follow a third, or the other one now; its next message says so.
+      sessions[id]?.clocksDiffer = true
+      waitForClock(on: id)
+      return tellTime(on: id)
     }
-    // A clock more may make certain what was doubtful.
-    if mendIfAhead() { return }
+    exchange(on: id)
+  }
+
+  /// Begins to exchange stores with a member.
+  mutating func exchange(on id: SessionID) {
+    sessions[id]?.clocksDiffer = false
     sessions[id]?.isExchanging = true
     sendHave(on: id)
     sendAddresses(on: id)

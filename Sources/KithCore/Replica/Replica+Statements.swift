@@ -73,7 +73,7 @@ extension Replica {
         return hearsay.table[name.store, name.device]
       }
       sessions[id]?.unpassed = []
-      for message in Have.messages(passingOn: statements) {
+      for message in Have.messages(passingOn: statements, time: toldTime) {
         effects.append(.send(id, message))
       }
     }
@@ -106,16 +106,12 @@ extension Replica {
       var risen = store.risen(keys.id)
       if Canary.stateWhatIsNotStored.isPlanted { risen = risen.mapValues { $0 + 1 } }
       let statement = Statement(
-        identifier, clock: tick(), process: statingProcess,
+        identifier, clock: timeKeeper.tickForAll(), process: process.tag,
         vectorDigest: Statement.digest(of: vector), risen: risen,
         account: account, keys: keys)
       if hearsay.table.insert(statement) { queue(statement, except: nil) }
     }
   }
-
-  /// What statements call this process. One that has mended its data covers less than it said before,
-  /// and so speaks as another.
-  private var statingProcess: UInt64 { process.tag &+ UInt64(counters.mendings) }
 
   private mutating func queue(_ statement: Statement, except source: SessionID?) {
     let name = StatementName(store: statement.store, device: statement.device)
@@ -130,13 +126,19 @@ extension Replica {
   /// Takes in statements that a peer made or passed on; their signatures were checked when the message
   /// was decoded.
   mutating func hear(_ statements: [Statement], on id: SessionID) {
-    let latest = HybridTime(
-      milliseconds: now.wallMilliseconds + UInt64(Limits.clockDifferenceMilliseconds))
     var ours: [StoreIdentifier: OwnVector] = [:]
     for statement in statements
-    where roster.isMember(statement.device) && stores[statement.store] != nil
-      && statement.clock <= latest
-    {
+    where roster.isMember(statement.device) && stores[statement.store] != nil {
+      if timeKeeper.wait(for: statement.clock) != nil {
+        // Of our own it says that something ahead had left this device before its clock was set back.
+        if statement.device == keys.id, timeKeeper.isCertain,
+          statement.clock.generation == timeKeeper.generation
+        {
+          timeKeeper.witness(statement.clock)
+          healIfAhead()
+        }
+        continue
+      }
       let name = StatementName(store: statement.store, device: statement.device)
       if let held = hearsay.table[statement.store, statement.device], held.clock >= statement.clock
       {
@@ -150,7 +152,7 @@ extension Replica {
       }
       if statement.device == keys.id {
         // An earlier process of this device said it: what this one says must be later.
-        clock.witness(statement.clock)
+        timeKeeper.witness(statement.clock)
         hearsay.saidAt[statement.store] = nil
         hearsay.unsaid.insert(statement.store)
         continue

@@ -19,21 +19,12 @@ public struct Replica: Sendable {
   /// The epochs' keys that this device holds.
   public internal(set) var keyring: Keyring
 
-  var clock: HybridClock
-  /// The time that was taken over from a device whose clock is synchronised, until ours is.
-  var adoptedTime: Instant?
-  /// Whose time that is.
-  var adoptedFrom: DeviceID?
-  /// The latest reading of the hybrid clock before that.
-  var readingBeforeAdopting: HybridTime?
-  var isClockSynchronised = false
-  /// What devices said of the time, of those met since the start.
-  var timeClaims: [DeviceID: TimeClaim] = [:]
-  /// Devices whose clock differed too much when they were last met.
+  var timeKeeper = TimeKeeper()
+  /// Devices whose clock differed too much when they were last heard.
   var clockDifferences: [DeviceID: ClockDifference] = [:]
+  /// Whether it was said that no generation of clocks is left.
+  var reportedNoGeneration = false
   var incarnation: Incarnation?
-  /// What the incarnation stands in the place of, if the clock was mended.
-  var replacement: Replacement?
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
   /// Bytes of an answer after which the rest waits; less only where pieces themselves are tested.
@@ -59,17 +50,13 @@ public struct Replica: Sendable {
   /// Other processes of this very device that were met.
   var clones: Set<ProcessID> = []
 
-  /// The time of the input at hand.
-  var now = Instant(wallMilliseconds: 0, monotonicMilliseconds: 0)
-  /// The same by the host's own clock, whatever was adopted.
-  var host = Instant(wallMilliseconds: 0, monotonicMilliseconds: 0)
   /// What the input at hand wants done.
   var effects: [Effect] = []
   /// How the message at hand may have much done at once.
   var repeater: InboundMessage.Repeater?
   private var wakeAt: UInt64?
-  /// When to look again whether what is ahead of the time can be taken back.
-  private var mendAt: UInt64?
+  /// When to look again whether a clock that is ahead can be healed.
+  private var healAt: UInt64?
 
   /// Makes a replica of all that storage holds.
   ///
@@ -106,7 +93,7 @@ public struct Replica: Sendable {
     else { throw .notAMember }
     self.init(
       keys: keys, roster: roster, process: process, entropy: entropy)
-    clock = HybridClock(latest: snapshot.clock)
+    timeKeeper.clock = HybridClock(latest: snapshot.clock)
     incarnation = snapshot.incarnation
     addresses = snapshot.addresses
     damage = outline.damage
@@ -120,10 +107,7 @@ public struct Replica: Sendable {
         throw .storage(error)
       }
     }
-    if damage.mayLackClock { clock = HybridClock(latest: max(clock.latest, latestStored)) }
-    if let chain = ownChain {
-      replacement = stores.values.lazy.compactMap { $0.log.replacements[chain] }.first
-    }
+    if damage.mayLackClock { timeKeeper.clock.witness(latestStored) }
   }
 
   /// Makes a replica that holds no store, of a roster in which the device is certified: where many
@@ -135,7 +119,6 @@ public struct Replica: Sendable {
     self.keys = keys
     self.process = process
     self.entropy = entropy
-    clock = HybridClock(latest: .zero)
     addresses = [:]
     self.roster = roster
     keyring = Keyring()
@@ -145,15 +128,16 @@ public struct Replica: Sendable {
 
   /// Takes in one input and says what is to be done about it, in order.
   public mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
-    now = adjusted(instant)
-    host = instant
+    timeKeeper.update(at: instant)
     switch input {
-    case .connected, .tick: mendIfAhead()
+    case .connected, .tick: healIfAhead()
     default: break
     }
     switch input {
     case .start(let isCopy): start(isCopy: isCopy)
-    case .clockStatus(let isSynchronised): setSynchronised(isSynchronised)
+    case .clockStatus(let isSynchronised, let hasHardware):
+      setClockStatus(isSynchronised: isSynchronised, hasHardware: hasHardware)
+    case .acceptTime: healIfAhead(isAccepted: true)
     case .open(let store, let policy): open(store, policy: policy)
     case .write(let id, let store, let operations): write(id, store, operations)
     case .adopt(let id, let store, let writes): adopt(id, store, writes)
@@ -191,20 +175,6 @@ public struct Replica: Sendable {
 
   // MARK: Time
 
-  /// An instant by the adopted time, if there is one: counted on by the monotonic clock, so that no
-  /// step of the host's clock is added to it.
-  func adjusted(_ instant: Instant) -> Instant {
-    guard let adoptedTime else { return instant }
-    let then = adoptedTime.monotonicMilliseconds
-    let passed = instant.monotonicMilliseconds - min(then, instant.monotonicMilliseconds)
-    return Instant(
-      wallMilliseconds: adoptedTime.wallMilliseconds + passed,
-      monotonicMilliseconds: instant.monotonicMilliseconds)
-  }
-
-  /// A new reading of the hybrid clock.
-  mutating func tick() -> HybridTime { clock.tick(at: now) }
-
   private mutating func passTime() {
     fulfilDutiesIfDue()
     for id in sessions.keys.sorted() {
@@ -212,29 +182,31 @@ public struct Replica: Sendable {
       if now.monotonicMilliseconds >= session.openedAt + Limits.sessionMilliseconds {
         effects.append(.close(id, .aged))
       } else if now.monotonicMilliseconds >= session.nextHaveAt {
-        if session.clocksDiffered {
-          effects.append(.close(id, .clocksDiffered))
-          disconnect(id)
+        if session.clocksDiffer {
+          tellTime(on: id)
+          waitForClock(on: id)
         } else {
           sendHave(on: id)
         }
       }
+      applyEarly(on: id)
     }
     passOn()
     lookForLeftBehind()
   }
 
   private mutating func requestWake() {
-    if dataAheadMilliseconds <= Limits.mendingMilliseconds {
-      mendAt = nil
-    } else if mendAt ?? 0 <= now.monotonicMilliseconds {
-      mendAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
+    if !timeKeeper.isAhead {
+      healAt = nil
+    } else if healAt ?? 0 <= now.monotonicMilliseconds {
+      healAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
     }
     let sessionsNext = sessions.values.map {
-      min($0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds)
+      min(
+        $0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds, $0.early?.retryAt ?? .max)
     }.min()
     let statementAt = sessions.isEmpty ? nil : hearsay.nextAt
-    let next = [sessionsNext, statementAt, duties.dueAt, mendAt].compactMap(\.self).min()
+    let next = [sessionsNext, statementAt, duties.dueAt, healAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))
@@ -291,7 +263,6 @@ public struct Replica: Sendable {
   mutating func takeNewIncarnation(isFirst: Bool = false) {
     let fresh = drawIncarnation()
     incarnation = fresh
-    replacement = nil
     effects.append(.persist([.setIncarnation(fresh), .setClock(clock.latest)]))
     if isBarren {
       effects.append(.report(.tooManyIncarnations))

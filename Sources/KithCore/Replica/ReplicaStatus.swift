@@ -34,35 +34,29 @@ public struct HiddenEntry: Hashable, Sendable {
   }
 }
 
-/// Another device's clock that differs too much from the time here (`Docs/Protocol.md`, "Clocks").
+/// Another device's clock that differs too much from the time here to exchange stores
+/// (`Docs/Protocol.md`, "Clocks").
 public struct ClockDifference: Hashable, Sendable {
-  /// What follows from it.
+  /// Why neither follows the other.
   public enum Outcome: String, Hashable, Sendable {
-    /// The kernel calls its clock synchronised and not ours: its time counts here now.
-    case adopted
-    /// The kernel calls ours synchronised and not its: it is to take over ours.
-    case theyAdopt
-    /// Both are called synchronised: stores are not exchanged.
+    /// Both clocks are called synchronised.
     case bothSynchronised
-    /// Neither is: stores are not exchanged.
+    /// Neither is.
     case neitherSynchronised
-    /// Its is called synchronised, but differs by more than a day, and ours is possible: it is not
-    /// taken over.
+    /// Its clock is called synchronised and ours is not, but the difference is more than a day, and
+    /// ours may be right.
     case tooFar
-    /// Its is called synchronised, but so is one that is nearer to ours: it is not taken over.
-    case contradicted
-    /// Its is called synchronised, but others published later than it says that it is.
-    case behindData
-    /// Its is called synchronised, but this device has too few incarnations left to take back what
-    /// it would write by a wrong one.
-    case tooManyIncarnations
+    /// Its clock is called synchronised and ours is not, but another such clock is nearer to ours.
+    case anotherIsNearer
+    /// Our clock is called synchronised and its is not, and it does not follow ours.
+    case theyAreTooFar
   }
 
   /// The device.
   public var device: DeviceID
-  /// Its clock less ours, in milliseconds, before anything followed.
+  /// Its clock less ours, in milliseconds.
   public var milliseconds: Int64
-  /// What follows.
+  /// Why neither follows the other.
   public var outcome: Outcome
 
   /// Makes a difference.
@@ -115,15 +109,37 @@ public struct ReplicaStatus: Sendable {
   public struct Clock: Hashable, Sendable {
     /// Whether the kernel calls the host's clock synchronised.
     public var isSynchronised: Bool
-    /// The device whose time counts here, the host's clock not being synchronised; nil: the host's.
+    /// Whether the time that is used is known to be right.
+    public var isCertain: Bool
+    /// Whether the host's clock cannot be right.
+    public var isWorthless: Bool
+    /// The device whose time counts here; nil: the host's.
     public var adoptedFrom: DeviceID?
+    /// The time that is used, in milliseconds since 1970.
+    public var milliseconds: Int64
     /// That time less the host's, in milliseconds.
     public var adoptedMilliseconds: Int64
-    /// By how much what is stored is ahead of the time, in milliseconds; 0 where that is less than
-    /// peers may differ. Peers accept nothing of it.
+    /// The generation in which clocks go on: how often one was healed, and 1.
+    public var generation: UInt8
+    /// The latest generation that counts now.
+    public var generationLimit: UInt8
+    /// By how much the hybrid clock is ahead of the time, in milliseconds; 0 if that is less than
+    /// peers may differ. Peers do not take what is written meanwhile.
     public var dataAheadMilliseconds: Int64
-    /// Devices whose clock differed too much when they were last met, by id.
+    /// Devices whose clock differed too much when they were last heard, by id.
     public var differences: [ClockDifference]
+    /// What devices said of the time within the last hour, by id.
+    public var peers: [PeerClock]
+  }
+
+  /// What another device said of the time.
+  public struct PeerClock: Hashable, Sendable {
+    /// The device.
+    public var device: DeviceID
+    /// Its time less ours, in milliseconds.
+    public var milliseconds: Int64
+    /// Whether its kernel calls its clock synchronised.
+    public var isSynchronised: Bool
   }
 
   /// A store.
@@ -186,7 +202,7 @@ public struct ReplicaStatus: Sendable {
     public var divergences = 0
     /// Stored items that were damaged, or could not be opened.
     public var damaged = 0
-    /// How often data ahead of a mended clock was taken back.
-    public var mendings = 0
+    /// Generations of clocks that this device started.
+    public var generations = 0
   }
 }

@@ -5,17 +5,17 @@ struct Session {
   let peer: SessionPeer
   /// The member at the other end, once its certificate is known.
   var device: DeviceID?
-  /// Its clock less ours, in milliseconds, when it connected.
+  /// Its clock less ours, in milliseconds, when it last told it.
   var clockOffsetMilliseconds: Int64
   let openedAt: UInt64
   /// Whether stores are exchanged.
   var isExchanging = false
-  /// Whether they are not because the clocks differed when the session began.
-  var clocksDiffered = false
+  /// Whether they are not because the clocks differ.
+  var clocksDiffer = false
   /// The number of the last `Have` that asked.
   var haveNumber: UInt64 = 0
-  /// When the next full `Have` is due, by the monotonic clock; or, where the clocks differed, when
-  /// they are to be compared anew.
+  /// When the next full `Have` is due, by the monotonic clock; or, if the clocks differ, when this
+  /// device tells its own again.
   var nextHaveAt: UInt64 = .max
   /// Stores whose batch that answers our own first `Have` was applied.
   var pulled: Set<StoreIdentifier> = []
@@ -42,8 +42,6 @@ struct Session {
   var mismatched: Set<StoreIdentifier> = []
   /// Stores whose divergence was reported already.
   var diverged: Set<StoreIdentifier> = []
-  /// Stores of which the peer gave everything in this session.
-  var gaveEverything: Set<StoreIdentifier> = []
   /// Bytes of records taken from a peer before it proved to be a member, and the certificates among
   /// them, which may be part of that proof.
   var strangerBytesTaken = 0
@@ -55,9 +53,11 @@ struct Session {
   /// The batch whose last part is still to come.
   var partial: Batch?
   var partialBytes = 0
-  var partialWeights: [DeviceID: Int] = [:]
+  var partialWeights = AuthorWeights()
   /// Parts of it that cannot be counted.
   var partialTaint = Taint()
+  /// A batch that waits for its time, with those that came after it.
+  var early: EarlyBatches?
   /// Whether the network takes more.
   var isWritable = true
   /// Bytes of batches that were sent since the network last had room, and whether it was asked to
@@ -95,6 +95,16 @@ struct Session {
     if !answer.isEverything { answer.vector.merge(theirs.vector, uniquingKeysWith: max) }
     waiting[theirs.store] = .rest(answer)
   }
+}
+
+/// Batches of a session that wait, for the first was published a little ahead of the time.
+struct EarlyBatches {
+  var first: (batch: Batch, taint: Taint)
+  /// Parts that came since, in order, with their sizes.
+  var parts: [(part: BatchPart, size: Int)] = []
+  var bytes = 0
+  /// When it is looked at again, by the monotonic clock.
+  var retryAt: UInt64
 }
 
 /// Chains of a batch that may not be counted in the vector, since something of them was rejected

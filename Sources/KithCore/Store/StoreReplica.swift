@@ -14,9 +14,6 @@ struct StoreReplica {
   /// Local transactions not yet published, by ordinal: oldest first, but for those that took the
   /// place of an older one.
   private(set) var drafts: [Draft] = []
-  /// Whether entries were dropped since a clock was mended, so that what they superseded may be
-  /// missing here, and only others have it.
-  var mayLack = false
   /// What the drafts take, in bytes.
   private(set) var draftBytes = 0
   /// The latest draft of every key.
@@ -280,35 +277,14 @@ struct StoreReplica {
     return result
   }
 
-  /// Puts other drafts in the place of those that there are, under new ordinals. They are laid by
-  /// ``recheckDrafts(author:)``. Returns those that there were, in order.
-  mutating func replaceDrafts(with new: [Draft]) -> [Draft] {
-    let old = drafts
-    forgotten += stored.sorted()
-    stored = []
-    undurable = []
-    drafts = []
-    draftBytes = 0
-    for var draft in new {
-      draft.ordinal = nextDraft
-      nextDraft += 1
-      undurable.insert(draft.ordinal)
-      drafts.append(draft)
-      draftBytes += draft.operations.keptBytes
+  /// Stamps the drafts again that are not earlier than a reading, in the order of their stamps. They
+  /// are laid anew by ``recheckDrafts(author:)``.
+  mutating func restampDrafts(from first: HybridTime, by tick: () -> HybridTime) {
+    let late = drafts.indices.filter { drafts[$0].clock >= first }
+    for index in late.sorted(by: { drafts[$0].clock < drafts[$1].clock }) {
+      drafts[index].clock = tick()
+      undurable.insert(drafts[index].ordinal)
     }
-    if new.isEmpty {
-      state.removeDrafts()
-      draftOfKey = [:]
-      group = 0
-    }
-    return old
-  }
-
-  /// Drops the published entries of some change sets, and returns them. Call `state.refresh(_:)` and
-  /// ``recheckDrafts(author:)`` afterwards.
-  mutating func drop(entriesOf changeSets: Set<ChangeSetReference>) -> [KeptEntry] {
-    cachedDigest = nil
-    return state.drop(entriesOf: changeSets)
   }
 
   mutating func refuse(

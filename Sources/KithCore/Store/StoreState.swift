@@ -94,31 +94,6 @@ struct StoreState {
     slots[key] = nil
   }
 
-  /// Drops the published entries of some change sets, and returns them. Call ``refresh(_:)``
-  /// afterwards.
-  ///
-  /// - Complexity: O(*n*) in the keys.
-  mutating func drop(entriesOf changeSets: Set<ChangeSetReference>) -> [KeptEntry] {
-    func isDropped(_ entry: KeptEntry) -> Bool {
-      entry.home.map { changeSets.contains($0.changeSet) } ?? false
-    }
-    var dropped: [KeptEntry] = []
-    for (key, slot) in slots {
-      let gone = slot.kept.filter(isDropped)
-      guard !gone.isEmpty else { continue }
-      dropped += gone
-      uncount(key)
-      slots[key] = slot.without(isDropped)
-      count(key)
-      if slots[key]?.newest.entry.isRemoval == true {
-        removals.insert(key)
-      } else {
-        removals.remove(key)
-      }
-    }
-    return dropped
-  }
-
   /// Lays a draft's entry over a key, or takes it away. Call ``refresh(_:)`` afterwards.
   mutating func setDraft(_ entry: KeptEntry?, of key: Key) {
     uncount(key)

@@ -41,16 +41,24 @@ package struct Have: Hashable, Sendable {
   package var stores: [StoreHave]
   /// What devices say that they cover, of the peer's own or passed on.
   package var statements: [Statement]
+  /// What the peer tells of the time; nil: nothing.
+  package var time: ToldTime?
 
   package init(
     number: UInt64, isWhole: Bool, listsAll: Bool, stores: [StoreHave],
-    statements: [Statement] = []
+    statements: [Statement] = [], time: ToldTime? = nil
   ) {
     self.number = number
     self.isWhole = isWhole
     self.listsAll = listsAll
     self.stores = stores
     self.statements = statements
+    self.time = time
+  }
+
+  /// One that tells the time, and nothing else.
+  init(telling time: ToldTime) {
+    self.init(number: 0, isWhole: false, listsAll: false, stores: [], time: time)
   }
 
   /// Nil where the message is malformed; so it is where a statement does not bear the signature of the
@@ -60,7 +68,11 @@ package struct Have: Hashable, Sendable {
       wire.statements.count <= Limits.statementsPerMessage
     else { return nil }
     self.init(
-      number: wire.number, isWhole: wire.whole, listsAll: wire.all, stores: [])
+      number: wire.number, isWhole: wire.whole, listsAll: wire.all, stores: [],
+      time: wire.clock == 0
+        ? nil
+        : ToldTime(
+          reading: HybridTime(rawValue: wire.clock), isSynchronised: wire.synchronised))
     for store in wire.stores {
       guard let store = StoreHave(store) else { return nil }
       stores.append(store)
@@ -97,19 +109,19 @@ package struct Have: Hashable, Sendable {
     guard parts.count > 1 else { return [message()] }
     var haves = parts.map { part in
       Have(
-        number: number, isWhole: isWhole, listsAll: false, stores: part)
+        number: number, isWhole: isWhole, listsAll: false, stores: part, time: time)
     }
     if listsAll {
       haves.append(
         Have(
-          number: 0, isWhole: false, listsAll: true,
-          stores: stores.map(\.withoutVector)))
+          number: 0, isWhole: false, listsAll: true, stores: stores.map(\.withoutVector),
+          time: time))
     }
     return haves.map { $0.message() }
   }
 
   /// Messages that pass statements on and say nothing else.
-  static func messages(passingOn statements: [Statement]) -> [[UInt8]] {
+  static func messages(passingOn statements: [Statement], time: ToldTime) -> [[UInt8]] {
     var rest = statements[...]
     var messages: [[UInt8]] = []
     while !rest.isEmpty {
@@ -117,8 +129,8 @@ package struct Have: Hashable, Sendable {
       rest = rest.dropFirst(part.count)
       messages.append(
         Have(
-          number: 0, isWhole: false, listsAll: false, stores: [],
-          statements: Array(part)
+          number: 0, isWhole: false, listsAll: false, stores: [], statements: Array(part),
+          time: time
         ).message())
     }
     return messages
@@ -131,6 +143,8 @@ package struct Have: Hashable, Sendable {
     message.have.all = listsAll
     message.have.stores = stores.map(\.wire)
     message.have.statements = statements.map(\.wire)
+    message.have.clock = time?.reading.rawValue ?? 0
+    message.have.synchronised = time?.isSynchronised ?? false
     return message.encodedBytes()
   }
 }

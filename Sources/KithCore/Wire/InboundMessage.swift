@@ -13,6 +13,8 @@ public struct InboundMessage: Sendable {
   }
 
   let body: Body
+  /// Whether it holds membership records, which may have the whole roster evaluated.
+  package var isRecords: Bool { if case .records = body { true } else { false } }
   /// The message's size, in bytes.
   let size: Int
   /// How to do many things at once with what it holds; nil: one after the other.

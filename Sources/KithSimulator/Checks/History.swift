@@ -10,15 +10,13 @@ struct History {
     var store: StoreIdentifier
     /// The clock of its stamp; nil where it changed nothing.
     var clock: HybridTime?
-    /// The clocks of the stamps that copies of its device's directory gave it as they were mended.
+    /// The clocks of the stamps that copies of its device's directory gave it when their clock was set
+    /// back.
     var copied: [HybridTime] = []
     var operations: [Operation]
     var isDurable = false
     /// Whether a directory was given up that may have been the only one to hold it.
     var isAtRisk = false
-    /// Keys of which it was superseded already when its device's clock was mended: then no stamp says
-    /// so.
-    var superseded: Set<Key> = []
     /// Whether a later write of its device took its place among the drafts, or several did.
     var hasMadeWay = false
   }
@@ -70,68 +68,31 @@ struct History {
     operations.reduce(256) { $0 + $1.key.utf8.count + ($1.value?.size ?? 0) + 256 }
   }
 
-  /// A device's clock was mended: what it still had of its own has other stamps now. Returns why
-  /// something of it is lost.
+  /// A device stamped drafts again: clocks of before and now, in order. What had made way for one of
+  /// them goes by the first that is later.
   mutating func restamp(
     on device: DeviceNumber, author: DeviceID, in store: StoreIdentifier,
-    from before: StoreInspection, to after: StoreInspection, refused: [Refusal],
-    notAfter limit: HybridTime
-  ) -> String? {
+    _ pairs: [(old: HybridTime, new: HybridTime)]
+  ) {
+    let moved = pairs.filter { $0.old != $0.new }
     for id in order {
       guard let write = writes[id], write.author == author, write.store == store,
         let clock = write.clock
       else { continue }
-      let given = [clock] + write.copied
-      var clocks: [HybridTime] = []
-      var wasNewest = false
-      for operation in write.operations {
-        let key = Key(operation.key)
-        let had = Self.own(key, in: before, by: author)
-        guard had.contains(where: { given.contains($0.clock) && $0.value == operation.value })
-        else {
-          // What took its place, and is ahead, has a stamp now that may be earlier than its own.
-          let later = had.map(\.clock).max() ?? .zero
-          if write.device == device, later > clock,
-            !Self.own(key, in: after, by: author).contains(where: { $0.clock == later })
-          {
-            writes[id]?.superseded.insert(key)
-          }
-          continue
-        }
-        wasNewest = true
-        let found = Self.own(key, in: after, by: author).filter { $0.value == operation.value }
-        if let latest = found.map(\.clock).max() {
-          clocks.append(latest)
-        } else if let refusal = refused.last(where: { $0.operations.contains(operation) }) {
-          clocks.append(refusal.clock)
+      for given in [clock] + write.copied {
+        let new =
+          moved.first { $0.old == given }?.new
+          ?? (write.hasMadeWay ? moved.first { $0.old > given && $0.new < given }?.new : nil)
+        guard let new else { continue }
+        // A copy's directory may be given up before anybody hears of it: what it did is no more than
+        // another stamp that the write may have.
+        if write.device == device, given == clock {
+          writes[id]?.clock = new
         } else {
-          return "the write \(id.rawValue) of \(key) is lost as device \(device)'s clock is mended"
+          writes[id]?.copied.append(new)
         }
       }
-      if clock > limit, !wasNewest, write.device == device {
-        writes[id]?.superseded.formUnion(write.operations.map { Key($0.key) })
-      }
-      guard let new = clocks.min() else { continue }
-      // A copy's directory may be given up before anybody hears of it: what it did is no more than
-      // another stamp that the write may have.
-      if write.device == device {
-        writes[id]?.clock = new
-      } else {
-        writes[id]?.copied.append(new)
-      }
     }
-    return nil
-  }
-
-  /// What a device has written of a key and keeps, published or not.
-  private static func own(
-    _ key: Key, in seen: StoreInspection, by author: DeviceID
-  ) -> [(clock: HybridTime, value: EncodedValue?)] {
-    let published = (seen.slots[key] ?? []).map(\.entry).filter { $0.stamp.device == author }
-    let drafted = seen.drafts.flatMap { draft in
-      draft.operations.filter { Key($0.key) == key }.map { (draft.clock, $0.value) }
-    }
-    return published.map { ($0.stamp.clock, $0.value) } + drafted
   }
 
   mutating func makeDurable(_ id: WriteID) { writes[id]?.isDurable = true }
@@ -147,8 +108,7 @@ struct History {
   func loss(
     in states: [StoreIdentifier: StoreInspection],
     told: (DeviceNumber, StoreIdentifier) -> [Refusal],
-    isCovered: (Stamp, Key, StoreIdentifier) -> Bool,
-    isExcused: (Stamp, Key, StoreIdentifier) -> Bool
+    isCovered: (Stamp, Key, StoreIdentifier) -> Bool
   ) -> String? {
     for id in order {
       guard let write = writes[id], write.isDurable, let clock = write.clock,
@@ -158,7 +118,6 @@ struct History {
       for operation in write.operations {
         // Who is alone in the end has drafts.
         let key = Key(operation.key)
-        if write.superseded.contains(key) { continue }
         let newest = state.drafted[key] ?? state.slots[key]?.first?.entry
         // Removals are not in the digest: of a fork's two removals of one key either may stay, until
         // something else is written.
@@ -173,7 +132,6 @@ struct History {
                 && refusal.operations.contains { Key($0.key) == key }
           }
           return isTold || write.isAtRisk && !isCovered(stamp, key, write.store)
-            || isExcused(stamp, key, write.store)
         }
         if isAccounted { continue }
         return "device \(write.device)'s write \(id.rawValue) of \(operation.key) at \(clock) is "

@@ -10,8 +10,6 @@ struct ReferenceMerge {
     var chain: ChainID
     var sequence: UInt64
     var changeSet: ChangeSetReference
-    /// When it was published.
-    var clock: HybridTime
     /// Devices that kept it, and have their directory still.
     var holders: Set<DeviceNumber>
   }
@@ -57,7 +55,7 @@ struct ReferenceMerge {
       device: kept.changeSet.device, incarnation: kept.changeSet.incarnation)
     published[store, default: [:]][key, default: [:]][home] = Published(
       entry: kept.entry, digest: kept.digest, chain: chain, sequence: kept.changeSet.sequence,
-      changeSet: kept.changeSet, clock: kept.published, holders: [device])
+      changeSet: kept.changeSet, holders: [device])
     changeSets[
       Place(store: store, chain: chain, sequence: kept.changeSet.sequence), default: []
     ].insert(kept.changeSet.digest)
@@ -76,26 +74,8 @@ struct ReferenceMerge {
     }
   }
 
-  private func isVoid(_ entry: Published, in seen: StoreInspection) -> Bool {
-    seen.cutoffs[entry.chain].map { entry.clock > $0 } ?? false
-  }
-
-  /// Whether a write was superseded by one that was published ahead of the time, by a device that is
-  /// not there any more to publish it again.
-  func wasSupersededAhead(
-    _ stamp: Stamp, of key: Key, in store: StoreIdentifier, after limit: HybridTime,
-    isGone: (DeviceID) -> Bool
-  ) -> Bool {
-    published[store]?[key]?.values.contains {
-      $0.clock > limit && $0.entry.stamp > stamp && isGone($0.chain.device)
-    } ?? false
-  }
-
-  /// Why a store of a device is not what it covers comes to; nil where it is. Nothing counts that was
-  /// published after `limit`, which is ahead of the time.
-  func difference(
-    _ seen: StoreInspection, in store: StoreIdentifier, notAfter limit: HybridTime
-  ) -> String? {
+  /// Why a store of a device is not what it covers comes to; nil where it is.
+  func difference(_ seen: StoreInspection, in store: StoreIdentifier) -> String? {
     for (key, all) in published[store] ?? [:] {
       let covered = all.values.filter { $0.sequence <= seen.covered[$0.chain] ?? 0 }
       // Of a fork one side may be covered and not be there yet.
@@ -107,14 +87,6 @@ struct ReferenceMerge {
         return kept.changeSet.sequence > seen.covered[chain] ?? 0
       }
       guard !hasFork, hasMore != true else { continue }
-      // What was published ahead of the time does not count, and what it had superseded is where
-      // nobody took it in, if there is such a place.
-      let counting = all.values.filter { !isVoid($0, in: seen) }
-      guard counting.count == all.count, !all.values.contains(where: { $0.clock > limit }) else {
-        let digests = Set(counting.map(\.digest))
-        if seen.slots[key]?.allSatisfy({ digests.contains($0.digest) }) ?? true { continue }
-        return "\(key): what was published ahead of a mended clock is kept"
-      }
       let wanted = Self.kept(of: covered)
       let found = seen.slots[key]?.map(\.digest) ?? []
       guard wanted.map(\.digest) != found else { continue }

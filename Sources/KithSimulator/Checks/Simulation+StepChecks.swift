@@ -42,7 +42,6 @@ extension Simulation {
         // What a revoked device published is covered by nobody who knows that, under its name.
         let isTrue = believed.allSatisfy {
           $0.value <= covered[$0.key] ?? 0 || theirs.roster.isRevoked($0.key.device)
-            || mayHaveTakenBack($0.key, theirs, in: store, believedBy: replica)
         }
         guard isTrue else {
           throw Violation(
@@ -50,17 +49,6 @@ extension Simulation {
         }
       }
     }
-  }
-
-  /// Whether a device that mended its clock covers less of a chain than before: it forgot what others
-  /// had published ahead. Until it says so, that is believed by who has not mended its own, and by who
-  /// knows already that the chain's end does not count.
-  private func mayHaveTakenBack(
-    _ chain: ChainID, _ mended: Replica, in store: StoreIdentifier, believedBy replica: Replica
-  ) -> Bool {
-    mended.counted.mendings > 0
-      && (replica.hybridClock > latestAccepted
-        || replica.inspect(store)?.cutoffs[chain] != nil)
   }
 
   /// Stores that an input may have changed.

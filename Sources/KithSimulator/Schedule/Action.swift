@@ -69,6 +69,8 @@ package enum Forgery: String, Codable, CaseIterable, Sendable {
   case sequenceZero
   case sequenceGap
   case farFuture
+  /// In the last generation of clocks.
+  case lastGeneration
   case stampAfterHeader
   case claimAfterHeader
   case lateFallback

@@ -33,7 +33,8 @@ package enum Fault: String, Codable, CaseIterable, Sendable {
   case clockStep
   /// A clock runs too fast or too slow.
   case clockDrift
-  /// A clock is years ahead or behind.
+  /// Clocks are minutes to years ahead or behind, of one device or several; some are called
+  /// synchronised all the same, and some step back.
   case farClock
   /// A peer takes in little at a time.
   case slowPeer

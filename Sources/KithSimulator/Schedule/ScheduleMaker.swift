@@ -182,10 +182,18 @@ package struct ScheduleMaker {
     case .farClock:
       // The first device's clock is set by others, so that there is one to take the time from.
       add(0, .synchronise(device: 0, true))
-      let device = max(1, device)
-      let years = Int64(number(1...30)) * (chance(1, in: 2) ? 1 : -1)
-      add(
-        moment(length), .stepClock(device: device, milliseconds: years * 31_557_600_000))
+      for _ in 0..<number(1...3) {
+        let device = max(1, self.device(setup))
+        let unit = [60_000, 3_600_000, 86_400_000, 31_557_600_000][number(0...3)]
+        let step = Int64(number(1...30) * unit) * (chance(2, in: 3) ? 1 : -1)
+        let start = moment(length)
+        add(start, .stepClock(device: device, milliseconds: step))
+        if chance(1, in: 3) { add(moment(length), .synchronise(device: device, true)) }
+        if chance(1, in: 3) { add(moment(length), .synchronise(device: device, false)) }
+        guard chance(1, in: 3) else { continue }
+        add(
+          start + moment(length - start), .stepClock(device: device, milliseconds: -step))
+      }
     case .slowPeer:
       add(moment(length), .slow(device: device, bytesPerSecond: number(500...50_000)))
     case .traitor:

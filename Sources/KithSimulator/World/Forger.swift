@@ -135,7 +135,10 @@ extension Simulation {
       forger.skip(to: shadow.sequence, device, store)
     }
     let wall = device.clock.instant(at: now).wallMilliseconds
-    let clock = HybridTime(milliseconds: wall + (forgery == .farFuture ? 1 << 38 : 0))
+    let clock = HybridTime(
+      generation: forgery == .lastGeneration
+        ? .max : max(replica.hybridClock.generation, HybridTime.firstGeneration),
+      milliseconds: wall + (forgery == .farFuture ? 1 << 38 : 0))
     let sealer = Sealer(
       box: box,
       storeTag: epoch.storeTag(

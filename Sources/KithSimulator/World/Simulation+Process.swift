@@ -112,9 +112,9 @@ extension Simulation {
     guard device.isRunning, !device.hasFailed else { return [] }
     trace.note(input.name, [UInt64(device.number)], at: now)
     let instant = device.clock.instant(at: now)
-    let before = seenAhead(by: device, input, at: instant)
+    let clocks = draftClocks(of: device, before: input)
     let effects = device.replica?.handle(input, at: instant) ?? []
-    if !before.isEmpty { try checkMending(of: device, from: before, effects) }
+    if !clocks.isEmpty { try checkRestamping(of: device, from: clocks) }
     tally.count("steps")
     for effect in effects {
       switch effect {
@@ -304,6 +304,7 @@ extension Input {
     switch self {
     case .start: "in.start"
     case .clockStatus: "in.clockStatus"
+    case .acceptTime: "in.acceptTime"
     case .open: "in.open"
     case .write: "in.write"
     case .adopt: "in.adopt"
@@ -338,7 +339,9 @@ extension Report {
     case .divergence: "divergences"
     case .policyMismatch: "policies that differed"
     case .clocksDiffer: "clocks that differed"
-    case .mended: "clocks mended"
+    case .clockSetBack: "clocks set back"
+    case .newGeneration: "generations of clocks"
+    case .noGenerationLeft: "clocks without a generation left"
     case .notStored: "batches that storage lacked a part of"
     case .publishedAhead: "change sets from the future"
     case .misdirected: "change sets for another store"

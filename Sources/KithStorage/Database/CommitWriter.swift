@@ -236,7 +236,7 @@ extension CommitWriter {
     while let old = doomed.popLast() {
       guard old != key, let slot = index.changeSets.removeValue(forKey: old) else { continue }
       if slot.hasMore {
-        try statements.run("DELETE FROM entry WHERE change_set = ?", .integer(slot.id))
+        try deleteEntries(of: slot)
       }
       return slot.id
     }
@@ -253,7 +253,7 @@ extension CommitWriter {
     guard let slot = index.changeSets.removeValue(forKey: key) else { return }
     freeRows.append(slot.id)
     if slot.hasMore {
-      try statements.run("DELETE FROM entry WHERE change_set = ?", .integer(slot.id))
+      try deleteEntries(of: slot)
     }
   }
 
@@ -272,9 +272,8 @@ extension CommitWriter {
       slot.inlineIndex = entry
     } else {
       try statements.run(
-        "INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?)", .integer(slot.id),
-        .integer(Int64(entry)), .integer(slot.id), Self.checksum(of: reference, entry, box),
-        box.blob)
+        "INSERT OR REPLACE INTO entry VALUES ((?1 << 32) | ?2, ?1, ?3, ?4)", .integer(slot.id),
+        .integer(Int64(entry)), Self.checksum(of: reference, entry, box), box.blob)
       slot.hasMore = true
     }
     index.changeSets[key] = slot
@@ -296,9 +295,14 @@ extension CommitWriter {
       index.changeSets[key]?.inlineIndex = nil
     } else if slot.hasMore {
       try statements.run(
-        "DELETE FROM entry WHERE change_set = ? AND entry_index = ?",
-        .integer(slot.id), .integer(Int64(entry)))
+        "DELETE FROM entry WHERE id = (? << 32) | ?", .integer(slot.id), .integer(Int64(entry)))
     }
+  }
+
+  private func deleteEntries(of slot: RowIndex.Slot) throws {
+    try statements.run(
+      "DELETE FROM entry WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295",
+      .integer(slot.id))
   }
 }
 

@@ -7,7 +7,7 @@ struct DamagedRows {
   var changeSets: [Int64] = []
   /// Change sets whose row holds a damaged entry.
   var inlineEntries: [Int64] = []
-  /// Further entries, by the columns of their key as they are read.
+  /// Further entries, by the two halves of their row ids as they are read.
   var entries: [(changeSet: Int64, index: Int64)] = []
   /// Drafts whose clock does not hold.
   var drafts: [Int64] = []
@@ -36,19 +36,17 @@ struct DamagedRows {
   private func dropEntries(_ database: Database) throws {
     try database.execute(
       sql: """
-        CREATE TEMP TABLE damaged_entry (change_set INTEGER, entry_index INTEGER);
-        CREATE TABLE sound_entry (\(Schema.entryColumns)) STRICT, WITHOUT ROWID;
+        CREATE TEMP TABLE damaged_entry (id INTEGER);
+        CREATE TABLE sound_entry (\(Schema.entryColumns)) STRICT;
         """)
     for (changeSet, index) in entries {
       try database.execute(
-        sql: "INSERT INTO temp.damaged_entry VALUES (?, ?)", arguments: [changeSet, index])
+        sql: "INSERT INTO temp.damaged_entry VALUES ((? << 32) | ?)", arguments: [changeSet, index])
     }
     try database.execute(
       sql: """
-        INSERT OR REPLACE INTO sound_entry SELECT * FROM entry WHERE NOT EXISTS (
-          SELECT 1 FROM temp.damaged_entry AS damaged
-          WHERE damaged.change_set = entry.change_set AND damaged.entry_index = entry.entry_index
-        );
+        INSERT OR REPLACE INTO sound_entry SELECT * FROM entry
+          WHERE id NOT IN (SELECT id FROM temp.damaged_entry);
         DROP TABLE entry;
         ALTER TABLE sound_entry RENAME TO entry;
         DROP TABLE temp.damaged_entry;

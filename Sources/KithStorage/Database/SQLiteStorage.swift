@@ -118,7 +118,10 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
     guard slot.hasMore else { return changeSet }
     try statements.read(
-      "SELECT entry_index, checksum, box FROM entry WHERE change_set = ?", slot.id
+      """
+      SELECT id & 4294967295, checksum, box FROM entry
+      WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295
+      """, slot.id
     ) { row in
       // One that was found damaged is left out until it is dropped.
       let place = (slot.id, row.integer(0))

@@ -12,6 +12,8 @@ import KithCore
 ///   a WITHOUT ROWID page keeps in place, new ones belong at the end, and the way from reference
 ///   to row id is kept in memory, so that a publish touches no index. Of its entries, one lies in
 ///   the row itself (`entry_index`, `entry_box`): most change sets have only one.
+/// - `entry` holds the others. Its row ids are the change set's row id, shifted by 32 bits, and the
+///   entry's index: so a box of up to 4,000 bytes needs no overflow page.
 /// - `draft` has row ids for the same reasons: a new draft takes the row of one that goes. `clock` is
 ///   the hybrid clock as of the commit that wrote the row; the clock is the latest of these and of
 ///   the counter (see ``DraftIndex``).
@@ -27,9 +29,8 @@ enum Schema {
 
   /// The columns of the table of further entries.
   static let entryColumns = """
-    change_set INTEGER NOT NULL, entry_index INTEGER NOT NULL, change_set_again INTEGER NOT NULL,
-    checksum INTEGER NOT NULL, box BLOB NOT NULL,
-    PRIMARY KEY (change_set, entry_index)
+    id INTEGER NOT NULL PRIMARY KEY, change_set INTEGER NOT NULL, checksum INTEGER NOT NULL,
+    box BLOB NOT NULL
     """
 
   /// What takes a database from the version that is its index to the next.
@@ -86,7 +87,7 @@ enum Schema {
     ) STRICT;
     CREATE TABLE entry (
       \(entryColumns)
-    ) STRICT, WITHOUT ROWID;
+    ) STRICT;
     CREATE TABLE draft (
       id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, ordinal INTEGER NOT NULL,
       clock INTEGER NOT NULL, checksum INTEGER NOT NULL, sealed BLOB NOT NULL

@@ -235,7 +235,7 @@ struct SnapshotReader {
 
   private mutating func readEntries() throws {
     try statements.read(
-      "SELECT change_set, change_set_again, entry_index, checksum, box FROM entry"
+      "SELECT id >> 32, change_set, id & 4294967295, checksum, box FROM entry"
     ) { row in
       let (id, again) = (row.integer(0), row.integer(1))
       let key = id == again ? changeSetsByRow[id] : nil

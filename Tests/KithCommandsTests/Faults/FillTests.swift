@@ -28,7 +28,7 @@ extension Faults {
       let offered = authors * 2 * mebibytes * 1_000_000
       let filler = try IndependentDevice.start(
         "fill.py", ["\(victim.port)", "2", "\(mebibytes)"] + directories, in: household.root)
-      let filled = try await filler.wait()
+      let filled = try await filler.wait(seconds: 900)
       try #require(filled.status == 0 && filled.output.contains("filled"), "\(filled.talk)")
 
       let running = try #require(try peak(of: victim))

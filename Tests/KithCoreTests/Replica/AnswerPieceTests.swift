@@ -153,7 +153,7 @@ import Testing
     while try world.covered(of: 0, on: 2) < 4, world.deliverOne() {}
     world.disconnect(0, 2)
     let covered = try world.covered(of: 0, on: 2)
-    #expect((4..<10).contains(covered))
+    try #require((4..<10).contains(covered))
     #expect(world.view(2).count == Int(covered))
     var sent: [UInt64] = []
     world.tamper = { from, _, message in
@@ -249,8 +249,6 @@ import Testing
     world.checkConvergence("everything")
     #expect(world.devices[0].replica.counters.divergences <= 1)
     #expect(world.devices[1].replica.counters.divergences <= 1)
-    let session = try #require(world.devices[1].replica.sessions.values.first)
-    #expect(session.gaveEverything.contains(TestWorld.store))
   }
 
   @Test func `a piece that cannot be judged yet keeps its answer from counting`() throws {

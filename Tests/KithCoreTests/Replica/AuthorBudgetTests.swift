@@ -5,20 +5,22 @@ import Testing
 
 /// A member that makes stores under limits of its own choice fills no other's memory or disk.
 @Suite struct AuthorBudgetTests {
-  /// Hands large values of device 0 to device 1, in so many stores, and returns what is kept of it.
-  private func fill(_ stores: Int, of world: TestWorld, changeSets: Int) throws -> [Int] {
+  /// Hands large values of an author to device 1, in so many stores, and returns what is kept of it.
+  private func fill(
+    _ stores: Int, of world: TestWorld, changeSets: Int, by index: Int = 0
+  ) throws -> [Int] {
     let value = try EncodedValue(.string(String(repeating: "v", count: (2 << 20) - 16)))
-    let names = (0..<stores).compactMap { StoreIdentifier("fill\($0)") }
+    let names = (0..<stores).compactMap { StoreIdentifier("fill\(index)of\($0)") }
     let session = try #require(world.links[[0, 1]]?.ends.first { $0.to == 1 }?.session)
     for name in names {
       for number in 0..<changeSets {
-        let clock = world.devices[0].replica.tick()
-        let stamp = Stamp(clock: clock, device: world.devices[0].keys.id)
+        let clock = world.devices[index].replica.tick()
+        let stamp = Stamp(clock: clock, device: world.devices[index].keys.id)
         let entry = Entry(
           key: Key("k\(number)"), stamp: stamp, content: .value(value),
           claim: Claim(clock: clock, device: stamp.device, group: 0))
         let changeSet = try world.seal(
-          [entry.plaintext()], by: 0, sequence: UInt64(number + 1), for: name)
+          [entry.plaintext()], by: index, sequence: UInt64(number + 1), for: name)
         let batch = Batch(
           store: name, changeSets: [changeSet],
           covers: [
@@ -42,7 +44,7 @@ import Testing
         }
       }
     }
-    let author = world.devices[0].keys.id
+    let author = world.devices[index].keys.id
     return names.map { world.devices[1].replica.stores[$0]?.log.weights[author] ?? 0 }
   }
 
@@ -54,7 +56,7 @@ import Testing
     #expect(kept.reduce(0, +) <= Limits.unopenedAuthorBytes, "\(kept)")
     #expect(kept.reduce(0, +) > Limits.unopenedAuthorBytes - (3 << 20), "\(kept)")
     // What was not taken is not counted as covered, and is said.
-    let last = try #require(StoreIdentifier("fill2"))
+    let last = try #require(StoreIdentifier("fill0of2"))
     #expect(
       world.devices[1].reports.contains(
         .authorOverLimit(store: last, author: world.devices[0].keys.id)))
@@ -64,11 +66,39 @@ import Testing
     world.perform(.open(last, .maximum), on: 1)
     #expect(world.devices[1].disk.stores[last]?.isOpened == true)
     let store = try #require(world.devices[1].replica.stores[last])
-    let left = AuthorBudget.left(
-      of: world.devices[0].keys.id, in: store, among: world.devices[1].replica.stores)
-    #expect(left == Limits.authorBytes - kept.dropLast().reduce(0, +))
+    let budget = AuthorBudget(
+      of: world.devices[0].keys.id, beside: last, among: world.devices[1].replica.stores,
+      own: world.devices[1].keys.id)
+    #expect(budget.room(in: store) == Limits.authorBytes - kept.dropLast().reduce(0, +))
     try world.restart(1)
     #expect(world.devices[1].replica.stores[last]?.isOpened == true)
+  }
+
+  @Test func `devices that a member certified filled a node each with a budget of its own`() throws
+  {
+    let world = try TestWorld(devices: 8, seed: 312)
+    for index in world.devices.indices where index != 1 {
+      world.connect(min(1, index), max(1, index))
+    }
+    world.settle()
+    var kept = 0
+    for author in [0, 2, 3, 4, 5] {
+      kept += try fill(1, of: world, changeSets: 8, by: author).reduce(0, +)
+    }
+    #expect(kept <= Limits.authorsBytes, "\(kept)")
+    #expect(kept > Limits.authorsBytes - (3 << 20), "\(kept)")
+    // The rest of an author's own budget counts no more, but each has its floor.
+    let replica = world.devices[1].replica
+    let name = try #require(StoreIdentifier("fill0of0"))
+    let store = try #require(replica.stores[name])
+    func room(of index: Int) -> Int {
+      AuthorBudget(
+        of: world.devices[index].keys.id, beside: name, among: replica.stores,
+        own: world.devices[1].keys.id
+      ).room(in: store)
+    }
+    #expect(room(of: 6) >= Limits.authorFloorBytes && room(of: 6) < 3 << 20)
+    #expect(room(of: 2) < 3 << 20)
   }
 
   @Test func `a batch under way takes no more than is kept`() throws {

@@ -148,7 +148,7 @@ import Testing
     world.settle()
     #expect(world.view(1).isEmpty)
     #expect(
-      world.devices[1].reports.contains { if case .publishedAhead = $0 { true } else { false } })
+      world.devices[1].reports.contains { if case .clocksDiffer = $0 { true } else { false } })
     world.clockErrors[0] = 0
     world.now.wallMilliseconds += 10_000
     world.connectAll()
@@ -305,7 +305,8 @@ import Testing
       try world.publish(plaintexts, by: 0, to: 1)
       world.settle()
     }
-    let weight = world.devices[1].replica.stores[TestWorld.store]?.log.weights.values.max() ?? 0
+    let weight =
+      world.devices[1].replica.stores[TestWorld.store]?.log.weights.byAuthor.values.max() ?? 0
     #expect(weight > 8_000)
     #expect(weight < 8 * (1_000 + 4 * 256) + 10_000)
     #expect(
@@ -365,7 +366,8 @@ import Testing
     try world.publish(plaintexts, by: 0, to: 1)
     world.settle()
     let limit = Replica.authorLimit(under: Policy(totalBytes: 1_000, keys: 4))
-    let weight = world.devices[1].replica.stores[TestWorld.store]?.log.weights.values.max() ?? 0
+    let weight =
+      world.devices[1].replica.stores[TestWorld.store]?.log.weights.byAuthor.values.max() ?? 0
     #expect(weight > limit / 2 && weight < limit)
     world.disconnectAll()
     // The author's own replica hears of it, too.

@@ -28,14 +28,18 @@ import Testing
 
   private func deliver(_ statements: [Statement], from: Int, to: Int, in world: TestWorld) throws {
     let session = try #require(world.links[[min(from, to), max(from, to)]]?.ends[0].session)
-    for bytes in Have.messages(passingOn: statements) {
+    for bytes in Have.messages(
+      passingOn: statements, time: ToldTime(reading: .zero, isSynchronised: false))
+    {
       let message = InboundMessage(decoding: bytes, account: world.account)
       world.perform(.received(session, try #require(message)), on: to)
     }
   }
 
   private func isDecoded(_ statements: [Statement], in world: TestWorld) -> Bool {
-    Have.messages(passingOn: statements).allSatisfy {
+    Have.messages(
+      passingOn: statements, time: ToldTime(reading: .zero, isSynchronised: false)
+    ).allSatisfy {
       InboundMessage(decoding: $0, account: world.account) != nil
     }
   }

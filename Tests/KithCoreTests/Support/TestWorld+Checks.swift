@@ -92,7 +92,7 @@ extension TestWorld {
       weights[changeSet.reference.device, default: 0] += changeSet.weight
     }
     #expect(
-      log.weights.filter { $0.value != 0 } == weights, "\(comment): weights",
+      log.weights.byAuthor == weights, "\(comment): weights",
       sourceLocation: sourceLocation)
   }
 

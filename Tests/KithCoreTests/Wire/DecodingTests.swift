@@ -112,7 +112,6 @@ import Testing
       ("a digest", { $0.entryDigests[1].removeLast() }),
       ("sequence 0", { $0.sequence = 0 }),
       ("sequence 2^53 + 1", { $0.sequence = Limits.sequence + 1 }),
-      ("it replaces itself", { $0.replacesIncarnation = $0.incarnation }),
       (
         "too many digests",
         {

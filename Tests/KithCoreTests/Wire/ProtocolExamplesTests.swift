@@ -228,7 +228,9 @@ import Testing
     try expect(statement.body, "body", in: title)
     try expect(statement.signature.bytes, "signature", in: title)
     try expect(
-      Have.messages(passingOn: [statement])[0], "message", in: title)
+      Have.messages(
+        passingOn: [statement], time: ToldTime(reading: clock(0), isSynchronised: true))[0],
+      "message", in: title)
     var table = StatementTable()
     let isNews = table.insert(statement)
     #expect(isNews)
@@ -289,8 +291,10 @@ import Testing
     try expect(frame(third), "frame 3", in: title)
     try expect(dialler.handshakeHash, "handshake hash", in: title)
     let message = try #require(
-      Have(number: 1, isWhole: true, listsAll: true, stores: []).messages()
-        .first)
+      Have(
+        number: 1, isWhole: true, listsAll: true, stores: [],
+        time: ToldTime(reading: clock(0), isSynchronised: true)
+      ).messages().first)
     try expect(message, "message", in: title)
     let plaintext = [0, 0, 0, UInt8(message.count)] + message
     let padded = plaintext + [UInt8](repeating: 0, count: 64 - plaintext.count)

@@ -31,6 +31,18 @@ struct SessionSharesTests {
     #expect(first == 1)
   }
 
+  @Test func aFloodOfRecordsHoldsItForAnEighthOfTheTime() {
+    var shares = SessionShares()
+    var (now, held): (UInt64, UInt64) = (1_000, 0)
+    while now < 61_000 {
+      now += 40
+      held += 40
+      let verdict = shares.count(40 * millisecond, of: one, withRecords: true, at: now)
+      if let verdict { now = verdict.pauseUntilMilliseconds }
+    }
+    #expect((6_500...8_500).contains(held), "\(held) of 60,000 ms")
+  }
+
   @Test func takingInAFullStoreIsNoTooMuch() {
     var shares = SessionShares()
     for _ in 0..<10 { #expect(shares.count(25 * millisecond, of: one, at: 5) == nil) }

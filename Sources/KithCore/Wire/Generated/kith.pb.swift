@@ -345,12 +345,6 @@ nonisolated struct WireChangeSetHeader: Sendable {
   /// 32 each: BLAKE2b-256 of each sealed entry, by index
   var entryDigests: [Data] = []
 
-  /// 0: none (`Docs/Protocol.md`, "Clocks")
-  var replacesIncarnation: UInt64 = 0
-
-  /// with replaces_incarnation: its latest publishing clock that counts
-  var cutoff: UInt64 = 0
-
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -676,6 +670,7 @@ nonisolated struct WireHello: Sendable {
   /// chosen by the listener, repeated by the dialler
   var version: UInt32 = 0
 
+  /// the side's generation and the time that it uses; no counter
   var clock: UInt64 = 0
 
   /// what the kernel says of its clock
@@ -792,6 +787,12 @@ nonisolated struct WireHave: Sendable {
   var all: Bool = false
 
   var stores: [WireStoreHave] = []
+
+  /// as in Hello; 0: not said
+  var clock: UInt64 = 0
+
+  /// as in Hello
+  var synchronised: Bool = false
 
   /// newest first-hand or passed on, one a device and store
   var statements: [WireStatement] = []
@@ -1574,7 +1575,7 @@ nonisolated extension WireEntry: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
 
 nonisolated extension WireChangeSetHeader: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".ChangeSetHeader"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{3}store_tag\0\u{1}epoch\0\u{1}device\0\u{1}incarnation\0\u{1}sequence\0\u{1}clock\0\u{3}nonce_prefix\0\u{3}entry_digests\0\u{3}replaces_incarnation\0\u{1}cutoff\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}format\0\u{3}store_tag\0\u{1}epoch\0\u{1}device\0\u{1}incarnation\0\u{1}sequence\0\u{1}clock\0\u{3}nonce_prefix\0\u{3}entry_digests\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -1591,8 +1592,6 @@ nonisolated extension WireChangeSetHeader: SwiftProtobuf.Message, SwiftProtobuf.
       case 7: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
       case 8: try { try decoder.decodeSingularBytesField(value: &self.noncePrefix) }()
       case 9: try { try decoder.decodeRepeatedBytesField(value: &self.entryDigests) }()
-      case 10: try { try decoder.decodeSingularFixed64Field(value: &self.replacesIncarnation) }()
-      case 11: try { try decoder.decodeSingularFixed64Field(value: &self.cutoff) }()
       default: break
       }
     }
@@ -1626,12 +1625,6 @@ nonisolated extension WireChangeSetHeader: SwiftProtobuf.Message, SwiftProtobuf.
     if !self.entryDigests.isEmpty {
       try visitor.visitRepeatedBytesField(value: self.entryDigests, fieldNumber: 9)
     }
-    if self.replacesIncarnation != 0 {
-      try visitor.visitSingularFixed64Field(value: self.replacesIncarnation, fieldNumber: 10)
-    }
-    if self.cutoff != 0 {
-      try visitor.visitSingularFixed64Field(value: self.cutoff, fieldNumber: 11)
-    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -1645,8 +1638,6 @@ nonisolated extension WireChangeSetHeader: SwiftProtobuf.Message, SwiftProtobuf.
     if lhs.clock != rhs.clock {return false}
     if lhs.noncePrefix != rhs.noncePrefix {return false}
     if lhs.entryDigests != rhs.entryDigests {return false}
-    if lhs.replacesIncarnation != rhs.replacesIncarnation {return false}
-    if lhs.cutoff != rhs.cutoff {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2475,7 +2466,7 @@ nonisolated extension WireRecords: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Have"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}whole\0\u{1}all\0\u{2}\u{2}stores\0\u{2}-statements\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}whole\0\u{1}all\0\u{2}\u{2}stores\0\u{1}clock\0\u{1}synchronised\0\u{2}+statements\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2487,6 +2478,8 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 2: try { try decoder.decodeSingularBoolField(value: &self.whole) }()
       case 3: try { try decoder.decodeSingularBoolField(value: &self.all) }()
       case 5: try { try decoder.decodeRepeatedMessageField(value: &self.stores) }()
+      case 6: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.synchronised) }()
       case 50: try { try decoder.decodeRepeatedMessageField(value: &self.statements) }()
       default: break
       }
@@ -2506,6 +2499,12 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if !self.stores.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.stores, fieldNumber: 5)
     }
+    if self.clock != 0 {
+      try visitor.visitSingularFixed64Field(value: self.clock, fieldNumber: 6)
+    }
+    if self.synchronised != false {
+      try visitor.visitSingularBoolField(value: self.synchronised, fieldNumber: 7)
+    }
     if !self.statements.isEmpty {
       try visitor.visitRepeatedMessageField(value: self.statements, fieldNumber: 50)
     }
@@ -2517,6 +2516,8 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs.whole != rhs.whole {return false}
     if lhs.all != rhs.all {return false}
     if lhs.stores != rhs.stores {return false}
+    if lhs.clock != rhs.clock {return false}
+    if lhs.synchronised != rhs.synchronised {return false}
     if lhs.statements != rhs.statements {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true

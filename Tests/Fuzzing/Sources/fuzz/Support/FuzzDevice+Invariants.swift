@@ -62,7 +62,7 @@ extension FuzzDevice {
     for changeSet in log.changeSets.values {
       weights[changeSet.reference.device, default: 0] += changeSet.weight
     }
-    require(log.weights.filter { $0.value != 0 } == weights, "the weights are miscounted")
+    require(log.weights.byAuthor == weights, "the weights are miscounted")
     require(log.chains.count <= Limits.chainsPerStore, "too many chains")
     require(log.quarantined.count <= Limits.quarantined, "too much set aside")
     require(

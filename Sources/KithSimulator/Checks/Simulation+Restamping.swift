@@ -1,0 +1,42 @@
+internal import KithCore
+internal import KithCrypto
+
+/// A device whose clock is set back stamps drafts again (`Docs/Protocol.md`, "Clocks"): their order
+/// stays, and the history goes by their new stamps.
+extension Simulation {
+  /// The clocks of the drafts that a device has before an input that may set its clock back, by
+  /// ordinal; none if nothing can.
+  func draftClocks(
+    of device: SimulatedDevice, before input: Input
+  ) -> [StoreIdentifier: [UInt64: HybridTime]] {
+    switch input {
+    case .connected, .tick, .clockStatus, .acceptTime, .received: break
+    default: return [:]
+    }
+    guard let replica = device.replica else { return [:] }
+    var clocks: [StoreIdentifier: [UInt64: HybridTime]] = [:]
+    for store in replica.storeIdentifiers {
+      let some = replica.draftClocks(of: store)
+      if !some.isEmpty { clocks[store] = some }
+    }
+    return clocks
+  }
+
+  func checkRestamping(
+    of device: SimulatedDevice, from before: [StoreIdentifier: [UInt64: HybridTime]]
+  ) throws(Violation) {
+    guard let replica = device.replica else { return }
+    for (store, old) in before.sorted(by: { $0.key < $1.key }) {
+      let new = replica.draftClocks(of: store)
+      let pairs = old.compactMap { ordinal, clock in
+        new[ordinal].map { (old: clock, new: $0) }
+      }.sorted { $0.old < $1.old }
+      guard pairs.contains(where: { $0.old != $0.new }) else { continue }
+      tally.count("times that drafts were stamped again")
+      guard zip(pairs, pairs.dropFirst()).allSatisfy({ $0.new < $1.new || $0.old == $1.old }) else {
+        throw Violation(.causality, "\(device.name) stamped drafts again in another order")
+      }
+      history.restamp(on: device.number, author: device.keys.id, in: store, pairs)
+    }
+  }
+}

@@ -1,0 +1,210 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// The rules of `Docs/Protocol.md`, "Clocks", one by one, without a replica.
+@Suite struct TimeKeeperTests {
+  private static let now: Int64 = 1_800_000_000_000
+  private static let minute: Int64 = 60_000
+  private static let hour = 60 * minute
+  private static let day = 24 * hour
+  private static let year = 365 * day
+
+  /// What a device knows: its own clock's error, and those of others, some of them synchronised.
+  private struct Case {
+    var name: String
+    var own: Int64 = 0
+    var isSynchronised = false
+    var hasHardware = true
+    /// By how much the latest reading is ahead of the true time.
+    var reading: Int64?
+    var others: [(error: Int64, isSynchronised: Bool)] = []
+    /// By how much the time that is used is off, and whether it is certain.
+    var used: Int64
+    var isCertain = false
+  }
+
+  private static let cases = [
+    Case(name: "alone", own: 5, used: 5),
+    Case(name: "alone and synchronised", own: 5, isSynchronised: true, used: 5, isCertain: true),
+    Case(
+      name: "synchronised, contradicted", isSynchronised: true, others: [(hour, true)], used: 0,
+      isCertain: true),
+    Case(
+      name: "a synchronised peer, near", own: 5, others: [(0, true)], used: 0, isCertain: true),
+    Case(
+      name: "a synchronised peer within a day", own: -23 * hour, others: [(0, true)], used: 0,
+      isCertain: true),
+    Case(
+      name: "a synchronised peer more than a day away", own: 25 * hour, others: [(0, true)],
+      used: 25 * hour),
+    Case(name: "nobody is synchronised", own: hour, others: [(0, false)], used: hour),
+    Case(
+      name: "the nearer of two, contradicted", own: hour, others: [(0, true), (5 * hour, true)],
+      used: 0),
+    Case(
+      name: "two that agree", own: hour, others: [(0, true), (30_000, true)], used: 30_000,
+      isCertain: true),
+    Case(
+      name: "before the release", own: -30 * year, others: [(0, false), (2 * hour, false)], used: 0),
+    Case(
+      name: "before the release, a synchronised one first", own: -30 * year,
+      others: [(0, false), (2 * hour, true)], used: 2 * hour, isCertain: true),
+    Case(
+      name: "after 2200", own: 200 * year, isSynchronised: true, others: [(0, false)], used: 0,
+      isCertain: true),
+    Case(
+      name: "before its own reading", own: -2 * day, reading: -day, others: [(0, true)], used: 0,
+      isCertain: true),
+    Case(
+      name: "a little before its own reading", own: -2 * day, reading: -2 * day + 50_000,
+      others: [(0, true)], used: -2 * day),
+    Case(name: "no hardware", own: -5 * day, hasHardware: false, others: [(0, false)], used: 0),
+    Case(
+      name: "an impossible peer", own: -30 * year, others: [(-29 * year, true)], used: -30 * year),
+  ]
+
+  @Test(arguments: cases.indices) func `whose time`(index: Int) {
+    let wanted = Self.cases[index]
+    var keeper = TimeKeeper()
+    if let reading = wanted.reading {
+      keeper.clock = HybridClock(
+        latest: HybridTime(milliseconds: UInt64(Self.now + reading)))
+    }
+    keeper.update(
+      at: Instant(
+        wallMilliseconds: UInt64(Self.now + wanted.own), monotonicMilliseconds: 7_000_000))
+    keeper.set(isSynchronised: wanted.isSynchronised, hasHardware: wanted.hasHardware)
+    for (number, other) in wanted.others.enumerated() {
+      keeper.note(claim(other.error, other.isSynchronised), of: device(number), isHandshake: true)
+    }
+    #expect(
+      Int64(keeper.now.wallMilliseconds) - Self.now == wanted.used, "\(wanted.name)")
+    #expect(keeper.isCertain == wanted.isCertain, "\(wanted.name)")
+  }
+
+  private func claim(_ error: Int64, _ isSynchronised: Bool) -> TimeKeeper.Claim {
+    TimeKeeper.Claim(
+      aheadOfMonotonic: Self.now + error - 7_000_000, isSynchronised: isSynchronised,
+      foundAt: 7_000_000, heardAt: 7_000_000)
+  }
+
+  private func device(_ number: Int) -> DeviceID {
+    guard let id = try? DeviceID([UInt8](repeating: UInt8(number + 1), count: 32)) else {
+      preconditionFailure("32 bytes are an id")
+    }
+    return id
+  }
+
+  private func keeper(
+    own: Int64 = 0, isSynchronised: Bool = false, reading: HybridTime = .zero
+  ) -> TimeKeeper {
+    var keeper = TimeKeeper()
+    keeper.clock = HybridClock(latest: reading)
+    keeper.update(
+      at: Instant(
+        wallMilliseconds: UInt64(Self.now + own), monotonicMilliseconds: 7_000_000))
+    keeper.set(isSynchronised: isSynchronised, hasHardware: true)
+    return keeper
+  }
+
+  private func reading(_ generation: UInt8, _ offset: Int64) -> HybridTime {
+    HybridTime(generation: generation, milliseconds: UInt64(Self.now + offset))
+  }
+
+  @Test func `what was said an hour ago does not count`() {
+    var keeper = keeper(own: Self.hour)
+    keeper.note(claim(0, true), of: device(0), isHandshake: true)
+    #expect(keeper.followed == device(0))
+    keeper.update(
+      at: Instant(
+        wallMilliseconds: UInt64(Self.now + 2 * Self.hour),
+        monotonicMilliseconds: 7_000_000 + UInt64(Self.hour)))
+    #expect(keeper.followed == nil)
+  }
+
+  /// A message that was minutes on its way says nothing of a clock that is right.
+  @Test func `an earlier time in a session does not replace a later one at once`() {
+    var keeper = keeper(own: Self.hour)
+    keeper.note(claim(0, true), of: device(0), isHandshake: true)
+    keeper.note(claim(-120_000, true), of: device(0), isHandshake: false)
+    #expect(Int64(keeper.now.wallMilliseconds) == Self.now)
+    var late = claim(-120_000, true)
+    late.foundAt += Limits.latestClaimMilliseconds
+    keeper.note(late, of: device(0), isHandshake: false)
+    #expect(Int64(keeper.now.wallMilliseconds) == Self.now - 120_000)
+  }
+
+  @Test func `generations are rationed`() {
+    // 379 days since 2026.
+    var keeper = keeper(isSynchronised: true, reading: reading(3, 0))
+    #expect(keeper.generationLimit == 20)
+    for (told, isNews): (UInt8, Bool) in [(3, false), (21, false), (20, true), (20, false)] {
+      let isTaken = keeper.hear(generation: told)
+      #expect(isTaken == isNews, "\(told)")
+    }
+    let next = keeper.tick()
+    #expect(next == reading(20, 0))
+    #expect(self.keeper(own: -30 * Self.year).generationLimit == 8)
+  }
+
+  @Test func `what is too far ahead`() {
+    let keeper = keeper(isSynchronised: true, reading: reading(3, 0))
+    for (published, wait): (HybridTime, Int64?) in [
+      (reading(3, 60_000), nil), (reading(3, 60_001), 1), (reading(4, 59_000), nil),
+      (reading(4, 90_000), 30_000), (reading(2, Self.year), nil), (reading(1, Self.year), nil),
+      (reading(21, 0), .max), (HybridTime(rawValue: .max), .max),
+    ] { #expect(keeper.wait(for: published) == wait, "\(published)") }
+    // A worthless clock that follows nobody judges nothing but the ration.
+    let board = self.keeper(own: -30 * Self.year, reading: reading(1, 0))
+    #expect(board.wait(for: reading(1, 5 * Self.year)) == nil)
+    #expect(board.wait(for: reading(9, 0)) == .max)
+  }
+
+  @Test func `a clock that is ahead heals`() {
+    let (far, lead) = (20 * Self.hour, 11 * Self.minute)
+    func healed(
+      _ ahead: Int64, published: HybridTime = .zero, isSynchronised: Bool = true,
+      isAccepted: Bool = false, generation: UInt8 = 1
+    ) -> (TimeKeeper.Healing?, HybridTime) {
+      var keeper = keeper(isSynchronised: isSynchronised, reading: reading(generation, ahead))
+      let healing = keeper.heal(published: { published }, isAccepted: isAccepted)
+      return (healing, keeper.clock.latest)
+    }
+    // Less than ten minutes pass by themselves.
+    #expect(healed(9 * Self.minute) == (nil, reading(1, 9 * Self.minute)))
+    #expect(
+      healed(far) == (.setBack(milliseconds: far), HybridTime(generation: 1, milliseconds: 0)))
+    #expect(healed(far, isSynchronised: false) == (nil, reading(1, far)))
+    #expect(
+      healed(far, published: reading(1, lead))
+        == (.newGeneration(milliseconds: far), reading(2, 0)))
+    // Nothing far ahead left the device: it goes on after what did.
+    #expect(
+      healed(far, published: reading(1, Self.minute))
+        == (.setBack(milliseconds: far), reading(1, Self.minute)))
+    // What was published in an earlier generation counts no more.
+    #expect(
+      healed(far, published: reading(1, lead), generation: 2)
+        == (.setBack(milliseconds: far), HybridTime(generation: 2, milliseconds: 0)))
+    #expect(
+      healed(far, published: reading(20, far), generation: 20) == (.noneLeft, reading(20, far)))
+    #expect(
+      healed(far, published: reading(1, far), isSynchronised: false, isAccepted: true)
+        == (.newGeneration(milliseconds: far), reading(2, 0)))
+  }
+
+  /// A statement is a reading, too, and others keep it.
+  @Test func `a reading that was told is not taken back`() {
+    var keeper = keeper(own: 20 * Self.hour)
+    let told = keeper.tickForAll()
+    keeper.update(
+      at: Instant(wallMilliseconds: UInt64(Self.now), monotonicMilliseconds: 7_000_000))
+    keeper.set(isSynchronised: true, hasHardware: true)
+    let healing = keeper.heal(published: { .zero })
+    #expect(healing == .newGeneration(milliseconds: 20 * Self.hour))
+    let next = keeper.tick()
+    #expect(next > told)
+  }
+}
