@@ -140,7 +140,7 @@ import Testing
     #expect(world.text("k", on: 1) == "after")
   }
 
-  @Test func `an inviter that joins nobody keeps its drafts`() throws {
+  @Test func `an inviter publishes its drafts before it answers`() throws {
     let world = try TestWorld(devices: 1, seed: 907)
     world.write([set("k", 1)], on: 0)
     #expect(world.devices[0].replica.hasUnpublished(TestWorld.store))
