@@ -4,7 +4,7 @@ extension Node {
   /// How a node is opened.
   public struct Configuration: Sendable {
     /// The device's directory, which ``Node/createAccount(directory:name:passphrase:showing:)`` or
-    /// ``Node/join(directory:name:token:address:passphrase:onMeeting:)`` made.
+    /// ``Node/join(directory:name:token:address:passphrase:onMeeting:onProgress:)`` made.
     public var directory: String
     /// The hosts to listen on while the node runs; `::` takes IPv4 too. Empty: does not listen.
     public var hosts = ["::"]
