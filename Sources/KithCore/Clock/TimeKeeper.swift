@@ -182,10 +182,14 @@ struct TimeKeeper: Sendable {
   /// The generation in which this device goes on.
   var generation: UInt8 { max(clock.latest.generation, HybridTime.firstGeneration) }
 
-  /// The latest generation that counts now. They are rationed, so that no member uses them up.
+  /// The latest generation that counts now. They are rationed, so that no member uses them up: by the
+  /// host's own clock, never by a time that a member tells. If that clock is impossible, by the date
+  /// of the software's release.
   var generationLimit: UInt8 {
     if Canary.dropTheRation.isPlanted { return .max }
-    let since = now.wallMilliseconds - min(now.wallMilliseconds, Limits.generationsSince)
+    let own = host.wallMilliseconds
+    let date = Self.isPossible(Int64(clamping: own)) ? own : Software.releasedMilliseconds
+    let since = date - min(date, Limits.generationsSince)
     return UInt8(clamping: 8 + since / Limits.generationMilliseconds)
   }
 
@@ -196,12 +200,20 @@ struct TimeKeeper: Sendable {
     return true
   }
 
+  /// Whether a reading may count at all: its generation is within the ration, and its time no later
+  /// than any clock's.
+  func counts(_ reading: HybridTime) -> Bool {
+    reading.generation <= max(generation, generationLimit)
+      && reading.milliseconds <= Limits.lastWallMilliseconds
+  }
+
   /// How long until a batch whose latest publishing clock this is may be applied, in milliseconds;
   /// nil: it may be now.
   func wait(for published: HybridTime) -> Int64? {
     guard published.generation >= generation else { return nil }
-    guard published.generation <= max(generation, generationLimit) else { return .max }
-    if isWorthless, followed == nil { return nil }
+    guard counts(published) else { return .max }
+    let isRight = isSynchronised && Self.isPossible(Int64(clamping: host.wallMilliseconds))
+    if isWorthless, !isRight, followed == nil { return nil }
     let ahead =
       Int64(published.milliseconds) - Int64(clamping: now.wallMilliseconds)
       - Limits.clockDifferenceMilliseconds

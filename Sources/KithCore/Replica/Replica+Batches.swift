@@ -75,7 +75,8 @@ extension Replica {
     }
     let weight = session.partialWeights[author] + changeSet.weight
     let underWay = sessions.reduce(session.partialWeights.total + changeSet.weight) {
-      $1.key == id ? $0 : $0 + $1.value.partialWeights.total
+      let early = $1.value.early?.weight ?? 0
+      return $1.key == id ? $0 : $0 + $1.value.partialWeights.total + early
     }
     let room = min(
       store.policy.room(factor: Limits.authorFactor),

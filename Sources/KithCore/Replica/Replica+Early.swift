@@ -4,12 +4,14 @@ internal import KithCrypto
 extension Replica {
   /// Applies a batch; or, if its latest publishing clock is a little ahead of the time, has it wait
   /// with those that follow on the session; or, if that is far ahead, ends the session. A joiner
-  /// judges no clock of its inviter.
+  /// judges no clock of its inviter but by the ration of generations.
   mutating func applyIfInTime(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
     let latest = batch.changeSets.lazy.map(\.header.clock).max()
-    if sessions[id]?.isInviters != true, let latest, let wait = timeKeeper.wait(for: latest) {
+    let isInviters = sessions[id]?.isInviters == true
+    if let latest, isInviters ? !timeKeeper.counts(latest) : timeKeeper.wait(for: latest) != nil {
+      let wait = isInviters ? .max : timeKeeper.wait(for: latest) ?? 0
       guard wait <= Limits.earlyMilliseconds else {
         let ahead = Int64(clamping: latest.milliseconds) - Int64(clamping: now.wallMilliseconds)
         effects.append(.report(.publishedAhead(peer: peer, milliseconds: ahead)))
@@ -17,7 +19,9 @@ extension Replica {
         return disconnect(id)
       }
       let retryAt = now.monotonicMilliseconds + UInt64(wait)
-      sessions[id]?.early = EarlyBatches(first: (batch, taint), retryAt: retryAt)
+      let weight = batch.changeSets.reduce(0) { $0 + $1.weight }
+      sessions[id]?.early = EarlyBatches(
+        first: (batch, taint), weight: weight, retryAt: retryAt)
       return
     }
     if let latest { hear(generation: latest.generation) }
@@ -27,7 +31,7 @@ extension Replica {
   /// Has a part of a batch wait behind the early ones of its session.
   mutating func queue(_ part: BatchPart, size: Int, on id: SessionID) {
     guard var early = sessions[id]?.early else { return }
-    early.bytes += size
+    early.bytes += size + Limits.overheadBytes
     guard early.bytes <= Limits.earlyBytes else {
       effects.append(.close(id, .clocksDiffer))
       return disconnect(id)

@@ -50,7 +50,8 @@ extension Replica {
     // Ended before the records are learnt, so that nobody takes it for a member's.
     disconnect(id)
     learn(session.admission)
-    effects.append(.close(id, .joined))
+    let isMember = session.joiner.map(roster.isMember) == true
+    effects.append(.close(id, isMember ? .joined : .notMember))
   }
 
   // MARK: The joiner
@@ -60,6 +61,9 @@ extension Replica {
     guard roster.isMember(keys.id), roster.isMember(inviter.device),
       let certificate = roster.certificate(of: inviter.device)
     else { return effects.append(.close(id, .notMember)) }
+    guard timeKeeper.counts(inviter.clock) else {
+      return effects.append(.close(id, .clocksDiffer))
+    }
     timeKeeper.clock.witness(inviter.clock)
     effects.append(.persist([.setClock(clock.latest)]))
     var session = Session(

@@ -80,6 +80,11 @@ extension Replica {
   /// revoked one is sent its revocation before, and nothing else.
   private mutating func partFromFormerMembers() {
     for id in sessions.keys.sorted() {
+      if let joiner = sessions[id]?.joiner, roster.isRevoked(joiner) {
+        effects.append(.close(id, .revoked))
+        disconnect(id)
+        continue
+      }
       guard let device = sessions[id]?.device, !roster.isMember(device) else { continue }
       if roster.isRevoked(device) { sendRevocation(of: device, on: id) }
       effects.append(.close(id, .revoked))

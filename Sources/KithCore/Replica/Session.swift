@@ -100,6 +100,8 @@ struct Session {
 /// Batches of a session that wait, for the first was published a little ahead of the time.
 struct EarlyBatches {
   var first: (batch: Batch, taint: Taint)
+  /// Bytes of the first one's change sets.
+  var weight: Int
   /// Parts that came since, in order, with their sizes.
   var parts: [(part: BatchPart, size: Int)] = []
   var bytes = 0

@@ -62,18 +62,19 @@ public final class PairingChannel: Sendable {
 
   // MARK: The session
 
-  /// Takes messages of a session's length from here on. The other side must not send such before: the
+  /// Takes messages of a session's length from here on. If nothing comes for
+  /// ``NetworkLimits/joinSilence``, the connection is closed. The other side must not send such before: the
   /// inviter does once the joiner's first message has come.
   public func allowSession() {
     state.withLock { $0.isSession = true }
-    link.withLock { $0 }?.setMessageLimit(Limits.messageBytes)
+    let link = link.withLock { $0 }
+    link?.setMessageLimit(Limits.messageBytes)
+    link?.watchForSilence(TimeAmount(NetworkLimits.joinSilence))
   }
 
-  /// Hands all messages that have come, and that come from here on, to an owner. If nothing comes for
-  /// ``NetworkLimits/joinSilence``, the connection is closed.
+  /// Hands all messages that have come, and that come from here on, to an owner.
   public func carrySession(for owner: any PairingSessionOwner) {
     guard let link = link.withLock({ $0 }) else { return owner.closed() }
-    link.watchForSilence(TimeAmount(NetworkLimits.joinSilence))
     // On the event loop nothing comes in between.
     link.execute {
       let (messages, isOver) = self.state.withLock { state in

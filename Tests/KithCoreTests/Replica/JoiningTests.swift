@@ -140,6 +140,29 @@ import Testing
     #expect(world.text("k", on: 1) == "after")
   }
 
+  @Test func `an inviter's clock beyond the ration ends the join`() throws {
+    let world = try TestWorld(devices: 1, seed: 909)
+    world.devices[0].replica.timeKeeper.clock = HybridClock(
+      latest: HybridTime(generation: 200, milliseconds: TestWorld.origin))
+    let (joiner, _) = try world.beginJoin()
+    #expect(world.devices[joiner].closed.contains(.clocksDiffer))
+    #expect(world.devices[joiner].replica.hybridClock.generation < 200)
+  }
+
+  @Test func `a joiner that is revoked meanwhile is served no more`() throws {
+    let world = try TestWorld(devices: 2, seed: 910)
+    world.connectAll()
+    world.settle()
+    let (joiner, session) = try world.beginJoin(by: 0)
+    let records = try #require(world.devices[0].replica.sessions[session]?.admission)
+    // Another member is shown the certificate before the last word, and revokes the device.
+    world.perform(.learn(records), on: 1)
+    world.perform(.revoke(world.devices[joiner].keys.id, keeping: []), on: 1)
+    world.settle()
+    #expect(world.links[[0, joiner]] == nil)
+    #expect(world.devices[0].closed.contains(.revoked))
+  }
+
   @Test func `an inviter publishes its drafts before it answers`() throws {
     let world = try TestWorld(devices: 1, seed: 907)
     world.write([set("k", 1)], on: 0)
