@@ -88,6 +88,8 @@ struct History {
         // another stamp that the write may have.
         if write.device == device, given == clock {
           writes[id]?.clock = new
+          // If the commit fails, the device goes back to the stamp on its disk.
+          if !write.copied.contains(clock) { writes[id]?.copied.append(clock) }
         } else {
           writes[id]?.copied.append(new)
         }
