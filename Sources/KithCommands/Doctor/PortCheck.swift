@@ -89,7 +89,16 @@ enum ListeningSockets {
   }
 
   /// Returns the process that listens on a port; nil if there is none, or this user may not see it.
+  ///
+  /// It looks three times: both tables change while they are read, and then rows may be skipped.
   static func owner(ofPort port: UInt16) -> PortCheck.Owner? {
+    for _ in 0..<3 {
+      if let owner = currentOwner(ofPort: port) { return owner }
+    }
+    return nil
+  }
+
+  private static func currentOwner(ofPort port: UInt16) -> PortCheck.Owner? {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].compactMap {
       try? String(contentsOfFile: $0, encoding: .utf8)
     }
