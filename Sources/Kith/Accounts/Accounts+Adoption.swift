@@ -165,7 +165,7 @@ extension Accounts {
 }
 
 extension KithError {
-  /// What was written while nobody was signed in is not the account's yet.
+  /// Writes made while nobody was signed in are not the account's yet.
   static func owed(_ error: KithError) -> KithError {
     var owed = error
     owed.message =

@@ -18,7 +18,7 @@ extension Accounts {
     }
   }
 
-  /// Signs in to an account of ``known``. What was written while nobody was signed in is the account's
+  /// Signs in to an account of ``known``. Writes made while nobody was signed in are the account's
   /// when this returns.
   package static func signIn(
     to account: KnownAccount, _ configuration: Configuration

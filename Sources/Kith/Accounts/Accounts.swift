@@ -65,7 +65,7 @@ public final class Accounts: Service, Sendable {
     var owed: Debt?
   }
 
-  /// What was written while nobody was signed in and is not the account's yet.
+  /// Writes made while nobody was signed in that are not the account's yet.
   struct Debt {
     /// Why it is not.
     var error: KithError

@@ -53,7 +53,7 @@ struct Joining: Sendable {
   }
 
   /// Meets the inviter, has a person confirm, pulls all that the account has, and makes the device.
-  /// Whatever breaks off before that leaves nothing behind.
+  /// A join that breaks off before that leaves nothing behind.
   func run(
     _ hooks: Hooks, connect: @Sendable (Dialling) async throws -> PairingChannel
   ) async throws(KithError) -> AccountSummary {

@@ -9,9 +9,7 @@ extension Replica {
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
     let latest = batch.changeSets.lazy.map(\.header.clock).max()
-    let isInviters = sessions[id]?.isInviters == true
-    if let latest, isInviters ? !timeKeeper.counts(latest) : timeKeeper.wait(for: latest) != nil {
-      let wait = isInviters ? .max : timeKeeper.wait(for: latest) ?? 0
+    if let latest, let wait = wait(for: latest, on: id) {
       guard wait <= Limits.earlyMilliseconds else {
         let ahead = Int64(clamping: latest.milliseconds) - Int64(clamping: now.wallMilliseconds)
         effects.append(.report(.publishedAhead(peer: peer, milliseconds: ahead)))
@@ -26,6 +24,12 @@ extension Replica {
     }
     if let latest { hear(generation: latest.generation) }
     apply(batch, taint: taint, from: id, peer)
+  }
+
+  /// How long a batch with this latest publishing clock waits; nil: not at all.
+  private func wait(for latest: HybridTime, on id: SessionID) -> Int64? {
+    guard sessions[id]?.isInviters == true else { return timeKeeper.wait(for: latest) }
+    return timeKeeper.counts(latest) ? nil : .max
   }
 
   /// Has a part of a batch wait behind the early ones of its session.

@@ -22,8 +22,10 @@ struct DamagedStoreTests {
     open(path, "wb").write(content)
     """
 
-  /// A store with a damaged entry was exported as if it were complete, and never mended.
-  @Test func `damage is said, and another device gives back what is missing`() async throws {
+  /// Two stopped members that hold the same three keys, and what both export.
+  private func twoWithThreeKeys() async throws -> (
+    Household, alpha: Household.Member, beta: Household.Member, export: String
+  ) {
     let household = try Household()
     let alpha = try await household.create("alpha")
     let beta = try await household.join("beta")
@@ -34,8 +36,12 @@ struct DamagedStoreTests {
     }
     try await household.settle()
     for member in [alpha, beta] { try await household.stop(member) }
-    let whole = try await household.export(alpha)
+    return (household, alpha, beta, try await household.export(alpha))
+  }
 
+  /// A store with a damaged entry was exported as if it were complete, and never mended.
+  @Test func `damage is said, and another device gives back what is missing`() async throws {
+    let (household, alpha, beta, whole) = try await twoWithThreeKeys()
     _ = try Shell.run(["python3", "-c", Self.flip, alpha.directory.path])
     let export = try await household.run(alpha, "export", "--json")
     #expect(export.status == CommandStatus.failure.rawValue && export.output != whole)
@@ -67,17 +73,7 @@ struct DamagedStoreTests {
 
   /// Nobody could say that a loss is a loss: `export` ended with an error for ever.
   @Test func `a loss is accepted once a person says so, and taken back if it comes`() async throws {
-    let household = try Household()
-    let alpha = try await household.create("alpha")
-    let beta = try await household.join("beta")
-    for member in [alpha, beta] { try await household.start(member) }
-    try await household.awaitMeeting()
-    for key in ["one", "two", "three"] {
-      try await alpha.client.write([(key, .string(key))], in: Household.store)
-    }
-    try await household.settle()
-    for member in [alpha, beta] { try await household.stop(member) }
-    let whole = try await household.export(alpha)
+    let (household, alpha, beta, whole) = try await twoWithThreeKeys()
     _ = try Shell.run(["python3", "-c", Self.flip, alpha.directory.path])
     #expect(try await household.run(alpha, "export", "--json").status == 1)
 
