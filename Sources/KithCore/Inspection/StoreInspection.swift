@@ -71,15 +71,15 @@ extension Replica {
     }
     seen.drafted = store.state.drafted.mapValues(\.entry)
     seen.shown = store.state.shown.mapValues { .init(step: $0.step, value: $0.value) }
-    seen.drafts = store.drafts.map {
+    seen.drafts = store.drafts.drafts.map {
       .init(ordinal: $0.ordinal, clock: $0.clock, operations: $0.operations)
     }
     seen.covered = store.log.vector
     seen.received = store.log.chains.mapValues(\.received)
     seen.changeSets = Set(store.log.changeSets.keys)
     seen.weights = store.log.weights.byAuthor
-    seen.draftBytes = store.draftBytes
-    seen.refusalBytes = store.refusalBytes
+    seen.draftBytes = store.drafts.bytes
+    seen.refusalBytes = store.refusals.bytes
     seen.quarantined = store.quarantined
     return seen
   }
@@ -112,7 +112,7 @@ extension Replica {
 
   /// The clocks of the drafts of a store, by ordinal.
   package func draftClocks(of identifier: StoreIdentifier) -> [UInt64: HybridTime] {
-    let drafts = stores[identifier]?.drafts ?? []
+    let drafts = stores[identifier]?.drafts.drafts ?? []
     return Dictionary(
       drafts.map { ($0.ordinal, $0.clock) }, uniquingKeysWith: { _, last in last })
   }

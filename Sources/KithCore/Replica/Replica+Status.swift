@@ -27,7 +27,7 @@ extension Replica {
 
   /// Refusals that the program has not taken, oldest first.
   public func refusals(of identifier: StoreIdentifier) -> [Refusal] {
-    stores[identifier]?.refusals ?? []
+    stores[identifier]?.refusals.refusals ?? []
   }
 
   /// Stores of the account that this node knows, in order.
@@ -133,8 +133,8 @@ extension Replica {
       identifier: identifier,
       usage: Usage(
         bytes: store.state.shownBytes, keys: store.state.shown.count, policy: store.policy),
-      hiddenKeys: store.state.hiddenKeys.count, drafts: store.drafts.count,
-      refusals: store.refusals.count, removals: store.state.removals.count,
+      hiddenKeys: store.state.hiddenKeys.count, drafts: store.drafts.drafts.count,
+      refusals: store.refusals.refusals.count, removals: store.state.removals.count,
       quarantined: store.quarantined, missing: store.missing, digest: digest,
       heldBy: holders(of: identifier).filter(\.value).keys.sorted(),
       policyMismatches: mismatches.compactMap(\.device).sorted())

@@ -135,7 +135,9 @@ extension Simulation {
       device.adoptions[id] = store
       let changes = effects.contains {
         switch $0 {
-        case .refusals, .view: true
+        case .view: true
+        case .persist(let mutations):
+          mutations.contains { if case .putRefusal = $0 { true } else { false } }
         default: false
         }
       }
