@@ -121,9 +121,13 @@ extension Simulation {
     }
   }
 
-  /// Hands over what is still in the local stores.
+  /// Hands over what is still in the local stores. Where they were emptied and the account does not
+  /// know yet, tells it so.
   func adoptLocal(on device: SimulatedDevice) throws(Violation) {
     guard device.join == nil else { return }
+    for store in device.replica?.adoptingStores ?? [] where device.local[store] == nil {
+      try emptyLocal(store, of: device)
+    }
     for (store, writes) in device.local.sorted(by: { $0.key < $1.key }) {
       if device.opened[store] == nil { try open(store, under: policy(), on: device) }
       let id = WriteID(rawValue: nextWrite)
