@@ -70,6 +70,8 @@ public final class PairingChannel: Sendable {
     let link = link.withLock { $0 }
     link?.setMessageLimit(Limits.messageBytes)
     link?.watchForSilence(TimeAmount(NetworkLimits.joinSilence))
+    // The handshake's limit of a few seconds is too short for a device that is busy storing.
+    link?.setPatience(NetworkLimits.joinSilence)
   }
 
   /// Hands all messages that have come, and that come from here on, to an owner.

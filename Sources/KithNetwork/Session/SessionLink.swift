@@ -150,6 +150,13 @@ final class SessionLink: Sendable {
     }
   }
 
+  /// Sets how long sent bytes may stay unacknowledged before the kernel ends the connection.
+  func setPatience(_ userTimeout: Duration) {
+    onLoop { link in
+      try? Bootstraps.setPatience(of: link.channel, isProbing: false, userTimeout: userTimeout)
+    }
+  }
+
   /// Sets the maximum length of a received message.
   func setMessageLimit(_ limit: Int) {
     onLoop { $0.handler.value.messageLimit = limit }
