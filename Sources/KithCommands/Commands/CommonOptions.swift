@@ -7,27 +7,19 @@ import KithTerminal
 struct CommonOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp(
-      "The device's directory.",
-      discussion: """
-        Otherwise KITH_DIRECTORY, $XDG_DATA_HOME/kith or ~/.local/share/kith, in this order.
-        """,
-      valueName: "path"),
+    help: ArgumentHelp("The device's directory; see kith --help.", valueName: "path"),
     completion: .directory)
   var directory: String?
 
   @Option(
-    help: ArgumentHelp(
-      "A file with the passphrase of the device's secrets, where they are under one.",
-      discussion: "Otherwise it is looked for as `kith account lock --help` says.",
-      valueName: "file"),
+    help: ArgumentHelp("The device's passphrase; see kith account lock.", valueName: "file"),
     completion: .file())
   var passphraseFile: String?
 
-  @Flag(name: .long, help: "Print JSON for programs.")
+  @Flag(name: .long, help: "Print JSON.")
   var json = false
 
-  @Flag(name: [.short, .long], help: "Say nothing but errors on standard error.")
+  @Flag(name: [.short, .long], help: "Print only errors on standard error.")
   var quiet = false
 
   func validate() throws {
@@ -87,9 +79,7 @@ struct CommonOptions: ParsableArguments {
 struct StoreOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp(
-      "The store's identifier.", discussion: "Otherwise KITH_STORE_IDENTIFIER or \"default\".",
-      valueName: "identifier"))
+    help: ArgumentHelp("The store; see kith --help.", valueName: "identifier"))
   var store: String?
 
   /// Returns the identifier from option and environment.

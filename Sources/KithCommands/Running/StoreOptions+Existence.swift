@@ -43,8 +43,7 @@ struct WrittenStoreOptions: ParsableArguments {
 
   @Flag(
     help: ArgumentHelp(
-      "Create the store if there is none of the name.",
-      discussion: "Otherwise a terminal asks. The store without --store needs neither."))
+      "Create the store if it is missing. Default: ask. Not needed without --store."))
   var create = false
 
   /// Returns the store that a command writes to. A new name needs a confirmation or `--create`,
