@@ -2,7 +2,7 @@
 package enum CommandStatus: Int32, CaseIterable, Sendable {
   /// The command succeeded.
   case success = 0
-  /// A failure without a status of its own: a disk, a file, a bench over its budget.
+  /// A failure without its own status: a disk, a file, a bench over its budget.
   case failure = 1
   /// The key, or the whole store, is missing.
   case notFound = 2
