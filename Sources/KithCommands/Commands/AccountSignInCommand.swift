@@ -62,7 +62,6 @@ enum SignInReport {
   /// The time that nodes have to follow.
   private static let patience = Duration.seconds(5)
 
-  /// The report for programs.
   static func document(
     _ account: Accounts.KnownAccount, isSignedIn: Bool, servedBy process: Int32? = nil
   ) -> Document {

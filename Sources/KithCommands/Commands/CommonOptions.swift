@@ -34,7 +34,6 @@ struct CommonOptions: ParsableArguments {
     Self.directory(option: directory, environment: ProcessInfo.processInfo.environment)
   }
 
-  /// The output of the command.
   var console: Console { Console(isQuiet: quiet) }
 
   /// Prints a report in the requested form. An empty text prints nothing.
@@ -66,8 +65,7 @@ struct CommonOptions: ParsableArguments {
       .appending(path: ".local/share/kith")
   }
 
-  /// Returns a directory with exactly the given name. Foundation would replace a leading `~` by a
-  /// home, which is the shell's task.
+  /// Returns a directory with exactly the given name; Foundation would replace a leading `~`.
   static func exactly(_ path: String) -> URL {
     let isAbsolute = path.hasPrefix("/")
     let base = FileManager.default.currentDirectoryPath

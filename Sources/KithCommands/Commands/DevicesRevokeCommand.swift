@@ -47,7 +47,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       throw CommandFailure(
         .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
     }
-    // A member may have filled the stores of the account that it is to be removed from.
+    // The member to be revoked may have filled the account's stores.
     let plan = try await options.withNode(readsMembershipOnly: true) { node in
       let plan = try makePlan(try await node.deviceReports())
       for line in plan.lines { options.console.talk(line) }

@@ -40,7 +40,7 @@ struct DoctorCommand: AsyncParsableCommand {
     if acceptLoss { try await takeForLost() } else { try await examine() }
   }
 
-  /// Asks, and takes for lost what is missing of every store.
+  /// Asks, and accepts the loss of every store.
   private func takeForLost() async throws {
     let stores = try await options.withNode { node in
       let report = try await node.statusReport()
@@ -77,7 +77,7 @@ struct DoctorCommand: AsyncParsableCommand {
     do throws(KithError) {
       directory = try Accounts.deviceDirectory(in: options.directoryURL.path)
     } catch {
-      // The list of accounts is damaged; the other checks are still possible.
+      // The list of accounts is damaged; the other checks still work.
       options.console.warn(error.description)
       directory = options.directoryURL.path
     }
@@ -94,11 +94,11 @@ struct DoctorCommand: AsyncParsableCommand {
   }
 }
 
-/// What was taken for lost.
+/// The accepted loss.
 struct AcceptedLoss {
   var stores: [StoreFacts]
 
-  /// The same, for programs.
+  /// The accepted loss, for programs.
   var document: Document {
     .versioned([
       "accepted": .list(

@@ -124,8 +124,8 @@ enum PeerOption {
   }
 }
 
-/// Reports to the person and the service manager that the node serves, with its addresses: at its
-/// start and after each signing in or out.
+/// Reports readiness and addresses to the person and the service manager, at the start and after
+/// each sign-in or sign-out.
 private struct ReadyLine: Service {
   let accounts: Accounts
   let console: Console
