@@ -130,7 +130,7 @@ struct History {
           if let newest, newest.stamp >= stamp { return true }
           let isTold = refusals.contains { refusal in
             refusal.clock == clock && refusal.operations.contains(operation)
-              || write.hasMadeWay && refusal.clock > clock
+              || write.hasMadeWay && refusal.clock >= clock
                 && refusal.operations.contains { Key($0.key) == key }
           }
           return isTold || write.isAtRisk && !isCovered(stamp, key, write.store)

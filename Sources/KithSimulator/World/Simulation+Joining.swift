@@ -120,9 +120,13 @@ extension Simulation {
     }
   }
 
-  /// Adopts the local stores' remaining writes.
+  /// Adopts the local stores' remaining writes. If they were emptied and the account does not know,
+  /// tells it.
   func adoptLocal(on device: SimulatedDevice) throws(Violation) {
     guard device.join == nil else { return }
+    for store in device.replica?.adoptingStores ?? [] where device.local[store] == nil {
+      try emptyLocal(store, of: device)
+    }
     for (store, writes) in device.local.sorted(by: { $0.key < $1.key }) {
       if device.opened[store] == nil { try open(store, under: policy(), on: device) }
       let id = WriteID(rawValue: nextWrite)
