@@ -90,7 +90,7 @@ extension Replica {
   ///
   /// - Complexity: O(*c*) in the chains.
   public func wasHeard(_ device: DeviceID) -> Bool {
-    device == keys.id || lastSeen[device] != nil || addresses[device]?.isEmpty == false
+    device == keys.id || lastSeen[device] != nil || contacts.addresses[device]?.isEmpty == false
       || stores.values.contains { store in
         store.log.vector.keys.contains { $0.device == device }
       }
@@ -121,7 +121,8 @@ extension Replica {
       id: id, name: roster.name(of: id) ?? certificate.name, issued: certificate.issued,
       isSelf: id == keys.id,
       isConnected: sessions.values.contains { $0.device == id },
-      lastSeenMilliseconds: lastSeen[id], wasHeard: wasHeard(id), addresses: addresses[id] ?? [])
+      lastSeenMilliseconds: lastSeen[id], wasHeard: wasHeard(id),
+      addresses: contacts.addresses[id] ?? [])
   }
 
   private mutating func storeStatus(_ identifier: StoreIdentifier) -> ReplicaStatus.Store? {
