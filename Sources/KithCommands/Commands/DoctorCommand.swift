@@ -89,7 +89,7 @@ struct DoctorCommand: AsyncParsableCommand {
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {
       throw CommandFailure(
-        .unhealthy, "\(Humane.count(report.problems, "thing")) to mend; see above")
+        .unhealthy, "\(Humane.count(report.problems, "problem")); see above")
     }
   }
 }
