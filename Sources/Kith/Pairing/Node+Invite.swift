@@ -295,10 +295,7 @@ extension Node {
 
   /// Where this node, and the devices it knows, may be met.
   private var reachableAddresses: [DeviceID: [String]] {
-    var addresses: [DeviceID: [String]] = [:]
-    for device in engine.read({ $0.status().devices }) where !device.addresses.isEmpty {
-      addresses[device.id] = device.addresses
-    }
+    var addresses = engine.read { $0.memberAddresses }
     let port = listening.withLock { $0.first?.port } ?? configuration.port
     if port != 0 {
       addresses[device] = LocalAddresses.hosts(listeningOn: configuration.hosts)

@@ -118,7 +118,7 @@ extension Replica {
   }
 
   /// What was counted since the start, without the cost of a whole status.
-  package var counted: ReplicaStatus.Counters { counters }
+  package var counted: NodeStatus.Counters { counters }
 
   /// Sessions on which stores are exchanged.
   package var exchangingSessions: [SessionID] {

@@ -38,7 +38,7 @@ public struct StoredChangeSet: Hashable, Sendable {
 }
 
 /// How much of a store was damaged on the disk and dropped, since the store was whole last.
-public struct StoreLoss: Hashable, Sendable {
+public struct StoreLoss: Codable, Hashable, Sendable {
   /// Change sets of which something was dropped.
   public var changeSets: Int
   /// Their entries that were dropped, as far as their rows could be told.
