@@ -5,7 +5,6 @@ import KithTerminal
 struct ClockReport: Sendable {
   var status: NodeStatus
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     let clock = status.clock
     var facts = Table([("", .left), ("", .left)])
@@ -54,6 +53,5 @@ struct ClockReport: Sendable {
       : Table.Cell("the host's, not synchronised", .warning)
   }
 
-  /// The report for programs.
   var document: Document { .versioned(.of(status.clock)) }
 }

@@ -10,7 +10,6 @@ struct DevicesReport: Equatable, Sendable {
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([
       ("DEVICE", .left), ("FINGERPRINT", .left), ("STATE", .left), ("ENROLLED", .right),
@@ -77,6 +76,5 @@ struct DevicesReport: Equatable, Sendable {
     return Columns.printable(name, limit: 24)
   }
 
-  /// The report for programs.
   var document: Document { .versioned(["devices": .of(devices)]) }
 }

@@ -15,7 +15,6 @@ struct HiddenReport: Sendable {
   /// The hidden writes, in order of keys.
   var items: [Item]
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([
       ("KEY", .left), ("SIZE", .right), ("WRITTEN BY", .left), ("WRITTEN", .left), ("VALUE", .left),
@@ -31,7 +30,6 @@ struct HiddenReport: Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "hidden": .list(
@@ -53,7 +51,6 @@ struct RefusalsReport: Sendable {
   /// The refusals, in the order of their numbers.
   var refusals: [Refusal]
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([
       ("NO", .right), ("WHY", .left), ("WRITTEN", .left), ("KEY", .left), ("SIZE", .right),
@@ -76,7 +73,6 @@ struct RefusalsReport: Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "refusals": .list(

@@ -14,7 +14,6 @@ struct QuotaReport: Equatable, Sendable {
   /// The largest values, largest first.
   var largest: [Item]
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([("", .left), ("USED", .right), ("LIMIT", .right), ("", .right), ("", .left)])
     let (usage, policy) = (store.usage, store.usage.policy)
@@ -58,7 +57,6 @@ struct QuotaReport: Equatable, Sendable {
     ]
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "hiddenKeys": .int(store.hiddenKeys),

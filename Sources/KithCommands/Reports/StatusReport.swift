@@ -7,7 +7,6 @@ struct StatusReport: Equatable, Sendable {
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var facts = Table([("", .left), ("", .left)])
     if let own = status.devices.first(where: \.isThisDevice) {
@@ -97,6 +96,5 @@ struct StatusReport: Equatable, Sendable {
     return table
   }
 
-  /// The report for programs.
   var document: Document { .versioned(.of(status)) }
 }

@@ -13,7 +13,7 @@ extension Replica {
     for device in revoked.sorted() {
       knowledge[device] = nil
       heard[device] = nil
-      if addresses.removeValue(forKey: device) != nil {
+      if contacts.forget(device) {
         mutations.append(.setAddresses(device, []))
         effects.append(.addresses([device: []]))
       }

@@ -94,7 +94,7 @@ extension Replica {
   ///
   /// - Complexity: O(*c*) in the chains.
   public func wasHeard(_ device: DeviceID) -> Bool {
-    device == keys.id || lastSeen[device] != nil || addresses[device]?.isEmpty == false
+    device == keys.id || lastSeen[device] != nil || contacts.addresses[device]?.isEmpty == false
       || stores.values.contains { store in
         store.log.vector.keys.contains { $0.device == device }
       }
@@ -102,7 +102,7 @@ extension Replica {
 
   /// The addresses at which members may be met.
   package var memberAddresses: [DeviceID: [String]] {
-    addresses.filter { roster.isMember($0.key) && !$0.value.isEmpty }
+    contacts.addresses.filter { roster.isMember($0.key) && !$0.value.isEmpty }
   }
 
   /// What this replica knows of itself, its peers and its stores; the node knows the rest.
@@ -149,7 +149,7 @@ extension Replica {
     }
     device.lastSeenMilliseconds = lastSeen[id]
     device.wasHeard = wasHeard(id)
-    device.addresses = addresses[id] ?? []
+    device.addresses = contacts.addresses[id] ?? []
     if device.isThisDevice {
       device.software = Software.version
     } else {

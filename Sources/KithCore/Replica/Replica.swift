@@ -30,7 +30,7 @@ public struct Replica: Sendable {
   /// Bytes of an answer after which the rest waits; less only where pieces themselves are tested.
   package var pieceBytes = Limits.pieceBytes
   var sessions: [SessionID: Session] = [:]
-  var addresses: [DeviceID: [String]]
+  var contacts = Contacts()
   /// What devices are known to cover, also those that are away.
   var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
   /// What devices say that they cover, and others pass on.
@@ -95,7 +95,7 @@ public struct Replica: Sendable {
       keys: keys, roster: roster, process: process, entropy: entropy)
     timeKeeper.clock = HybridClock(latest: snapshot.clock)
     incarnation = snapshot.incarnation
-    addresses = snapshot.addresses
+    contacts = Contacts(snapshot.addresses)
     damage = outline.damage
     counters.damaged = damage.rows
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
@@ -119,7 +119,6 @@ public struct Replica: Sendable {
     self.keys = keys
     self.process = process
     self.entropy = entropy
-    addresses = [:]
     self.roster = roster
     keyring = Keyring()
     keyring.refresh(from: roster, keys: keys)

@@ -21,7 +21,7 @@ extension FuzzDevice {
       require(store.drafts.count <= Limits.drafts, "too many drafts")
     }
     require(replica.stores.count <= Limits.stores, "too many stores")
-    for addresses in replica.addresses.values {
+    for addresses in replica.contacts.addresses.values {
       require(addresses.count <= Limits.addressesPerDevice, "too many addresses")
     }
   }
