@@ -16,8 +16,14 @@ public typealias PropertyListValue = KithCore.PropertyListValue
 public typealias EncodedValue = KithCore.EncodedValue
 /// A store's use of its policy.
 public typealias Usage = KithCore.Usage
-/// The state of a replica, its peers and its stores.
-public typealias ReplicaStatus = KithCore.ReplicaStatus
+/// What a node knows of itself, its peers and its stores.
+public typealias NodeStatus = KithCore.NodeStatus
+/// A newest write that the quota hides.
+public typealias HiddenEntry = KithCore.HiddenEntry
+/// A transaction that was accepted offline, but did not fit later.
+public typealias Refusal = KithCore.Refusal
+/// Why the values that a store shows changed.
+public typealias ChangeReason = KithCore.ChangeReason
 /// A hybrid logical clock's reading.
 public typealias HybridTime = KithCore.HybridTime
 /// The time and device of a write.

@@ -38,7 +38,7 @@ public struct StoredChangeSet: Hashable, Sendable {
 }
 
 /// The amount of damaged data that was dropped since the store was last whole.
-public struct StoreLoss: Hashable, Sendable {
+public struct StoreLoss: Codable, Hashable, Sendable {
   /// Change sets with a dropped part.
   public var changeSets: Int
   /// Their dropped entries, as far as rows could be read.
