@@ -46,7 +46,6 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     self.reason = reason
   }
 
-  /// Makes the failure of a listener.
   init(listeningOn host: String, port: Int, _ error: any Error) {
     let reason: Reason =
       switch error {

@@ -25,7 +25,6 @@ package struct Style: Sendable {
         environment: ProcessInfo.processInfo.environment, isTerminal: Terminal.hasOutput))
   }
 
-  /// Returns the text in a tone.
   package func callAsFunction(_ tone: Tone, _ text: String) -> String {
     guard isColoured, tone != .plain, !text.isEmpty else { return text }
     return "\u{1B}[\(tone.rawValue)m\(text)\u{1B}[0m"

@@ -35,7 +35,6 @@ package struct Table {
   /// Adds a row; missing cells are empty.
   package mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
-  /// Returns the lines.
   package func lines(_ style: Style = .plain) -> [String] {
     let head = heads.map { Cell($0, .faint) }
     let all = (heads.allSatisfy(\.isEmpty) ? [] : [head]) + rows

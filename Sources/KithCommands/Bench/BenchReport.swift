@@ -5,7 +5,6 @@ import KithTerminal
 struct BenchReport: Equatable, Sendable {
   /// A measured figure.
   struct Figure: Equatable, Sendable {
-    /// The unit of a figure.
     enum Unit: String, Sendable {
       case seconds
       case perSecond

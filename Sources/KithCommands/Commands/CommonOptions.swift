@@ -50,7 +50,6 @@ struct CommonOptions: ParsableArguments {
     }
   }
 
-  /// Returns the directory from option and environment.
   static func directory(option: String?, environment: [String: String]) -> URL {
     func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
     if let path = option ?? named("KITH_DIRECTORY") {

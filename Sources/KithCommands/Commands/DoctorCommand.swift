@@ -94,7 +94,6 @@ struct DoctorCommand: AsyncParsableCommand {
   }
 }
 
-/// The accepted loss.
 struct AcceptedLoss {
   var stores: [NodeStatus.Store]
 

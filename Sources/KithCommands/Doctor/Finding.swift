@@ -65,7 +65,6 @@ extension Check {
     findings(await look(at: patient), of: patient)
   }
 
-  /// Makes a finding of this check.
   func finding(
     _ verdict: Finding.Verdict, tried: String, seen: String, advice: String? = nil
   ) -> Finding {

@@ -100,7 +100,6 @@ struct FirewallCheck: Check {
     }
   }
 
-  /// Returns whether a zone of firewalld allows a port.
   static func firewalldAllows(_ port: UInt16, zone: String) -> Bool {
     zone.split(separator: "<").contains {
       $0.hasPrefix("port ") && $0.contains("port=\"\(port)\"") && $0.contains("tcp")

@@ -20,7 +20,6 @@ struct Patient: Sendable {
   var port: UInt16
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
-  /// The device.
   var device: Device
   /// Whether the user is signed out: the directory is that of the local stores.
   var isSignedOut = false

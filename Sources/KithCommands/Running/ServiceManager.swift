@@ -5,7 +5,6 @@ import Glibc
 /// Each message is one datagram to the Unix-domain socket in `NOTIFY_SOCKET`. If it is lost, the
 /// service continues.
 struct ServiceManager: Sendable {
-  /// The variable with its socket.
   static let variable = "NOTIFY_SOCKET"
 
   private let path: [UInt8]

@@ -51,7 +51,6 @@ indirect enum Document {
     number.map { .value(.integer(Int64(clamping: $0))) }
   }
 
-  /// Makes text.
   static func string(_ text: String) -> Document { .value(.string(text)) }
 
   static func string(_ text: String?) -> Document? { text.map { .value(.string($0)) } }

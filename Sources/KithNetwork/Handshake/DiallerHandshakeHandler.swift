@@ -14,7 +14,6 @@ protocol DiallerHandshakeOwner: AnyObject {
   func failed(_ failure: DiallerHandshakeFailure)
 }
 
-/// The failure of a dialler's handshake.
 enum DiallerHandshakeFailure: Error {
   /// The listener closed, or sent nothing in time, as it does if the dialler lacks the key.
   case silence

@@ -43,7 +43,6 @@ struct FollowedChange {
   }
 }
 
-/// The result of a spread.
 package struct SpreadResult: Codable, Hashable, Sendable {
   /// Messages and their bytes, before the session's encryption and padding.
   package struct Amount: Codable, Hashable, Sendable {

@@ -1,4 +1,3 @@
-/// The result of a run.
 package struct RunResult: Sendable {
   package var schedule: Schedule
   /// The broken promise; nil: none.

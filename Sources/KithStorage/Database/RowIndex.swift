@@ -28,7 +28,6 @@ struct RowIndex {
   var storeRows: [StoreIdentifier: Store] = [:]
   var changeSets: [ChangeSetKey: Slot] = [:]
   var drafts = DraftIndex()
-  /// The damaged rows.
   var damaged = DamagedRows()
   /// The highest used row id.
   var lastChangeSet: Int64 = 0

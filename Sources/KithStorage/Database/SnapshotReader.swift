@@ -331,7 +331,6 @@ struct ChangeSetRow {
   let signature: [UInt8]
   /// Whether all but the entry is sound.
   let isSound: Bool
-  /// Whether the row has an entry.
   let holdsEntry: Bool
   /// The entry, if sound.
   let entry: (index: UInt32, box: [UInt8])?
