@@ -60,7 +60,6 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     self.init(host: host, port: UInt16(clamping: port), reason: reason)
   }
 
-  /// Makes the failure of a connection.
   init(connectingTo address: PeerAddress, _ error: any Error) {
     self.init(host: address.host, port: address.port, reason: Self.reason(error))
   }

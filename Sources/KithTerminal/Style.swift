@@ -15,7 +15,6 @@ package struct Style: Sendable {
   /// Whether tones are shown.
   package let isColoured: Bool
 
-  /// A style without colours.
   package static let plain = Style(isColoured: false)
 
   /// The style that standard output allows.

@@ -29,7 +29,6 @@ package struct Table {
     alignments = columns.map(\.alignment)
   }
 
-  /// Whether there are no rows.
   package var isEmpty: Bool { rows.isEmpty }
 
   /// Adds a row; missing cells are empty.

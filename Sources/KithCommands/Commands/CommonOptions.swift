@@ -79,7 +79,6 @@ struct StoreOptions: ParsableArguments {
     help: ArgumentHelp("The store; see kith --help.", valueName: "identifier"))
   var store: String?
 
-  /// Returns the identifier from option and environment.
   static func identifier(
     option: String?, environment: [String: String]
   ) throws(CommandFailure) -> StoreIdentifier {

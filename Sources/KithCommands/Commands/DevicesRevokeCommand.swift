@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith devices revoke`.
 struct DevicesRevokeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "revoke",
@@ -108,9 +107,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   }
 }
 
-/// The effects of a revocation.
 struct RevocationPlan: Equatable, Sendable {
-  /// The revoked device.
   var device: NodeStatus.Device
   /// The devices that it enrolled and that stay.
   var staying: [NodeStatus.Device]

@@ -5,7 +5,6 @@ import KithCore
 import KithNetwork
 import KithTerminal
 
-/// `kith invite`.
 struct InviteCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "invite",

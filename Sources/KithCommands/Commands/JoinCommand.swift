@@ -4,7 +4,6 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// `kith join`.
 struct JoinCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "join",

@@ -10,7 +10,6 @@ struct FirewallCheck: Check {
     var ufw: Bool?
     /// Whether ufw allows the port; nil: its rules cannot be read.
     var ufwAllows: Bool?
-    /// Whether firewalld runs.
     var isFirewalldRunning = false
     /// Whether firewalld allows the port; nil: its zones cannot be read.
     var firewalldAllows: Bool?

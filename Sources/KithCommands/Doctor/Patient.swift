@@ -14,7 +14,6 @@ struct Patient: Sendable {
     case failed(KithError)
   }
 
-  /// The device's directory.
   var directory: String
   /// The port for a node if none is running.
   var port: UInt16

@@ -23,7 +23,6 @@ struct ServiceManager: Sendable {
   /// Reports that the service is ready, in a few words.
   func tellReady(_ status: String) { tell("READY=1\nSTATUS=\(oneLine(status))\n") }
 
-  /// Reports that the service is stopping.
   func tellStopping() { tell("STOPPING=1\nSTATUS=stopping\n") }
 
   private func oneLine(_ text: String) -> String {

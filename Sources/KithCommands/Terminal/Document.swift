@@ -6,9 +6,7 @@ import KithTerminal
 indirect enum Document {
   /// A value of a store, or a scalar.
   case value(PropertyListValue)
-  /// Documents in order.
   case list([Document])
-  /// Documents by name.
   case members([(key: String, value: Document)])
 
   /// The version of all documents. It rises when a member changes its meaning or is removed.

@@ -23,7 +23,6 @@ enum DiallerHandshakeFailure: Error {
   case aborted(any Error)
 }
 
-/// The dialler's side of a handshake.
 final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 

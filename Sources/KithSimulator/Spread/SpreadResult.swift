@@ -1,6 +1,5 @@
 internal import KithCore
 
-/// A followed write.
 struct FollowedChange {
   let chain: ChainID?
   let sequence: UInt64
@@ -63,7 +62,6 @@ package struct SpreadResult: Codable, Hashable, Sendable {
     }
   }
 
-  /// One write.
   package struct Change: Codable, Hashable, Sendable {
     /// The hops to each device.
     package var hops: Range

@@ -385,6 +385,5 @@ struct EntryRow {
 }
 
 extension Row {
-  /// A blob as bytes.
   fileprivate func bytes(_ column: Int) -> [UInt8] { Array(self[column] as Data) }
 }

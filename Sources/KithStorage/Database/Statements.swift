@@ -120,6 +120,5 @@ extension UInt64 {
 }
 
 extension [UInt8] {
-  /// The bytes as a blob.
   var blob: Argument { .blob(self) }
 }
