@@ -44,7 +44,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     _ = try options.accountDirectory()
     guard yes || Terminal.hasInput else {
       throw CommandFailure(
-        .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
+        .refused, "standard input is no terminal; pass --yes")
     }
     // The member to be revoked may have filled the account's stores.
     let plan = try await options.withNode(readsMembershipOnly: true) { node in

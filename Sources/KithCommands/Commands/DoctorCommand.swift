@@ -58,7 +58,7 @@ struct DoctorCommand: AsyncParsableCommand {
       }
       guard yes || Terminal.hasInput else {
         throw CommandFailure(
-          .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
+          .refused, "standard input is no terminal; pass --yes")
       }
       guard yes || Confirmation.isGiven("Take it for lost?", options.console) else {
         throw CommandFailure(.refused, "nothing was done")
