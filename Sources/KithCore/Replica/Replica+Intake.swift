@@ -42,12 +42,12 @@ struct Intake {
 extension Replica {
   /// Judges one change set and merges its entries; its neighbours do not depend on it.
   mutating func take(
-    _ changeSet: ChangeSet, into store: inout StoreReplica, mending: Bool,
+    _ changeSet: ChangeSet, into store: inout StoreReplica, repairing: Bool,
     noting intake: inout Intake
   ) {
     let isKnown = store.log.knows(changeSet.reference)
     let isCovered = store.log.isCovered(changeSet.header)
-    guard !isKnown || !isCovered || mending || store.log.hasLost else { return }
+    guard !isKnown || !isCovered || repairing || store.log.hasLost else { return }
     let room = intake.room(
       of: changeSet.header.chain.device, in: store, among: stores, own: keys.id)
     switch judge(changeSet, in: store, room: room) {
@@ -64,7 +64,7 @@ extension Replica {
       intake.taint.chains.insert(changeSet.header.chain)
       intake.overLimit.insert(changeSet.header.chain.device)
     case .judged(let judged) where isKnown:
-      mend(changeSet, judged, in: &store, noting: &intake)
+      repair(changeSet, judged, in: &store, noting: &intake)
       if !isCovered { intake.again.append(changeSet) }
     case .judged(let judged):
       timeKeeper.witness(changeSet.header.clock)
@@ -129,7 +129,7 @@ extension Replica {
   /// Takes entries of a change set that we hold without them, if they still count: a peer that
   /// withholds a revoked device's entries has sent others without those that they replaced, equal
   /// vectors had different digests, or a part of what was stored was lost.
-  private func mend(
+  private func repair(
     _ changeSet: ChangeSet, _ judged: Judged, in store: inout StoreReplica,
     noting intake: inout Intake
   ) {

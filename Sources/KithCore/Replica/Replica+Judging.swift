@@ -30,13 +30,13 @@ extension Replica {
     guard !roster.isRevoked(header.chain.device) else { return .void }
     guard roster.isMember(header.chain.device),
       let author = roster.certificate(of: header.chain.device), let epoch = keyring[header.epoch],
-      let box = keyring.sharedBox(epoch: header.epoch, author: author)
+      let box = members.sharedBox(epoch: header.epoch, author: author)
     else { return .notYet }
     guard epoch.storeTag(of: store.identifier) == header.storeTag else { return .misdirected }
     guard store.log.chains[header.chain] != nil || hasRoom(for: header.chain, in: store) else {
       return .tooMuch
     }
-    // What is kept already counts already; mending only gives it back entries that it lost.
+    // What is kept already counts already; a repair only gives it back entries that it lost.
     if header.chain.device != keys.id, !store.log.knows(changeSet.reference) {
       let weight = store.log.weights[header.chain.device] + changeSet.weight
       guard weight <= room || Canary.takeEverything.isPlanted else {

@@ -6,8 +6,8 @@ extension Replica {
   func canPublish(_ identifier: StoreIdentifier) -> Bool {
     guard stores[identifier] != nil, !isJoining, incarnation != nil,
       keyring.current != nil, roster.isMember(keys.id),
-      sessions.values.contains(where: {
-        $0.isExchanging && ($0.joiner != nil || $0.pulled.contains(identifier))
+      links.values.contains(where: {
+        $0.isExchanging && ($0.joiner != nil || $0[identifier].isPulled)
       })
     else { return false }
     return !isBarren
@@ -56,7 +56,7 @@ extension Replica {
   mutating func sealer(for identifier: StoreIdentifier) -> Sealer? {
     guard let epoch = keyring.current, let chain = ownChain,
       let certificate = roster.certificate(of: keys.id),
-      let box = keyring.sharedBox(epoch: epoch.id, author: certificate)
+      let box = members.sharedBox(epoch: epoch.id, author: certificate)
     else { return nil }
     return Sealer(
       box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain,

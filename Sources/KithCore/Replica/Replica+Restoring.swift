@@ -56,7 +56,7 @@ extension Replica {
       return
     }
     guard let author = roster.certificate(of: changeSet.header.chain.device),
-      let box = keyring.sharedBox(epoch: changeSet.header.epoch, author: author),
+      let box = members.sharedBox(epoch: changeSet.header.epoch, author: author),
       case .judged(let judged) = open(changeSet, box: box)
     else {
       counters.damaged += 1

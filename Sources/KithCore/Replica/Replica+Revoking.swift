@@ -22,7 +22,7 @@ extension Replica {
       -> [StoreIdentifier: [ChainID: UInt64]]
     { vectors.mapValues { $0.filter { !revoked.contains($0.key.device) } } }
     knowledge = knowledge.mapValues(others)
-    for (id, session) in sessions { sessions[id]?.vectors = others(session.vectors) }
+    for id in links.keys { links[id]?.forget(revoked) }
     for identifier in stores.keys.sorted() {
       guard var store = stores.removeValue(forKey: identifier) else { continue }
       store.log.withhold(revoked)
@@ -34,20 +34,6 @@ extension Replica {
     if !mutations.isEmpty { effects.append(.persist(mutations)) }
   }
 
-  /// What a peer says of its stores, without revoked devices: nothing of theirs is compared. Where
-  /// there was something, the digest is of another state than ours can be.
-  func withoutRevoked(_ have: Have) -> Have {
-    var have = have
-    have.stores = have.stores.map { theirs in
-      var theirs = theirs
-      let count = theirs.vector.count
-      theirs.vector = theirs.vector.filter { !roster.isRevoked($0.key.device) }
-      if theirs.vector.count < count { theirs.digest = nil }
-      return theirs
-    }
-    return have
-  }
-
   /// Publishes again, under this device's name, what revoked devices wrote and nobody has carried
   /// over, and drops their change sets in the same commit.
   mutating func inheritFromRevoked() {
@@ -57,11 +43,7 @@ extension Replica {
       else { continue }
       effects.append(.persist(mutations + [.setClock(clock.latest)]))
       // Peers were sent no covers until now. Each is sent everything above its vector.
-      for id in sessions.keys.sorted() where exchanges(id) {
-        guard sessions[id]?.answered.contains(identifier) == true else { continue }
-        sessions[id]?.behind.insert(identifier)
-        catchUp(id)
-      }
+      for id in links.keys.sorted() where links[id]?.oweAgain(identifier) == true { catchUp(id) }
       effects.append(.progress)
     }
   }

@@ -99,19 +99,19 @@ extension Replica {
   /// What this replica knows of itself and its peers.
   public mutating func status() -> ReplicaStatus {
     ReplicaStatus(
-      peers: sessions.keys.sorted().filter { sessions[$0]?.joiner == nil }.compactMap(peerStatus),
+      peers: links.keys.sorted().filter { links[$0]?.joiner == nil }.compactMap(peerStatus),
       devices: roster.sortedMembers.map(deviceStatus),
       stores: stores.keys.sorted().compactMap { storeStatus($0) },
       isRevoked: isRevoked, clock: clockStatus, isBarren: isBarren, counters: counters)
   }
 
   private func peerStatus(_ id: SessionID) -> ReplicaStatus.Peer? {
-    sessions[id].map { session in
+    links[id].map { link in
       ReplicaStatus.Peer(
-        session: id, device: session.device, address: session.peer.address,
-        isDialled: session.peer.isDialled,
-        clockOffsetMilliseconds: session.clockOffsetMilliseconds,
-        isExchanging: session.isExchanging)
+        session: id, device: link.device, address: link.peer.address,
+        isDialled: link.peer.isDialled,
+        clockOffsetMilliseconds: link.clockOffsetMilliseconds,
+        isExchanging: link.isExchanging)
     }
   }
 
@@ -120,7 +120,7 @@ extension Replica {
     return ReplicaStatus.Device(
       id: id, name: roster.name(of: id) ?? certificate.name, issued: certificate.issued,
       isSelf: id == keys.id,
-      isConnected: sessions.values.contains { $0.device == id },
+      isConnected: links.values.contains { $0.device == id },
       lastSeenMilliseconds: lastSeen[id], wasHeard: wasHeard(id), addresses: addresses[id] ?? [])
   }
 
@@ -128,7 +128,7 @@ extension Replica {
     guard var store = stores[identifier] else { return nil }
     let digest = store.digest()
     stores[identifier] = store
-    let mismatches = sessions.values.filter { $0.mismatched.contains(identifier) }
+    let mismatches = links.values.filter { $0[identifier].isMismatched }
     return ReplicaStatus.Store(
       identifier: identifier,
       usage: Usage(
