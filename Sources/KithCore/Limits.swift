@@ -161,6 +161,9 @@ public enum Limits {
   static let beaconSources = 4
   /// Sources of one boot that are remembered, to tell new ones.
   static let beaconKnownSources = 16
+  /// The maximum number of bytes that addresses take in an inviter's reply: with its records, the
+  /// reply fits into a message of a pairing.
+  static let joinAddressBytes = 12 << 10
   /// The longest address, in bytes.
   static let addressBytes = 262
 }

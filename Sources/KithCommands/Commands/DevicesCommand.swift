@@ -6,7 +6,7 @@ import KithTerminal
 struct DevicesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "devices",
-    abstract: "List the account's devices, rename them, or take one out.",
+    abstract: "List, rename or revoke the account's devices.",
     subcommands: [
       DevicesListCommand.self, DevicesRenameCommand.self, DevicesRevokeCommand.self,
     ],
@@ -19,13 +19,13 @@ struct DevicesListCommand: AsyncParsableCommand {
     commandName: "list",
     abstract: "List the account's devices.",
     discussion: """
-      HAS says whether a device is known to have all that this one has. What was not heard since \
-      the node started is left empty.
+      HAS: whether a device is known to have all that this one has. Facts not heard since the \
+      node's start are empty.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Flag(help: "Those that were taken out, too.")
+  @Flag(help: "Also revoked devices.")
   var all = false
 
   func run() async throws {
@@ -42,14 +42,14 @@ struct DevicesListCommand: AsyncParsableCommand {
 struct DevicesRenameCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rename",
-    abstract: "Call a device something else, on all devices of the account.")
+    abstract: "Rename a device for the whole account.")
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The device's name, its fingerprint, or the first digits of its id.")
+  @Argument(help: "Its name, fingerprint, or the first digits of its id.")
   var device: String
 
-  @Argument(help: "What to call it, 1 to 64 bytes.")
+  @Argument(help: "The new name, 1 to 64 bytes.")
   var name: String
 
   func run() async throws {

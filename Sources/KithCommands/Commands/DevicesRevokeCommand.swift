@@ -6,34 +6,33 @@ import KithTerminal
 struct DevicesRevokeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "revoke",
-    abstract: "Take a device out of the account, for ever.",
+    abstract: "Remove a device from the account, for ever.",
     discussion: """
-      For a device that was lost, stolen or given away: nothing that it signs counts any more, and \
-      it reads nothing that is written from now on. What it wrote stays. What it has read it keeps, \
-      and its id never comes back; to take it in again, join in a new directory.
+      For a lost, stolen or given away device. Its signatures no longer count, and it reads no \
+      later writes; its writes stay. It keeps what it has read. To admit it again, join in a new \
+      directory.
 
-      Of the devices that it enrolled all stay, unless the question is answered otherwise, or \
-      --keep names those that stay, or --keep-none is given.
+      Devices that it enrolled stay, unless you answer otherwise or give --keep or --keep-none.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The device's name, its fingerprint, or the first digits of its id.")
+  @Argument(help: "Its name, fingerprint, or the first digits of its id.")
   var device: String
 
   @Option(
     help: ArgumentHelp(
-      "A device that it enrolled and that stays, while those not named go; may be repeated.",
+      "An enrolled device that stays; those not named go. May be repeated.",
       valueName: "device"))
   var keep: [String] = []
 
-  @Flag(help: "All devices that it enrolled stay.")
+  @Flag(help: "All that it enrolled stay.")
   var keepAll = false
 
-  @Flag(help: "No device that it enrolled stays.")
+  @Flag(help: "None that it enrolled stays.")
   var keepNone = false
 
-  @Flag(name: [.short, .long], help: "Do it without asking.")
+  @Flag(name: [.short, .long], help: "Do not ask.")
   var yes = false
 
   func validate() throws {
@@ -48,7 +47,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       throw CommandFailure(
         .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
     }
-    // A member may have filled the stores of the account that it is to be removed from.
+    // The member to be revoked may have filled the account's stores.
     let plan = try await options.withNode(readsMembershipOnly: true) { node in
       let plan = try makePlan(try await node.deviceReports())
       for line in plan.lines { options.console.talk(line) }
@@ -70,7 +69,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     let device = try DeviceReference(self.device).find(in: devices)
     guard !device.isThisDevice else {
       throw CommandFailure(
-        .refused, "this is the device itself; take it out on another device of the account")
+        .refused, "this is the device itself; revoke it on another device of the account")
     }
     let dependents = devices.filter { device.dependents.contains($0.id) && !$0.isThisDevice }
     if keepNone { return RevocationPlan(device: device, staying: [], going: dependents) }
@@ -123,8 +122,8 @@ struct RevocationPlan: Equatable, Sendable {
       devices.map { Columns.printable($0.name, limit: 64) }.joined(separator: ", ")
     }
     var lines = [
-      "\(names([device]))  \(device.fingerprint)  will be taken out of the account: nothing that it "
-        + "signs will count any more, and it will read nothing that is written from then on."
+      "\(names([device]))  \(device.fingerprint)  will be removed from the account: its signatures "
+        + "will no longer count, and it will read no later writes."
     ]
     if !going.isEmpty { lines.append("With it go, as it enrolled them: \(names(going)).") }
     if !staying.isEmpty { lines.append("Though it enrolled them, these stay: \(names(staying)).") }

@@ -5,8 +5,8 @@ import Kith
 struct HiddenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "hidden",
-    abstract: "Show newest writes that the quota does not show, and whose they are.",
-    discussion: "They stay, and are shown again when they fit.")
+    abstract: "Show newest writes that the quota hides, and their devices.",
+    discussion: "They stay, and show once they fit.")
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions

@@ -5,7 +5,7 @@ import Kith
 struct PeersCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "peers",
-    abstract: "Show the account's devices and how they are reached.")
+    abstract: "Show the account's devices and their connections.")
 
   @OptionGroup var options: CommonOptions
 

@@ -6,7 +6,7 @@ import KithCore
 struct QuotaCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "quota",
-    abstract: "Show what the store uses of its limits, and what takes the most room.")
+    abstract: "Show the store's use of its limits, and its largest values.")
 
   /// The number of largest values that are listed.
   private static let named = 5

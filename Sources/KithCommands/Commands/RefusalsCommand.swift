@@ -6,15 +6,13 @@ import KithCore
 struct RefusalsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "refusals",
-    abstract: "Show transactions that were accepted here and refused when they were published.",
-    discussion: """
-      They are kept, with all that they wrote, until they are taken with --take.
-      """)
+    abstract: "Show transactions accepted offline that did not fit later.",
+    discussion: "They are kept, with their values, until you clear them with --take.")
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
 
-  @Flag(help: "Forget them once they are printed.")
+  @Flag(help: "Clear them once printed.")
   var take = false
 
   func run() async throws {

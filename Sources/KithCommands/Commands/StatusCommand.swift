@@ -6,7 +6,7 @@ struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
     abstract: "Show the device, its node and its stores.",
-    discussion: "ON counts the devices known to have all that this one wrote.")
+    discussion: "ON: how many devices are known to have all that this one wrote.")
 
   @OptionGroup var options: CommonOptions
 

@@ -7,10 +7,9 @@ import KithTerminal
 struct SyncCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sync",
-    abstract: "Wait until the other devices have what this one wrote.",
+    abstract: "Wait until the other devices have this one's writes.",
     discussion: """
-      Status 5 if not all of them have it in time; the document is printed then, too. Needs a \
-      running node.
+      Status 5, with the document, if some do not have them in time. Needs a running node.
       """)
 
   /// The longest wait, in seconds, which is also a node's longest.
@@ -21,13 +20,13 @@ struct SyncCommand: AsyncParsableCommand {
 
   @Option(
     parsing: .unconditional,
-    help: ArgumentHelp("How long to wait, in seconds.", valueName: "seconds"))
+    help: ArgumentHelp("The longest wait.", valueName: "seconds"))
   var timeout: Double = 5
 
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "How many other devices must have it. Otherwise all.", valueName: "number"))
+      "How many devices must have them. Default: all.", valueName: "number"))
   var devices: Int?
 
   func validate() throws {

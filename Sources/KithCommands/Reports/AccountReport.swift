@@ -15,7 +15,6 @@ struct AccountReport: Equatable, Sendable {
   /// The other devices of the account, if they are known.
   var others: [DeviceFacts] = []
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([("", .left), ("", .left)])
     func add(_ name: String, _ text: String, _ tone: Style.Tone = .plain) {
@@ -32,7 +31,6 @@ struct AccountReport: Equatable, Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "account": .string(account),

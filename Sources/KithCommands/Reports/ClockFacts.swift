@@ -1,13 +1,13 @@
 import Kith
 import KithTerminal
 
-/// What `kith clock` says.
+/// The report of `kith clock`.
 struct ClockFacts: Sendable {
   var clock: ClockReport
   /// Names of devices by id.
   var names: [String: String]
 
-  /// Nil where no device answers for an account.
+  /// Nil if no device answers for an account.
   init?(_ report: NodeReport) {
     guard let clock = report.clock else { return nil }
     self.clock = clock
@@ -19,7 +19,6 @@ struct ClockFacts: Sendable {
     Columns.printable(names[device] ?? String(device.prefix(16)), limit: 24)
   }
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var facts = Table([("", .left), ("", .left)])
     let time = Moment.text(UInt64(clamping: clock.milliseconds))
@@ -65,7 +64,6 @@ struct ClockFacts: Sendable {
       : Table.Cell("the host's, not synchronised", .warning)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "aheadOfHostMilliseconds": .value(.integer(clock.aheadOfHostMilliseconds)),

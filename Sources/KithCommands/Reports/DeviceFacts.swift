@@ -43,7 +43,6 @@ struct DeviceFacts: Equatable, Sendable {
     return ("away", .faint)
   }
 
-  /// The device in JSON.
   var document: Document {
     .object([
       "addresses": .strings(addresses),

@@ -10,7 +10,6 @@ struct DevicesReport: Equatable, Sendable {
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([
       ("DEVICE", .left), ("FINGERPRINT", .left), ("STATE", .left), ("ENROLLED", .right),
@@ -76,7 +75,6 @@ struct DevicesReport: Equatable, Sendable {
     return Columns.printable(name, limit: 24)
   }
 
-  /// The report for programs.
   var document: Document { .versioned(["devices": .list(devices.map(Self.document))]) }
 
   private static func document(_ device: DeviceReport) -> Document {

@@ -19,7 +19,6 @@ struct HiddenReport: Sendable {
   /// The hidden writes, in order of keys.
   var items: [Item]
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([
       ("KEY", .left), ("SIZE", .right), ("WRITTEN BY", .left), ("WRITTEN", .left), ("VALUE", .left),
@@ -35,7 +34,6 @@ struct HiddenReport: Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "hidden": .list(
@@ -59,7 +57,6 @@ struct RefusalsReport: Sendable {
     var reason: String
     /// The time of the transaction, in milliseconds since 1970.
     var writtenMilliseconds: UInt64
-    /// The writes of the transaction.
     var operations: [Write]
   }
 
@@ -74,7 +71,6 @@ struct RefusalsReport: Sendable {
   /// The refusals, in the order of their numbers.
   var items: [Item]
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([
       ("NO", .right), ("WHY", .left), ("WRITTEN", .left), ("KEY", .left), ("SIZE", .right),
@@ -97,7 +93,6 @@ struct RefusalsReport: Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "refusals": .list(

@@ -7,7 +7,6 @@ struct PeersReport: Equatable, Sendable {
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([
       ("DEVICE", .left), ("FINGERPRINT", .left), ("STATE", .left), ("ADDRESS", .left),
@@ -37,7 +36,6 @@ struct PeersReport: Equatable, Sendable {
     return sign + Humane.decimals(Double(milliseconds) / 1_000, 1) + " s"
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned(["devices": .list(devices.map(\.document))])
   }

@@ -13,7 +13,6 @@ struct QuotaReport: Equatable, Sendable {
   /// The largest values, largest first.
   var largest: [Item]
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([("", .left), ("USED", .right), ("LIMIT", .right), ("", .right), ("", .left)])
     table.add(row("bytes", store.bytes, store.limitBytes, Humane.bytes))
@@ -56,7 +55,6 @@ struct QuotaReport: Equatable, Sendable {
     ]
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned(
       store.quotaMembers.merging([

@@ -19,10 +19,8 @@ struct StatusReport: Equatable, Sendable {
   var stores: [StoreFacts]
   /// Whether the kernel reports the clock as synchronised.
   var isClockSynchronised: Bool
-  /// The problems, in sentences.
   var problems: [String] = []
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var facts = Table([("", .left), ("", .left)])
     let own = devices.first(where: \.isSelf)
@@ -138,7 +136,6 @@ struct StatusReport: Equatable, Sendable {
     ])
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "account": .string(account),

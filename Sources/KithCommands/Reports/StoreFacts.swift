@@ -4,13 +4,10 @@ import KithTerminal
 struct StoreFacts: Equatable, Sendable {
   /// The store's identifier.
   var identifier: String
-  /// The number of shown keys.
   var keys: Int
   /// The number of encoded bytes of the shown values.
   var bytes: Int
-  /// The maximum number of keys.
   var limitKeys: Int
-  /// The maximum number of bytes.
   var limitBytes: Int
   /// The maximum length of a key, in bytes of UTF-8.
   var limitKeyBytes: Int
@@ -18,17 +15,16 @@ struct StoreFacts: Equatable, Sendable {
   var limitValueBytes: Int
   /// The number of newest writes that the quota hides.
   var hidden = 0
-  /// The number of drafts.
   var drafts = 0
   /// The number of refusals that wait to be taken.
   var refusals = 0
   /// The number of quarantined entries.
   var quarantined = 0
-  /// Whether a part of it was damaged here and is still missing.
+  /// Whether part of it was damaged here and is missing.
   var isLacking = false
-  /// How many change sets were hit, where that is so.
+  /// The number of change sets hit, if any.
   var missingChangeSets: Int?
-  /// How many of their entries were dropped.
+  /// The number of their dropped entries.
   var missingEntries: Int?
   /// The digest of its state in hexadecimal: equal on devices that have exchanged everything.
   var digest: String
@@ -52,7 +48,7 @@ struct StoreFacts: Equatable, Sendable {
     return remarks.joined(separator: ", ")
   }
 
-  /// How much is missing, for people.
+  /// The missing amount, for people.
   var missingText: String {
     guard let missingChangeSets, missingChangeSets > 0 else { return "it is not known how much" }
     let sets = Humane.count(missingChangeSets, "change set")
@@ -74,7 +70,6 @@ struct StoreFacts: Equatable, Sendable {
     ]
   }
 
-  /// The store in JSON.
   var document: Document {
     let own: [String: Document?] = [
       "digest": .string(digest),

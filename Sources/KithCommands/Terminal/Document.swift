@@ -1,9 +1,8 @@
 import KithCore
 import KithTerminal
 
-/// A JSON document that a command prints. Members are sorted by the bytes of their keys, and values
-/// are written by ``ValueJSON``. Unlike a property-list dictionary it distinguishes keys that Swift
-/// calls equal.
+/// A JSON document of a command, with members sorted by their keys' bytes and values as
+/// ``ValueJSON``. Unlike a property-list dictionary it distinguishes keys that Swift calls equal.
 indirect enum Document {
   /// A value of a store, or a scalar.
   case value(PropertyListValue)
@@ -12,12 +11,10 @@ indirect enum Document {
   /// Documents by name.
   case members([(key: String, value: Document)])
 
-  /// The version of all documents. It rises when a member changes its meaning or is removed; new
-  /// members may be added at any time.
+  /// The version of all documents. It rises when a member changes its meaning or is removed.
   static let version = 1
 
-  /// Makes a document as commands print it: the members and the version. Nil members are left out,
-  /// so no document contains null.
+  /// Makes a document: the members without nil ones, and the version.
   static func versioned(_ members: [String: Document?]) -> Document {
     object(members.merging(["version": .int(version)]) { member, _ in member })
   }
@@ -27,7 +24,6 @@ indirect enum Document {
     .members(members.compactMap { key, value in value.map { (key, $0) } })
   }
 
-  /// Makes a whole number.
   static func int(_ number: Int) -> Document { .value(.integer(Int64(number))) }
 
   /// Makes a whole number, if there is one.
@@ -38,10 +34,8 @@ indirect enum Document {
   /// Makes text.
   static func string(_ text: String) -> Document { .value(.string(text)) }
 
-  /// Makes text, if there is any.
   static func string(_ text: String?) -> Document? { text.map { .value(.string($0)) } }
 
-  /// Makes true or false.
   static func bool(_ isTrue: Bool) -> Document { .value(.bool(isTrue)) }
 
   /// Makes a number, rounded to a useful number of decimals.
@@ -49,7 +43,6 @@ indirect enum Document {
     .value(.double(Double(Humane.decimals(number, places)) ?? number))
   }
 
-  /// Makes a list of texts.
   static func strings(_ texts: [String]) -> Document { .list(texts.map { .string($0) }) }
 
   /// Returns the document's text, without a final line feed.

@@ -6,7 +6,7 @@ internal import KithCrypto
 struct Members {
   let keys: DeviceKeys
   private(set) var roster: Roster
-  private(set) var keyring = Keyring()
+  var keyring = Keyring()
   /// The revoked devices that were dealt with: their sessions are ended, their chains withheld.
   private var dealtWith: Set<DeviceID>
   /// Revoked devices that were sent their revocation since the start.
@@ -24,11 +24,6 @@ struct Members {
 
   /// Whether this device was thrown out.
   var isRevoked: Bool { !ignoresItsRevocation && roster.isRevoked(keys.id) }
-
-  /// The key that this device shares with an author under an epoch; nil if it cannot.
-  mutating func sharedBox(epoch: EpochID, author: Certificate) -> SharedBox? {
-    keyring.sharedBox(epoch: epoch, author: author)
-  }
 
   // MARK: Learning
 

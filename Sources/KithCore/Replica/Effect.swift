@@ -29,12 +29,11 @@ public enum Effect: Sendable {
   case durable(WriteID)
   /// What a program sees has changed. All the changes that one input makes show at once.
   case view(ViewChange)
-  /// Refusals wait to be taken by the program.
-  case refusals(StoreIdentifier, [Refusal])
   /// All that the inviter has was pulled over a join's session: the new device can exist. Behind all
   /// that makes it durable.
   case pulledAll(SessionID)
-  /// What peers have, or who they are, has changed; statuses and waits want another look.
+  /// What peers have, or who they are, has changed, or a transaction was refused; statuses and waits
+  /// want another look.
   case progress
   /// Addresses at which devices may be met.
   case addresses([DeviceID: [String]])

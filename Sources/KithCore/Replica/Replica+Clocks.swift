@@ -165,25 +165,14 @@ extension Replica {
         generation: first.generation,
         milliseconds: first.milliseconds + UInt64(Limits.healingMilliseconds)) : first
     let author = keys.id
-    var mutations: [Mutation] = []
+    var outcome = StoreOutcome()
     for identifier in stores.keys.sorted() {
-      guard var store = stores.removeValue(forKey: identifier) else { continue }
-      let old = store.state.shown
-      store.restampDrafts(from: limit) { tick() }
-      let recheck = store.recheckDrafts(author: author)
-      let changes = store.state.changes(since: old)
-      mutations += recheck.mutations + store.makeDraftsDurable()
-      stores[identifier] = store
-      if !changes.isEmpty {
-        effects.append(
-          .view(
-            ViewChange(
-              store: identifier, reason: .quotaViolationChange, changes: changes,
-              superseded: recheck.refused.sorted())))
-      }
-      if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
+      outcome +=
+        stores[identifier]?.restampDrafts(from: limit, author: author, clock: &timeKeeper)
+        ?? StoreOutcome()
     }
-    effects.append(.persist(mutations + [.setClock(clock.latest)]))
+    effects.append(.persist([.setClock(clock.latest)]))
+    carryOut(outcome, in: stores.keys.sorted())
   }
 
   /// What this device's status says of the time.

@@ -27,7 +27,7 @@ extension Replica {
 
   /// Refusals that the program has not taken, oldest first.
   public func refusals(of identifier: StoreIdentifier) -> [Refusal] {
-    stores[identifier]?.refusals ?? []
+    stores[identifier]?.refusals.refusals ?? []
   }
 
   /// Stores of the account that this node knows, in order.
@@ -90,7 +90,7 @@ extension Replica {
   ///
   /// - Complexity: O(*c*) in the chains.
   public func wasHeard(_ device: DeviceID) -> Bool {
-    device == keys.id || lastSeen[device] != nil || addresses[device]?.isEmpty == false
+    device == keys.id || lastSeen[device] != nil || contacts.addresses[device]?.isEmpty == false
       || stores.values.contains { store in
         store.log.vector.keys.contains { $0.device == device }
       }
@@ -121,7 +121,8 @@ extension Replica {
       id: id, name: roster.name(of: id) ?? certificate.name, issued: certificate.issued,
       isSelf: id == keys.id,
       isConnected: links.values.contains { $0.device == id },
-      lastSeenMilliseconds: lastSeen[id], wasHeard: wasHeard(id), addresses: addresses[id] ?? [])
+      lastSeenMilliseconds: lastSeen[id], wasHeard: wasHeard(id),
+      addresses: contacts.addresses[id] ?? [])
   }
 
   private mutating func storeStatus(_ identifier: StoreIdentifier) -> ReplicaStatus.Store? {
@@ -133,8 +134,8 @@ extension Replica {
       identifier: identifier,
       usage: Usage(
         bytes: store.state.shownBytes, keys: store.state.shown.count, policy: store.policy),
-      hiddenKeys: store.state.hiddenKeys.count, drafts: store.drafts.count,
-      refusals: store.refusals.count, removals: store.state.removals.count,
+      hiddenKeys: store.state.hiddenKeys.count, drafts: store.drafts.drafts.count,
+      refusals: store.refusals.refusals.count, removals: store.state.removals.count,
       quarantined: store.quarantined, missing: store.missing, digest: digest,
       heldBy: holders(of: identifier).filter(\.value).keys.sorted(),
       policyMismatches: mismatches.compactMap(\.device).sorted())

@@ -13,10 +13,10 @@ public protocol DiscoveryDelegate: AnyObject, Sendable {
   func member(_ device: DeviceID) -> Certificate?
 }
 
-/// Lets the devices of an account find each other on their links, without configuration. Each sends
-/// beacons, which only members of the account can read, and dials the members that it hears.
+/// Lets the devices of an account find each other on their links. Each sends beacons, readable for
+/// members only, and dials the members that it hears.
 ///
-/// The only answer to a beacon is a dialled connection. All work is done within ``run()``.
+/// The only answer to a beacon is a dialled connection. All work is within ``run()``.
 public final class Discovery: Sendable {
   private struct State {
     var judge: BeaconJudge

@@ -1,7 +1,7 @@
-/// The accepted connections with an unfinished handshake, limited in all and for each address.
+/// The accepted connections with an unfinished handshake, limited in all and by address.
 ///
-/// If there is no room, the oldest connection without a valid first message is closed. So hostile
-/// connections push each other out, and a dialler with the account's key stays.
+/// If full, the oldest connection without a valid first message is closed. So hostile connections
+/// push each other out, and a dialler with the account's key stays.
 struct HalfOpenTable {
   /// The result for a new connection.
   enum Admission: Equatable {

@@ -26,8 +26,8 @@ enum Files {
   }
 
   /// Checks that a path is of its kind, that this user owns it and may use it, and that no other
-  /// user may touch it. A link is refused and never followed. For a directory, call it only if it
-  /// is known to be Kith's or empty: the command in the error would harm any other.
+  /// user may. A link is refused, never followed. Call it for a directory only if it is Kith's or
+  /// empty: the error's command would harm any other.
   ///
   /// - Throws: `unsafePermissions` with the command that repairs it; `damaged` if it is of another
   ///   kind; or the error of `lstat`.
