@@ -25,9 +25,8 @@ struct ClockShowCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let report = try await options.withNode { try await $0.report() }
-    guard let facts = ClockFacts(report) else { return }
-    try options.print(facts.document, text: facts.text)
+    let report = ClockReport(status: try await options.withNode { try await $0.report() })
+    try options.print(report.document, text: report.text)
   }
 }
 
@@ -45,11 +44,11 @@ struct ClockAcceptCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let report = try await options.withNode { node in
+    let status = try await options.withNode { node in
       try await node.acceptTime()
       return try await node.report()
     }
-    guard let facts = ClockFacts(report) else { return }
-    try options.print(facts.document, text: facts.text)
+    let report = ClockReport(status: status)
+    try options.print(report.document, text: report.text)
   }
 }

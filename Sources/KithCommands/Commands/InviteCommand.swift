@@ -49,14 +49,14 @@ struct InviteCommand: AsyncParsableCommand {
     let console = options.console
     let isSure = yes
     let candidate = try await options.withNode { node in
-      let own = Hexadecimal.fingerprint(try await node.report().device)
+      let own = try await node.report().device.map { Fingerprint(of: $0).description } ?? ""
       let onJoinRequest: @Sendable (JoinCandidate) async -> Bool = { candidate in
         let name = Columns.printable(candidate.name, limit: 64)
         let address = Columns.printable(candidate.address)
         console.talk(
           "\(name) at \(address) asks to join. Its fingerprint is  \(candidate.fingerprint)")
         console.talk("This device's fingerprint is  \(own)")
-        let devices = try? await node.deviceReports()
+        let devices = try? await node.report().devices
         let notice = SharedNames.notice(
           candidate.name, candidate.fingerprint, among: devices ?? [])
         if let notice { console.talk(notice) }
@@ -88,7 +88,7 @@ struct InviteCommand: AsyncParsableCommand {
       let document = Document.versioned([
         "joined": .object([
           "fingerprint": .string(candidate.fingerprint),
-          "id": .string(Hexadecimal.text(candidate.device.bytes)),
+          "id": .string(candidate.device.hex),
           "name": .string(candidate.name),
         ])
       ])

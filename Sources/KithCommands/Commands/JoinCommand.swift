@@ -83,11 +83,11 @@ struct JoinCommand: AsyncParsableCommand {
     }
     var report = AccountReport(summary, directory: directory)
     let (others, notice) = try await options.withNode(passphrase: passphrase?.answer) { node in
-      let devices = try await node.deviceReports()
-      let own = devices.first(where: \.isThisDevice)
+      let status = try await node.report()
+      let own = status.devices.first(where: \.isThisDevice)
       return (
-        try await node.statusReport().devices.filter { !$0.isSelf },
-        own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: devices) }
+        status.others,
+        own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: status.devices) }
       )
     }
     report.others = others

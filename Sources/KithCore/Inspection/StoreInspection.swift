@@ -118,7 +118,7 @@ extension Replica {
   }
 
   /// The counters since the start, without a whole status.
-  package var counted: ReplicaStatus.Counters { counters }
+  package var counted: NodeStatus.Counters { counters }
 
   /// Sessions that exchange stores.
   package var exchangingSessions: [SessionID] {

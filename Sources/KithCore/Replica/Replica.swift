@@ -13,7 +13,7 @@ public struct Replica: Sendable {
   var members: Members
   var timeKeeper = TimeKeeper()
   /// Devices whose clock differed too much when they were last heard.
-  var clockDifferences: [DeviceID: ClockDifference] = [:]
+  var clockDifferences: [DeviceID: NodeStatus.ClockDifference] = [:]
   /// Whether it was said that no generation of clocks is left.
   var reportedNoGeneration = false
   var incarnation: Incarnation?
@@ -30,7 +30,7 @@ public struct Replica: Sendable {
   var lastSeen: [DeviceID: UInt64] = [:]
   /// What was heard of devices in handshakes since the start.
   var heard: [DeviceID: HeardOfDevice] = [:]
-  var counters = ReplicaStatus.Counters()
+  var counters = NodeStatus.Counters()
   /// What storage found damaged, until the start has seen to it.
   var damage = StorageDamage()
   /// Other processes of this very device that were met.
@@ -87,7 +87,7 @@ public struct Replica: Sendable {
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       do throws(StorageError) {
         let restored = try StoreReplica.restored(
-          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &keyring
+          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &members.keyring
         ) { (reference) throws(StorageError) in try changeSet(identifier, reference) }
         stores[identifier] = restored.store
         counters.damaged += restored.damaged

@@ -8,7 +8,7 @@ internal import KithCrypto
 /// After the overlay has formed, devices write in turn. It counts the traffic of each write until
 /// its writer knows that every device has it.
 package struct Spread {
-  /// What there is.
+  /// The setup of a spread.
   package struct Setup: Codable, Hashable, Sendable {
     package var devices: Int
     package var seed: UInt64

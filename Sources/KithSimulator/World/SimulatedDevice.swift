@@ -19,7 +19,7 @@ final class SimulatedDevice {
   var isTraitor = false
   /// Devices that it dials.
   var targets: [DeviceNumber] = []
-  /// Whom it dials besides, if the overlay decides, and whom at its last decision.
+  /// The devices that the overlay adds now, and those of its last decision.
   var overlay: OverlayPlan?
   var drawnBefore: Set<DeviceID> = []
   /// Whether it restarted from an old copy, so that it covers less than it said.

@@ -348,7 +348,7 @@ extension Report {
     case .authorOverLimit: "authors over their limit"
     case .revoked: "revocations learnt"
     case .damaged: "damage found"
-    case .regained: "damage mended"
+    case .regained: "damage repaired"
     case .lossAccepted: "loss accepted"
     }
   }
