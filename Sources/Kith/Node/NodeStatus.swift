@@ -39,7 +39,7 @@ extension Node {
   /// - Complexity: O(*n*) in the stores' keys where they changed, for their digests.
   public var status: NodeStatus {
     let (replica, isRunning, problem) = engine.state.withLock { state in
-      (state.replica.status(), state.isRunning, state.health.problem)
+      (state.shell.replica.status(), state.isRunning, state.problem)
     }
     return NodeStatus(
       account: account, device: device, directory: configuration.directory, isRunning: isRunning,

@@ -133,6 +133,7 @@ extension Simulation {
         continue
       }
       device.adoptions[id] = store
+      expect(id, on: device)
       let changes = effects.contains {
         switch $0 {
         case .refusals, .view: true

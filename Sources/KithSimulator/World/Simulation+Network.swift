@@ -30,7 +30,7 @@ extension Simulation {
   func isUp(_ number: DeviceNumber) -> Bool {
     let device = devices[number]
     // Who joins listens nowhere yet.
-    return device.isRunning && !device.isPaused && !device.hasFailed && device.join == nil
+    return device.isRunning && !device.isPaused && !device.isFailing && device.join == nil
   }
 
   func canPass(_ from: DeviceNumber, _ to: DeviceNumber) -> Bool { !blocked.contains([from, to]) }
