@@ -171,7 +171,7 @@ extension Engine {
       case .addresses(let addresses): links.node?.setAddresses(addresses)
       case .leftBehind(let devices): links.node?.setLeftBehind(devices)
       case .pulledAll(let session): links.pairings.pulledAll(session)
-      case .progress, .refusals: hasProgress = true
+      case .progress: hasProgress = true
       // The shell keeps account of these, or has given them out before.
       case .persist, .durable, .accepted, .refused, .refusedStore, .refusedMembership, .view, .wake,
         .report:

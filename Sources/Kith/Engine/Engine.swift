@@ -125,7 +125,8 @@ final class Engine: Sendable {
     let hasWork = !drainsHere && !state.shell.isBusy && state.shell.hasWork
     guard state.isRunning else { return hasWork && !state.shell.isClosed ? .here : .nobody }
     let wakes = [state.shell.wakesAtMilliseconds, state.nextResumption].compactMap(\.self)
-    let isEarlier = wakes.contains { $0 < state.sleepsUntilMilliseconds }
+    let sleepEnd = state.sleepsUntilMilliseconds
+    let isEarlier = wakes.contains { $0 < sleepEnd }
     return isEarlier || hasWork ? .writer : .nobody
   }
 

@@ -79,14 +79,14 @@ extension Simulation {
     if device.join != nil { discard(device) }
   }
 
-  /// A device is given up with its directory: what was only there is lost.
+  /// Gives up a device with its directory: data only there is lost.
   func giveUp(_ device: SimulatedDevice) {
     putAtRisk(device)
     kill(device)
     device.isGone = true
   }
 
-  /// What only a device had may be lost from here on.
+  /// Data only on this device may now be lost.
   func putAtRisk(_ device: SimulatedDevice) {
     history.putAtRisk(on: device.number)
     reference.giveUp(device.number)
@@ -402,7 +402,7 @@ extension Report {
     case .authorOverLimit: "authors over their limit"
     case .revoked: "revocations learnt"
     case .damaged: "damage found"
-    case .regained: "damage mended"
+    case .regained: "damage repaired"
     case .lossAccepted: "loss accepted"
     }
   }

@@ -299,7 +299,7 @@ final class TestWorld {
     case .report(let report): device.reports.append(report)
     case .leftBehind(let devices): device.leftBehind = devices
     case .pulledAll: device.hasPulledAll = true
-    case .persist, .promote, .refusals, .progress, .addresses, .wake: break
+    case .persist, .promote, .progress, .addresses, .wake: break
     }
   }
 
@@ -434,7 +434,7 @@ final class TestWorld {
 
 extension StoreReplica {
   /// The draft written last.
-  var latestDraft: Draft? { drafts.max { $0.clock < $1.clock } }
+  var latestDraft: Draft? { drafts.drafts.max { $0.clock < $1.clock } }
 }
 
 extension Replica {
