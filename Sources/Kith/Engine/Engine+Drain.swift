@@ -87,7 +87,11 @@ extension Engine {
       state.pauses = [:]
       later.append { self.noteFailure(error, links) }
     case (_, .recovered): later.append { self.noteRecovery() }
-    case (.failed, _): later.append { self.progress.raise() }
+    case (.failed, _):
+      later.append {
+        self.progress.raise()
+        self.wakeup.signal()
+      }
     default: break
     }
     return later

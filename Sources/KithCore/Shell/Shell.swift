@@ -210,7 +210,7 @@ public struct Shell: Sendable {
   public var wakesAtMilliseconds: UInt64? {
     switch health {
     case .sound: [tickAt, gathersUntil].compactMap(\.self).min()
-    case .failed(_, _, let retryAt): retryAt
+    case .failed(_, let attempts, let retryAt): isBusy || isClosed && attempts > 0 ? nil : retryAt
     case .probing: nil
     }
   }

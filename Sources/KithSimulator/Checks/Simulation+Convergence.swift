@@ -50,7 +50,6 @@ extension Simulation {
 
   private var trueMilliseconds: Int64 { Int64(HostClock.origin) + Int64(now / 1_000) }
 
-  /// Waits for convergence.
   func demandConvergence() throws(Violation) {
     let start = now
     // A disk that has room again is tried again when the wait is over.
