@@ -7,4 +7,3 @@ public typealias DeviceReport = NodeStatus.Device
 public typealias AccountDevice = NodeStatus.Device
 public typealias HiddenValue = HiddenEntry
 public typealias RefusedTransaction = Refusal
-extension Change { public typealias Reason = ChangeReason }

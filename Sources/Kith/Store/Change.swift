@@ -1,5 +1,6 @@
 public import KithCore
 
+extension KeyValueStore {
 /// A change of the values that a store shows.
 ///
 /// Applied in order to the old view, changes give the new view.
@@ -61,6 +62,7 @@ public struct Change: Sendable, Hashable {
     self.superseded = superseded
     self.isJoined = isJoined
   }
+}
 }
 
 extension ChangeReason {

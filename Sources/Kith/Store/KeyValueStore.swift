@@ -170,24 +170,23 @@ public final class KeyValueStore: Sendable {
 
   /// Removes a key, if it is present. A removal is always accepted, unless the disk fails.
   ///
+  /// ```swift
+  /// try store.removeValue(forKey: "theme")
+  /// ```
+  ///
   /// - Throws: ``KithError`` with `invalidKey`, `closed` or a storage code.
-  public func remove(_ key: String) throws(KithError) {
+  public func removeValue(forKey key: String) throws(KithError) {
     try write([KithCore.Operation(key: key, value: nil)])
   }
 
-  /// Removes a key; see ``remove(_:)-(String)``.
-  public func remove<Value>(_ key: StoreKey<Value>) throws(KithError) {
-    try remove(key.name)
-  }
-
-  /// Removes several keys in one transaction, so that they read as their defaults again.
+  /// Removes keys in one transaction, so that they read as their defaults again.
   ///
   /// ```swift
   /// try store.reset(.theme, .fontSize)
   /// ```
   ///
   /// - Parameter keys: The keys; their types may differ.
-  /// - Throws: ``KithError`` as ``remove(_:)-(String)`` does; then nothing has changed.
+  /// - Throws: ``KithError`` as ``removeValue(forKey:)`` does; then nothing has changed.
   /// - Complexity: O(*n* log *k*) in the keys named and the keys of the store.
   public func reset<each Value>(_ keys: repeat StoreKey<each Value>) throws(KithError) {
     var operations: [KithCore.Operation] = []

@@ -1,5 +1,6 @@
 public import KithCore
 
+extension KeyValueStore {
 /// Writes that are accepted or refused together.
 ///
 /// Reads return the store as it was when the transaction began, with the transaction's own
@@ -36,7 +37,7 @@ public struct Transaction {
   /// Removes a key.
   ///
   /// - Complexity: O(1).
-  public mutating func remove(_ key: String) {
+  public mutating func removeValue(forKey key: String) {
     write(nil, forKey: key)
   }
 
@@ -86,6 +87,7 @@ public struct Transaction {
     }
     return operations
   }
+}
 }
 
 extension KithCore.Operation {

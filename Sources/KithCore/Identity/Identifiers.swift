@@ -3,35 +3,6 @@ public import KithCrypto
 /// A device's id: its Ed25519 public key. Ids compare as bytes (`Docs/Glossary.md`).
 public typealias DeviceID = SigningPublicKey
 
-/// An account's id: the BLAKE2b-256 of its genesis record's body (`Docs/Glossary.md`).
-public struct AccountID: Codable, Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The digest that is the id.
-  public let digest: Digest256
-
-  /// Makes an id from a digest.
-  public init(_ digest: Digest256) {
-    self.digest = digest
-  }
-
-  /// Reads the text.
-  public init(from decoder: any Decoder) throws { digest = try Digest256(from: decoder) }
-
-  /// Writes the text: all bytes in hexadecimal.
-  public func encode(to encoder: any Encoder) throws { try digest.encode(to: encoder) }
-
-  /// The id's 32 bytes.
-  public var bytes: [UInt8] { digest.bytes }
-
-  /// All bytes in lower-case hexadecimal.
-  public var hex: String { digest.hex }
-
-  /// The digest in hexadecimal, shortened for logs.
-  public var description: String { digest.description }
-
-  /// Compares as bytes.
-  public static func < (left: Self, right: Self) -> Bool { left.digest < right.digest }
-}
-
 /// An epoch's id: the BLAKE2b-256 of its box public key (`Docs/Protocol.md`, "Membership").
 public struct EpochID: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The digest that is the id.

@@ -73,21 +73,6 @@ public enum CloseReason: String, Hashable, Sendable {
   case silent
 }
 
-/// Why the values that a store shows changed (`Docs/Protocol.md`, "First sync").
-public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
-  /// This program wrote. Only sequences that ask for own writes contain it.
-  case ownWrite
-  /// Another device or another program of this host wrote, or a write of this program was undone
-  /// because it could not be made durable.
-  case serverChange
-  /// Joining or signing in brought the account's data.
-  case initialSyncChange
-  /// The quota changed the values shown, or refused a draft when it was to be published.
-  case quotaViolationChange
-  /// The store now belongs to another account.
-  case accountChange
-}
-
 /// A change of what one store shows. Applied in order to the old view they give the new view.
 public struct ViewChange: Hashable, Sendable {
   /// The store.
@@ -125,50 +110,6 @@ public struct ViewChange: Hashable, Sendable {
   }
 }
 
-/// A transaction that was accepted offline, but did not fit when it was to be published
-/// (`Docs/Protocol.md`, "What is shown").
-public struct Refusal: Hashable, Sendable {
-  /// The cause of a refusal.
-  public enum Reason: UInt8, Hashable, Sendable {
-    /// Its values would not all be shown.
-    case quota = 1
-    /// It was written while nobody was signed in, and the account has one of its keys.
-    case initialSync = 2
-  }
-
-  /// A write of one key.
-  public struct Write: Hashable, Sendable {
-    /// The key.
-    public var key: String
-    /// The value; nil if the write removed the key.
-    public var value: PropertyListValue?
-  }
-
-  /// The number of the refusal in its store: 1, 2, 3 …
-  public var number: UInt64
-  /// The cause of the refusal.
-  public var reason: Reason
-  package var clock: HybridTime
-  package var operations: [Operation]
-
-  /// All writes of the transaction, in order.
-  ///
-  /// - Complexity: O(*n*) in the bytes of the values.
-  public var writes: [Write] {
-    operations.map { Write(key: $0.key, value: $0.value.flatMap { try? $0.decoded() }) }
-  }
-
-  /// The time of the transaction, in milliseconds since 1970.
-  public var writtenMilliseconds: UInt64 { clock.milliseconds }
-
-  package init(number: UInt64, reason: Reason, clock: HybridTime, operations: [Operation]) {
-    self.number = number
-    self.reason = reason
-    self.clock = clock
-    self.operations = operations
-  }
-}
-
 /// Why a store was not opened (`Docs/CommandLine.md`).
 public enum OpenError: Error, Hashable, Sendable {
   /// A limit is above ``Policy/maximum``'s, or negative.
@@ -195,35 +136,6 @@ public enum WriteError: Error, Hashable, Sendable {
   case refusalsNotTaken(bytes: Int, limit: Int)
   /// The values would not all be shown: what is in use, what it would be, and the limits.
   case quotaExceeded(QuotaNumbers)
-}
-
-/// The numbers of a quota refusal.
-public struct QuotaNumbers: Codable, Hashable, Sendable {
-  /// Bytes shown now.
-  public var usedBytes: Int
-  /// Bytes that would be shown if everything were.
-  public var askedBytes: Int
-  /// The most bytes.
-  public var limitBytes: Int
-  /// Keys shown now.
-  public var usedKeys: Int
-  /// Keys that would be shown if everything were.
-  public var askedKeys: Int
-  /// The most keys.
-  public var limitKeys: Int
-
-  /// Makes the numbers.
-  public init(
-    usedBytes: Int, askedBytes: Int, limitBytes: Int, usedKeys: Int, askedKeys: Int,
-    limitKeys: Int
-  ) {
-    self.usedBytes = usedBytes
-    self.askedBytes = askedBytes
-    self.limitBytes = limitBytes
-    self.usedKeys = usedKeys
-    self.askedKeys = askedKeys
-    self.limitKeys = limitKeys
-  }
 }
 
 /// Something that an operator may want to know. Never holds a key or a value.

@@ -162,7 +162,8 @@ extension Replica {
 
   private mutating func storeStatus(_ identifier: StoreIdentifier) -> NodeStatus.Store? {
     guard var store = stores[identifier], let usage = usage(of: identifier) else { return nil }
-    var status = NodeStatus.Store(identifier: identifier, usage: usage, digest: store.digest())
+    var status = NodeStatus.Store(identifier: identifier, usage: usage)
+    status.digest = store.digest().hex
     stores[identifier] = store
     status.hiddenKeys = store.state.hiddenKeys.count
     status.drafts = store.drafts.drafts.count
