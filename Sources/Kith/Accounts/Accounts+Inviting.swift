@@ -1,4 +1,4 @@
-public import KithCore
+internal import KithCore
 internal import Synchronization
 
 extension Accounts {

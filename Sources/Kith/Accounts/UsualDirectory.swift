@@ -1,5 +1,5 @@
 #if canImport(FoundationEssentials)
-  package import FoundationEssentials
+  internal import FoundationEssentials
 #else
   package import Foundation
 #endif

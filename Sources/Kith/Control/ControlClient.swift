@@ -90,7 +90,7 @@ public final class ControlClient: StoreAccess {
   /// What a store shows, and every change after it, until the task is cancelled.
   public func watch(
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
-    onChange: @escaping @Sendable (Change) async -> Void
+    onChange: @escaping @Sendable (KeyValueStore.Change) async -> Void
   ) async throws(KithError) {
     try await exchange(request(.watch, store)) { response, _ in
       if let entries = response.entries { await onValues(try Self.values(entries)) }

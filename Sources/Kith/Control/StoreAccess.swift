@@ -43,7 +43,7 @@ public protocol StoreAccess: Sendable {
   /// ``KithError`` with `unknownStore` where the account has no such store.
   func watch(
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
-    onChange: @escaping @Sendable (Change) async -> Void
+    onChange: @escaping @Sendable (KeyValueStore.Change) async -> Void
   ) async throws(KithError)
 
   /// The devices that are members only through another, ascending.
@@ -161,7 +161,7 @@ extension Node: StoreAccess {
   /// What a store shows, and every change after it, until the task is cancelled.
   public func watch(
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
-    onChange: @escaping @Sendable (Change) async -> Void
+    onChange: @escaping @Sendable (KeyValueStore.Change) async -> Void
   ) async throws(KithError) {
     let (values, changes) = try known(store).view.subscribe(seesOwnWrites: true, as: .device)
     await onValues(values)

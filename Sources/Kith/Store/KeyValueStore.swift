@@ -115,7 +115,7 @@ public final class KeyValueStore: Sendable {
 
   /// All values shown at one moment.
   ///
-  /// It is keyed by ``Key``, because a dictionary of `String` would merge canonically
+  /// It is keyed by ``KeyValueStore/Key``, because a dictionary of `String` would merge canonically
   /// equivalent keys.
   ///
   /// - Complexity: O(1), copied on write.
@@ -213,9 +213,9 @@ public final class KeyValueStore: Sendable {
   /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
   @discardableResult
   public nonisolated(nonsending) func commit<Result>(
-    _ body: (inout Transaction) throws(KithError) -> Result
+    _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
   ) async throws(KithError) -> Result {
-    var transaction = Transaction(base: view.values)
+    var transaction = KeyValueStore.Transaction(base: view.values)
     let result = try body(&transaction)
     try await commit(transaction.operations())
     return result
@@ -238,9 +238,9 @@ public final class KeyValueStore: Sendable {
   /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
   @discardableResult
   public nonisolated(nonsending) func commit<Result>(
-    _ body: (inout Transaction) throws -> Result
+    _ body: (inout KeyValueStore.Transaction) throws -> Result
   ) async throws -> Result {
-    var transaction = Transaction(base: view.values)
+    var transaction = KeyValueStore.Transaction(base: view.values)
     let result = try body(&transaction)
     try await commit(transaction.operations())
     return result

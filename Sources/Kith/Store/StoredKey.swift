@@ -73,7 +73,7 @@ public struct StoredKey<Value: StoreValue>: Sendable {
   ///
   /// - Throws: ``KithError`` as ``KeyValueStore/remove(_:)-(StoreKey<Value>)`` does.
   public func remove() throws(KithError) {
-    try write { (store) throws(KithError) in try store.remove(key) }
+    try write { (store) throws(KithError) in try store.reset(key) }
   }
 
   /// Sets the value, and passes a refusal to `onRefusal`.

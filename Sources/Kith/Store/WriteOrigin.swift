@@ -14,7 +14,7 @@ enum Perspective: Hashable, Sendable {
   case device
 
   /// Returns the reason of a change that a program's write made, for this consumer.
-  func reason(of origin: WriteOrigin) -> Change.Reason {
+  func reason(of origin: WriteOrigin) -> ChangeReason {
     switch self {
     case .program(let own): own == origin ? .ownWrite : .serverChange
     case .device: .ownWrite

@@ -1,7 +1,7 @@
 /// What a replica wants done, in order. A `persist` stands before every `send`, `durable` and
 /// `close` that depends on it; the shell may join several persists into one commit, but never lets
 /// a later effect overtake one. `view` and `report` depend on nothing.
-public enum Effect: Sendable {
+package enum Effect: Sendable {
   /// Make these durable, together.
   case persist([Mutation])
   /// Send a message, which is encoded already.
@@ -47,7 +47,7 @@ public enum Effect: Sendable {
 }
 
 /// Why the core ends a session.
-public enum CloseReason: String, Hashable, Sendable {
+package enum CloseReason: String, Hashable, Sendable {
   /// Another session with the same device stays.
   case duplicate
   /// The peer is this device itself, in this process or, as a clone, in another.
@@ -74,18 +74,18 @@ public enum CloseReason: String, Hashable, Sendable {
 }
 
 /// A change of what one store shows. Applied in order to the old view they give the new view.
-public struct ViewChange: Hashable, Sendable {
+package struct ViewChange: Hashable, Sendable {
   /// The store.
-  public var store: StoreIdentifier
+  package var store: StoreIdentifier
   /// Why; nil for the program's own write, which is not notified.
-  public var reason: ChangeReason?
+  package var reason: ChangeReason?
   /// New value by key in the order of keys; nil: the key shows nothing.
-  public var changes: [(key: Key, value: EncodedValue?)]
+  package var changes: [(key: Key, value: EncodedValue?)]
   /// Keys whose writes by this program lost, in order.
-  public var superseded: [Key]
+  package var superseded: [Key]
 
   /// Makes a change.
-  public init(
+  package init(
     store: StoreIdentifier, reason: ChangeReason?,
     changes: [(key: Key, value: EncodedValue?)], superseded: [Key] = []
   ) {
@@ -96,14 +96,14 @@ public struct ViewChange: Hashable, Sendable {
   }
 
   /// Compares all parts.
-  public static func == (left: Self, right: Self) -> Bool {
+  package static func == (left: Self, right: Self) -> Bool {
     left.store == right.store && left.reason == right.reason
       && left.superseded == right.superseded && left.changes.count == right.changes.count
       && zip(left.changes, right.changes).allSatisfy { $0.key == $1.key && $0.value == $1.value }
   }
 
   /// Hashes store, reason and keys.
-  public func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     hasher.combine(store)
     hasher.combine(reason)
     for change in changes { hasher.combine(change.key) }
@@ -111,7 +111,7 @@ public struct ViewChange: Hashable, Sendable {
 }
 
 /// Why a store was not opened (`Docs/CommandLine.md`).
-public enum OpenError: Error, Hashable, Sendable {
+package enum OpenError: Error, Hashable, Sendable {
   /// A limit is above ``Policy/maximum``'s, or negative.
   case policyOutOfBounds(Policy)
   /// The account has as many stores as a node takes.
@@ -119,7 +119,7 @@ public enum OpenError: Error, Hashable, Sendable {
 }
 
 /// Why a local transaction was not accepted (`Docs/CommandLine.md`).
-public enum WriteError: Error, Hashable, Sendable {
+package enum WriteError: Error, Hashable, Sendable {
   /// This device was revoked: what it writes would reach nobody.
   case revoked
   /// The store was not opened.
@@ -139,7 +139,7 @@ public enum WriteError: Error, Hashable, Sendable {
 }
 
 /// Something that an operator may want to know. Never holds a key or a value.
-public enum Report: Hashable, Sendable {
+package enum Report: Hashable, Sendable {
   /// Storage lacks something of so many change sets that are kept of a store: a defect.
   case notStored(store: StoreIdentifier, count: Int)
   /// Change sets failed their signature or digest; the peer that sent them.

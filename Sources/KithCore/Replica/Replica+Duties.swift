@@ -7,7 +7,7 @@ extension Replica {
   /// is one. None once this device is revoked.
   ///
   /// - Complexity: O(*n*) in the devices.
-  public func handshakeEpochs(at instant: Instant) -> [EpochKeys] {
+  package func handshakeEpochs(at instant: Instant) -> [EpochKeys] {
     guard !isRevoked else { return [] }
     guard let current = keyring.current else { return keyring.newestFirst }
     let isBehind = roster.membership.certificates.keys.contains { device in

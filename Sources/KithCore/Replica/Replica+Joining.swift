@@ -93,7 +93,7 @@ extension Replica {
   /// How far the pull over a join's session has come; nil where there is none.
   ///
   /// - Complexity: O(*s*) in the stores.
-  public var joinProgress: (stores: Int, pulledStores: Int, changeSets: Int)? {
+  package var joinProgress: (stores: Int, pulledStores: Int, changeSets: Int)? {
     guard let session = sessions.values.first(where: \.isInviters) else { return nil }
     return (
       session.listed?.count ?? 0, session.pulled.count,

@@ -1,8 +1,8 @@
-public import KithCrypto
+internal import KithCrypto
 
 extension Replica {
   /// What this node says of itself in a handshake.
-  public func hello(port: UInt16, at instant: Instant) -> Hello {
+  package func hello(port: UInt16, at instant: Instant) -> Hello {
     let told = timeKeeper.told(at: instant)
     return Hello(
       version: 1, clock: told.reading, isSynchronised: told.isSynchronised, process: process,
@@ -68,7 +68,7 @@ extension Replica {
   /// The member at the other end of a session; nil while the peer has not proved to be one.
   ///
   /// - Complexity: O(1).
-  public func device(of session: SessionID) -> DeviceID? { sessions[session]?.device }
+  package func device(of session: SessionID) -> DeviceID? { sessions[session]?.device }
 
   mutating func disconnect(_ id: SessionID) {
     guard let session = sessions.removeValue(forKey: id) else { return }

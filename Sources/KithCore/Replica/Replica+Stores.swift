@@ -104,7 +104,7 @@ extension Replica {
   }
 
   /// Stores whose adopted writes may still be in the local stores.
-  public var adoptingStores: [StoreIdentifier] {
+  package var adoptingStores: [StoreIdentifier] {
     stores.filter { $0.value.adopted > .zero }.keys.sorted()
   }
 
@@ -274,7 +274,7 @@ extension Replica {
   }
 }
 
-extension ReplicaStatus.Counters {
+extension NodeStatus.Counters {
   /// Counts what a report says.
   mutating func count(_ report: Report) {
     switch report {

@@ -163,7 +163,7 @@ struct ReplicationTests {
   @Test func whatDoesNotFitWhenPublishedIsRefusedAndKeptUntilTaken() async throws {
     let nodes = try await Nodes()
     let first = nodes.first
-    let policy = Policy(totalBytes: 100, keys: 2)
+    let policy = KeyValueStore.Policy(totalBytes: 100, keys: 2)
     let one = try first.store("com.example.small", policy: policy)
     let second = try await running(first) { try await nodes.join("second", by: first) }
     let other = try second.store("com.example.small", policy: policy)
@@ -203,7 +203,7 @@ struct ReplicationTests {
   @Test func whatDoesNotFitWhenPublishedAtTheSameTimeIsHidden() async throws {
     let nodes = try await Nodes()
     let first = nodes.first
-    let policy = Policy(totalBytes: 100, keys: 2)
+    let policy = KeyValueStore.Policy(totalBytes: 100, keys: 2)
     let one = try first.store("com.example.small", policy: policy)
     let second = try await running(first) { try await nodes.join("second", by: first) }
     let other = try second.store("com.example.small", policy: policy)
