@@ -91,7 +91,7 @@ let package = Package(
     .target(
       name: "KithUserDefaults",
       dependencies: [
-        "Kith", "KithCrypto",
+        "Kith", "KithCore", "KithCrypto",
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
       swiftSettings: strict),

@@ -1,5 +1,4 @@
 internal import KithCore
-internal import Synchronization
 
 extension Accounts {
   /// Invites one device into the account that is signed in, and makes it a member.
@@ -33,7 +32,7 @@ extension Accounts {
     let account = try account()
     let (openings, opening) = AsyncStream<OpenInvitation>.makeStream()
     let (candidates, asking) = AsyncStream<Invitation.Candidate>.makeStream()
-    let isAccepted = Mutex(false)
+    let accepted = Signal()
     return try await withThrowingTaskGroup(of: DeviceID.self) { group in
       group.addTask {
         defer {
@@ -46,7 +45,7 @@ extension Accounts {
           let (answers, answer) = AsyncStream<Bool>.makeStream()
           asking.yield(Invitation.Candidate(joiner, answer))
           for await isWanted in answers {
-            if isWanted { isAccepted.withLock { $0 = true } }
+            if isWanted { accepted.raise() }
             return isWanted
           }
           return false
@@ -59,47 +58,49 @@ extension Accounts {
         try await body(invitation)
         break
       }
-      if !isAccepted.withLock({ $0 }) { group.cancelAll() }
+      if accepted.version == 0 { group.cancelAll() }
       guard let device = try await group.next() else { throw CancellationError() }
       return device
     }
   }
 }
 
-/// An invitation that waits for a device; see ``Accounts/invite(addresses:_:)``.
-public struct Invitation: Sendable {
-  /// The short code for people, such as `4071-3352`.
-  public let code: String
-  /// The token for scripts: one long line that also says where the invitation is.
-  public let token: String
-  /// The addresses at which it listens, `host:port`, best first.
-  public let addresses: [String]
-  /// The devices that have shown the code or token. It ends with the invitation.
-  public let candidates: AsyncStream<Candidate>
+extension Accounts {
+  /// An invitation that waits for a device; see ``Accounts/invite(addresses:_:)``.
+  public struct Invitation: Sendable {
+    /// The short code for people, such as `4071-3352`.
+    public let code: String
+    /// The token for scripts: one long line that also says where the invitation is.
+    public let token: String
+    /// The addresses at which it listens, `host:port`, best first.
+    public let addresses: [String]
+    /// The devices that have shown the code or token. It ends with the invitation.
+    public let candidates: AsyncStream<Candidate>
 
-  /// A device that asks to join.
-  public final class Candidate: Sendable {
-    /// The device.
-    public let device: DeviceID
-    /// The name that it gives itself.
-    public let name: String
-    /// The text that both persons compare: the other device shows the same.
-    public let fingerprint: String
-    /// Its address.
-    public let address: String
-    private let answer: AsyncStream<Bool>.Continuation
+    /// A device that asks to join.
+    public final class Candidate: Sendable {
+      /// The device.
+      public let device: DeviceID
+      /// The name that it gives itself.
+      public let name: String
+      /// The text that both persons compare: the other device shows the same.
+      public let fingerprint: String
+      /// Its address.
+      public let address: String
+      private let answer: AsyncStream<Bool>.Continuation
 
-    init(_ joiner: JoinCandidate, _ answer: AsyncStream<Bool>.Continuation) {
-      device = joiner.device
-      name = joiner.name
-      fingerprint = joiner.fingerprint
-      address = joiner.address
-      self.answer = answer
+      init(_ joiner: JoinCandidate, _ answer: AsyncStream<Bool>.Continuation) {
+        device = joiner.device
+        name = joiner.name
+        fingerprint = joiner.fingerprint
+        address = joiner.address
+        self.answer = answer
+      }
+
+      deinit { answer.finish() }
+
+      /// Makes the device a member of the account.
+      public func accept() { answer.yield(true) }
     }
-
-    deinit { answer.finish() }
-
-    /// Makes the device a member of the account.
-    public func accept() { answer.yield(true) }
   }
 }

@@ -1,3 +1,4 @@
+internal import KithCore
 internal import Synchronization
 
 /// A key in its store: for a property `@Stored var theme`, the value of `$theme`.

@@ -1,3 +1,5 @@
+internal import KithCore
+
 /// The program of this host that wrote. To each program, writes of the others come from outside.
 enum WriteOrigin: Hashable, Sendable {
   /// The program that has the directory open.

@@ -64,7 +64,7 @@ struct ReplicationTests {
         #expect(store.value(forKey: decomposed) == "decomposed")
         #expect(store.keys.map { Array($0.utf8) } == [decomposed, composed].map { Array($0.utf8) })
       }
-      try await one.commit { $0.remove(composed) }
+      try await one.commit { $0.removeValue(forKey: composed) }
       try await until { other.keys.count == 1 }
       #expect(other.value(forKey: decomposed) == "decomposed")
     }

@@ -149,7 +149,7 @@ extension KeyValueStore {
   fileprivate func tellFromOutside(_ key: String, _ value: PropertyListValue) {
     let change = ViewChange(
       store: identifier, reason: .serverChange,
-      changes: [(Kith.Key(key), try? EncodedValue(value))])
+      changes: [(KeyValueStore.Key(key), try? EncodedValue(value))])
     for run in view.apply([change]) { run() }
   }
 }
