@@ -50,7 +50,6 @@ struct CommonOptions: ParsableArguments {
     }
   }
 
-  /// Returns the directory from option and environment.
   static func directory(option: String?, environment: [String: String]) -> URL {
     exactly(option ?? UsualDirectory.path(environment: environment))
   }
@@ -70,7 +69,6 @@ struct StoreOptions: ParsableArguments {
     help: ArgumentHelp("The store; see kith --help.", valueName: "identifier"))
   var store: String?
 
-  /// Returns the identifier from option and environment.
   static func identifier(
     option: String?, environment: [String: String]
   ) throws(CommandFailure) -> StoreIdentifier {

@@ -10,7 +10,6 @@ package protocol FixedBytes: Codable, Hashable, Comparable, Sendable, BitwiseCop
   /// The bytes.
   var storage: Storage { get }
 
-  /// Makes the value with these bytes.
   init(storage: Storage)
 }
 
