@@ -18,7 +18,9 @@ extension UserDefaultsMirror: Service {
         group.addTask {
           let keys = Set(self.keys.map { KeyValueStore.Key($0) })
           for await change in changes
-          where change.isJoined || change.items.contains(where: { keys.contains(KeyValueStore.Key($0.key)) }) {
+          where change.isJoined
+            || change.items.contains(where: { keys.contains(KeyValueStore.Key($0.key)) })
+          {
             self.sync()
           }
         }

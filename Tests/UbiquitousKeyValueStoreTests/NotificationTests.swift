@@ -127,7 +127,8 @@ import Testing
     }
     #expect(third == nil)
     let (one, two) = (Heard(first), Heard(second))
-    backing.tell(KeyValueStore.Change(reason: .serverChange, items: [.init(key: "a", old: nil, new: 1)]))
+    backing.tell(
+      KeyValueStore.Change(reason: .serverChange, items: [.init(key: "a", old: nil, new: 1)]))
     try await until { !one.all.isEmpty && !two.all.isEmpty }
     #expect(one.all == [.init(object: ObjectIdentifier(first), reason: 0, keys: ["a"])])
     #expect(two.all == [.init(object: ObjectIdentifier(second), reason: 0, keys: ["a"])])

@@ -158,7 +158,8 @@ import Testing
       try await until { heard.keys.last == keys }
     }
     #expect(backing.refusals.map(\.number) == [1], "nobody has heard of b")
-    backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a", "b"]))
+    backing.tell(
+      KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a", "b"]))
     try await until { backing.refusals.isEmpty }
   }
 

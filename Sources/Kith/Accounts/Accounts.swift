@@ -61,7 +61,8 @@ public final class Accounts: Service, Sendable {
     /// - Parameter directory: The directory; nil: the one that `kith` uses, which is
     ///   `KITH_DIRECTORY`, `$XDG_DATA_HOME/kith` or `~/.local/share/kith`.
     public init(directory: String? = nil) {
-      self.directory = directory ?? UsualDirectory.path(environment: ProcessInfo.processInfo.environment)
+      self.directory =
+        directory ?? UsualDirectory.path(environment: ProcessInfo.processInfo.environment)
     }
   }
 

@@ -84,7 +84,8 @@ extension AccountsDirectory {
     registry.devices.compactMap { device in
       guard let account = Digest256(hex: device.account) else { return nil }
       return Accounts.KnownAccount(
-        account: AccountID(account), directory: directory(of: .signedIn(directory: device.directory)),
+        account: AccountID(account),
+        directory: directory(of: .signedIn(directory: device.directory)),
         isSignedIn: device.directory == registry.signedIn)
     }
   }

@@ -157,7 +157,8 @@ struct ControlChange: Codable, Sendable {
           key: new.key, old: try old.value.map(ControlEntry.value),
           new: try new.value.map(ControlEntry.value)))
     }
-    return KeyValueStore.Change(reason: reason, items: items, superseded: superseded, isJoined: isJoined)
+    return KeyValueStore.Change(
+      reason: reason, items: items, superseded: superseded, isJoined: isJoined)
   }
 }
 

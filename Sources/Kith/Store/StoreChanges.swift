@@ -14,7 +14,8 @@ public struct StoreChanges: AsyncSequence, Sendable {
     }
 
     /// Returns the next change, or nil at the end.
-    public mutating func next(isolation actor: isolated (any Actor)?) async -> KeyValueStore.Change? {
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> KeyValueStore.Change?
+    {
       await subscription.buffer.next(isolation: actor)
     }
   }

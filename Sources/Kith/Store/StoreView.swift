@@ -110,7 +110,10 @@ final class StoreView: Sendable {
       let brought = values.keys.filter { old[$0] == nil }
       let told =
         reason == .accountChange
-        ? [KeyValueStore.Change(reason: reason, items: items(Array(old.keys) + brought), superseded: superseded)]
+        ? [
+          KeyValueStore.Change(
+            reason: reason, items: items(Array(old.keys) + brought), superseded: superseded)
+        ]
         : [
           KeyValueStore.Change(reason: .accountChange, items: items(old.keys), superseded: []),
           KeyValueStore.Change(reason: reason, items: items(brought), superseded: superseded),
@@ -148,7 +151,9 @@ final class StoreView: Sendable {
 
   /// Takes all changes that wait in a buffer. It contains only whole steps of the core, because
   /// their changes are offered under the lock.
-  func takeAll(from buffer: ChangeBuffer) -> [KeyValueStore.Change] { state.withLock { _ in buffer.takeAll() } }
+  func takeAll(from buffer: ChangeBuffer) -> [KeyValueStore.Change] {
+    state.withLock { _ in buffer.takeAll() }
+  }
 
   /// Removes a subscriber.
   func unsubscribe(_ number: UInt64) {

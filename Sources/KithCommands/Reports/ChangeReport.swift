@@ -8,7 +8,8 @@ struct ChangeReport: Sendable {
 
   /// Makes the report on a change; nil if it concerns none of the keys. No keys mean all.
   init?(_ change: KeyValueStore.Change, keys: Set<KeyValueStore.Key> = []) {
-    items = keys.isEmpty ? change.items : change.items.filter { keys.contains(KeyValueStore.Key($0.key)) }
+    items =
+      keys.isEmpty ? change.items : change.items.filter { keys.contains(KeyValueStore.Key($0.key)) }
     if items.isEmpty { return nil }
     self.change = change
   }

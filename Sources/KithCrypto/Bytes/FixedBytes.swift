@@ -83,7 +83,8 @@ extension FixedBytes {
     guard let value = Self(hex: text) else {
       throw DecodingError.dataCorrupted(
         .init(
-          codingPath: decoder.codingPath, debugDescription: "not \(byteCount) bytes in hexadecimal"))
+          codingPath: decoder.codingPath, debugDescription: "not \(byteCount) bytes in hexadecimal")
+      )
     }
     return value
   }

@@ -14,7 +14,9 @@
       self.policy = policy
     }
 
-    func value(forKey key: String) -> PropertyListValue? { state.withLock { $0[KeyValueStore.Key(key)] } }
+    func value(forKey key: String) -> PropertyListValue? {
+      state.withLock { $0[KeyValueStore.Key(key)] }
+    }
     var values: [KeyValueStore.Key: PropertyListValue] { state.withLock { $0 } }
 
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {

@@ -21,7 +21,8 @@
       for change in changes {
         let reason = reason(change.reason)
         if keys[reason] == nil { reasons.append(reason) }
-        keys[reason, default: []].formUnion((change.keys + change.superseded).map { KeyValueStore.Key($0) })
+        keys[reason, default: []].formUnion(
+          (change.keys + change.superseded).map { KeyValueStore.Key($0) })
       }
       return reasons.map { reason in
         Notice(reason: reason, keys: (keys[reason] ?? []).sorted().map(\.text))

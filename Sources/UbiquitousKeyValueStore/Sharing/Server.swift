@@ -48,7 +48,9 @@
         (KeyValueStore.Refusal.Reason.initialSync, NSUbiquitousKeyValueStoreInitialSyncChange),
         (.quota, NSUbiquitousKeyValueStoreQuotaViolationChange),
       ] {
-        let keys = refusals.filter { $0.reason == reason }.flatMap(\.writes).map { KeyValueStore.Key($0.key) }
+        let keys = refusals.filter { $0.reason == reason }.flatMap(\.writes).map {
+          KeyValueStore.Key($0.key)
+        }
         guard !keys.isEmpty else { continue }
         await poster.post(Notice(reason: number, keys: Set(keys).sorted().map(\.text)))
       }
@@ -59,7 +61,9 @@
     /// limited.
     private func take(refusalsOf notice: Notice) {
       let keys = Set(notice.keys.map { KeyValueStore.Key($0) })
-      let told = backing.refusals.prefix { $0.writes.allSatisfy { keys.contains(KeyValueStore.Key($0.key)) } }
+      let told = backing.refusals.prefix {
+        $0.writes.allSatisfy { keys.contains(KeyValueStore.Key($0.key)) }
+      }
       if let last = told.last { backing.takeRefusals(through: last.number) }
     }
 

@@ -28,7 +28,8 @@ struct AttachedEndTests {
     }
     var heard = changes.makeAsyncIterator()
     #expect(
-      await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("c", nil, 3)]))
+      await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("c", nil, 3)])
+    )
     let undone = KeyValueStore.Change(
       reason: .quotaViolationChange, items: [.init("b", 2, nil)], superseded: ["b"])
     #expect(await heard.next() == undone)
@@ -45,7 +46,8 @@ struct AttachedEndTests {
     #expect(error?.code == .diskFull)
     #expect(
       await heard.next()
-        == KeyValueStore.Change(reason: .serverChange, items: [.init("a", 4, 1)], superseded: ["a"]))
+        == KeyValueStore.Change(reason: .serverChange, items: [.init("a", 4, 1)], superseded: ["a"])
+    )
     try await program.close()
   }
 
@@ -62,7 +64,9 @@ struct AttachedEndTests {
     }
     var heard = changes.makeAsyncIterator()
     // The echo is not told, and what lies under the write does not show yet.
-    #expect(await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("other", nil, 1)]))
+    #expect(
+      await heard.next()
+        == KeyValueStore.Change(reason: .serverChange, items: [.init("other", nil, 1)]))
     #expect(program.store.value(forKey: "k") == "mine")
     try await blocking { try node.answer(2) }
     #expect(
@@ -88,10 +92,13 @@ struct AttachedEndTests {
     }
     var heard = changes.makeAsyncIterator()
     #expect(await heard.next()?.superseded == ["mine"])
-    #expect(await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)]))
+    #expect(
+      await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)])
+    )
     #expect(program.store.dictionary["b"] == 2)
     #expect(
-      await heard.next() == KeyValueStore.Change(reason: .quotaViolationChange, items: [.init("b", nil, 2)]))
+      await heard.next()
+        == KeyValueStore.Change(reason: .quotaViolationChange, items: [.init("b", nil, 2)]))
     try await program.close()
   }
 
@@ -163,7 +170,8 @@ struct AttachedEndTests {
       try await until { owner.dictionary == store.dictionary }
       var heard = changes.makeAsyncIterator()
       #expect(
-        await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("new", nil, "theirs")]))
+        await heard.next()
+          == KeyValueStore.Change(reason: .serverChange, items: [.init("new", nil, "theirs")]))
       try await blocking {
         try store.set(5, forKey: "c")
         try store.flush()
@@ -194,7 +202,8 @@ struct AttachedEndTests {
       let error = await durable.value
       #expect(error?.code == .quotaExceeded)
       #expect(
-        await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("theirs", nil, 2)]))
+        await heard.next()
+          == KeyValueStore.Change(reason: .serverChange, items: [.init("theirs", nil, 2)]))
       #expect(
         await heard.next()
           == KeyValueStore.Change(

@@ -27,7 +27,8 @@ struct AttachedStoreTests {
           // Who wrote hears nothing: its next change is another's write.
           for other in stores.indices where other != index {
             let change = await heard[other].next()
-            #expect(change == KeyValueStore.Change(reason: .serverChange, items: [.init(key, nil, new)]))
+            #expect(
+              change == KeyValueStore.Change(reason: .serverChange, items: [.init(key, nil, new)]))
           }
         }
       }
