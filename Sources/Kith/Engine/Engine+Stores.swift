@@ -37,7 +37,7 @@ extension Engine {
   /// Opens a store for a view that showed another engine's, and shows there what this one has.
   /// `superseded` are keys whose writes by this program were not taken.
   func open(
-    _ view: StoreView, policy: Policy, reason: Change.Reason, superseded: Set<Key>
+    _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<Key>
   ) throws(KithError) {
     let store = view.identifier
     var later: [() -> Void] = []

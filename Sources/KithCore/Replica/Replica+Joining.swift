@@ -75,7 +75,7 @@ extension Replica {
   /// How far the pull over a join's session has come; nil where there is none.
   ///
   /// - Complexity: O(*s*) in the stores.
-  public var joinProgress: (stores: Int, pulledStores: Int, changeSets: Int)? {
+  package var joinProgress: (stores: Int, pulledStores: Int, changeSets: Int)? {
     guard let link = links.values.first(where: \.isInviter) else { return nil }
     return (
       link.pull?.listed?.count ?? 0, link.pulledStores,

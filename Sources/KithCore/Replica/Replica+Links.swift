@@ -1,9 +1,9 @@
-public import KithCrypto
+package import KithCrypto
 
 /// Links, and what they say is to be done. The rules are ``Link``'s.
 extension Replica {
   /// What this node says of itself in a handshake.
-  public func hello(port: UInt16, at instant: Instant) -> Hello {
+  package func hello(port: UInt16, at instant: Instant) -> Hello {
     let told = timeKeeper.told(at: instant)
     return Hello(
       version: 1, clock: told.reading, isSynchronised: told.isSynchronised, process: process,
@@ -54,7 +54,7 @@ extension Replica {
   /// The member at the other end of a session; nil while the peer has not proved to be one.
   ///
   /// - Complexity: O(1).
-  public func device(of session: SessionID) -> DeviceID? { links[session]?.device }
+  package func device(of session: SessionID) -> DeviceID? { links[session]?.device }
 
   /// Compares the clocks of the handshake. Under an older epoch nothing is exchanged: a device that
   /// holds only that one's key is not shown stores. The network ends such a session soon, and the

@@ -9,7 +9,7 @@ extension Replica {
   /// The epochs under whose keys sessions are taken and made now, the current one first.
   ///
   /// - Complexity: O(*n*) in the devices.
-  public func handshakeEpochs(at instant: Instant) -> [EpochKeys] {
+  package func handshakeEpochs(at instant: Instant) -> [EpochKeys] {
     members.handshakeEpochs(at: instant) { heard[$0]?.epoch }
   }
 

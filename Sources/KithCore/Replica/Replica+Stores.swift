@@ -100,7 +100,7 @@ extension Replica {
   }
 
   /// Stores whose adopted writes may still be in the local stores.
-  public var adoptingStores: [StoreIdentifier] {
+  package var adoptingStores: [StoreIdentifier] {
     stores.filter { $0.value.adopted > .zero }.keys.sorted()
   }
 

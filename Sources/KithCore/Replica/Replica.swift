@@ -1,4 +1,4 @@
-public import KithCrypto
+package import KithCrypto
 
 /// One device's replica of its account's stores, as a value: inputs come in with the time, effects
 /// go out in order, and nothing else happens. It does no I/O, starts no task, reads no clock and
@@ -7,7 +7,7 @@ public import KithCrypto
 /// The rule of the effects: a `persist` stands before every effect that depends on it, and the
 /// shell never reorders. After a commit fails, throw the replica away and make a new one from what
 /// storage holds.
-public struct Replica: Sendable {
+package struct Replica: Sendable {
   let process: ProcessID
   var entropy: any Entropy
   var members: Members
@@ -47,7 +47,7 @@ public struct Replica: Sendable {
   /// Makes a replica of all that storage holds.
   ///
   /// - Complexity: O(*n*) in the entries stored; each is opened.
-  public init(
+  package init(
     account: AccountID, keys: DeviceKeys, snapshot: Snapshot,
     damage: StorageDamage = StorageDamage(), process: ProcessID, entropy: some Entropy
   ) throws(ReplicaError) {
@@ -60,7 +60,7 @@ public struct Replica: Sendable {
   /// Makes a replica of what storage holds. It reads change sets one by one, and keeps no box.
   ///
   /// - Complexity: O(*n*) in the entries stored; each is opened.
-  public init(
+  package init(
     account: AccountID, keys: DeviceKeys, outline: StorageOutline, process: ProcessID,
     entropy: some Entropy,
     changeSet: (StoreIdentifier, ChangeSetReference) throws(StorageError) -> StoredChangeSet?
@@ -111,11 +111,11 @@ public struct Replica: Sendable {
   }
 
   /// The account.
-  public var account: AccountID { roster.account }
+  package var account: AccountID { roster.account }
   /// The account's membership.
-  public var roster: Roster { members.roster }
+  package var roster: Roster { members.roster }
   /// The epochs' keys that this device holds.
-  public var keyring: Keyring { members.keyring }
+  package var keyring: Keyring { members.keyring }
   var keys: DeviceKeys { members.keys }
   /// For what is not moved yet.
   var sessions: [SessionID: Link] {
@@ -124,7 +124,7 @@ public struct Replica: Sendable {
   }
 
   /// Takes in one input and says what is to be done about it, in order.
-  public mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
+  package mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
     timeKeeper.update(at: instant)
     switch input {
     case .connected, .tick: healIfAhead()
@@ -159,7 +159,7 @@ public struct Replica: Sendable {
   }
 
   /// Whether a `flush` has anything to do. The shell hands one in before each of its commits.
-  public var needsFlush: Bool {
+  package var needsFlush: Bool {
     stores.keys.contains(where: needsFlush)
   }
 
@@ -252,7 +252,7 @@ public struct Replica: Sendable {
 }
 
 /// Why a replica cannot be made of what storage holds.
-public enum ReplicaError: Error, Hashable, Sendable {
+package enum ReplicaError: Error, Hashable, Sendable {
   /// A membership record cannot be read.
   case damagedRecord
   /// The records do not make this device a member of the account.

@@ -224,7 +224,8 @@ import Testing
           set("k\((first + 1) % 8)", .integer(Int64(number))),
         ], on: 0, flush: false)
     }
-    #expect(world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.count ?? 0 <= Limits.drafts)
+    #expect(
+      world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.count ?? 0 <= Limits.drafts)
     world.flush(0)
     let before = world.view(0)
     try world.restart(0)
