@@ -27,7 +27,7 @@ extension Engine {
         return (.failure(KithError(error, store: store)), effects)
       }
       let values = state.replica.view(of: store).compactMapValues { try? $0.decoded() }
-      let view = StoreView(identifier: store, values: values)
+      let view = StoreView(identifier: store, device: keys.id, values: values)
       state.views[store] = view
       if !isLooking { state.policies[store] = policy }
       return (.success(view), effects.filter { if case .view = $0 { false } else { true } })
@@ -52,7 +52,7 @@ extension Engine {
       state.views[store] = view
       state.policies[store] = policy
       later = view.show(
-        state.replica.view(of: store), reason: reason, superseded: superseded)
+        state.replica.view(of: store), of: keys.id, reason: reason, superseded: superseded)
       return (.success(()), effects.filter { if case .view = $0 { false } else { true } })
     }
     for run in later { run() }

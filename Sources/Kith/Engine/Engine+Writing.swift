@@ -9,10 +9,11 @@ extension Engine {
   /// return. Where it gathers, what follows within ``gatheringMilliseconds`` is committed and
   /// published with it, unless something else wants a commit before.
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool = false
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool = false,
+    origin: WriteOrigin
   ) throws(KithError) {
     retryIfDue()
-    let accepted = perform(drainsHere: false) { state in
+    let accepted = perform(drainsHere: false, origin: origin) { state in
       let isAwaited = !state.isRunning
       let (result, effects) = self.write(
         store, operations, isAwaited: isAwaited, gathers: gathers && !isAwaited, &state)

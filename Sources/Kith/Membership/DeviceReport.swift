@@ -98,39 +98,3 @@ extension AccountDevice {
       clockOffsetMilliseconds: report.clockOffsetMilliseconds)
   }
 }
-
-extension Node {
-  /// The devices of the account, also those that were revoked, by id.
-  public func deviceReports() async throws(KithError) -> [DeviceReport] {
-    devices().map { DeviceReport($0, dependents: $0.isMember ? dependents(of: $0.id) : []) }
-  }
-}
-
-extension ControlClient {
-  /// The devices of the account, also those that were revoked, by id.
-  public func deviceReports() async throws(KithError) -> [DeviceReport] {
-    guard let devices = try await ask(.devices).devices else { throw .malformedControl }
-    return devices
-  }
-
-  /// Says that the time that the device uses is right; see `Node.acceptTime`.
-  public func acceptTime() async throws(KithError) { _ = try await ask(.acceptTime) { _ in } }
-
-  /// Calls a device something else; see `Node.rename`.
-  public func rename(_ device: DeviceID, to name: String) async throws(KithError) {
-    _ = try await ask(.rename) {
-      $0.device = device.hex
-      $0.name = name
-    }
-  }
-
-  /// Throws a device out of the account; see `Node.revoke`.
-  public func revoke(
-    _ device: DeviceID, keeping staying: Set<DeviceID>
-  ) async throws(KithError) {
-    _ = try await ask(.revoke) {
-      $0.device = device.hex
-      $0.keeping = staying.sorted().map(\.hex)
-    }
-  }
-}

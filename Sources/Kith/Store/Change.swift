@@ -5,7 +5,7 @@ public import KithCore
 /// Applied in order to the old view, changes give the new view.
 public struct Change: Sendable, Hashable {
   /// The cause of a change.
-  public enum Reason: String, Sendable, Hashable, CaseIterable {
+  public enum Reason: String, Codable, Sendable, Hashable, CaseIterable {
     /// This program wrote. Only sequences that ask for own writes contain it.
     case ownWrite
     /// Another device or another program of this host wrote, or a write of this program was undone

@@ -63,7 +63,7 @@ extension Patient {
       directory: directory, port: port, nowMilliseconds: nowMilliseconds,
       device: await Self.device(of: directory, passphrase))
     guard isRunning else { return }
-    let devices = try? await ControlClient(directory: directory).deviceReports()
+    let devices = try? await LocalClient(directory: directory).deviceReports()
     for device in devices ?? [] where device.isMember && !device.isThisDevice {
       versions[device.name] = device.software
     }
@@ -73,7 +73,7 @@ extension Patient {
     of directory: String, _ passphrase: @escaping PassphraseQuestion
   ) async -> Device {
     do throws(KithError) {
-      let report = try await ControlClient(directory: directory).report()
+      let report = try await LocalClient(directory: directory).report()
       return .running(report, processID: DirectoryOwner.processID(of: directory))
     } catch  where error.code != .notRunning {
       return .failed(error)

@@ -181,7 +181,7 @@ public enum WriteError: Error, Hashable, Sendable {
 }
 
 /// The numbers of a quota refusal.
-public struct QuotaNumbers: Hashable, Sendable {
+public struct QuotaNumbers: Codable, Hashable, Sendable {
   /// Bytes shown now.
   public var usedBytes: Int
   /// Bytes that would be shown if everything were.

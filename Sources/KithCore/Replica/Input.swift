@@ -26,7 +26,7 @@ public struct WriteID: Hashable, Sendable {
 }
 
 /// One write of a local transaction.
-public struct Operation: Hashable, Sendable {
+public struct Operation: Codable, Hashable, Sendable {
   /// The key.
   public var key: String
   /// The value to set; nil removes the key.
@@ -40,7 +40,7 @@ public struct Operation: Hashable, Sendable {
 }
 
 /// A transaction that was written while nobody was signed in.
-public struct LocalWrite: Hashable, Sendable {
+public struct LocalWrite: Codable, Hashable, Sendable {
   /// When, by the clock of the local stores: each is later than the one before.
   public var clock: HybridTime
   /// What it writes.

@@ -68,7 +68,7 @@ final class ControlNode: Sendable {
       guard var line = await lines.next() else { fatalError("no answer") }
       let bytes = line.readBytes(length: line.readableBytes) ?? []
       require(bytes.last == 0x0a && bytes.count { $0 == 0x0a } == 1, "not one line")
-      require(bytes.count <= ControlLimits.lineBytes, "a line beyond the limit")
+      require(bytes.count <= LocalLimits.lineBytes, "a line beyond the limit")
       let response = ControlJSON.decode(
         ControlResponse.self, ByteBuffer(bytes: bytes.dropLast()))
       require(response?.id == request.id && response?.isLast == true, "another request's answer")

@@ -53,7 +53,7 @@ extension FuzzTarget {
   /// The lines of a stream that comes in pieces of one width.
   private static func cut(_ bytes: [UInt8], by width: Int) -> [[UInt8]] {
     let processor = NIOSingleStepByteToMessageProcessor(
-      LineDecoder(), maximumBufferSize: ControlLimits.lineBytes + 65_536)
+      LineDecoder(), maximumBufferSize: LocalLimits.lineBytes + 65_536)
     var lines: [[UInt8]] = []
     for start in stride(from: 0, to: bytes.count, by: max(1, width)) {
       let piece = ByteBuffer(bytes: bytes[start..<min(bytes.count, start + width)])

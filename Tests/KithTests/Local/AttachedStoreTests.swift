@@ -36,7 +36,6 @@ struct AttachedStoreTests {
         $0.set("a", forKey: "x")
         $0.remove("old")
       }
-      #expect(first.backing.pending.isEmpty)
       let whole = Change(
         reason: .serverChange, items: [.init("old", "before", nil), .init("x", nil, "a")])
       #expect(await heard[0].next() == whole)
@@ -78,7 +77,7 @@ struct AttachedStoreTests {
     try served.node.close()
   }
 
-  @Test func limitsAreCheckedBeforeAnythingIsSent() async throws {
+  @Test func aWriteThatDoesNotFitThrowsWhatTheNodeSays() async throws {
     let served = try await Served()
     let policy = Policy(totalBytes: 100, keys: 2, keyBytes: 4, valueBytes: 60)
     try await served.run {
@@ -92,8 +91,8 @@ struct AttachedStoreTests {
         ("x", "long key", KithError.Code.invalidKey),
         (String(repeating: "x", count: 61), "a", .valueTooLarge), ("x", "c", .quotaExceeded),
       ] {
-        let error = #expect(throws: KithError.self) {
-          try store.set(.string(value), forKey: key)
+        let error = await #expect(throws: KithError.self) {
+          try await blocking { try store.set(.string(value), forKey: key) }
         }
         #expect(error?.code == code)
         #expect(code != .quotaExceeded || error?.quota?.limitKeys == 2)
@@ -101,8 +100,8 @@ struct AttachedStoreTests {
       #expect(store.dictionary == ["a": "1", "b": "2"])
       try await blocking { try store.flush() }
       let owner = try served.node.store("com.example.test", policy: policy)
-      #expect(store.usage == owner.usage)
-      #expect(store.usage.keys == 2)
+      let usage = try await blocking { store.usage }
+      #expect(usage == owner.usage && usage.keys == 2)
       try await program.close()
     }
     try served.node.close()
@@ -135,7 +134,6 @@ struct AttachedStoreTests {
     let served = try await Served()
     let policy = Policy(totalBytes: 4 << 20, keys: 3_000, keyBytes: 1_024)
     let owner = try served.node.store("com.example.test", policy: policy)
-    // Escaped, a key takes six times its bytes.
     let key = String(repeating: "\u{1}", count: 1_000)
     try await owner.commit {
       for index in 0..<400 { $0.set(.integer(Int64(index)), forKey: "\(key)\(index)") }
@@ -143,7 +141,7 @@ struct AttachedStoreTests {
     try await served.run {
       let program = try await served.attach(policy)
       #expect(program.store.dictionary == owner.dictionary)
-      // A change of everything comes in parts, and shows at once.
+      // A change of everything shows at once.
       let changes = program.store.changes
       try await owner.commit {
         for index in 0..<400 { $0.set(.string("new"), forKey: "\(key)\(index)") }
