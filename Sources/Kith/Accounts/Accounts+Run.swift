@@ -157,7 +157,7 @@ extension Accounts {
         "what was written last was not made durable", metadata: ["code": "\(error.code)"])
     }
     let superseded = isTakeOver ? [:] : adopt(&state)
-    let reason: Change.Reason =
+    let reason: ChangeReason =
       isTakeOver ? .serverChange : old.place == .signedOut ? .initialSyncChange : .accountChange
     for open in state.stores.values {
       let store = open.store

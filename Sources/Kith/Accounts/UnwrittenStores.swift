@@ -18,14 +18,12 @@ package struct UnwrittenStores: NodeAccess {
       _ = try Node.checked(store, .standard)
       return .values([])
     case .status:
-      return .status(
-        try NodeReport(
-          account: "", device: "", directory: directory, isRunning: false, listening: [],
-          isClockSynchronised: SystemClock.isSynchronised, problems: [],
-          devices: [], peers: [], stores: []
-        ).json)
-    case .devices: return .devices(try [DeviceReport]().json)
-    case .usage: return .usage(UsageReport(Usage(bytes: 0, keys: 0, policy: .standard)))
+      var status = NodeStatus(account: nil, device: nil)
+      status.directory = directory
+      status.clock.isSynchronised = SystemClock.isSynchronised
+      return .status(try status.json)
+    case .dependents: return .devices([])
+    case .usage: return .usage(Usage(bytes: 0, keys: 0, policy: .standard))
     case .hidden: return .hidden([])
     case .refusals: return .refusals([])
     case .acceptLoss: return .done

@@ -2,6 +2,8 @@ package import KithCore
 
 // Values of the core as the control socket carries them.
 
+extension ChangeReason: Codable {}
+
 extension Sequence<KithCore.Operation> {
   /// The keys that have a value, with their values.
   var values: [Key: PropertyListValue] {
@@ -28,7 +30,7 @@ extension [Key: PropertyListValue] {
 
 /// A ``Change`` without the values before it.
 package struct LocalChange: Codable, Sendable {
-  var reason: Change.Reason
+  var reason: ChangeReason
   var values: [KithCore.Operation]
   var superseded: [String]
   var isJoined: Bool
@@ -55,56 +57,47 @@ package struct LocalChange: Codable, Sendable {
 
   /// The change of a view.
   func viewChange(of store: StoreIdentifier) -> ViewChange {
-    let why: ChangeReason? =
-      switch reason {
-      case .ownWrite: nil
-      case .serverChange: .serverChange
-      case .initialSyncChange: .initialSyncChange
-      case .quotaViolationChange: .quotaViolationChange
-      case .accountChange: .accountChange
-      }
-    return ViewChange(
-      store: store, reason: why, changes: values.map { (Key($0.key), $0.value) },
+    ViewChange(
+      store: store, reason: reason == .ownWrite ? nil : reason, changes: values.map { (Key($0.key), $0.value) },
       superseded: superseded.map { Key($0) })
   }
 }
 
-/// A ``HiddenValue``.
+/// A ``HiddenEntry``.
 package struct LocalHidden: Codable, Sendable {
   var entry: KithCore.Operation
   var bytes: Int
   var device: DeviceID
-  var clock: HybridTime
+  var milliseconds: UInt64
 
-  init(_ hidden: HiddenValue) throws(KithError) {
+  init(_ hidden: HiddenEntry) throws(KithError) {
     entry = try .encoding(hidden.value, forKey: hidden.key)
-    (bytes, device, clock) = (hidden.bytes, hidden.device, hidden.clock)
+    (bytes, device, milliseconds) = (hidden.bytes, hidden.device, hidden.writtenMilliseconds)
   }
 
-  var hidden: HiddenValue? {
+  var hidden: HiddenEntry? {
     guard let value = try? entry.value?.decoded() else { return nil }
-    return HiddenValue(key: entry.key, value: value, bytes: bytes, device: device, clock: clock)
+    return HiddenEntry(
+      key: entry.key, value: value, bytes: bytes, device: device,
+      writtenMilliseconds: milliseconds)
   }
 }
 
-/// A ``RefusedTransaction``.
+/// A ``Refusal``.
 package struct LocalRefusal: Codable, Sendable {
   var number: UInt64
-  var reason: String
+  var reason: UInt8
   var clock: HybridTime
-  var writes: [KithCore.Operation]
+  var operations: [KithCore.Operation]
 
-  init(_ refusal: RefusedTransaction) throws(KithError) {
-    (number, reason, clock) = (refusal.number, refusal.reason.rawValue, refusal.clock)
-    writes = []
-    for write in refusal.writes { writes.append(try .encoding(write.value, forKey: write.key)) }
+  init(_ refusal: Refusal) {
+    (number, reason) = (refusal.number, refusal.reason.rawValue)
+    (clock, operations) = (refusal.clock, refusal.operations)
   }
 
-  var refusal: RefusedTransaction? {
-    RefusedTransaction.Reason(rawValue: reason).map {
-      RefusedTransaction(
-        number: number, reason: $0, clock: clock,
-        writes: writes.map { .init(key: $0.key, value: $0.value.flatMap { try? $0.decoded() }) })
+  var refusal: Refusal? {
+    Refusal.Reason(rawValue: reason).map {
+      Refusal(number: number, reason: $0, clock: clock, operations: operations)
     }
   }
 }

@@ -24,15 +24,10 @@ extension Node: NodeAccess {
       try await engine.settle(engine.accept(known, operations, origin: origin))
     case .status:
       transport.withLock { $0 }?.probeQuietSessions()
-      return .status(try NodeReport(status).json)
-    case .devices:
-      return .devices(
-        try devices().map {
-          DeviceReport($0, dependents: $0.isMember ? dependents(of: $0.id) : [])
-        }.json)
+      return .status(try status.json)
+    case .dependents(let device): return .devices(dependents(of: device))
     case .usage(let store):
-      return .usage(
-        UsageReport(try existing(store)?.usage ?? Usage(bytes: 0, keys: 0, policy: .standard)))
+      return .usage(try existing(store)?.usage ?? Usage(bytes: 0, keys: 0, policy: .standard))
     case .hidden(let store):
       let hidden = try existing(store)?.hiddenEntries ?? []
       return .hidden(try hidden.map { entry throws(KithError) in try LocalHidden(entry) })
@@ -40,7 +35,7 @@ extension Node: NodeAccess {
       let store = try existing(store)
       let refusals = store?.refusals ?? []
       if let number { store?.takeRefusals(through: number) }
-      return .refusals(try refusals.map { refusal throws(KithError) in try LocalRefusal(refusal) })
+      return .refusals(refusals.map(LocalRefusal.init))
     case .acceptLoss(let store):
       guard let name = StoreIdentifier(store) else { break }
       engine.input(.acceptLoss(name))

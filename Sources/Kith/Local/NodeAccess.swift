@@ -53,27 +53,29 @@ extension NodeAccess {
   }
 
   /// The node's status.
-  package func report() async throws(KithError) -> NodeReport {
+  package func report() async throws(KithError) -> NodeStatus {
     guard case .status(let json) = try await perform(.status) else { throw .malformedControl }
     return try .init(json: json)
   }
 
-  /// The devices of the account, also those that were revoked, by id.
-  package func deviceReports() async throws(KithError) -> [DeviceReport] {
-    guard case .devices(let json) = try await perform(.devices) else { throw .malformedControl }
-    return try .init(json: json)
-  }
-
   /// What a store uses of its limits.
-  package func usage(of store: String) async throws(KithError) -> UsageReport {
+  package func usage(of store: String) async throws(KithError) -> Usage {
     guard case .usage(let usage) = try await perform(.usage(store: store)) else {
       throw .malformedControl
     }
     return usage
   }
 
+  /// The devices that are members only through another, ascending.
+  package func dependents(of device: DeviceID) async throws(KithError) -> [DeviceID] {
+    guard case .devices(let devices) = try await perform(.dependents(device)) else {
+      throw .malformedControl
+    }
+    return devices
+  }
+
   /// What the quota hides in a store.
-  package func hiddenEntries(in store: String) async throws(KithError) -> [HiddenValue] {
+  package func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry] {
     guard case .hidden(let hidden) = try await perform(.hidden(store: store)) else {
       throw .malformedControl
     }
@@ -83,7 +85,7 @@ extension NodeAccess {
   /// Refused transactions of a store; those up to a number are forgotten.
   package func refusals(
     in store: String, takingThrough number: UInt64?
-  ) async throws(KithError) -> [RefusedTransaction] {
+  ) async throws(KithError) -> [Refusal] {
     let call = NodeCall.refusals(store: store, takingThrough: number)
     guard case .refusals(let refusals) = try await perform(call) else { throw .malformedControl }
     return refusals.compactMap(\.refusal)

@@ -13,7 +13,8 @@ package import KithCore
 /// | `hello` | `hello` | |
 /// | `values` | `values` | |
 /// | `commit` | `done`, once it is durable | |
-/// | `status`, `devices`, `usage`, `hidden`, `refusals` | the same name | |
+/// | `status`, `usage`, `hidden`, `refusals` | the same name | |
+/// | `dependents` | `devices` | |
 /// | `acceptLoss`, `acceptTime`, `rename`, `revoke` | `done`, once it is durable | |
 /// | `synchronize` | `synchronized`, at the timeout at the latest | |
 /// | `watch` | none | `values`, then a `change` each |
@@ -39,8 +40,8 @@ package enum NodeCall: Codable, Sendable {
   case commit(store: String, operations: [KithCore.Operation])
   /// The node's status.
   case status
-  /// The devices of the account.
-  case devices
+  /// The devices that are members only through another.
+  case dependents(DeviceID)
   /// The bytes and keys that a store uses.
   case usage(store: String)
   /// The writes that the quota hides.
@@ -93,11 +94,10 @@ package enum NodeAnswer: Codable, Sendable {
   case done
   case hello(version: Int, account: AccountID, device: DeviceID)
   case values([KithCore.Operation])
-  /// A ``NodeReport`` in JSON.
+  /// A ``NodeStatus`` in JSON, as `kith status --json` prints it.
   case status(Data)
-  /// Several ``DeviceReport`` in JSON.
-  case devices(Data)
-  case usage(UsageReport)
+  case devices([DeviceID])
+  case usage(Usage)
   case hidden([LocalHidden])
   case refusals([LocalRefusal])
   case synchronized(SyncReport)

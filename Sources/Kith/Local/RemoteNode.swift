@@ -279,7 +279,7 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   func open(
-    _ view: StoreView, policy: Policy, reason: Change.Reason, superseded: Set<Key>
+    _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<Key>
   ) throws(KithError) {
     guard let device = identity.withLock({ $0?.device }) else { throw Self.ended }
     try ask(.open(view.identifier, policy), within: LocalLimits.connect) { answer in
@@ -350,19 +350,15 @@ final class RemoteNode: StoreService, NodeAccess {
     guard case .usage(let usage) = question(.usage(store: store.rawValue)) else {
       return Usage(bytes: 0, keys: 0, policy: .standard)
     }
-    return Usage(
-      bytes: usage.bytes, keys: usage.keys,
-      policy: Policy(
-        totalBytes: usage.limitBytes, keys: usage.limitKeys, keyBytes: usage.limitKeyBytes,
-        valueBytes: usage.limitValueBytes))
+    return usage
   }
 
-  func hiddenEntries(of store: StoreIdentifier) -> [HiddenValue] {
+  func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] {
     guard case .hidden(let hidden) = question(.hidden(store: store.rawValue)) else { return [] }
     return hidden.compactMap(\.hidden)
   }
 
-  func refusals(of store: StoreIdentifier) -> [RefusedTransaction] {
+  func refusals(of store: StoreIdentifier) -> [Refusal] {
     let call = NodeCall.refusals(store: store.rawValue, takingThrough: nil)
     guard case .refusals(let refusals) = question(call) else { return [] }
     return refusals.compactMap(\.refusal)

@@ -243,7 +243,7 @@ extension Node {
     let (added, records) = try admission(of: candidate.device, request.certificate)
     try channel.send(
       JoinReply(
-        isAccepted: true, records: records, addresses: reachableAddresses,
+        isAccepted: true, records: records, addresses: addresses(forJoinerAt: candidate.address),
         clock: engine.read { $0.hybridClock }
       ).encoded())
     channel.allowSession()
@@ -293,17 +293,14 @@ extension Node {
     )
   }
 
-  /// Where this node, and the devices it knows, may be met.
-  private var reachableAddresses: [DeviceID: [String]] {
-    var addresses: [DeviceID: [String]] = [:]
-    for device in engine.read({ $0.status().devices }) where !device.addresses.isEmpty {
-      addresses[device.id] = device.addresses
-    }
+  /// The addresses of this node, and of the devices that it knows, that are useful to a joiner.
+  private func addresses(forJoinerAt address: String) -> [DeviceID: [String]] {
     let port = listening.withLock { $0.first?.port } ?? configuration.port
-    if port != 0 {
-      addresses[device] = LocalAddresses.hosts(listeningOn: configuration.hosts)
+    let own =
+      port == 0
+      ? []
+      : LocalAddresses.hosts(listeningOn: configuration.hosts)
         .compactMap { try? PeerAddress(host: $0, port: port).description }
-    }
-    return addresses
+    return engine.read { $0.addressesForJoiner(at: address, own: own) }
   }
 }

@@ -68,7 +68,7 @@ final class StoreView: Sendable {
           reason: .ownWrite, items: items, superseded: change.superseded.map(\.text))
         for buffer in state.buffers.values {
           told.reason =
-            change.reason.map(Change.Reason.init) ?? buffer.perspective.reason(of: origin)
+            change.reason ?? buffer.perspective.reason(of: origin)
           if let wake = buffer.offer(told) { later.append(wake) }
         }
       }
@@ -86,7 +86,7 @@ final class StoreView: Sendable {
   /// shown so far, then about the keys that the account brought and the lost writes. Otherwise they are told about the
   /// differences; a write that was not taken over is reported as a violation of the quota.
   func show(
-    _ shown: [Key: EncodedValue], of device: DeviceID, reason: Change.Reason,
+    _ shown: [Key: EncodedValue], of device: DeviceID, reason: ChangeReason,
     superseded: Set<Key>
   ) -> [() -> Void] {
     if reason == .accountChange || reason == .initialSyncChange {
@@ -108,7 +108,7 @@ final class StoreView: Sendable {
 
   /// Replaces the values by those of another account.
   private func replace(
-    with values: [Key: PropertyListValue], of device: DeviceID, because reason: Change.Reason,
+    with values: [Key: PropertyListValue], of device: DeviceID, because reason: ChangeReason,
     superseded: [String]
   ) -> [() -> Void] {
     state.withLock { state in
