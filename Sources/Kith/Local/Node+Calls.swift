@@ -25,7 +25,8 @@ extension Node: NodeAccess {
     case .status:
       transport.withLock { $0 }?.probeQuietSessions()
       return .status(try status.json)
-    case .dependents(let device): return .devices(dependents(of: device))
+    case .dependents(let device):
+      return .devices(engine.read { $0.roster.dependents(of: device) })
     case .usage(let store):
       return .usage(try existing(store)?.usage ?? Usage(bytes: 0, keys: 0, policy: .standard))
     case .hidden(let store):

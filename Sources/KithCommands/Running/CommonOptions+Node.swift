@@ -92,10 +92,11 @@ extension CommonOptions {
     configuration.logger.logLevel = .critical
     configuration.passphrase = passphrase ?? passphraseQuestionAskedOnce
     let entered: NodeDoor.Entered
-    do {
+    do throws(KithError) {
       entered = try await NodeDoor.enter(
         configuration, needsNode: needsNode, waiting: Self.patience)
-    } catch let error as KithError where needsNode && error.code == .notRunning {
+    } catch {
+      guard needsNode, error.code == .notRunning else { throw error }
       throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)
     }
     let result: Result
