@@ -1,4 +1,4 @@
-package import KithCore
+internal import KithCore
 internal import Synchronization
 
 #if canImport(FoundationEssentials)

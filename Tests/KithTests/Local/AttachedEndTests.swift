@@ -104,8 +104,8 @@ struct AttachedEndTests {
     let program = try await node.attach()
     let ended = KeyValueStore(service: program.node, view: program.store.view) { true }
     let changes = ended.changes
-    async let written: Void = blocking { try ended.set(1, forKey: "a") }
-    async let committed: Void = ended.commit { $0.set(2, forKey: "b") }
+    let written = Task { try await blocking { try ended.set(1, forKey: "a") } }
+    let committed = Task { try await ended.commit { $0.set(2, forKey: "b") } }
     try await blocking {
       _ = try node.next()
       _ = try node.next()
@@ -121,8 +121,8 @@ struct AttachedEndTests {
           ended.view, policy: .standard, reason: .serverChange, superseded: [])
         ended.replaceService(by: next.node)
       }
-      try await written
-      try await committed
+      try await written.value
+      try await committed.value
       #expect(ended.dictionary == ["a": 1, "b": 2, "c": "theirs"])
       #expect(owner.dictionary == ended.dictionary)
       try await blocking { try ended.flush() }

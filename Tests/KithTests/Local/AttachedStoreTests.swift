@@ -227,39 +227,6 @@ struct AttachedStoreTests {
     }
     try served.node.close()
   }
-
-  /// `KITH_BENCH_ATTACHED=1 swift test -c release --filter timeOfSetAndFlush`
-  @Test(.enabled(if: ProcessInfo.processInfo.environment["KITH_BENCH_ATTACHED"] != nil))
-  func timeOfSetAndFlush() async throws {
-    let served = try await Served()
-    let owner = try served.node.store("com.example.test")
-    try await served.run {
-      let program = try await served.attach()
-      for (name, store) in [("owner", owner), ("attached", program.store)] {
-        let pairs = try await blocking {
-          try ContinuousClock().measure {
-            for index in 0..<10_000 {
-              try store.set(.integer(Int64(index)), forKey: "key \(index % 100)")
-              try store.flush()
-            }
-          }
-        }
-        let sets = try await blocking {
-          try ContinuousClock().measure {
-            for index in 0..<10_000 {
-              try store.set(.integer(Int64(-index)), forKey: "key \(index % 100)")
-            }
-            try store.flush()
-          }
-        }
-        print(
-          "\(name): set and flush \(pairs / 10_000 / .microseconds(1)) µs, "
-            + "set \(sets / 10_000 / .microseconds(1)) µs")
-      }
-      try await program.close()
-    }
-    try served.node.close()
-  }
 }
 
 extension Change.Item {

@@ -105,7 +105,7 @@ final class RawEnd: Sendable {
   /// The next message; nil at the end.
   func next<Message: LocalMessage>(_ type: Message.Type) throws -> Message? {
     try received.withLock { received in
-      var decoder = FrameDecoder(limit: Message.limit)
+      let decoder = FrameDecoder(limit: Message.limit)
       while true {
         if let frame = try decoder.decode(buffer: &received) {
           guard let message = Message(frame) else { throw KithError.malformedControl }
@@ -166,7 +166,7 @@ final class ScriptedNode: Sendable {
         1,
         .answer(
           .hello(
-            version: LocalLimits.version, account: AccountID(Digest256(hashing: [])),
+            version: LocalLimits.version, account: AccountID(try Digest256(repeatElement(UInt8(7), count: 32))),
             device: .test)))
       let open = try self.next()
       guard case .open(.test, _) = open.call else { throw TimedOut() }

@@ -10,7 +10,7 @@ struct LocalClientTests {
     let nodes = try await Nodes()
     let path = nodes.directory.child("served")
     _ = try Node.createAccount(directory: path, name: "served")
-    let node = try await Nodes.open(path, servesLocalSocket: true)
+    let node = try await Nodes.open(path, servesControlSocket: true)
     let client = LocalClient(directory: path)
     let absent = await #expect(throws: KithError.self) { try await client.version() }
     #expect(absent?.code == .notRunning)
@@ -46,7 +46,7 @@ struct LocalClientTests {
     let nodes = try await Nodes()
     let path = nodes.directory.child("served")
     _ = try Node.createAccount(directory: path, name: "served")
-    let node = try await Nodes.open(path, servesLocalSocket: true)
+    let node = try await Nodes.open(path, servesControlSocket: true)
     let client = LocalClient(directory: path)
     try await running(node) {
       try await until { (try? await client.version()) == LocalLimits.version }
@@ -285,7 +285,7 @@ final class Served: Sendable {
     directory = try TestDirectory()
     path = directory.child("served")
     _ = try Node.createAccount(directory: path, name: "served")
-    node = try await Nodes.open(path, servesLocalSocket: true)
+    node = try await Nodes.open(path, servesControlSocket: true)
     client = LocalClient(directory: path)
   }
 }
