@@ -3,7 +3,7 @@ internal import KithStorage
 internal import NIOCore
 
 /// The Unix-domain socket of a device's directory.
-enum ControlSocket {
+enum LocalSocket {
   /// Binds and listens, so that at no moment anybody but this user can connect. What a node that is
   /// gone left at the path is removed: the caller holds the directory's lock.
   ///
@@ -22,9 +22,10 @@ enum ControlSocket {
           bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
         }
       } == 0
-    // A mask may have taken bits from the owner. Nobody can connect before `listen`.
-    guard isBound, chmod(path, 0o600) == 0,
-      Glibc.listen(descriptor, Int32(ControlLimits.connections)) == 0
+    // A mask may have taken bits from the owner. The change of the mode comes last, because it tells a
+    // process that waits for the socket (``DirectoryWatch``).
+    guard isBound, Glibc.listen(descriptor, Int32(LocalLimits.connections)) == 0,
+      chmod(path, 0o600) == 0
     else {
       let error = failure("bind", path)
       close(descriptor)
@@ -33,30 +34,42 @@ enum ControlSocket {
     return descriptor
   }
 
-  /// Connects without blocking; nil where too many others are about to.
+  /// Connects. It blocks while too many others are about to, at most ``LocalLimits/connect``.
   ///
-  /// - Throws: ``KithError`` with `notRunning` where nobody listens, or `control`.
-  static func connect(to path: String) throws(KithError) -> Int32? {
+  /// - Throws: ``KithError`` with `notRunning` where nobody listens, `timedOut`, or `control`.
+  static func connect(to path: String) throws(KithError) -> Int32 {
     let address = try address(of: path)
-    let descriptor = socket(
-      AF_UNIX,
-      Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue), 0)
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw failure("socket", path) }
-    let result = withUnsafePointer(to: address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+    var limit = timeval(tv_sec: Int(LocalLimits.connect.components.seconds), tv_usec: 0)
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    var result: Int32
+    repeat {
+      result = withUnsafePointer(to: address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
       }
-    }
+    } while result != 0 && errno == EINTR
     if result == 0 { return descriptor }
     let code = errno
     close(descriptor)
-    if code == EAGAIN || code == EINTR { return nil }
+    if code == EAGAIN { throw notAnswered(path) }
     guard code == ENOENT || code == ECONNREFUSED else {
       errno = code
       throw failure("connect", path)
     }
     throw KithError(
       .notRunning, "No node answers there. Start one, or open the directory itself.", path: path)
+  }
+
+  /// The node has not answered in time.
+  static func notAnswered(_ path: String) -> KithError {
+    KithError(
+      .timedOut,
+      "The node that has the directory open does not answer. See that it is not stopped.",
+      path: path)
   }
 
   private static func address(of path: String) throws(KithError) -> sockaddr_un {
@@ -79,12 +92,10 @@ enum ControlSocket {
   static func remove(_ path: String) { _ = unlink(path) }
 
   /// Whether the other end of a connection is this process's user: unix(7), SO_PEERCRED.
-  static func isSameUser(_ channel: any Channel) async -> Bool {
-    guard let provider = channel as? any SocketOptionProvider else { return false }
-    let credentials: PeerCredentials? = try? await provider.unsafeGetSocketOption(
+  static func isSameUser(_ channel: any SocketOptionProvider) -> EventLoopFuture<Bool> {
+    channel.unsafeGetSocketOption(
       level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED)
-    ).get()
-    return credentials.map { isAllowed($0.user) } ?? false
+    ).map { (credentials: PeerCredentials) in isAllowed(credentials.user) }
   }
 
   /// Whether the other end of a connection is this process's user; of a client's connection that is

@@ -5,17 +5,17 @@ import Testing
 @testable import Kith
 
 @Suite(.timeLimit(.minutes(5)))
-struct ControlTests {
+struct LocalClientTests {
   @Test func aClientDoesWhatTheNodeDoes() async throws {
     let nodes = try await Nodes()
     let path = nodes.directory.child("served")
     _ = try Node.createAccount(directory: path, name: "served")
     let node = try await Nodes.open(path, servesControlSocket: true)
-    let client = ControlClient(directory: path)
+    let client = LocalClient(directory: path)
     let absent = await #expect(throws: KithError.self) { try await client.version() }
     #expect(absent?.code == .notRunning)
     try await running(node) {
-      try await until { (try? await client.version()) == 1 }
+      try await until { (try? await client.version()) == LocalLimits.version }
       let mode = try FileManager.default.attributesOfItem(atPath: path + "/control")
       #expect(mode[.posixPermissions] as? Int == 0o600)
       let store = "com.example.test"
@@ -47,9 +47,9 @@ struct ControlTests {
     let path = nodes.directory.child("served")
     _ = try Node.createAccount(directory: path, name: "served")
     let node = try await Nodes.open(path, servesControlSocket: true)
-    let client = ControlClient(directory: path)
+    let client = LocalClient(directory: path)
     try await running(node) {
-      try await until { (try? await client.version()) == 1 }
+      try await until { (try? await client.version()) == LocalLimits.version }
       let store = try node.store("com.example.test")
       let watched = Watched()
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -121,9 +121,9 @@ struct ControlTests {
   @Test func anInvitationEndsWithItsClient() async throws {
     let served = try await Served()
     try await running(served.node) {
-      try await until { (try? await served.client.version()) == 1 }
+      try await until { (try? await served.client.version()) == LocalLimits.version }
       // More than may be open at once, one after the other.
-      for _ in 0..<ControlLimits.lastingConnections * 2 {
+      for _ in 0..<LocalLimits.lastingConnections * 2 {
         try await until {
           let token = Watched()
           let client = Task {
@@ -146,7 +146,7 @@ struct ControlTests {
     let served = try await Served()
     let store = "com.example.test"
     try await running(served.node) {
-      try await until { (try? await served.client.version()) == 1 }
+      try await until { (try? await served.client.version()) == LocalLimits.version }
       // Another device that never comes, and so never has it.
       let nodes = try await Nodes()
       try nodes.first.close()
@@ -162,7 +162,7 @@ struct ControlTests {
         }
       }
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<ControlLimits.lastingConnections {
+        for _ in 0..<LocalLimits.lastingConnections {
           group.addTask {
             // Once more where a look at whether all are there took the place.
             while !Task.isCancelled {
@@ -184,10 +184,10 @@ struct ControlTests {
     let store = "com.example.test"
     _ = try served.node.store(store)
     try await running(served.node) {
-      try await until { (try? await served.client.version()) == 1 }
+      try await until { (try? await served.client.version()) == LocalLimits.version }
       let watching = Watched()
       try await withThrowingTaskGroup(of: Void.self) { group in
-        for _ in 0..<ControlLimits.lastingConnections {
+        for _ in 0..<LocalLimits.lastingConnections {
           group.addTask {
             try? await served.client.watch(store) { _ in
               watching.state.withLock { $0.count += 1 }
@@ -195,7 +195,7 @@ struct ControlTests {
             }
           }
         }
-        try await until { watching.state.withLock { $0.count } == ControlLimits.lastingConnections }
+        try await until { watching.state.withLock { $0.count } == LocalLimits.lastingConnections }
         let error = await #expect(throws: KithError.self) {
           try await served.client.watch(store, onValues: { _ in }, onChange: { _ in })
         }
@@ -223,7 +223,7 @@ struct ControlTests {
 
   @Test func aConnectionClosedWithoutAnAnswerIsNoRiddle() async throws {
     let directory = try TestDirectory()
-    let listener = try ControlSocket.listen(at: directory.child("control"))
+    let listener = try LocalSocket.listen(at: directory.child("control"))
     defer { close(listener) }
     async let served: Void = onThread {
       let connection = accept(listener, nil, nil)
@@ -232,7 +232,7 @@ struct ControlTests {
       close(connection)
     }
     let error = await #expect(throws: KithError.self) {
-      try await ControlClient(directory: directory.path).version()
+      try await LocalClient(directory: directory.path).version()
     }
     #expect(error?.code == .control && error?.message.contains("See that it runs") == true)
     try await served
@@ -240,19 +240,15 @@ struct ControlTests {
 
   @Test func clientsThatComeWhileTheNodeEndsAreClosed() async throws {
     let served = try await Served()
-    let path = served.path + "/control"
     for _ in 0..<10 {
       let isOver = Watched()
       async let knocking: Void = onThread {
         while !isOver.state.withLock({ $0.isReady }) {
-          var request = ControlRequest(id: 1)
-          request.operation = .version
-          guard
-            let (stream, _) = try? ControlStream.open(
-              path, request, until: .now.advanced(by: .seconds(60)))
-          else { continue }
+          guard let node = try? RemoteNode.connect(to: served.path, attaches: false) else {
+            continue
+          }
+          node.close()
           isOver.state.withLock { $0.count += 1 }
-          stream.close()
         }
       }
       try await running(served.node) {
@@ -267,14 +263,14 @@ struct ControlTests {
   @Test func aStaleSocketIsReplacedAndOtherUsersAreRefused() async throws {
     let directory = try TestDirectory()
     let path = directory.child("control")
-    let first = try ControlSocket.listen(at: path)
+    let first = try LocalSocket.listen(at: path)
     close(first)
-    let second = try ControlSocket.listen(at: path)
+    let second = try LocalSocket.listen(at: path)
     close(second)
-    #expect(ControlSocket.isAllowed(geteuid()))
-    #expect(!ControlSocket.isAllowed(geteuid() &+ 1))
+    #expect(LocalSocket.isAllowed(geteuid()))
+    #expect(!LocalSocket.isAllowed(geteuid() &+ 1))
     let long = "/" + String(repeating: "p", count: 200)
-    #expect(throws: KithError.self) { try ControlSocket.listen(at: long) }
+    #expect(throws: KithError.self) { try LocalSocket.listen(at: long) }
   }
 }
 
@@ -283,14 +279,14 @@ final class Served: Sendable {
   let directory: TestDirectory
   let path: String
   let node: Node
-  let client: ControlClient
+  let client: LocalClient
 
   init() async throws {
     directory = try TestDirectory()
     path = directory.child("served")
     _ = try Node.createAccount(directory: path, name: "served")
     node = try await Nodes.open(path, servesControlSocket: true)
-    client = ControlClient(directory: path)
+    client = LocalClient(directory: path)
   }
 }
 

@@ -10,14 +10,8 @@ package struct TrialStore: Sendable {
   private var sizes: [Key: Int] = [:]
   private var bytes = 0
 
-  /// What is in use, and the limits.
-  var usage: Usage { Usage(bytes: bytes, keys: sizes.count, policy: policy) }
-
   /// A store that shows nothing, under the standard limits.
   package init() { policy = .standard }
-
-  /// A store that shows nothing.
-  init(policy: Policy) { self.policy = policy }
 
   /// A store that shows what another one does, under its limits.
   package init(values: [Key: PropertyListValue], usage: Usage) {
@@ -62,13 +56,6 @@ package struct TrialStore: Sendable {
     guard !isWriting || !isFull else { throw KithError(WriteError.quotaExceeded(numbers)) }
     for (key, size) in asked { sizes[key] = size }
     bytes = numbers.askedBytes
-  }
-
-  /// Takes in the size in bytes of what a key shows from now on, whoever wrote it; nil: it shows
-  /// nothing.
-  mutating func show(_ key: Key, size: Int?) {
-    bytes += (size ?? 0) - (sizes[key] ?? 0)
-    sizes[key] = size
   }
 
   private func check(_ operation: KithCore.Operation) throws(KithError) {
