@@ -55,11 +55,12 @@ extension Engine {
   /// Hands in a change of membership, and returns once it is durable.
   func changeMembership(_ input: Input) async throws(KithError) {
     let refusal = perform(drainsHere: false) { state -> (KithError?, [Effect]) in
-      if state.isClosed { return (.closedNode, []) }
-      if let problem = state.health.problem { return (problem, []) }
-      let effects = state.replica.handle(input, at: clock())
-      for case .refusedMembership(let error) in effects { return (KithError(error), effects) }
-      return (nil, effects)
+      switch state.take(input, at: clock()) {
+      case .failure(let error): return (error, [])
+      case .success(let effects):
+        for case .refusedMembership(let error) in effects { return (KithError(error), effects) }
+        return (nil, effects)
+      }
     }
     if let refusal { throw refusal }
     // It blocks for as long as the disk takes, which Swift's shared threads must not.

@@ -8,7 +8,7 @@ extension Node {
   ///   stores that have changed, for their digests.
   package var status: NodeStatus {
     var (status, isRunning, problem) = engine.state.withLock { state in
-      (state.replica.status(), state.isRunning, state.health.problem)
+      (state.shell.replica.status(), state.isRunning, state.problem)
     }
     status.directory = configuration.directory
     status.processID = isRunning ? getpid() : nil

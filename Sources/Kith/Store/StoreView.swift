@@ -87,13 +87,24 @@ final class StoreView: Sendable {
         superseded: superseded.sorted().map(\.text))
     }
     var changed = difference(to: shown)
-    changed.superseded = []
     let undone = ViewChange(
       store: identifier, reason: .quotaViolationChange,
       changes: changed.changes.filter { superseded.contains($0.key) },
       superseded: superseded.sorted())
     changed.changes.removeAll { superseded.contains($0.key) }
     return apply([changed, undone])
+  }
+
+  /// The change that makes this view show the given values.
+  private func difference(to shown: [Key: EncodedValue]) -> ViewChange {
+    let current = values
+    var changes: [(key: Key, value: EncodedValue?)] = []
+    for (key, encoded) in shown where current[key] != (try? encoded.decoded()) {
+      changes.append((key, encoded))
+    }
+    for key in current.keys where shown[key] == nil { changes.append((key, nil)) }
+    changes.sort { $0.key < $1.key }
+    return ViewChange(store: identifier, reason: .serverChange, changes: changes)
   }
 
   /// Replaces the values by those of another account.

@@ -112,7 +112,7 @@ extension Replica {
     var status = NodeStatus(account: roster.account, device: keys.id)
     let known = roster.sortedMembers.map(\.device) + roster.sortedRevoked
     status.devices = known.sorted().compactMap(deviceStatus)
-    status.peers = sessions.keys.sorted().filter { sessions[$0]?.joiner == nil }
+    status.peers = links.keys.sorted().filter { links[$0]?.joiner == nil }
       .compactMap(peerStatus)
     status.stores = stores.keys.sorted().compactMap { storeStatus($0) }
     status.isRevoked = isRevoked
@@ -123,11 +123,11 @@ extension Replica {
   }
 
   private func peerStatus(_ id: SessionID) -> NodeStatus.Peer? {
-    sessions[id].map { session in
+    links[id].map { link in
       NodeStatus.Peer(
-        device: session.device, address: session.peer.address, isDialled: session.peer.isDialled,
-        clockOffsetMilliseconds: session.clockOffsetMilliseconds,
-        isExchanging: session.isExchanging)
+        device: link.device, address: link.peer.address, isDialled: link.peer.isDialled,
+        clockOffsetMilliseconds: link.clockOffsetMilliseconds,
+        isExchanging: link.isExchanging)
     }
   }
 
@@ -138,7 +138,7 @@ extension Replica {
     var device = NodeStatus.Device(id: id, name: name)
     device.isThisDevice = id == keys.id
     device.isMember = roster.isMember(id)
-    device.isConnected = sessions.values.contains { $0.device == id }
+    device.isConnected = links.values.contains { $0.device == id }
     device.enrolledMilliseconds = certificate.issued.asSigned
     device.enroller =
       roster.isCreator(id)
@@ -172,7 +172,7 @@ extension Replica {
     status.quarantined = store.quarantined
     status.missing = store.missing
     status.heldBy = holders(of: identifier).filter(\.value).keys.sorted()
-    status.policyMismatches = sessions.values.filter { $0.mismatched.contains(identifier) }
+    status.policyMismatches = links.values.filter { $0[identifier].isMismatched }
       .compactMap(\.device).sorted()
     return status
   }

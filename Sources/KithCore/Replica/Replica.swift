@@ -8,17 +8,9 @@ package import KithCrypto
 /// shell never reorders. After a commit fails, throw the replica away and make a new one from what
 /// storage holds.
 package struct Replica: Sendable {
-  /// The account.
-  package let account: AccountID
-  let keys: DeviceKeys
   let process: ProcessID
   var entropy: any Entropy
-
-  /// The account's membership.
-  package internal(set) var roster: Roster
-  /// The epochs' keys that this device holds.
-  package internal(set) var keyring: Keyring
-
+  var members: Members
   var timeKeeper = TimeKeeper()
   /// Devices whose clock differed too much when they were last heard.
   var clockDifferences: [DeviceID: NodeStatus.ClockDifference] = [:]
@@ -29,7 +21,7 @@ package struct Replica: Sendable {
   var stores: [StoreIdentifier: StoreReplica] = [:]
   /// Bytes of an answer after which the rest waits; less only where pieces themselves are tested.
   package var pieceBytes = Limits.pieceBytes
-  var sessions: [SessionID: Session] = [:]
+  var links: [SessionID: Link] = [:]
   var contacts = Contacts()
   /// What devices are known to cover, also those that are away.
   var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
@@ -38,10 +30,6 @@ package struct Replica: Sendable {
   var lastSeen: [DeviceID: UInt64] = [:]
   /// What was heard of devices in handshakes since the start.
   var heard: [DeviceID: HeardOfDevice] = [:]
-  /// What is still to be done about the roster, and when.
-  var duties = MembershipDuties()
-  /// Only for tests: whether this device behaves as if nobody had revoked it.
-  var ignoresItsRevocation = false
   var counters = NodeStatus.Counters()
   /// What storage found damaged, until the start has seen to it.
   var damage = StorageDamage()
@@ -99,7 +87,7 @@ package struct Replica: Sendable {
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       do throws(StorageError) {
         let restored = try StoreReplica.restored(
-          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &keyring
+          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &members.keyring
         ) { (reference) throws(StorageError) in try changeSet(identifier, reference) }
         stores[identifier] = restored.store
         counters.damaged += restored.damaged
@@ -117,14 +105,22 @@ package struct Replica: Sendable {
   package init(
     keys: DeviceKeys, roster: Roster, process: ProcessID, entropy: some Entropy
   ) {
-    account = roster.account
-    self.keys = keys
+    members = Members(of: roster, keys: keys)
     self.process = process
     self.entropy = entropy
-    self.roster = roster
-    keyring = Keyring()
-    keyring.refresh(from: roster, keys: keys)
-    duties.revoked = roster.membership.revoked
+  }
+
+  /// The account.
+  package var account: AccountID { roster.account }
+  /// The account's membership.
+  package var roster: Roster { members.roster }
+  /// The epochs' keys that this device holds.
+  package var keyring: Keyring { members.keyring }
+  var keys: DeviceKeys { members.keys }
+  /// For what is not moved yet.
+  var sessions: [SessionID: Link] {
+    get { links }
+    _modify { yield &links }
   }
 
   /// Takes in one input and says what is to be done about it, in order.
@@ -178,20 +174,7 @@ package struct Replica: Sendable {
 
   private mutating func passTime() {
     fulfilDutiesIfDue()
-    for id in sessions.keys.sorted() {
-      guard let session = sessions[id] else { continue }
-      if now.monotonicMilliseconds >= session.openedAt + Limits.sessionMilliseconds {
-        effects.append(.close(id, .aged))
-      } else if now.monotonicMilliseconds >= session.nextHaveAt {
-        if session.clocksDiffer {
-          tellTime(on: id)
-          waitForClock(on: id)
-        } else {
-          sendHave(on: id)
-        }
-      }
-      applyEarly(on: id)
-    }
+    passTimeOnLinks()
     passOn()
     lookForLeftBehind()
   }
@@ -202,12 +185,9 @@ package struct Replica: Sendable {
     } else if healAt ?? 0 <= now.monotonicMilliseconds {
       healAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
     }
-    let sessionsNext = sessions.values.map {
-      min(
-        $0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds, $0.early?.retryAt ?? .max)
-    }.min()
-    let statementAt = sessions.isEmpty ? nil : hearsay.nextAt
-    let next = [sessionsNext, statementAt, duties.dueAt, healAt].compactMap(\.self).min()
+    let linksAt = links.values.lazy.map(\.wakeAt).min()
+    let statementAt = links.isEmpty ? nil : hearsay.nextAt
+    let next = [linksAt, statementAt, members.duties.dueAt, healAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))

@@ -28,7 +28,7 @@ import Testing
     world.connect(0, 1)
     let session = try #require(world.links[[0, 1]]?.ends[0].session)
     func isAnswered() -> Bool {
-      world.devices[0].replica.sessions[session]?.pulled.contains(TestWorld.store) == true
+      world.devices[0].replica.links[session]?[TestWorld.store].isPulled == true
     }
     var steps = 0
     while !isAnswered(), steps < 100 {
