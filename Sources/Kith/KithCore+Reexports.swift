@@ -8,7 +8,14 @@ public typealias AccountID = KithCore.AccountID
 public typealias StoreIdentifier = KithCore.StoreIdentifier
 /// A value of a store: what property lists can hold.
 public typealias PropertyListValue = KithCore.PropertyListValue
-/// What a node knows of itself, its peers and its stores.
+/// What a node knows of itself, its peers and its stores: `devices`, `peers`, `stores`, `clock`,
+/// `problems` and more. `Docs/CommandLine.md` ("Status") explains each member.
+///
+/// ```swift
+/// for await status in accounts.statusUpdates {
+///   for problem in status.problems { show(problem.message) }
+/// }
+/// ```
 public typealias NodeStatus = KithCore.NodeStatus
 
 extension KeyValueStore {

@@ -20,7 +20,7 @@ internal import Synchronization
 /// Without an account the stores work locally. What was written so far is the account's once somebody
 /// signs in, unless the account has those keys already: a program's early writes never erase good
 /// data. Signing out, or in to another account, shows the other stores in the place of these, with
-/// ``KeyValueStore/ChangeReason/accountChange``; each account's data stays in its own directory.
+/// `ChangeReason.accountChange`; each account's data stays in its own directory.
 ///
 /// Several programs may use one directory at once: the first has it open, the others attach to its
 /// node, and one of them takes over when it ends.

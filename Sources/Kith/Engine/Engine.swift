@@ -121,7 +121,7 @@ final class Engine: Sendable {
     case here
   }
 
-  private func drainer(of state: borrowing EngineState, drainsHere: Bool) -> Drainer {
+  private func drainer(of state: EngineState, drainsHere: Bool) -> Drainer {
     let hasWork = !drainsHere && !state.shell.isBusy && state.shell.hasWork
     guard state.isRunning else { return hasWork && !state.shell.isClosed ? .here : .nobody }
     let wakes = [state.shell.wakesAtMilliseconds, state.nextResumption].compactMap(\.self)

@@ -72,7 +72,7 @@ public struct StoredKey<Value: StoreValue>: Sendable {
 
   /// Removes the key, so that the property shows its default.
   ///
-  /// - Throws: ``KithError`` as ``KeyValueStore/remove(_:)-(StoreKey<Value>)`` does.
+  /// - Throws: ``KithError`` as ``KeyValueStore/reset(_:)`` does.
   public func remove() throws(KithError) {
     try write { (store) throws(KithError) in try store.reset(key) }
   }

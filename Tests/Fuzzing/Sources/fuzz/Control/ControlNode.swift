@@ -1,6 +1,6 @@
 import Dispatch
 import Foundation
-import KithCrypto
+@testable import KithCrypto
 import Logging
 import NIOCore
 
