@@ -71,7 +71,7 @@ extension Replica {
     guard roster.isMember(author) else {
       session.partialTaint.chains.insert(changeSet.header.chain)
       session.partialTaint.isUnjudged = true
-      return Canary.countWhatCannotBeJudged.isPlanted
+      return false
     }
     let weight = session.partialWeights[author] + changeSet.weight
     let underWay = sessions.reduce(session.partialWeights.total + changeSet.weight) {
@@ -81,8 +81,7 @@ extension Replica {
     let room = min(
       store.policy.room(factor: Limits.authorFactor),
       store.isOpened ? Limits.authorBytes : Limits.unopenedAuthorBytes)
-    guard weight <= room && underWay <= Limits.authorsBytes || Canary.takeEverything.isPlanted
-    else {
+    guard weight <= room, underWay <= Limits.authorsBytes else {
       session.partialTaint.chains.insert(changeSet.header.chain)
       session.partialTaint.overLimit.insert(author)
       return false

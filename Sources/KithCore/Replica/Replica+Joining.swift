@@ -23,7 +23,6 @@ extension Replica {
     session.admission = joiner.records
     session.isExchanging = true
     sessions[id] = session
-    if Canary.takeInBeforeItExists.isPlanted { learn(joiner.records) }
     flush()
     putRecords(roster.records, on: id)
     sendHave(on: id)
