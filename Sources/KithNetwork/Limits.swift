@@ -5,7 +5,6 @@ public enum NetworkLimits {
   /// The port of an address that names none.
   public static let defaultPort: UInt16 = 4114
 
-  /// Bytes of a Noise tag.
   static let tagBytes = 16
   /// Bytes of the length word before a frame.
   static let frameLengthBytes = 2
@@ -53,7 +52,7 @@ public enum NetworkLimits {
   public static let membershipSessions = 16
   /// The number of connections that wait in the kernel to be accepted.
   static let backlog: Int32 = 512
-  /// The pause of accepting if the system has no room for another connection.
+  /// The pause of accepting if the system has no resources for another connection.
   static let acceptPause = TimeAmount.seconds(1)
   /// Shortages at most this far apart are logged as one.
   static let shortageInterval = TimeAmount.minutes(1)

@@ -23,7 +23,7 @@ public final class Transport: Sendable {
   let entropy: SharedEntropy
   private let logger: Logger
   private let listeners = Mutex<[any Channel]>([])
-  /// The time of the last shortage of room for a connection.
+  /// The time of the last shortage of resources for a connection.
   private let lastShortage = Mutex<NIODeadline?>(nil)
 
   /// Makes a transport that is not running yet.

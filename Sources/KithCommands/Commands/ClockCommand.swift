@@ -11,7 +11,6 @@ struct ClockCommand: AsyncParsableCommand {
     defaultSubcommand: ClockShowCommand.self)
 }
 
-/// `kith clock show`.
 struct ClockShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
@@ -25,13 +24,11 @@ struct ClockShowCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let report = try await options.withNode { try await $0.report() }
-    guard let facts = ClockFacts(report) else { return }
-    try options.print(facts.document, text: facts.text)
+    let report = ClockReport(status: try await options.withNode { try await $0.report() })
+    try options.print(report.document, text: report.text)
   }
 }
 
-/// `kith clock accept`.
 struct ClockAcceptCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "accept",
@@ -45,11 +42,11 @@ struct ClockAcceptCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let report = try await options.withNode { node in
+    let status = try await options.withNode { node in
       try await node.acceptTime()
       return try await node.report()
     }
-    guard let facts = ClockFacts(report) else { return }
-    try options.print(facts.document, text: facts.text)
+    let report = ClockReport(status: status)
+    try options.print(report.document, text: report.text)
   }
 }

@@ -13,7 +13,6 @@ struct DevicesCommand: AsyncParsableCommand {
     defaultSubcommand: DevicesListCommand.self)
 }
 
-/// `kith devices list`.
 struct DevicesListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
@@ -30,7 +29,7 @@ struct DevicesListCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let devices = try await options.withNode { try await $0.deviceReports() }
+    let devices = try await options.withNode { try await $0.report().devices }
     let report = DevicesReport(
       devices: devices, showsRevoked: all, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
@@ -38,7 +37,6 @@ struct DevicesListCommand: AsyncParsableCommand {
   }
 }
 
-/// `kith devices rename`.
 struct DevicesRenameCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rename",
@@ -56,10 +54,10 @@ struct DevicesRenameCommand: AsyncParsableCommand {
     _ = try options.accountDirectory()
     let (reference, name) = (device, name)
     let (renamed, devices) = try await options.withNode { node in
-      let devices = try await node.deviceReports()
+      let devices = try await node.report().devices
       let found = try DeviceReference(reference).find(in: devices)
       do {
-        try await node.rename(found.deviceID, to: name)
+        try await node.rename(found.id, to: name)
       } catch let error as KithError where error.code == .invalidName {
         // This command has no option for the name.
         throw CommandFailure(.refused, error.message)
@@ -69,7 +67,7 @@ struct DevicesRenameCommand: AsyncParsableCommand {
     try options.print(
       .versioned([
         "device": .object([
-          "fingerprint": .string(renamed.fingerprint), "id": .string(renamed.id),
+          "fingerprint": .string(renamed.fingerprint), "id": .string(renamed.id.hex),
           "name": .string(name),
         ])
       ])

@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith devices revoke`.
 struct DevicesRevokeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "revoke",
@@ -45,17 +44,16 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     _ = try options.accountDirectory()
     guard yes || Terminal.hasInput else {
       throw CommandFailure(
-        .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
+        .refused, "standard input is no terminal; pass --yes")
     }
     // The member to be revoked may have filled the account's stores.
     let plan = try await options.withNode(readsMembershipOnly: true) { node in
-      let plan = try makePlan(try await node.deviceReports())
+      let plan = try await makePlan(node)
       for line in plan.lines { options.console.talk(line) }
       guard yes || Confirmation.isGiven("This cannot be undone. Do it?", options.console) else {
         throw CommandFailure(.refused, "nothing was done")
       }
-      try await node.revoke(
-        plan.device.deviceID, keeping: Set(plan.staying.map { try $0.deviceID }))
+      try await node.revoke(plan.device.id, keeping: Set(plan.staying.map(\.id)))
       return plan
     }
     try options.print(plan.document) { _ in "" }
@@ -65,13 +63,15 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   }
 
   /// Makes the plan from options or questions.
-  private func makePlan(_ devices: [DeviceReport]) throws -> RevocationPlan {
+  private func makePlan(_ node: some StoreAccess) async throws -> RevocationPlan {
+    let devices = try await node.report().devices
     let device = try DeviceReference(self.device).find(in: devices)
     guard !device.isThisDevice else {
       throw CommandFailure(
         .refused, "this is the device itself; revoke it on another device of the account")
     }
-    let dependents = devices.filter { device.dependents.contains($0.id) && !$0.isThisDevice }
+    let ids = Set(try await node.dependents(of: device.id))
+    let dependents = devices.filter { ids.contains($0.id) && !$0.isThisDevice }
     if keepNone { return RevocationPlan(device: device, staying: [], going: dependents) }
     var named = keep
     if keep.isEmpty, !keepAll, !yes, !dependents.isEmpty {
@@ -90,7 +90,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
 
   /// Asks which devices stay; an empty answer means all.
   private func askWhoStays(
-    _ device: DeviceReport, _ dependents: [DeviceReport]
+    _ device: NodeStatus.Device, _ dependents: [NodeStatus.Device]
   ) throws -> [String] {
     let console = options.console
     console.talk("\(Columns.printable(device.name)) enrolled:")
@@ -107,18 +107,16 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   }
 }
 
-/// The effects of a revocation.
 struct RevocationPlan: Equatable, Sendable {
-  /// The revoked device.
-  var device: DeviceReport
+  var device: NodeStatus.Device
   /// The devices that it enrolled and that stay.
-  var staying: [DeviceReport]
+  var staying: [NodeStatus.Device]
   /// The devices that are revoked with it.
-  var going: [DeviceReport]
+  var going: [NodeStatus.Device]
 
   /// The planned effects, for people.
   var lines: [String] {
-    func names(_ devices: [DeviceReport]) -> String {
+    func names(_ devices: [NodeStatus.Device]) -> String {
       devices.map { Columns.printable($0.name, limit: 64) }.joined(separator: ", ")
     }
     var lines = [
@@ -132,13 +130,8 @@ struct RevocationPlan: Equatable, Sendable {
 
   /// The completed effects, for programs.
   var document: Document {
-    func list(_ devices: [DeviceReport]) -> Document {
-      .list(
-        devices.map {
-          .object([
-            "fingerprint": .string($0.fingerprint), "id": .string($0.id), "name": .string($0.name),
-          ])
-        })
+    func list(_ devices: [NodeStatus.Device]) -> Document {
+      .list(devices.map(\.document))
     }
     return .versioned(["kept": list(staying), "revoked": list([device] + going)])
   }

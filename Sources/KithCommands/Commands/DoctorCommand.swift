@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith doctor`.
 struct DoctorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
@@ -43,15 +42,15 @@ struct DoctorCommand: AsyncParsableCommand {
   /// Asks, and accepts the loss of every store.
   private func takeForLost() async throws {
     let stores = try await options.withNode { node in
-      let report = try await node.statusReport()
+      let report = try await node.report()
       let stores = report.stores.filter(\.isLacking)
       guard !stores.isEmpty else { return stores }
       for store in stores {
         options.console.talk(
-          "\(Columns.printable(store.identifier)): a part is missing (\(store.missingText)); of which "
+          "\(Columns.printable(store.identifier.rawValue)): a part is missing (\(store.missingText)); of which "
             + "keys cannot be told. A write that no other device has is gone.")
       }
-      let others = report.devices.count { !$0.isSelf }
+      let others = report.others.count
       if others > 0 {
         options.console.talk(
           "Meet the \(Humane.count(others, "other device")) of the account first, if you can: they may "
@@ -59,12 +58,12 @@ struct DoctorCommand: AsyncParsableCommand {
       }
       guard yes || Terminal.hasInput else {
         throw CommandFailure(
-          .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
+          .refused, "standard input is no terminal; pass --yes")
       }
       guard yes || Confirmation.isGiven("Take it for lost?", options.console) else {
         throw CommandFailure(.refused, "nothing was done")
       }
-      for store in stores { try await node.acceptLoss(in: store.identifier) }
+      for store in stores { try await node.acceptLoss(in: store.identifier.rawValue) }
       return stores
     }
     try options.print(AcceptedLoss(stores: stores).document) { _ in "" }
@@ -89,14 +88,13 @@ struct DoctorCommand: AsyncParsableCommand {
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {
       throw CommandFailure(
-        .unhealthy, "\(Humane.count(report.problems, "thing")) to mend; see above")
+        .unhealthy, "\(Humane.count(report.problems, "problem")); see above")
     }
   }
 }
 
-/// The accepted loss.
 struct AcceptedLoss {
-  var stores: [StoreFacts]
+  var stores: [NodeStatus.Store]
 
   /// The accepted loss, for programs.
   var document: Document {
@@ -104,9 +102,7 @@ struct AcceptedLoss {
       "accepted": .list(
         stores.map {
           .object([
-            "missingChangeSets": $0.missingChangeSets.map(Document.int),
-            "missingEntries": $0.missingEntries.map(Document.int),
-            "store": .string($0.identifier),
+            "missing": $0.missing.map(Document.of), "store": .string($0.identifier.rawValue),
           ])
         })
     ])

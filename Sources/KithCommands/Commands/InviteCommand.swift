@@ -5,7 +5,6 @@ import KithCore
 import KithNetwork
 import KithTerminal
 
-/// `kith invite`.
 struct InviteCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "invite",
@@ -43,26 +42,26 @@ struct InviteCommand: AsyncParsableCommand {
     guard yes || Terminal.hasInput else {
       throw CommandFailure(
         .refused,
-        "nobody can answer here, as standard input is no terminal; pass --yes to take in whoever "
-          + "has the \(token ? "token" : "code")")
+        "standard input is no terminal; pass --yes to admit any holder of the "
+          + (token ? "token" : "code"))
     }
     let console = options.console
     let isSure = yes
     let candidate = try await options.withNode { node in
-      let own = Hexadecimal.fingerprint(try await node.report().device)
+      let own = try await node.report().device.map { Fingerprint(of: $0).description } ?? ""
       let onJoinRequest: @Sendable (JoinCandidate) async -> Bool = { candidate in
         let name = Columns.printable(candidate.name, limit: 64)
         let address = Columns.printable(candidate.address)
         console.talk(
           "\(name) at \(address) asks to join. Its fingerprint is  \(candidate.fingerprint)")
         console.talk("This device's fingerprint is  \(own)")
-        let devices = try? await node.deviceReports()
+        let devices = try? await node.report().devices
         let notice = SharedNames.notice(
           candidate.name, candidate.fingerprint, among: devices ?? [])
         if let notice { console.talk(notice) }
         return isSure
           || Confirmation.isGiven(
-            "Does the other device show the same two? Take it in?", console)
+            "Does the other device show the same two? Admit it?", console)
       }
       guard !token else {
         return try await node.invite(addresses: address) { token in
@@ -88,7 +87,7 @@ struct InviteCommand: AsyncParsableCommand {
       let document = Document.versioned([
         "joined": .object([
           "fingerprint": .string(candidate.fingerprint),
-          "id": .string(Hexadecimal.text(candidate.device.bytes)),
+          "id": .string(candidate.device.hex),
           "name": .string(candidate.name),
         ])
       ])

@@ -4,7 +4,6 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// `kith join`.
 struct JoinCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "join",
@@ -50,8 +49,7 @@ struct JoinCommand: AsyncParsableCommand {
     guard isSure || Terminal.hasInput else {
       throw CommandFailure(
         .refused,
-        "nobody can answer here, as standard input is no terminal; pass --yes to join whoever has "
-          + "the code")
+        "standard input is no terminal; pass --yes to join any holder of the code")
     }
     let (name, peer) = (name ?? DeviceName.ofHost, peer)
     let confirm: @Sendable (InvitingDevice, String) async -> Bool = { inviter, fingerprint in
@@ -83,11 +81,11 @@ struct JoinCommand: AsyncParsableCommand {
     }
     var report = AccountReport(summary, directory: directory)
     let (others, notice) = try await options.withNode(passphrase: passphrase?.answer) { node in
-      let devices = try await node.deviceReports()
-      let own = devices.first(where: \.isThisDevice)
+      let status = try await node.report()
+      let own = status.devices.first(where: \.isThisDevice)
       return (
-        try await node.statusReport().devices.filter { !$0.isSelf },
-        own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: devices) }
+        status.others,
+        own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: status.devices) }
       )
     }
     report.others = others

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Kith
 
-/// `kith peers`.
 struct PeersCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "peers",
@@ -11,8 +10,8 @@ struct PeersCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let status = try await options.withNode { try await $0.statusReport() }
-    let report = PeersReport(devices: status.devices, nowMilliseconds: Moment.now)
+    let status = try await options.withNode { try await $0.report() }
+    let report = PeersReport(status: status, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
   }
 }

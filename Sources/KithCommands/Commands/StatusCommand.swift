@@ -1,7 +1,6 @@
 import ArgumentParser
 import Kith
 
-/// `kith status`.
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",
@@ -12,8 +11,9 @@ struct StatusCommand: AsyncParsableCommand {
 
   func run() async throws {
     let isSignedOut = try options.isSignedOut
-    var report = try await options.withNode { try await $0.statusReport() }
-    if isSignedOut { report.showLocalStores() }
+    var status = try await options.withNode { try await $0.report() }
+    if isSignedOut { status.showLocalStores() }
+    let report = StatusReport(status: status, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
   }
 }

@@ -3,7 +3,6 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// `kith sync`.
 struct SyncCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sync",
@@ -42,15 +41,12 @@ struct SyncCommand: AsyncParsableCommand {
     _ = try options.accountDirectory()
     let identifier = try store.identifier.rawValue
     let timeout = Duration.milliseconds(Int(timeout * 1_000))
-    let (report, known) = try await options.withNode(needsNode: true) { node in
+    let (report, status) = try await options.withNode(needsNode: true) { node in
       let report = try await node.synchronize(identifier, timeout: timeout)
-      return (report, try await node.statusReport().devices)
+      return (report, try await node.report())
     }
     func names(_ devices: [DeviceID]) -> [String] {
-      devices.map { device in
-        let id = Hexadecimal.text(device.bytes)
-        return known.first { $0.id == id }?.name ?? String(id.prefix(16))
-      }
+      devices.map { id in status.devices.first { $0.id == id }?.name ?? String(id.hex.prefix(16)) }
     }
     let document = Document.versioned([
       "complete": .strings(names(report.complete)),
@@ -66,7 +62,7 @@ struct SyncCommand: AsyncParsableCommand {
     if !isEnough {
       let reason = SyncShortfall(
         missing: names(report.incomplete), have: report.complete.count, wanted: devices,
-        connected: Set(known.filter(\.isConnected).map(\.name)),
+        connected: Set(status.devices.filter(\.isConnected).map(\.name)),
         isUnpublished: report.hasUnpublishedWrites)
       throw CommandFailure(.unreachable, reason.description)
     }

@@ -171,7 +171,7 @@ extension StoreAccess {
   /// Whether part of a store was damaged here and is missing.
   func isLacking(_ store: String) async throws -> Bool {
     try await report().stores
-      .contains { $0.identifier.utf8.elementsEqual(store.utf8) && $0.isLacking }
+      .contains { $0.identifier.rawValue.utf8.elementsEqual(store.utf8) && $0.isLacking }
   }
 
   /// Returns all shown values of a store, in the order of the keys' UTF-8 bytes.
@@ -181,12 +181,5 @@ extension StoreAccess {
     try await values(in: store)
       .sorted { $0.key < $1.key }
       .map { ($0.key.text, $0.value) }
-  }
-
-  /// Returns the status as commands report it.
-  func statusReport() async throws -> StatusReport {
-    let report = try await report()
-    let owner = report.isRunning ? DirectoryOwner.processID(of: report.directory) : nil
-    return StatusReport(report, processID: owner)
   }
 }

@@ -25,8 +25,8 @@ extension StoreOptions {
 
   fileprivate func isThere(at node: any StoreAccess) async throws -> Bool {
     if try isUsual { return true }
-    let name = try identifier.rawValue
-    return try await node.report().stores.contains { $0.identifier.utf8.elementsEqual(name.utf8) }
+    let name = try identifier
+    return try await node.report().stores.contains { $0.identifier == name }
   }
 
   fileprivate func missing(_ advice: String) throws(CommandFailure) -> CommandFailure {

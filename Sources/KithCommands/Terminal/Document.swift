@@ -1,4 +1,4 @@
-import KithCore
+import Kith
 import KithTerminal
 
 /// A JSON document of a command, with members sorted by their keys' bytes and values as
@@ -6,9 +6,7 @@ import KithTerminal
 indirect enum Document {
   /// A value of a store, or a scalar.
   case value(PropertyListValue)
-  /// Documents in order.
   case list([Document])
-  /// Documents by name.
   case members([(key: String, value: Document)])
 
   /// The version of all documents. It rises when a member changes its meaning or is removed.
@@ -17,6 +15,26 @@ indirect enum Document {
   /// Makes a document: the members without nil ones, and the version.
   static func versioned(_ members: [String: Document?]) -> Document {
     object(members.merging(["version": .int(version)]) { member, _ in member })
+  }
+
+  /// Makes the document of a status or a part of it as commands print it: its members and the
+  /// version.
+  static func versioned(_ document: Document) -> Document {
+    guard case .members(let members) = document else { return document }
+    return .members(members + [("version", .int(version))])
+  }
+
+  /// Makes the document of a status or a part of it. Its own types alone are encoded: they always
+  /// have a property-list value.
+  static func of(_ value: some Encodable) -> Document {
+    func document(_ value: PropertyListValue) -> Document {
+      switch value {
+      case .array(let elements): .list(elements.map(document))
+      case .dictionary(let members): .members(members.map { ($0.key, document($0.value)) })
+      default: .value(value)
+      }
+    }
+    return (try? PropertyListValueEncoder.encode(value)).map(document) ?? .members([])
   }
 
   /// Makes an object from members, without those that are nil.
@@ -31,7 +49,6 @@ indirect enum Document {
     number.map { .value(.integer(Int64(clamping: $0))) }
   }
 
-  /// Makes text.
   static func string(_ text: String) -> Document { .value(.string(text)) }
 
   static func string(_ text: String?) -> Document? { text.map { .value(.string($0)) } }

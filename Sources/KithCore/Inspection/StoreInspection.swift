@@ -15,7 +15,6 @@ package struct StoreInspection: Sendable {
     package var published: HybridTime
   }
 
-  /// The shown value of a key.
   package struct Shown: Hashable, Sendable {
     package var step: ShownStep
     package var value: EncodedValue
@@ -44,7 +43,6 @@ package struct StoreInspection: Sendable {
   package var covered: [ChainID: UInt64] = [:]
   /// The highest sequence of a signed header received, by chain.
   package var received: [ChainID: UInt64] = [:]
-  /// Change sets kept.
   package var changeSets: Set<ChangeSetReference> = []
   /// Counted bytes of each author.
   package var weights: [DeviceID: Int] = [:]
@@ -118,7 +116,7 @@ extension Replica {
   }
 
   /// The counters since the start, without a whole status.
-  package var counted: ReplicaStatus.Counters { counters }
+  package var counted: NodeStatus.Counters { counters }
 
   /// Sessions that exchange stores.
   package var exchangingSessions: [SessionID] {

@@ -16,7 +16,7 @@ struct RosterSelection {
   /// - Parameters:
   ///   - records: all records with valid signatures, ascending by id.
   ///   - membership: the membership that follows from them.
-  /// - Complexity: O(*r*) if there is room, otherwise as for ``Membership``.
+  /// - Complexity: O(*r*) if there is space, otherwise as for ``Membership``.
   init(of records: [Record], _ membership: Membership) {
     let attached = records.filter { membership.attached.contains($0.id) }
     kept = attached

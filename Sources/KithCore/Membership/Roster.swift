@@ -54,7 +54,7 @@ public struct Roster: Sendable {
     self.account = account
   }
 
-  /// The number of held records without a known signer, or without room.
+  /// The number of held records without a known signer, or without a place.
   public var pendingCount: Int { held.count - records.count + heldBack.count }
 
   /// Learns a record with any content.

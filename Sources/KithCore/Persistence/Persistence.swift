@@ -38,7 +38,7 @@ public struct StoredChangeSet: Hashable, Sendable {
 }
 
 /// The amount of damaged data that was dropped since the store was last whole.
-public struct StoreLoss: Hashable, Sendable {
+public struct StoreLoss: Codable, Hashable, Sendable {
   /// Change sets with a dropped part.
   public var changeSets: Int
   /// Their dropped entries, as far as rows could be read.
@@ -253,7 +253,7 @@ public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The code's name, as printed and logged.
     public let description: String
 
-    /// No room left on the device.
+    /// The device is full.
     public static let diskFull = Self(description: "diskFull")
     /// The file system or directory cannot be written.
     public static let readOnly = Self(description: "readOnly")
@@ -275,7 +275,7 @@ public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
     public static let inputOutput = Self(description: "inputOutput")
   }
 
-  /// What went wrong.
+  /// The kind of error.
   public let code: Code
   /// The file or directory concerned.
   public let path: String

@@ -21,7 +21,7 @@ public struct Replica: Sendable {
 
   var timeKeeper = TimeKeeper()
   /// Devices whose clock differed too much when they were last heard.
-  var clockDifferences: [DeviceID: ClockDifference] = [:]
+  var clockDifferences: [DeviceID: NodeStatus.ClockDifference] = [:]
   /// Whether it was said that no generation of clocks is left.
   var reportedNoGeneration = false
   var incarnation: Incarnation?
@@ -42,7 +42,7 @@ public struct Replica: Sendable {
   var duties = MembershipDuties()
   /// Only for tests: whether this device behaves as if nobody had revoked it.
   var ignoresItsRevocation = false
-  var counters = ReplicaStatus.Counters()
+  var counters = NodeStatus.Counters()
   /// What storage found damaged, until the start has seen to it.
   var damage = StorageDamage()
   /// Other processes of this very device that were met.

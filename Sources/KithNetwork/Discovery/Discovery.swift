@@ -80,10 +80,14 @@ public final class Discovery: Sendable {
   }
 
   /// The links, the neighbours and the counters now.
-  public var status: DiscoveryStatus {
-    let links = link.links
+  public var status: NodeStatus.Discovery {
+    let links = link.links.map {
+      NodeStatus.Discovery.Link(
+        interface: $0.interface, isLoopback: $0.isLoopback, family: $0.family.rawValue,
+        problem: $0.problem)
+    }
     return state.withLock { state in
-      DiscoveryStatus(
+      NodeStatus.Discovery(
         links: links, neighbours: state.neighbours.all(now: Dialler.now), sent: state.sent,
         ignored: state.ignored)
     }

@@ -41,10 +41,10 @@ struct Neighbours: Sendable {
 
   /// Returns the devices, by id, with their addresses and the time since they were heard,
   /// in milliseconds.
-  func all(now: UInt64) -> [DiscoveryStatus.Neighbour] {
+  func all(now: UInt64) -> [NodeStatus.Discovery.Neighbour] {
     places.sorted { $0.key < $1.key }.map { device, places in
       let heard = places.map(\.heardAt).max() ?? now
-      return DiscoveryStatus.Neighbour(
+      return NodeStatus.Discovery.Neighbour(
         device: device, addresses: places.map(\.address.description),
         milliseconds: now - min(heard, now))
     }

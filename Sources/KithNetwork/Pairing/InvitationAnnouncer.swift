@@ -49,9 +49,9 @@ public final class InvitationAnnouncer: Sendable {
 public final class InvitationFinder: Sendable {
   /// An invitation.
   public struct Found: Hashable, Sendable {
-    /// What was announced.
+    /// The announcement.
     public var announcement: InvitationAnnouncement
-    /// Where to connect.
+    /// The address of the invitation.
     public var address: PeerAddress
   }
 

@@ -8,7 +8,6 @@ internal import KithCrypto
 /// After the overlay has formed, devices write in turn. It counts the traffic of each write until
 /// its writer knows that every device has it.
 package struct Spread {
-  /// What there is.
   package struct Setup: Codable, Hashable, Sendable {
     package var devices: Int
     package var seed: UInt64
@@ -284,7 +283,6 @@ package struct Spread {
   }
 }
 
-/// A device of a spread.
 struct SpreadDevice {
   struct Session {
     var peer: Int

@@ -19,7 +19,7 @@ final class SimulatedDevice {
   var isTraitor = false
   /// Devices that it dials.
   var targets: [DeviceNumber] = []
-  /// Whom it dials besides, if the overlay decides, and whom at its last decision.
+  /// The devices that the overlay adds now, and those of its last decision.
   var overlay: OverlayPlan?
   var drawnBefore: Set<DeviceID> = []
   /// Whether it restarted from an old copy, so that it covers less than it said.
@@ -28,7 +28,6 @@ final class SimulatedDevice {
 
   /// While it joins: it does not exist yet, and nothing is left if that breaks off.
   var join: Join?
-  /// Its inviter.
   var inviter: DeviceID?
   /// Earlier writes of its host, in the local stores until they are emptied.
   var local: [StoreIdentifier: [LocalWrite]] = [:]
@@ -90,7 +89,6 @@ final class SimulatedDevice {
   /// How a device joins.
   struct Join {
     var inviter: DeviceNumber
-    /// The joiner's session.
     var session: SessionID
   }
 }

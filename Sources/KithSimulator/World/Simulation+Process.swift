@@ -6,7 +6,6 @@ internal import KithCrypto
 extension Simulation {
   // MARK: Life and death
 
-  /// Starts a device's process from its disk.
   func start(_ device: SimulatedDevice) throws(Violation) {
     guard !device.isRunning, !device.isGone else { return }
     device.life += 1
@@ -348,7 +347,7 @@ extension Report {
     case .authorOverLimit: "authors over their limit"
     case .revoked: "revocations learnt"
     case .damaged: "damage found"
-    case .regained: "damage mended"
+    case .regained: "damage repaired"
     case .lossAccepted: "loss accepted"
     }
   }

@@ -4,7 +4,6 @@ import KithCrypto
 
 /// System calls on files, with errors that include the remedy.
 enum Files {
-  /// Returns whether a file exists at the path.
   static func exists(_ path: String) -> Bool {
     access(path, F_OK) == 0
   }
@@ -43,17 +42,18 @@ enum Files {
     }
     let mode: mode_t = directory ? 0o700 : 0o600
     let shown = String(status.st_mode & 0o7777, radix: 8)
-    let mend = "run: chmod \(String(mode, radix: 8)) \(ShellText.quoted(path))"
+    let remedy = "run: chmod \(String(mode, radix: 8)) \(ShellText.quoted(path))"
     guard status.st_mode & 0o7777 & ~mode == 0 else {
       throw StorageError(
-        code: .unsafePermissions, path: path, message: "others may use it (mode \(shown)); \(mend)")
+        code: .unsafePermissions, path: path,
+        message: "others may use it (mode \(shown)); \(remedy)")
     }
     // Otherwise a directory whose files are not visible would be treated as empty.
     let least: mode_t = directory ? 0o500 : 0o400
     guard status.st_mode & least == least else {
       throw StorageError(
         code: .unsafePermissions, path: path,
-        message: "its owner may not use it (mode \(shown)); \(mend)")
+        message: "its owner may not use it (mode \(shown)); \(remedy)")
     }
   }
 

@@ -15,10 +15,9 @@
     /// The changes from outside from now on; nil if there are never any.
     var changes: StoreChanges? { get }
     /// The transactions that were accepted and refused later, oldest first.
-    var refusals: [RefusedTransaction] { get }
+    var refusals: [Refusal] { get }
     /// Removes refusals that the program was told of.
     func takeRefusals(through number: UInt64)
-    /// The account that is signed in.
     var account: AccountID? { get }
     /// The account now, and after each change.
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { get }
@@ -37,7 +36,7 @@
     }
     func flush() throws(KithError) { try store.flush() }
     var changes: StoreChanges? { store.changes }
-    var refusals: [RefusedTransaction] { store.refusals }
+    var refusals: [Refusal] { store.refusals }
     func takeRefusals(through number: UInt64) { store.takeRefusals(through: number) }
     var account: AccountID? { nil }
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { Nothing() }

@@ -28,7 +28,7 @@
       }
     }
 
-    private static func reason(_ reason: Change.Reason) -> Int {
+    private static func reason(_ reason: ChangeReason) -> Int {
       switch reason {
       case .ownWrite, .serverChange: NSUbiquitousKeyValueStoreServerChange
       case .initialSyncChange: NSUbiquitousKeyValueStoreInitialSyncChange

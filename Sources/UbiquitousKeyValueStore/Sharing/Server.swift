@@ -45,7 +45,7 @@
       let refusals = backing.refusals
       guard let last = refusals.last else { return }
       for (reason, number) in [
-        (RefusedTransaction.Reason.initialSync, NSUbiquitousKeyValueStoreInitialSyncChange),
+        (Refusal.Reason.initialSync, NSUbiquitousKeyValueStoreInitialSyncChange),
         (.quota, NSUbiquitousKeyValueStoreQuotaViolationChange),
       ] {
         let keys = refusals.filter { $0.reason == reason }.flatMap(\.writes).map { Key($0.key) }

@@ -146,7 +146,7 @@ import Testing
     world.write([set("a", 1)], on: 0)
     meet(0, 1, in: world)
     #expect(world.text("a", on: 1) == 1)
-    #expect(world.devices[1].replica.clockStatus.adoptedFrom == world.devices[0].keys.id)
+    #expect(world.devices[1].replica.clockStatus.follows == world.devices[0].keys.id)
   }
 
   @Test func `drafts are stamped again in order, also those a little ahead`() throws {
@@ -234,7 +234,7 @@ import Testing
       // Until then they follow each other, for their own clocks are before their readings.
       world.advance(milliseconds: Limits.claimMilliseconds)
       #expect(generation(0, in: world) == round)
-      #expect(world.devices[0].replica.clockStatus.dataAheadMilliseconds > Self.hour)
+      #expect(world.devices[0].replica.clockStatus.stampsAheadMilliseconds > Self.hour)
       world.perform(.acceptTime, on: 0)
       #expect(generation(0, in: world) == round + 1)
       world.perform(.acceptTime, on: 0)
