@@ -1,4 +1,4 @@
-package import KithCrypto
+internal import KithCrypto
 
 /// Links, and what they say is to be done. The rules are ``Link``'s.
 extension Replica {
