@@ -103,8 +103,7 @@ extension Replica {
       guard let store = stores[identifier] else { continue }
       hearsay.saidAt[identifier] = now.monotonicMilliseconds
       let vector = store.log.vector
-      var risen = store.risen(keys.id)
-      if Canary.stateWhatIsNotStored.isPlanted { risen = risen.mapValues { $0 + 1 } }
+      let risen = store.risen(keys.id)
       let statement = Statement(
         identifier, clock: timeKeeper.tickForAll(), process: process.tag,
         vectorDigest: Statement.digest(of: vector), risen: risen,

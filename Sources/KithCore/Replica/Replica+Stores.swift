@@ -224,7 +224,6 @@ extension Replica {
     let relayed = Batch(
       store: batch.store, isEverything: batch.isEverything, changeSets: intake.passedOn,
       covers: isWithholding ? [] : intake.covered)
-    if Canary.sendBeforePersist.isPlanted { push(relayed, except: id) }
     carryOut(intake.outcome, in: [batch.store])
     if !relayed.isEmpty { push(relayed, except: id) }
     if let own { push(own, except: nil) }
