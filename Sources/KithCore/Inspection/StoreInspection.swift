@@ -96,7 +96,7 @@ extension Replica {
 
   /// What this device believes that another covers of a store.
   package func believed(of device: DeviceID, in identifier: StoreIdentifier) -> [ChainID: UInt64] {
-    knowledge[device]?[identifier] ?? [:]
+    coverage.covered(by: device, of: identifier)
   }
 
   /// The chain under which this device publishes now; nil before the start.

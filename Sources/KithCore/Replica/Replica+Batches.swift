@@ -137,11 +137,8 @@ extension Replica {
     intake.mutations += recheck.mutations
     stores[batch.store] = store
     show(changes, of: batch.store, intake, recheck)
-    if stores[batch.store]?.log.chains.count != chainsBefore {
-      // What peers have said of a chain before we knew it counts now.
-      for other in sessions.keys where exchanges(other) {
-        know(of: batch.store, on: other, isWhole: false)
-      }
+    if let chains = stores[batch.store]?.log.chains, chains.count != chainsBefore {
+      coverage.learnChains(of: batch.store) { chains[$0] != nil }
     }
     if batch.answers > 0 {
       sessions[id]?.pulled.insert(batch.store)

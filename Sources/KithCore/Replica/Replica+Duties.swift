@@ -12,7 +12,7 @@ extension Replica {
     guard let current = keyring.current else { return keyring.newestFirst }
     let isBehind = roster.membership.certificates.keys.contains { device in
       guard device != keys.id else { return false }
-      if roster.isMember(device) { return heard[device]?.epoch != current.id }
+      if roster.isMember(device) { return coverage.meetings[device]?.hello?.epoch != current.id }
       guard let revocation = roster.revocation(of: device), !duties.told.contains(device) else {
         return false
       }

@@ -16,31 +16,14 @@ extension Replica {
       var have = stores[identifier]?.have()
       have?.isAwaited = session.awaits(identifier)
       have?.isUnjudged = session.unjudged.contains(identifier)
-      have?.statements = hearsay.table.digest(of: identifier)
       return have
     }
-    let have = Have(
+    var have = Have(
       number: session.haveNumber, isWhole: true, listsAll: identifiers == nil, stores: listed,
       time: toldTime)
+    have.started = coverage.started ?? .zero
+    have.held = coverage.held(of: listed.map(\.store), tellingOn: id)
     for message in have.messages() { effects.append(.send(id, message)) }
-  }
-
-  /// Tells peers what is covered now, of the chains that changed since they were told.
-  mutating func tellProgress() {
-    var told: [StoreHave] = []
-    for identifier in stores.keys.sorted() {
-      guard let chains = stores[identifier]?.untold, !chains.isEmpty else { continue }
-      stores[identifier]?.noteRisen()
-      vectorChanged(in: identifier)
-      if let have = stores[identifier]?.have(only: chains) { told.append(have) }
-    }
-    guard !told.isEmpty else { return }
-    let messages = Have(
-      number: 0, isWhole: false, listsAll: false, stores: told, time: toldTime
-    ).messages()
-    for id in sessions.keys.sorted() where exchanges(id) {
-      for message in messages { effects.append(.send(id, message)) }
-    }
   }
 
   mutating func receive(_ have: Have, on id: SessionID) {
@@ -50,15 +33,15 @@ extension Replica {
     if let told = have.time, !session.isInviters { judge(told, from: device, on: id) }
     guard exchanges(id) else { return }
     let have = withoutRevoked(have)
-    hear(have.statements, on: id)
     if have.stores.contains(where: \.isUnjudged) { sendRecordsAgain(on: id) }
     adopt(have.stores, from: id)
     for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
-      note(theirs, isWhole: have.isWhole, on: id)
-      compareHearsay(theirs, on: id)
+      note(
+        theirs.vector, of: theirs.store, isWhole: have.isWhole, on: id, started: have.started)
       guard have.number > 0, have.isWhole else { continue }
       answer(theirs, number: have.number, on: id, device)
     }
+    guard hearCoverage(have, on: id) else { return }
     if have.listsAll, sessions[id]?.isInviters == true {
       sessions[id]?.listed = Set(have.stores.map(\.store))
       notePulled(on: id)
@@ -97,44 +80,6 @@ extension Replica {
             store: theirs.store, peer: device, ours: ours, theirs: theirs.policy)))
     }
     return false
-  }
-
-  /// Remembers what the peer covers.
-  mutating func note(
-    _ theirs: StoreHave, isWhole: Bool, on id: SessionID
-  ) {
-    var vector = theirs.vector
-    if !isWhole {
-      vector.merge(sessions[id]?.vectors[theirs.store] ?? [:], uniquingKeysWith: max)
-    }
-    let others = sessions[id]?.vectors.reduce(0) { sum, other in
-      sum + (other.key == theirs.store ? 0 : other.value.count)
-    }
-    if vector.count + (others ?? 0) > Limits.vectorEntriesPerSession {
-      let chains = stores[theirs.store]?.log.chains ?? [:]
-      vector = vector.filter { chains[$0.key] != nil }
-    }
-    if vector.count <= Limits.chainsPerStore { sessions[id]?.vectors[theirs.store] = vector }
-    know(of: theirs.store, on: id, isWhole: isWhole)
-  }
-
-  /// Remembers, also for when the peer is away, what it covers of the chains that we know: what it
-  /// says of others helps nobody and would be kept for ever. What it says of the whole counts
-  /// instead of all before, for it may have been restored and cover less.
-  mutating func know(of identifier: StoreIdentifier, on id: SessionID, isWhole: Bool) {
-    guard let session = sessions[id], let device = session.device,
-      let chains = stores[identifier]?.log.chains
-    else { return }
-    let vector = session.vectors[identifier, default: [:]].filter { chains[$0.key] != nil }
-    let process = session.peer.hello.process.tag
-    let isSame = hearsay.processes[device]?[identifier] == process
-    hearsay.processes[device, default: [:]][identifier] = process
-    if isWhole || !isSame {
-      knowledge[device, default: [:]][identifier] = vector
-    } else {
-      knowledge[device, default: [:]][identifier, default: [:]]
-        .merge(vector, uniquingKeysWith: max)
-    }
   }
 
   /// Answers with every kept change set above the peer's vector, piece by piece.

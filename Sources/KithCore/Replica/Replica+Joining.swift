@@ -23,6 +23,7 @@ extension Replica {
     session.admission = joiner.records
     session.isExchanging = true
     sessions[id] = session
+    beginCoverage(on: id, with: certificate.device, isMember: false)
     if Canary.takeInBeforeItExists.isPlanted { learn(joiner.records) }
     flush()
     putRecords(roster.records, on: id)
@@ -34,9 +35,11 @@ extension Replica {
     switch body {
     case .have(let have):
       guard let joiner = sessions[id]?.joiner else { return }
+      hearOwn(have, on: id)
       for theirs in withoutRevoked(have).stores
       where stores[theirs.store] != nil && agreesOnPolicy(theirs, on: id, joiner) {
-        note(theirs, isWhole: have.isWhole, on: id)
+        note(
+          theirs.vector, of: theirs.store, isWhole: have.isWhole, on: id, started: have.started)
         if have.number > 0, have.isWhole { answer(theirs, number: have.number, on: id, joiner) }
       }
     case .done: takeIn(id)
@@ -73,6 +76,7 @@ extension Replica {
     session.isInviters = true
     session.isExchanging = true
     sessions[id] = session
+    beginCoverage(on: id, with: certificate.device, isMember: false)
     sendHave(on: id)
   }
 

@@ -45,6 +45,7 @@ extension Replica {
     let (fresh, gone) = roster.take(all: records.filter { !isIgnored($0) })
     if !fresh.isEmpty {
       keyring.refresh(from: roster, keys: keys)
+      coverage.setMembers(roster.sortedMembers.map(\.device))
       effects.append(
         .persist(
           fresh.map { .putRecord($0.id, $0.encoded) }

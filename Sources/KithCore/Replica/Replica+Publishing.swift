@@ -75,12 +75,12 @@ extension Replica {
       return []
     }
     let others = roster.sortedMembers.map(\.device).filter { $0 != keys.id }
-    let knowledge = others.map { self.knowledge[$0]?[identifier] ?? [:] }
+    let covered = others.map { coverage.covered(by: $0, of: identifier) }
     guard
       let homes = stores[identifier]?.pruneRemovals(coveredByAll: { home in
         let chain = ChainID(
           device: home.changeSet.device, incarnation: home.changeSet.incarnation)
-        return knowledge.allSatisfy { $0[chain] ?? 0 >= home.changeSet.sequence }
+        return covered.allSatisfy { $0[chain] ?? 0 >= home.changeSet.sequence }
       }), !homes.isEmpty
     else { return [] }
     return stores[identifier]?.log.drop(homes, in: identifier) ?? []

@@ -11,18 +11,12 @@ extension Replica {
   mutating func forget(_ revoked: Set<DeviceID>) {
     var mutations: [Mutation] = []
     for device in revoked.sorted() {
-      knowledge[device] = nil
-      heard[device] = nil
       if contacts.forget(device) {
         mutations.append(.setAddresses(device, []))
         effects.append(.addresses([device: []]))
       }
     }
-    func others(_ vectors: [StoreIdentifier: [ChainID: UInt64]])
-      -> [StoreIdentifier: [ChainID: UInt64]]
-    { vectors.mapValues { $0.filter { !revoked.contains($0.key.device) } } }
-    knowledge = knowledge.mapValues(others)
-    for (id, session) in sessions { sessions[id]?.vectors = others(session.vectors) }
+    coverage.forget(revoked)
     for identifier in stores.keys.sorted() {
       guard var store = stores.removeValue(forKey: identifier) else { continue }
       store.log.withhold(revoked)
@@ -30,7 +24,8 @@ extension Replica {
       if store.withheldEntries.isEmpty { mutations += store.log.dropWithheld(in: identifier) }
       stores[identifier] = store
     }
-    forgetHearsay(of: revoked)
+    // It is without their chains now.
+    for identifier in stores.keys { vectorChanged(in: identifier) }
     if !mutations.isEmpty { effects.append(.persist(mutations)) }
   }
 

@@ -17,7 +17,7 @@ extension Replica {
         if session.takesMore { catchUp(id) }
         continue
       }
-      let vector = session.vectors[batch.store] ?? [:]
+      let vector = coverage.said(batch.store, on: id)
       let isKnown =
         batch.changeSets.allSatisfy { $0.header.sequence <= vector[$0.header.chain] ?? 0 }
         && batch.covers.allSatisfy { $0.through <= vector[$0.chain] ?? 0 }
@@ -104,7 +104,7 @@ extension Replica {
     {
       guard let waiting = sessions[id]?.waiting.removeValue(forKey: identifier) else { return }
       guard !session.mismatched.contains(identifier) else { continue }
-      let known = session.vectors[identifier] ?? [:]
+      let known = coverage.said(identifier, on: id)
       switch waiting {
       case .asked(var theirs, let number):
         let vector = theirs.vector.merging(known, uniquingKeysWith: max)
@@ -122,9 +122,9 @@ extension Replica {
     while let session = sessions[id], session.takesMore, let identifier = session.behind.min() {
       sessions[id]?.behind.remove(identifier)
       guard !session.mismatched.contains(identifier) else { continue }
-      let vector = session.vectors[identifier] ?? [:]
+      let vector = coverage.said(identifier, on: id)
       send(Answer(store: identifier, number: 0, vector: vector), on: id, evenEmpty: false)
     }
-    planHearsay()
+    planCoverage()
   }
 }

@@ -73,9 +73,10 @@ extension Replica {
   mutating func disconnect(_ id: SessionID) {
     guard let session = sessions.removeValue(forKey: id) else { return }
     if let device = session.device {
-      lastSeen[device] = now.wallMilliseconds
-      endHearsay(of: device, session.peer.hello)
+      coverage.note(device, at: now.wallMilliseconds)
     }
+    coverage.end(id)
+    planCoverage()
     effects.append(.progress)
   }
 
@@ -84,7 +85,7 @@ extension Replica {
   mutating func receive(_ message: InboundMessage, on id: SessionID) {
     guard let session = sessions[id] else { return }
     if session.joiner != nil { return receive(message.body, fromJoiner: id) }
-    if let device = session.device { lastSeen[device] = now.wallMilliseconds }
+    if let device = session.device { coverage.note(device, at: now.wallMilliseconds) }
     repeater = message.repeater
     defer { repeater = nil }
     switch message.body {
@@ -105,11 +106,13 @@ extension Replica {
   /// ends such a session soon, and the next is made under the epoch that both have by then.
   mutating func beginExchange(on id: SessionID) {
     guard let session = sessions[id], let device = session.device else { return }
-    lastSeen[device] = now.wallMilliseconds
-    heard[device] = HeardOfDevice(
-      software: session.peer.hello.software,
-      clockOffsetMilliseconds: session.clockOffsetMilliseconds,
-      epoch: session.peer.isMembershipOnly ? nil : keyring.current?.id)
+    coverage.note(
+      device,
+      HeardOfDevice(
+        software: session.peer.hello.software,
+        clockOffsetMilliseconds: session.clockOffsetMilliseconds,
+        epoch: session.peer.isMembershipOnly ? nil : keyring.current?.id),
+      at: now.wallMilliseconds)
     guard !session.peer.isMembershipOnly else { return }
     guard hearHello(from: device, on: id) else {
       // Either may follow a third, or the other one now; its next message says so.
@@ -124,9 +127,9 @@ extension Replica {
   mutating func exchange(on id: SessionID) {
     sessions[id]?.clocksDiffer = false
     sessions[id]?.isExchanging = true
+    if let device = sessions[id]?.device { beginCoverage(on: id, with: device, isMember: true) }
     sendHave(on: id)
     sendAddresses(on: id)
-    beginHearsay()
     // Last: what is sent before need not wait for it to be durable.
     rememberAddress(of: id)
     effects.append(.progress)

@@ -31,13 +31,8 @@ public struct Replica: Sendable {
   package var pieceBytes = Limits.pieceBytes
   var sessions: [SessionID: Session] = [:]
   var contacts = Contacts()
-  /// What devices are known to cover, also those that are away.
-  var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
-  /// What devices say that they cover, and others pass on.
-  var hearsay = Hearsay()
-  var lastSeen: [DeviceID: UInt64] = [:]
-  /// What was heard of devices in handshakes since the start.
-  var heard: [DeviceID: HeardOfDevice] = [:]
+  /// Which devices cover what.
+  var coverage: Coverage
   /// What is still to be done about the roster, and when.
   var duties = MembershipDuties()
   /// Only for tests: whether this device behaves as if nobody had revoked it.
@@ -120,6 +115,8 @@ public struct Replica: Sendable {
     self.process = process
     self.entropy = entropy
     self.roster = roster
+    coverage = Coverage(device: keys.id)
+    coverage.setMembers(roster.sortedMembers.map(\.device))
     keyring = Keyring()
     keyring.refresh(from: roster, keys: keys)
     duties.revoked = roster.membership.revoked
@@ -204,8 +201,7 @@ public struct Replica: Sendable {
       min(
         $0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds, $0.early?.retryAt ?? .max)
     }.min()
-    let statementAt = sessions.isEmpty ? nil : hearsay.nextAt
-    let next = [sessionsNext, statementAt, duties.dueAt, healAt].compactMap(\.self).min()
+    let next = [sessionsNext, coverage.dueAt, duties.dueAt, healAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))

@@ -25,10 +25,6 @@ struct Session {
   var unjudgedPieces: Set<StoreIdentifier> = []
   /// Stores whose first `Have` of theirs was answered: new change sets go there at once.
   var answered: Set<StoreIdentifier> = []
-  /// What the peer says it covers, or was sent.
-  var vectors: [StoreIdentifier: [ChainID: UInt64]] = [:]
-  /// Statements that the peer was not sent and did not show that it has.
-  var unpassed: Set<StatementName> = []
   /// The new device at the other end, which joins over this session, and what makes it a member.
   var joiner: DeviceID?
   var admission: [Record] = []

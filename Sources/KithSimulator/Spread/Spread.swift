@@ -110,16 +110,19 @@ package struct Spread {
     let degrees = devices.map(\.sessions.count)
     result.connections = SpreadResult.Range(degrees.map(UInt64.init))
     for _ in 0..<setup.changes {
-      result.changes.append(follow(Int(chance.next() % UInt64(devices.count))))
-      // What is still on its way is over before the next.
+      let knownAt = follow(Int(chance.next() % UInt64(devices.count)))
+      // What is still on its way is over before the next, and counts as well.
       pass(until: now + 30_000_000)
+      result.changes.append(SpreadResult.Change(followed, knownAt: knownAt))
+      followed = nil
     }
     return result
   }
 
   // MARK: Writes
 
-  private mutating func follow(_ writer: Int) -> SpreadResult.Change {
+  /// Returns when the writer knew that all have what it wrote; nil: it never did.
+  private mutating func follow(_ writer: Int) -> UInt64? {
     let replica = devices[writer].replica
     let sequence =
       (replica.covered(of: Self.store).filter { $0.key == replica.ownChain }.values.first ?? 0) + 1
@@ -138,8 +141,7 @@ package struct Spread {
       !spread.devices[writer].replica.holders(of: Self.store).allSatisfy(\.value)
     })
     let isKnown = devices[writer].replica.holders(of: Self.store).allSatisfy(\.value)
-    defer { followed = nil }
-    return SpreadResult.Change(followed, knownAt: isKnown ? now : nil)
+    return isKnown ? now : nil
   }
 
   // MARK: Time

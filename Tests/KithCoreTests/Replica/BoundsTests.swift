@@ -129,9 +129,9 @@ import Testing
     }
     let replica = world.devices[1].replica
     #expect(
-      replica.sessions[session]?.vectors[TestWorld.store]?.count ?? 0 <= Limits.chainsPerStore)
+      replica.coverage.said(TestWorld.store, on: session).count <= Limits.chainsPerStore)
     #expect(
-      replica.knowledge[device]?[TestWorld.store]?.count ?? 0 <= Limits.chainsPerStore)
+      replica.believed(of: device, in: TestWorld.store).count <= Limits.chainsPerStore)
   }
 
   @Test func `a store listed twice makes a have malformed`() throws {

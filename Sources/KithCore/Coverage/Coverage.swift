@@ -1,0 +1,291 @@
+internal import KithCrypto
+
+/// What every device covers of every store, as far as this device knows, and what it tells others
+/// of that (`Docs/Protocol.md`, "Statements"; `Docs/Decisions/overlay.md`).
+///
+/// It knows by two kinds of words: a peer tells its own vector on a session, and devices' signed
+/// statements are passed on. One rule says which word counts: **a device is believed by the word of
+/// its process that started last.** Words of one process add up, for its vector only rises; a word
+/// of a later process replaces all earlier ones, for that process may have been started from an old
+/// copy. A session shows which process runs: while it lasts, no other process of the device counts,
+/// and afterwards only one that started later than the session.
+///
+/// Peers compare digests of the statements that they hold. A device whose digest differs asks one
+/// peer after the other for those that it lacks, so that each comes once.
+struct Coverage {
+  /// What is known of one device and store.
+  private struct Known {
+    /// When the process started by whose word it is known.
+    var started: HybridTime
+    var vector: [ChainID: UInt64]
+  }
+
+  /// A session that exchanges stores.
+  struct Peer {
+    let device: DeviceID
+    /// Whether it is a member: statements are for members only.
+    let isMember: Bool
+    /// The clock of its hello: a process that started later is not the one at the other end.
+    let clock: HybridTime
+    /// When its process started; nil until it says so.
+    var started: HybridTime?
+    /// What it said that it covers, also of chains that are not known here.
+    var said: [StoreIdentifier: [ChainID: UInt64]] = [:]
+    /// The digests of the statements that it holds, as it told them last.
+    var held: [StoreIdentifier: Digest128] = [:]
+    /// The digests of the statements that this device holds, as the peer was told last.
+    var told: [StoreIdentifier: Digest128] = [:]
+    /// The digest for which the peer was asked last, and when.
+    var asked: [StoreIdentifier: (digest: Digest128, at: UInt64)] = [:]
+  }
+
+  /// What was heard of a device since this process started.
+  struct Meeting {
+    /// When it was heard last, in milliseconds since 1970.
+    var lastSeenMilliseconds: UInt64
+    /// What it said in the last handshake; nil: it was only heard.
+    var hello: HeardOfDevice?
+  }
+
+  /// What this device covers of a store.
+  struct Own {
+    var vector: [ChainID: UInt64]
+    /// Entries of the chains that published last.
+    var latest: [ChainID: UInt64]
+  }
+
+  let device: DeviceID
+  /// The members of the account, by the names that statements have for them.
+  var members: [UInt64: [DeviceID]] = [:]
+  var memberCount = 0
+  private(set) var meetings: [DeviceID: Meeting] = [:]
+  private var known: [DeviceID: [StoreIdentifier: Known]] = [:]
+  /// The clock of the last hello of each device with which stores were exchanged.
+  private var metAt: [DeviceID: HybridTime] = [:]
+  var peers: [SessionID: Peer] = [:]
+  var table = StatementTable()
+  /// What this device covered when it last looked, with its digest.
+  var own: [StoreIdentifier: (vector: [ChainID: UInt64], digest: Digest256)] = [:]
+
+  /// When this process started, as its statements say; nil before the first.
+  var started: HybridTime?
+  /// How many statements this process made, by store.
+  var numbers: [StoreIdentifier: UInt32] = [:]
+  /// When this process last made a statement about a store, by the monotonic clock.
+  var saidAt: [StoreIdentifier: UInt64] = [:]
+  /// Stores about which this device is to make a statement.
+  var unsaid: Set<StoreIdentifier> = []
+  /// Stores whose statements are to be compared with the own vector.
+  var unmatched: Set<StoreIdentifier> = []
+  /// Stores of which other statements are held than peers were told.
+  var untold: Set<StoreIdentifier> = []
+  /// Questions that were not answered yet.
+  var asks: [StoreIdentifier: (session: SessionID, at: UInt64)] = [:]
+  /// When a store may be asked for again.
+  var restUntil: [StoreIdentifier: UInt64] = [:]
+  var salt: UInt32 = 0
+  /// When something is said, told or asked next, by the monotonic clock.
+  var tellAt: UInt64?
+  var askAt: UInt64?
+
+  /// When a store's vector last rose, by the monotonic clock.
+  private var roseAt: [StoreIdentifier: UInt64] = [:]
+  private var nextLookAt: UInt64 = 0
+  private var leftBehind: [DeviceID] = []
+
+  init(device: DeviceID) {
+    self.device = device
+  }
+
+  // MARK: Members
+
+  /// The members of the account are these.
+  mutating func setMembers(_ devices: [DeviceID]) {
+    members = Dictionary(grouping: devices, by: \.shortName)
+    memberCount = devices.count
+  }
+
+  func isMember(_ device: DeviceID) -> Bool {
+    members[device.shortName]?.contains(device) == true
+  }
+
+  /// Forgets devices that are no members any more, with all that is known of their chains.
+  mutating func forget(_ devices: Set<DeviceID>) {
+    func others(_ vector: [ChainID: UInt64]) -> [ChainID: UInt64] {
+      vector.filter { !devices.contains($0.key.device) }
+    }
+    for device in devices {
+      (known[device], meetings[device], metAt[device]) = (nil, nil, nil)
+    }
+    known = known.mapValues { stores in
+      stores.mapValues { Known(started: $0.started, vector: others($0.vector)) }
+    }
+    for (id, peer) in peers { peers[id]?.said = peer.said.mapValues(others) }
+    table.keep { !devices.contains($0) }
+  }
+
+  // MARK: Meetings
+
+  /// A device was heard.
+  mutating func note(_ device: DeviceID, at milliseconds: UInt64) {
+    meetings[device, default: Meeting(lastSeenMilliseconds: 0)].lastSeenMilliseconds = milliseconds
+  }
+
+  /// A device shook hands.
+  mutating func note(_ device: DeviceID, _ hello: HeardOfDevice, at milliseconds: UInt64) {
+    meetings[device] = Meeting(lastSeenMilliseconds: milliseconds, hello: hello)
+  }
+
+  // MARK: Sessions
+
+  /// A session begins to exchange stores.
+  mutating func begin(
+    _ session: SessionID, with device: DeviceID, isMember: Bool, clock: HybridTime
+  ) {
+    peers[session] = Peer(device: device, isMember: isMember, clock: clock)
+    if isMember { metAt[device] = clock }
+  }
+
+  /// A session is over. Another process of the device that started since counts from here on.
+  mutating func end(_ session: SessionID) {
+    guard let peer = peers.removeValue(forKey: session) else { return }
+    asks = asks.filter { $0.value.session != session }
+    guard peer.isMember else {
+      known[peer.device] = nil
+      return
+    }
+    for store in table.stores
+    where table[store, peer.device].map({ $0.age.started > peer.clock }) == true {
+      unmatched.insert(store)
+    }
+  }
+
+  // MARK: What is known
+
+  /// What a device is known to cover of a store.
+  func covered(by device: DeviceID, of store: StoreIdentifier) -> [ChainID: UInt64] {
+    known[device]?[store]?.vector ?? [:]
+  }
+
+  /// Whether anything is known of what a device covers of a store.
+  func knows(_ device: DeviceID, of store: StoreIdentifier) -> Bool {
+    known[device]?[store] != nil
+  }
+
+  /// Whether a device is known to cover a part of a store's vector.
+  func covers(
+    _ part: [ChainID: UInt64], of store: StoreIdentifier, _ device: DeviceID
+  ) -> Bool {
+    let vector = covered(by: device, of: store)
+    return vector == part || part.allSatisfy { vector[$0.key] ?? 0 >= $0.value }
+  }
+
+  /// What the peer of a session said that it covers of a store.
+  func said(_ store: StoreIdentifier, on session: SessionID) -> [ChainID: UInt64] {
+    peers[session]?.said[store] ?? [:]
+  }
+
+  // MARK: Words of peers
+
+  /// Takes in what the peer of a session tells of itself. What it says of chains that are not known
+  /// here is remembered as long as the session lasts, within a bound. A whole vector replaces all
+  /// that was known, for the peer may have been restored and cover less.
+  mutating func hear(
+    _ vector: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool, on session: SessionID,
+    started: HybridTime, isKnown: (ChainID) -> Bool
+  ) {
+    guard var peer = peers[session] else { return }
+    peer.started = started
+    var said = vector
+    if !isWhole { said.merge(peer.said[store] ?? [:], uniquingKeysWith: max) }
+    let others = peer.said.reduce(0) { $0 + ($1.key == store ? 0 : $1.value.count) }
+    if said.count + others > Limits.vectorEntriesPerSession {
+      said = said.filter { isKnown($0.key) }
+    }
+    if said.count <= Limits.chainsPerStore { peer.said[store] = said }
+    peers[session] = peer
+    take(peer.said[store] ?? [:], of: store, from: peer, isWhole: isWhole, isKnown: isKnown)
+  }
+
+  /// Chains of a store are known that were not: what peers said of them counts now.
+  mutating func learnChains(of store: StoreIdentifier, isKnown: (ChainID) -> Bool) {
+    for peer in peers.values {
+      guard let said = peer.said[store] else { continue }
+      take(said, of: store, from: peer, isWhole: false, isKnown: isKnown)
+    }
+  }
+
+  private mutating func take(
+    _ said: [ChainID: UInt64], of store: StoreIdentifier, from peer: Peer, isWhole: Bool,
+    isKnown: (ChainID) -> Bool
+  ) {
+    let vector = said.filter { isKnown($0.key) }
+    let started = peer.started ?? .zero
+    if isWhole || known[peer.device]?[store]?.started != started {
+      known[peer.device, default: [:]][store] = Known(started: started, vector: vector)
+    } else {
+      known[peer.device]?[store]?.vector.merge(vector, uniquingKeysWith: max)
+    }
+  }
+
+  // MARK: Words that are passed on
+
+  /// Remembers what a statement says: all of the own vector if the device has the same, and
+  /// otherwise its entries, each up to a signed header that came here.
+  mutating func believe(
+    _ statement: Statement, received: (StoreIdentifier, ChainID) -> UInt64
+  ) {
+    let (device, store, started) = (statement.device, statement.store, statement.age.started)
+    var old = known[device]?[store]
+    if let peer = peers.values.first(where: { $0.device == device && $0.isMember }) {
+      guard peer.started == started else { return }
+    } else if old?.started != started {
+      guard started > max(old?.started ?? .zero, metAt[device] ?? .zero) else { return }
+    }
+    if old?.started != started { old = nil }
+    var vector = old?.vector ?? [:]
+    if let own = own[store], own.digest == statement.extent.digest {
+      // Taken whole if it can be, so that all devices that cover the same share one.
+      if vector.allSatisfy({ $0.value <= own.vector[$0.key] ?? 0 }) {
+        vector = own.vector
+      } else {
+        vector.merge(own.vector, uniquingKeysWith: max)
+      }
+    }
+    for (chain, sequence) in statement.extent.entries {
+      let believed = min(sequence, received(store, chain))
+      if believed > vector[chain] ?? 0 { vector[chain] = believed }
+    }
+    known[device, default: [:]][store] = Known(started: started, vector: vector)
+  }
+
+  // MARK: Who is left behind
+
+  /// A store's vector is another, mostly since it rose.
+  mutating func rise(_ store: StoreIdentifier, at now: UInt64) {
+    roseAt[store] = now
+    unmatched.insert(store)
+    unsaid.insert(store)
+  }
+
+  /// Looks now and then for members without a session that for long are not known to cover what
+  /// does not change: the overlay may have come apart.
+  ///
+  /// - Returns: Them, by id, if they are others than before; nil otherwise.
+  mutating func lookForLeftBehind(
+    at now: UInt64, connected: Set<DeviceID>, vectors: () -> [StoreIdentifier: [ChainID: UInt64]]
+  ) -> [DeviceID]? {
+    guard now >= nextLookAt else { return nil }
+    nextLookAt = now + Limits.haveIntervalMilliseconds
+    let settled = vectors().filter {
+      now >= (roseAt[$0.key] ?? 0) + Limits.leftBehindMilliseconds
+    }
+    let behind = members.values.joined().filter { device in
+      device != self.device && !connected.contains(device)
+        && !settled.allSatisfy { covers($0.value, of: $0.key, device) }
+    }.sorted()
+    guard behind != leftBehind else { return nil }
+    leftBehind = behind
+    return behind
+  }
+}
