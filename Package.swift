@@ -199,7 +199,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "KithCommandsTests",
-      dependencies: ["CLinux", "KithCommands", "Kith", "KithCore", "KithTerminal", "KithTesting"],
+      dependencies: [
+        "CLinux", "KithCommands", "Kith", "KithCore", "KithCrypto", "KithTerminal", "KithTesting",
+      ],
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
     .testTarget(
       name: "KithTerminalTests", dependencies: ["KithTerminal"], swiftSettings: strict),

@@ -10,17 +10,23 @@ public typealias StoreIdentifier = KithCore.StoreIdentifier
 public typealias Key = KithCore.Key
 /// A store's limits.
 public typealias Policy = KithCore.Policy
-/// A value of a store: what property lists can hold.
+/// A value of a store, of a type that property lists hold.
 public typealias PropertyListValue = KithCore.PropertyListValue
-/// A value in the one encoding that it has.
+/// A value in its only encoding.
 public typealias EncodedValue = KithCore.EncodedValue
-/// What a store uses of its policy.
+/// A store's use of its policy.
 public typealias Usage = KithCore.Usage
-/// What a replica knows of itself, its peers and its stores.
-public typealias ReplicaStatus = KithCore.ReplicaStatus
+/// What a node knows of itself, its peers and its stores.
+public typealias NodeStatus = KithCore.NodeStatus
+/// A newest write that the quota hides.
+public typealias HiddenEntry = KithCore.HiddenEntry
+/// A transaction that was accepted offline, but did not fit later.
+public typealias Refusal = KithCore.Refusal
+/// Why the values that a store shows changed.
+public typealias ChangeReason = KithCore.ChangeReason
 /// A hybrid logical clock's reading.
 public typealias HybridTime = KithCore.HybridTime
-/// When an entry was written, and by which device.
+/// The time and device of a write.
 public typealias Stamp = KithCore.Stamp
 /// The numbers of a quota refusal.
 public typealias QuotaNumbers = KithCore.QuotaNumbers

@@ -1,7 +1,6 @@
 internal import NIOCore
 
-/// All limits of this module. Those that a test must shorten are in ``TransportConfiguration``,
-/// with these as defaults.
+/// All limits of this module. ``TransportConfiguration`` has those that a test must shorten.
 public enum NetworkLimits {
   /// The port of an address that names none.
   public static let defaultPort: UInt16 = 4114
@@ -54,7 +53,7 @@ public enum NetworkLimits {
   public static let membershipSessions = 16
   /// The number of connections that wait in the kernel to be accepted.
   static let backlog: Int32 = 512
-  /// The pause of accepting if the system has no room for another connection.
+  /// The pause of accepting if the system has no resources for another connection.
   static let acceptPause = TimeAmount.seconds(1)
   /// Shortages at most this far apart are logged as one.
   static let shortageInterval = TimeAmount.minutes(1)
@@ -64,13 +63,13 @@ public enum NetworkLimits {
   static let highWaterBytes = 1 << 20
   /// See ``highWaterBytes``.
   static let lowWaterBytes = 256 << 10
-  /// The number of unsent bytes above which a session is closed. It fits the core's largest batch,
-  /// the data that the core may send before it, their frames, and as much again of other messages.
+  /// The number of unsent bytes above which a session is closed: the core's largest batch, the data
+  /// that may precede it, their frames, and as much again of other messages.
   public static let queuedBytes = 160 << 20
   /// Small messages are joined into one buffer up to this size.
   static let joinedBytes = 256 << 10
-  /// The time after which a probed session ends if its peer does not answer. It is watched for
-  /// twice this time.
+  /// The time after which a probed session ends without an answer. It is watched for twice this
+  /// time.
   static let probeTime = TimeAmount.seconds(5)
   /// The time without data after which a session is probed when a person looks at the status.
   static let quietTime = TimeAmount.seconds(2)
@@ -78,7 +77,7 @@ public enum NetworkLimits {
   static let readBytes = 64 << 10
   /// The time for passing on a session's messages before the event loop does other work.
   static let turn = TimeAmount.milliseconds(5)
-  /// The size above which a receive buffer is released when it is empty.
+  /// The size above which an empty receive buffer is released.
   static let keptBufferBytes = 128 << 10
 
   /// The maximum number of configured addresses.
@@ -90,7 +89,7 @@ public enum NetworkLimits {
   /// The maximum number of simultaneous dials.
   static let dials = 16
   /// The number of membership-only sessions in a row after which a target is redialled at once;
-  /// after later ones it waits as after failures.
+  /// then it waits as after failures.
   static let quickRedials = 5
 
   /// The UDP port of discovery.
@@ -112,8 +111,7 @@ public enum NetworkLimits {
 
   /// The number of wrong tokens that end an invitation.
   public static let pairingTries = 3
-  /// The port of an invitation with a code, if it is free. Invitations are announced at the same
-  /// UDP port.
+  /// The port of an invitation with a code, if free, and the UDP port of its announcements.
   public static let defaultPairingPort: UInt16 = 4115
   /// The time between two announcements of an invitation.
   static let announcementInterval = TimeAmount.seconds(1)

@@ -9,7 +9,7 @@ internal import NIOPosix
   internal import Darwin
 #endif
 
-/// The reason why an address could not be listened on or reached, in words for people.
+/// Why an address could not be listened on or reached, in words for people.
 public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible {
   /// The cause of the failure.
   public enum Reason: Hashable, Sendable {
@@ -70,7 +70,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     switch error {
     case let error as IOError: reason(error.errnoCode)
     case let error as NIOConnectionError:
-      // If a name has several addresses, the answer of the host itself is the most useful.
+      // If a name has several addresses, the host's own answer is the most useful.
       error.connectionErrors.map { reason($0.error) }.min { rank($0) < rank($1) } ?? .unknownHost
     case ChannelError.connectTimeout: .noAnswer
     case is SocketAddressError, is SocketAddressError.UnknownHost: .unknownHost

@@ -5,11 +5,11 @@ internal import NIOCore
 extension Transport {
   // MARK: Sessions
 
-  /// Sends a message, after all messages sent before on the session. Messages sent while the event
-  /// loop is busy leave with one flush. A message for an ended session is dropped.
+  /// Sends a message, after all earlier ones of the session. While the event loop is busy, messages
+  /// gather for one flush. A message for an ended session is dropped.
   ///
-  /// A session is closed if its unsent bytes exceed ``TransportConfiguration/queueLimit``, or if a
-  /// message exceeds ``NetworkLimits/messageBytes``.
+  /// A session is closed if its unsent bytes exceed ``TransportConfiguration/queueLimit``, or a
+  /// message ``NetworkLimits/messageBytes``.
   /// - Complexity: O(*n*) on the session's event loop.
   public func send(_ id: SessionID, _ message: [UInt8]) {
     send(id, many: [message])
@@ -20,8 +20,8 @@ extension Transport {
     registry.withLock { $0.link(of: id) }?.send(messages)
   }
 
-  /// Requests one call of `sessionHasRoom` when few bytes sent before are left unsent. The call
-  /// comes after this returns, and never if the session has ended.
+  /// Requests one call of `sessionHasRoom` when few of the bytes sent before are unsent. It comes
+  /// after this returns, and never if the session has ended.
   public func awaitRoom(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.awaitRoom()
   }
@@ -35,8 +35,8 @@ extension Transport {
     link?.close()
   }
 
-  /// Stops reading from a session's socket, so that its peer must wait. Messages that were read
-  /// already may still come.
+  /// Stops reading from a session's socket, so that its peer waits. Messages already read may still
+  /// come.
   public func pauseReading(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.setReading(false)
   }
@@ -46,8 +46,8 @@ extension Transport {
     registry.withLock { $0.link(of: id) }?.setReading(true)
   }
 
-  /// Returns whether a session is membership-only and was not promoted. It is if its peer's static
-  /// key was unknown, or it used an older epoch's pre-shared key.
+  /// Returns whether a session is membership-only: its peer's static key was unknown or its epoch
+  /// older, and it was not promoted.
   public func isMembershipOnly(_ id: SessionID) -> Bool {
     registry.withLock { $0.isMembershipOnly(id) }
   }

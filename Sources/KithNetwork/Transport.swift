@@ -6,9 +6,9 @@ internal import Synchronization
 
 /// Sessions between the devices of an account, over TCP (`Docs/Protocol.md`, "Handshake").
 ///
-/// Each node has one. It listens, dials, shakes hands, encrypts, and passes complete messages to
-/// its ``TransportDelegate``. All its work is done within ``run()``, on the caller's event loops.
-/// Every other method may be called from any thread, before, during and after.
+/// Each node has one. It listens, dials, shakes hands, encrypts, and passes messages to its
+/// ``TransportDelegate``. All work is within ``run()``, on the caller's event loops. Other methods
+/// may be called from any thread, at any time.
 public final class Transport: Sendable {
   let configuration: TransportConfiguration
   let keys: DeviceKeys
@@ -23,7 +23,7 @@ public final class Transport: Sendable {
   let entropy: SharedEntropy
   private let logger: Logger
   private let listeners = Mutex<[any Channel]>([])
-  /// The time of the last shortage of room for a connection.
+  /// The time of the last shortage of resources for a connection.
   private let lastShortage = Mutex<NIODeadline?>(nil)
 
   /// Makes a transport that is not running yet.
@@ -74,10 +74,10 @@ public final class Transport: Sendable {
     return try bound.map { try PeerAddress(bound: $0) }
   }
 
-  /// Serves and dials until the task is cancelled, then closes everything. Earlier messages are
-  /// flushed, the end of every session is reported, and no connection is left.
+  /// Serves and dials until the task is cancelled, then closes everything: earlier messages are
+  /// flushed, and the end of every session is reported.
   ///
-  /// If ``bind()`` was not called, it binds first. Throws if binding fails or a listener ends.
+  /// Binds first if ``bind()`` was not called. Throws if binding fails or a listener ends.
   public func run() async throws {
     if listeners.withLock({ $0.isEmpty }) { try await bind() }
     let (ended, continuation) = AsyncStream<Never>.makeStream()
@@ -154,10 +154,10 @@ extension Transport {
     dialler.update { $0.addStatic(address) }
   }
 
-  /// Sets the learned addresses of a device; without addresses it is not dialled any more.
+  /// Sets the learned addresses of a device; without any it is no longer dialled.
   ///
-  /// A device is not dialled while there is a session with its transport key. Without a given key,
-  /// the one met at its addresses is used.
+  /// A device is not dialled while there is a session with its transport key, given or met at its
+  /// addresses.
   public func setLearnedAddresses(
     _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey? = nil
   ) {
@@ -165,14 +165,14 @@ extension Transport {
     dialler.update { $0.setLearned(addresses, of: device, key: transportKey) }
   }
 
-  /// Sets the devices that may lack data that others have had for long. Some of them are dialled,
-  /// even if this node has enough sessions.
+  /// Sets the devices that may lack old data. Some are dialled even if this node has enough
+  /// sessions.
   public func setLeftBehind(_ devices: [DeviceID]) {
     dialler.update { $0.setLeftBehind(devices) }
   }
 
-  /// Sets the addresses at which a device is heard on the link; an empty list means that it is not
-  /// heard. They are tried before others.
+  /// Sets the addresses at which a device is heard on the link, which are tried first; empty: not
+  /// heard.
   func setFoundAddresses(
     _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey?, isNew: Bool
   ) {

@@ -12,11 +12,10 @@ public final class SharedPresharedKey: Sendable {
   }
 }
 
-/// The node's side of a ``Transport``.
+/// The node's side of a ``Transport``, held strongly.
 ///
-/// Called on event-loop threads; an implementation must not block. For each session,
-/// `sessionOpened` is called first and `sessionClosed` last, once each, and all calls come from one
-/// thread. The transport holds its delegate strongly.
+/// Called on event-loop threads; must not block. For each session, `sessionOpened` is first and
+/// `sessionClosed` last, once each, all from one thread.
 public protocol TransportDelegate: AnyObject, Sendable {
   /// Returns the epochs' pre-shared keys, the newest first. Those after the eighth are not tried.
   func presharedKeys() -> [SharedPresharedKey]

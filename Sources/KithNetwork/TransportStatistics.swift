@@ -10,7 +10,7 @@ public struct TransportStatistics: Hashable, Sendable {
   public var accepted = 0
   /// Connections closed at once because too many had a valid first message.
   public var refused = 0
-  /// Half-open connections closed to make room.
+  /// Half-open connections closed for newer ones.
   public var evicted = 0
   /// Handshakes that failed or took too long, on either side.
   public var handshakeFailures = 0

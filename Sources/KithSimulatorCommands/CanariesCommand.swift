@@ -7,14 +7,14 @@ struct CanariesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "canaries", abstract: "Plant bugs, and count the seeds until each is caught.",
     discussion: """
-      Works only in a build with bugs to plant:
+      Needs a build with canaries:
         swift run -c release --traits Canaries --scratch-path .build-canaries kith-sim canaries
       """)
 
-  @Option(help: ArgumentHelp("The most seeds for one canary.", valueName: "number")) var seeds = 500
+  @Option(help: ArgumentHelp("At most, for each canary.", valueName: "number")) var seeds = 500
   @Option(help: ArgumentHelp("The first seed.", valueName: "seed")) var first: UInt64 = 1
   @Option(help: ArgumentHelp("Only this canary.", valueName: "name")) var only: String?
-  @Flag(help: "Print a JSON document instead of a table.") var json = false
+  @Flag(help: "Print JSON.") var json = false
 
   func run() throws {
     guard CanaryHunt.isPossible else {

@@ -79,8 +79,8 @@ extension UserDefaultsMirror {
   /// - Throws: As ``set(_:forKey:)`` does.
   public func remove(_ key: String) throws(KithError) { try set(nil, forKey: key) }
 
-  /// Returns the store's values, of one moment and one account. Marks of another account are
-  /// dropped: its values were never in this store, so their absence is not a removal.
+  /// Returns the store's values, of one moment and account. Marks of another account are dropped:
+  /// its values were never in this store.
   private func look(_ state: inout State) -> [Key: PropertyListValue] {
     var standing = store.standing
     while true {
@@ -151,8 +151,8 @@ extension UserDefaultsMirror {
     }
   }
 
-  /// Makes copies to the store durable before their marks are saved. After a crash between, the
-  /// store's old value would look new and replace the program's.
+  /// Makes copies to the store durable before their marks: after a crash between, the old value
+  /// would look new and replace the program's.
   private func settle(_ old: [String: Mark], _ state: inout State, _ report: inout Report) {
     do throws(KithError) {
       try store.flush()

@@ -28,7 +28,7 @@ import Testing
   }
 
   private static func change(
-    _ reason: Change.Reason, _ keys: String..., superseded: [String] = []
+    _ reason: ChangeReason, _ keys: String..., superseded: [String] = []
   ) -> Change {
     Change(
       reason: reason, items: keys.map { .init(key: $0, old: nil, new: 1) }, superseded: superseded)

@@ -79,7 +79,7 @@ import Testing
     let store = NSUbiquitousKeyValueStore.on(backing)
     #expect(store.synchronize())
     let heard = Heard(store)
-    let reasons: [Change.Reason] = [
+    let reasons: [ChangeReason] = [
       .serverChange, .initialSyncChange, .quotaViolationChange, .accountChange,
     ]
     for reason in reasons { backing.tell(Change(reason: reason, items: [])) }

@@ -66,7 +66,7 @@ final class FakeBacking: Backing {
   struct State {
     var values: [Key: PropertyListValue] = [:]
     var problem: KithError?
-    var refusals: [RefusedTransaction] = []
+    var refusals: [Refusal] = []
     var account: AccountID?
     var flushes = 0
   }
@@ -102,7 +102,7 @@ final class FakeBacking: Backing {
   var changes: StoreChanges? {
     StoreChanges(subscription: .init(buffer: buffer, view: view, number: 0))
   }
-  var refusals: [RefusedTransaction] { state.withLock { $0.refusals } }
+  var refusals: [Refusal] { state.withLock { $0.refusals } }
   func takeRefusals(through number: UInt64) {
     state.withLock { $0.refusals.removeAll { $0.number <= number } }
   }
@@ -160,7 +160,7 @@ struct EndlessBacking: Backing {
   func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {}
   func flush() throws(KithError) {}
   var changes: StoreChanges? { nil }
-  var refusals: [RefusedTransaction] { [] }
+  var refusals: [Refusal] { [] }
   func takeRefusals(through number: UInt64) {}
   var account: AccountID? { nil }
   var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { nothing.accountUpdates }
@@ -177,10 +177,10 @@ extension AccountID {
   }
 }
 
-extension RefusedTransaction {
+extension Refusal {
   static func test(_ number: UInt64, _ reason: Reason, _ keys: [String]) -> Self {
     Self(
       number: number, reason: reason, clock: HybridTime(rawValue: 0),
-      writes: keys.map { Write(key: $0, value: nil) })
+      operations: keys.map { KithCore.Operation(key: $0, value: nil) })
   }
 }

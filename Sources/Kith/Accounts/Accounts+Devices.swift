@@ -1,4 +1,4 @@
-internal import KithCore
+public import KithCore
 public import KithCrypto
 internal import Synchronization
 
@@ -15,15 +15,8 @@ extension Accounts {
   /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` where the node of
   ///   another program serves the directory and does not answer.
   /// - Complexity: O(*n* · *s*) in devices and stores.
-  public func devices() async throws(KithError) -> [AccountDevice] {
-    guard let account = try seated().account else { return [] }
-    if let node = account as? Node { return node.devices() }
-    var devices: [AccountDevice] = []
-    for report in try await account.deviceReports() {
-      guard let device = AccountDevice(report) else { throw .malformedControl }
-      devices.append(device)
-    }
-    return devices
+  public func devices() async throws(KithError) -> [NodeStatus.Device] {
+    try await seated().account?.report().devices ?? []
   }
 
   /// The devices that are members only through another: they are revoked with it, unless
@@ -33,10 +26,7 @@ extension Accounts {
   /// - Throws: ``KithError`` as ``devices()`` does.
   /// - Complexity: O(*n*) in the account's records.
   public func dependents(of device: DeviceID) async throws(KithError) -> [DeviceID] {
-    guard let account = try seated().account else { return [] }
-    if let node = account as? Node { return node.dependents(of: device) }
-    let report = try await account.deviceReports().first { $0.id == device.hex }
-    return (report?.dependents ?? []).compactMap(DeviceID.init(hex:))
+    try await seated().account?.dependents(of: device) ?? []
   }
 
   /// Calls a device something else, on all devices of the account. Durable when it returns; told to

@@ -1,4 +1,4 @@
-internal import KithCore
+public import KithCore
 internal import Synchronization
 
 extension Accounts {
@@ -9,7 +9,7 @@ extension Accounts {
   ///
   /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` where that one does not
   ///   answer.
-  public func report() async throws(KithError) -> NodeReport { try await seated().node.report() }
+  public func report() async throws(KithError) -> NodeStatus { try await seated().node.report() }
 
   /// The ``report()`` now and whenever it changes, through signing in and out. Only the latest is kept
   /// for who is slow. It ends when the accounts are closed or the task is cancelled.
@@ -25,14 +25,14 @@ extension Accounts {
     /// Takes the statuses.
     public struct AsyncIterator: AsyncIteratorProtocol {
       let accounts: Accounts
-      private var last: NodeReport?
+      private var last: NodeStatus?
 
       init(_ accounts: Accounts) {
         self.accounts = accounts
       }
 
       /// The status, once it differs from the one before; nil at the end.
-      public mutating func next() async -> NodeReport? {
+      public mutating func next() async -> NodeStatus? {
         while !Task.isCancelled, !accounts.moved.isFinished {
           let moment = Moment(accounts)
           // Where nobody answers, somebody else is about to.

@@ -15,7 +15,7 @@ struct Attachment {
       DeviceDirectory.controlSocketPath(directory), request, until: deadline)
     guard let answered else { return nil }
     answered.stream.close()
-    return answered.first.status.flatMap { Digest256(hex: $0.account) }.map { AccountID($0) }
+    return answered.first.status?.account
   }
 
   /// Hands the node what was written to a store while nobody was signed in; it blocks until the node
@@ -28,7 +28,7 @@ struct Attachment {
     var request = ControlRequest(id: 1)
     request.operation = .adopt
     request.store = store.rawValue
-    request.policy = ControlPolicy(policy)
+    request.policy = policy
     request.transactions = writes.map { $0.operations.map { ControlEntry($0) } }
     request.clocks = writes.map(\.clock.rawValue)
     let bytes = try ControlStream.encode(request).readableBytes

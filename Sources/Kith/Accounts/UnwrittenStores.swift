@@ -26,22 +26,22 @@ package struct UnwrittenStores: StoreAccess {
     _ writes: [(key: String, value: PropertyListValue?)], in store: String
   ) async throws(KithError) { throw nobody }
 
-  package func report() async throws(KithError) -> NodeReport {
-    NodeReport(
-      account: "", device: "", directory: directory, isRunning: false, listening: [],
-      isClockSynchronised: SystemClock.isSynchronised, problems: [],
-      devices: [], peers: [], stores: [])
+  package func report() async throws(KithError) -> NodeStatus {
+    var status = NodeStatus(account: nil, device: nil)
+    status.directory = directory
+    status.clock.isSynchronised = SystemClock.isSynchronised
+    return status
   }
 
-  package func usage(of store: String) async throws(KithError) -> UsageReport {
-    UsageReport(Usage(bytes: 0, keys: 0, policy: .standard))
+  package func usage(of store: String) async throws(KithError) -> Usage {
+    Usage(bytes: 0, keys: 0, policy: .standard)
   }
 
-  package func hiddenEntries(in store: String) async throws(KithError) -> [HiddenValue] { [] }
+  package func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry] { [] }
 
   package func refusals(
     in store: String, takingThrough number: UInt64?
-  ) async throws(KithError) -> [RefusedTransaction] { [] }
+  ) async throws(KithError) -> [Refusal] { [] }
 
   package func acceptLoss(in store: String) async throws(KithError) {}
 
@@ -54,7 +54,7 @@ package struct UnwrittenStores: StoreAccess {
     onChange: @escaping @Sendable (Change) async -> Void
   ) async throws(KithError) { throw nobody }
 
-  package func deviceReports() async throws(KithError) -> [DeviceReport] { [] }
+  package func dependents(of device: DeviceID) async throws(KithError) -> [DeviceID] { [] }
 
   package func acceptTime() async throws(KithError) { throw nobody }
 

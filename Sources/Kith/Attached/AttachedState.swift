@@ -154,7 +154,7 @@ struct AttachedState {
       changes[refusal ?? cover.reason ?? .serverChange, default: []].append((key, value))
     }
     if let refusal { changes[refusal, default: []] += [] }
-    let told = changes.sorted { Change.Reason($0.key).rawValue < Change.Reason($1.key).rawValue }
+    let told = changes.sorted { $0.key.rawValue < $1.key.rawValue }
     return (
       write,
       told.map {

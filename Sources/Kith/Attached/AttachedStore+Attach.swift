@@ -32,7 +32,7 @@ extension AttachedStore {
     var request = ControlRequest(id: attachID)
     request.operation = .attach
     request.store = store.rawValue
-    request.policy = ControlPolicy(policy)
+    request.policy = policy
     var (stream, first) = try ControlStream.open(path, request, until: deadline)
     do throws(KithError) {
       let values = try entries(&stream, first, path, until: deadline)

@@ -6,13 +6,13 @@ extension AttachedStore {
 
   /// What the quota hides; nothing where the node does not answer within
   /// ``AttachedLimits/request``.
-  func hiddenEntries(of store: StoreIdentifier) -> [HiddenValue] {
+  func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] {
     (try? ask(.hidden, store))?.hidden?.compactMap { try? $0.value() } ?? []
   }
 
   /// Refused transactions of the device, whichever of its programs wrote them; none where the node
   /// does not answer within ``AttachedLimits/request``.
-  func refusals(of store: StoreIdentifier) -> [RefusedTransaction] {
+  func refusals(of store: StoreIdentifier) -> [Refusal] {
     (try? ask(.refusals, store))?.refusals?.compactMap { try? $0.value() } ?? []
   }
 

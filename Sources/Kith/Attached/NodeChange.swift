@@ -11,14 +11,7 @@ struct NodeChange {
 
   init(_ change: ControlChange) throws(KithError) {
     guard let told = Change.Reason(rawValue: change.reason) else { throw .malformedControl }
-    reason =
-      switch told {
-      case .ownWrite: nil
-      case .serverChange: .serverChange
-      case .initialSyncChange: .initialSyncChange
-      case .quotaViolationChange: .quotaViolationChange
-      case .accountChange: .accountChange
-      }
+    reason = told == .ownWrite ? nil : told
     values = try Self.values(change.new)
     superseded = change.superseded.map { Key($0) }
   }
@@ -43,10 +36,8 @@ struct NodeChange {
 }
 
 extension ChangeReason {
-  /// The later of two, in the order of ``Change/Reason``.
+  /// The later of two, in the order of declaration.
   func joined(with other: Self?) -> Self {
-    guard let other else { return self }
-    return Change.Reason(self).joined(with: Change.Reason(other)) == Change.Reason(self)
-      ? self : other
+    other.map { joined(with: $0) } ?? self
   }
 }

@@ -45,20 +45,20 @@ public final class ControlClient: StoreAccess {
   }
 
   /// The node's status.
-  public func report() async throws(KithError) -> NodeReport {
+  public func report() async throws(KithError) -> NodeStatus {
     guard let status = try await ask(.status).status else { throw .malformedControl }
     return status
   }
 
   /// What a store uses of its limits.
-  public func usage(of store: String) async throws(KithError) -> UsageReport {
+  public func usage(of store: String) async throws(KithError) -> Usage {
     guard let usage = try await ask(.usage, store).usage else { throw .malformedControl }
     return usage
   }
 
   /// What the quota hides in a store.
-  public func hiddenEntries(in store: String) async throws(KithError) -> [HiddenValue] {
-    var values: [HiddenValue] = []
+  public func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry] {
+    var values: [HiddenEntry] = []
     for hidden in try await ask(.hidden, store).hidden ?? [] { values.append(try hidden.value()) }
     return values
   }
@@ -66,8 +66,8 @@ public final class ControlClient: StoreAccess {
   /// Refused transactions of a store; those up to a number are forgotten.
   public func refusals(
     in store: String, takingThrough number: UInt64?
-  ) async throws(KithError) -> [RefusedTransaction] {
-    var values: [RefusedTransaction] = []
+  ) async throws(KithError) -> [Refusal] {
+    var values: [Refusal] = []
     let response = try await ask(.refusals, store) { $0.takesThrough = number }
     for refusal in response.refusals ?? [] { values.append(try refusal.value()) }
     return values

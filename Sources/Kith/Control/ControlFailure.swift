@@ -10,7 +10,7 @@ struct ControlFailure: Codable, Sendable {
   var actual: Int?
   var limit: Int?
   var triesLeft: Int?
-  var quota: ControlQuota?
+  var quota: QuotaNumbers?
 
   init(_ error: KithError) {
     code = error.code.description
@@ -21,41 +21,16 @@ struct ControlFailure: Codable, Sendable {
     actual = error.actual
     limit = error.limit
     triesLeft = error.triesLeft
-    quota = error.quota.map(ControlQuota.init)
+    quota = error.quota
   }
 
   var error: KithError {
     var error = KithError(
       KithError.Code(description: code), message, key: key,
       device: device.flatMap { try? DeviceID(control: $0) }, path: path, actual: actual,
-      limit: limit, quota: quota?.numbers)
+      limit: limit, quota: quota)
     error.triesLeft = triesLeft
     return error
-  }
-}
-
-/// The numbers of a quota refusal.
-struct ControlQuota: Codable, Sendable {
-  var usedBytes: Int
-  var askedBytes: Int
-  var limitBytes: Int
-  var usedKeys: Int
-  var askedKeys: Int
-  var limitKeys: Int
-
-  init(_ numbers: QuotaNumbers) {
-    usedBytes = numbers.usedBytes
-    askedBytes = numbers.askedBytes
-    limitBytes = numbers.limitBytes
-    usedKeys = numbers.usedKeys
-    askedKeys = numbers.askedKeys
-    limitKeys = numbers.limitKeys
-  }
-
-  var numbers: QuotaNumbers {
-    QuotaNumbers(
-      usedBytes: usedBytes, askedBytes: askedBytes, limitBytes: limitBytes, usedKeys: usedKeys,
-      askedKeys: askedKeys, limitKeys: limitKeys)
   }
 }
 

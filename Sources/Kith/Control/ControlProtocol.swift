@@ -1,3 +1,5 @@
+internal import KithCore
+
 /// The protocol of the control socket, version 1.
 ///
 /// A Unix-domain stream socket named `control` in the device's directory, open to its user only.
@@ -21,7 +23,7 @@
 /// | `acceptLoss` | `store` | what was damaged of it, and is missing still, is gone |
 /// | `synchronize` | `store`, `seconds` | `synchronization` |
 /// | `watch` | `store` | `entries`, then a `change` each, until the connection closes |
-/// | `devices` | | `devices` |
+/// | `dependents` | `device` | `devices`: ids of those that are members only through it |
 /// | `acceptTime` | | |
 /// | `rename` | `device`, `name` | |
 /// | `revoke` | `device`, `keeping` (devices) | |
@@ -45,7 +47,7 @@
 struct ControlRequest: Codable, Sendable {
   enum Operation: String, Codable, Sendable {
     case version, get, list, commit, status, usage, hidden, refusals, synchronize, watch, invite,
-      attach, adopt, devices, rename, revoke, acceptLoss, acceptTime
+      attach, adopt, dependents, rename, revoke, acceptLoss, acceptTime
 
     /// Whether it lasts until something happens, or for ever.
     var isLasting: Bool {
@@ -67,7 +69,7 @@ struct ControlRequest: Codable, Sendable {
   var isAccepted: Bool?
   var addresses: [String]?
   var hasCode: Bool?
-  var policy: ControlPolicy?
+  var policy: Policy?
   /// The id of a device, and ids of several, in hexadecimal.
   var device: String?
   var keeping: [String]?
@@ -85,9 +87,9 @@ struct ControlResponse: Codable, Sendable {
   var value: String?
   var entries: [ControlEntry]?
   var keys: [String]?
-  var status: NodeReport?
-  var devices: [DeviceReport]?
-  var usage: UsageReport?
+  var status: NodeStatus?
+  var devices: [DeviceID]?
+  var usage: Usage?
   var hidden: [ControlHidden]?
   var refusals: [ControlRefusal]?
   var synchronization: ControlSynchronization?

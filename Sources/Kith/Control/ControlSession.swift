@@ -70,7 +70,7 @@ struct ControlSession: Sendable {
     case .refusals:
       var refusals: [ControlRefusal] = []
       for refusal in try await node.refusals(in: store, takingThrough: request.takesThrough) {
-        refusals.append(try ControlRefusal(refusal))
+        refusals.append(ControlRefusal(refusal))
       }
       response.refusals = refusals
     case .synchronize:
@@ -78,7 +78,8 @@ struct ControlSession: Sendable {
       response.synchronization = ControlSynchronization(
         try await node.synchronize(store, timeout: .seconds(seconds)))
     case .acceptLoss: try await node.acceptLoss(in: store)
-    case .devices: response.devices = try await node.deviceReports()
+    case .dependents:
+      response.devices = node.dependents(of: try DeviceID(control: request.device ?? ""))
     case .acceptTime: try await node.acceptTime()
     case .rename:
       try await node.rename(DeviceID(control: request.device ?? ""), to: request.name ?? "")
@@ -93,7 +94,7 @@ struct ControlSession: Sendable {
 
   /// Takes in what was written while nobody was signed in; the keys whose writes lost.
   private func adopt(_ request: ControlRequest) async throws(KithError) -> [String] {
-    let policy = request.policy?.policy ?? .standard
+    let policy = request.policy ?? .standard
     let store = try Node.checked(request.store ?? "", policy)
     let (transactions, clocks) = (request.transactions ?? [], request.clocks ?? [])
     guard transactions.count == clocks.count else { throw .malformedControl }
@@ -143,7 +144,7 @@ struct ControlSession: Sendable {
     let view: StoreView
     do throws(KithError) {
       try Self.checkVersion(request)
-      let policy = request.policy?.policy ?? .standard
+      let policy = request.policy ?? .standard
       view = try node.store(request.store ?? "", policy: policy).view
     } catch {
       var response = ControlResponse(id: request.id)

@@ -60,55 +60,47 @@ struct ControlEntry: Codable, Sendable {
   }
 }
 
-/// A ``HiddenValue``.
+/// A ``HiddenEntry``.
 struct ControlHidden: Codable, Sendable {
   var entry: ControlEntry
   var bytes: Int
   var device: String
-  var clock: UInt64
+  var writtenMilliseconds: UInt64
 
-  init(_ hidden: HiddenValue) throws(KithError) {
+  init(_ hidden: HiddenEntry) throws(KithError) {
     entry = try ControlEntry(key: hidden.key, value: hidden.value)
     bytes = hidden.bytes
     device = hidden.device.hex
-    clock = hidden.clock.rawValue
+    writtenMilliseconds = hidden.writtenMilliseconds
   }
 
-  func value() throws(KithError) -> HiddenValue {
+  func value() throws(KithError) -> HiddenEntry {
     guard let text = entry.value else { throw .malformedControl }
-    return HiddenValue(
+    return HiddenEntry(
       key: entry.key, value: try ControlEntry.value(text), bytes: bytes,
-      device: try DeviceID(control: device), clock: HybridTime(rawValue: clock))
+      device: try DeviceID(control: device), writtenMilliseconds: writtenMilliseconds)
   }
 }
 
-/// A ``RefusedTransaction``.
+/// A ``Refusal``.
 struct ControlRefusal: Codable, Sendable {
   var number: UInt64
-  var reason: String
+  var reason: UInt8
   var clock: UInt64
   var writes: [ControlEntry]
 
-  init(_ refusal: RefusedTransaction) throws(KithError) {
+  init(_ refusal: Refusal) {
     number = refusal.number
     reason = refusal.reason.rawValue
     clock = refusal.clock.rawValue
-    writes = []
-    for write in refusal.writes {
-      writes.append(try ControlEntry(key: write.key, value: write.value))
-    }
+    writes = refusal.operations.map { ControlEntry($0) }
   }
 
-  func value() throws(KithError) -> RefusedTransaction {
-    guard let reason = RefusedTransaction.Reason(rawValue: reason) else {
-      throw .malformedControl
-    }
-    var decoded: [RefusedTransaction.Write] = []
-    for write in writes {
-      decoded.append(.init(key: write.key, value: try write.value.map(ControlEntry.value)))
-    }
-    return RefusedTransaction(
-      number: number, reason: reason, clock: HybridTime(rawValue: clock), writes: decoded)
+  func value() throws(KithError) -> Refusal {
+    guard let reason = Refusal.Reason(rawValue: reason) else { throw .malformedControl }
+    return Refusal(
+      number: number, reason: reason, clock: HybridTime(rawValue: clock),
+      operations: try writes.map { write throws(KithError) in try write.operation() })
   }
 }
 
@@ -129,25 +121,6 @@ struct ControlSynchronization: Codable, Sendable {
       complete: try complete.map { text throws(KithError) in try DeviceID(control: text) },
       incomplete: try incomplete.map { text throws(KithError) in try DeviceID(control: text) },
       hasUnpublishedWrites: hasUnpublishedWrites)
-  }
-}
-
-/// A ``Policy``.
-struct ControlPolicy: Codable, Sendable {
-  var totalBytes: Int
-  var keys: Int
-  var keyBytes: Int
-  var valueBytes: Int
-
-  init(_ policy: Policy) {
-    totalBytes = policy.totalBytes
-    keys = policy.keys
-    keyBytes = policy.keyBytes
-    valueBytes = policy.valueBytes
-  }
-
-  var policy: Policy {
-    Policy(totalBytes: totalBytes, keys: keys, keyBytes: keyBytes, valueBytes: valueBytes)
   }
 }
 
@@ -174,7 +147,7 @@ struct ControlChange: Codable, Sendable {
   }
 
   func value() throws(KithError) -> Change {
-    guard let reason = Change.Reason(rawValue: reason), old.count == new.count else {
+    guard let reason = ChangeReason(rawValue: reason), old.count == new.count else {
       throw .malformedControl
     }
     var items: [Change.Item] = []

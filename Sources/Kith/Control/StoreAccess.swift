@@ -18,18 +18,18 @@ public protocol StoreAccess: Sendable {
   ) async throws(KithError)
 
   /// The node's status.
-  func report() async throws(KithError) -> NodeReport
+  func report() async throws(KithError) -> NodeStatus
 
   /// What a store uses of its limits.
-  func usage(of store: String) async throws(KithError) -> UsageReport
+  func usage(of store: String) async throws(KithError) -> Usage
 
   /// What the quota hides in a store.
-  func hiddenEntries(in store: String) async throws(KithError) -> [HiddenValue]
+  func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry]
 
   /// Refused transactions of a store; those up to a number are forgotten.
   func refusals(
     in store: String, takingThrough number: UInt64?
-  ) async throws(KithError) -> [RefusedTransaction]
+  ) async throws(KithError) -> [Refusal]
 
   /// Accepts that what was damaged of a store, and is missing still, is gone; durable on return. What
   /// another device gives back later is taken all the same.
@@ -46,8 +46,8 @@ public protocol StoreAccess: Sendable {
     onChange: @escaping @Sendable (Change) async -> Void
   ) async throws(KithError)
 
-  /// The devices of the account, also those that were revoked, by id.
-  func deviceReports() async throws(KithError) -> [DeviceReport]
+  /// The devices that are members only through another, ascending.
+  func dependents(of device: DeviceID) async throws(KithError) -> [DeviceID]
 
   /// Says that the time that the device uses is right; see `Node.acceptTime`.
   func acceptTime() async throws(KithError)
@@ -115,25 +115,25 @@ extension Node: StoreAccess {
   }
 
   /// The node's status.
-  public func report() async throws(KithError) -> NodeReport {
+  public func report() async throws(KithError) -> NodeStatus {
     transport.withLock { $0 }?.probeQuietSessions()
-    return NodeReport(status)
+    return status
   }
 
   /// What a store uses of its limits.
-  public func usage(of store: String) async throws(KithError) -> UsageReport {
-    UsageReport(try existing(store)?.usage ?? Usage(bytes: 0, keys: 0, policy: .standard))
+  public func usage(of store: String) async throws(KithError) -> Usage {
+    try existing(store)?.usage ?? Usage(bytes: 0, keys: 0, policy: .standard)
   }
 
   /// What the quota hides in a store.
-  public func hiddenEntries(in store: String) async throws(KithError) -> [HiddenValue] {
+  public func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry] {
     try existing(store)?.hiddenEntries ?? []
   }
 
   /// Refused transactions of a store; those up to a number are forgotten.
   public func refusals(
     in store: String, takingThrough number: UInt64?
-  ) async throws(KithError) -> [RefusedTransaction] {
+  ) async throws(KithError) -> [Refusal] {
     guard let store = try existing(store) else { return [] }
     let refusals = store.refusals
     if let number { store.takeRefusals(through: number) }

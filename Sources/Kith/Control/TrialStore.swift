@@ -20,10 +20,8 @@ package struct TrialStore: Sendable {
   init(policy: Policy) { self.policy = policy }
 
   /// A store that shows what another one does, under its limits.
-  package init(values: [Key: PropertyListValue], usage: UsageReport) {
-    policy = Policy(
-      totalBytes: usage.limitBytes, keys: usage.limitKeys, keyBytes: usage.limitKeyBytes,
-      valueBytes: usage.limitValueBytes)
+  package init(values: [Key: PropertyListValue], usage: Usage) {
+    policy = usage.policy
     sizes = values.compactMapValues { try? EncodedValue($0).size }
     bytes = sizes.values.reduce(0, +)
   }

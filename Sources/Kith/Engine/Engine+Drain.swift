@@ -125,7 +125,7 @@ extension Engine {
       case .addresses(let addresses): link?.setAddresses(addresses)
       case .leftBehind(let devices): link?.setLeftBehind(devices)
       case .pulledAll(let session): pairings.pulledAll(session)
-      case .progress, .refusals: hasProgress = true
+      case .progress: hasProgress = true
       case .persist, .accepted, .refused, .refusedStore, .refusedMembership, .view, .wake, .report:
         break
       }

@@ -1,34 +1,11 @@
-internal import KithCore
+public import KithCore
 public import KithCrypto
 
 extension Node {
   /// The devices of the account, also those that were revoked, by id.
   ///
-  /// - Complexity: O(*n* · *s*) in devices and stores.
-  public func devices() -> [AccountDevice] {
-    engine.read { replica in
-      let sessions = Set(replica.status().peers.compactMap(\.device))
-      let roster = replica.roster
-      let known = roster.sortedMembers.map(\.device) + roster.sortedRevoked
-      return known.sorted().compactMap { id -> AccountDevice? in
-        guard let certificate = roster.certificate(of: id), let name = roster.name(of: id) else {
-          return nil
-        }
-        let isSelf = id == device
-        return AccountDevice(
-          id: id, name: name, fingerprint: Fingerprint(of: id).description, isThisDevice: isSelf,
-          enrolledMilliseconds: certificate.issued, enroller: roster.accountEnroller(of: id),
-          revocation: roster.revocation(of: id).map {
-            .init(revokers: $0.by, milliseconds: $0.issued)
-          },
-          lastSeenMilliseconds: replica.lastSeenMilliseconds(of: id),
-          wasHeard: replica.wasHeard(id),
-          isConnected: sessions.contains(id), behind: isSelf ? [:] : replica.behind(id),
-          software: isSelf ? Software.version : replica.software(of: id),
-          clockOffsetMilliseconds: isSelf ? nil : replica.clockOffsetMilliseconds(of: id))
-      }
-    }
-  }
+  /// - Complexity: As of ``status``.
+  public func devices() -> [NodeStatus.Device] { engine.read { $0.status() }.devices }
 
   /// The devices that are members only through another: they are revoked with it, unless
   /// ``revoke(_:keeping:)`` is told to keep them. Ascending.
@@ -71,13 +48,6 @@ extension Node {
     _ device: DeviceID, keeping staying: Set<DeviceID>
   ) async throws(KithError) {
     try await engine.changeMembership(.revoke(device, keeping: staying))
-  }
-}
-
-extension Roster {
-  fileprivate func accountEnroller(of device: DeviceID) -> AccountDevice.Enroller? {
-    if isCreator(device) { return .creation }
-    return enroller(of: device).map { isRecoveryKey($0) ? .recoveryKey : .device($0) }
   }
 }
 

@@ -52,9 +52,7 @@ extension Node {
     defer { listening.withLock { $0 = [] } }
     engine.progress.raise()
     transport.setTargets(staticPeers)
-    for device in engine.read({ $0.status().devices }) where device.id != self.device {
-      sessions.setAddresses([device.id: device.addresses])
-    }
+    sessions.setAddresses(engine.read { $0.memberAddresses }.filter { $0.key != device })
     configuration.logger.info("the node serves", metadata: ["device": "\(device)"])
     let discovery = makeDiscovery(transport, sessions, bound)
     self.discovery.withLock { $0 = discovery }

@@ -157,6 +157,8 @@ struct Joining: Sendable {
           + "Join again with a new code, and with another device if that one was removed from the "
           + "account.", device: inviter.device)
     }
+    // A device is kept only if all of its data is on disk.
+    try storage.close()
     if let progress { hooks.progress(JoinProgress(progress)) }
   }
 

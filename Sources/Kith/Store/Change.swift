@@ -4,21 +4,6 @@ public import KithCore
 ///
 /// Applied in order to the old view, changes give the new view.
 public struct Change: Sendable, Hashable {
-  /// The cause of a change.
-  public enum Reason: String, Sendable, Hashable, CaseIterable {
-    /// This program wrote. Only sequences that ask for own writes contain it.
-    case ownWrite
-    /// Another device or another program of this host wrote, or a write of this program was undone
-    /// because it could not be made durable.
-    case serverChange
-    /// Joining or signing in brought the account's data.
-    case initialSyncChange
-    /// The quota changed the values shown, or refused a draft when it was to be published.
-    case quotaViolationChange
-    /// The store now belongs to another account.
-    case accountChange
-  }
-
   /// The old and the new value of one key.
   public struct Item: Sendable, Hashable {
     /// The key.
@@ -36,8 +21,8 @@ public struct Change: Sendable, Hashable {
     }
   }
 
-  /// The cause. Joined changes have the cause that is declared last in ``Reason``.
-  public var reason: Reason
+  /// The cause. Joined changes have the cause that is declared last in ``ChangeReason``.
+  public var reason: ChangeReason
   /// The keys whose values changed, each with its old and new value, in order of keys.
   public var items: [Item]
   /// The keys of this program's writes that lost, in order.
@@ -68,7 +53,9 @@ public struct Change: Sendable, Hashable {
   }
 
   /// Makes a change.
-  public init(reason: Reason, items: [Item], superseded: [String] = [], isJoined: Bool = false) {
+  public init(
+    reason: ChangeReason, items: [Item], superseded: [String] = [], isJoined: Bool = false
+  ) {
     self.reason = reason
     self.items = items
     self.superseded = superseded
@@ -76,17 +63,7 @@ public struct Change: Sendable, Hashable {
   }
 }
 
-extension Change.Reason {
-  init(_ reason: ChangeReason) {
-    self =
-      switch reason {
-      case .serverChange: .serverChange
-      case .initialSyncChange: .initialSyncChange
-      case .quotaViolationChange: .quotaViolationChange
-      case .accountChange: .accountChange
-      }
-  }
-
+extension ChangeReason {
   /// The later of two, in the order of declaration.
   func joined(with other: Self) -> Self {
     Self.allCases.last { $0 == self || $0 == other } ?? self

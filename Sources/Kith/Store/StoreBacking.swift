@@ -22,10 +22,10 @@ protocol StoreBacking: AnyObject, Sendable {
   func usage(of store: StoreIdentifier) -> Usage
 
   /// Returns the hidden writes, in order of keys.
-  func hiddenEntries(of store: StoreIdentifier) -> [HiddenValue]
+  func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry]
 
   /// Returns the refused transactions, oldest first.
-  func refusals(of store: StoreIdentifier) -> [RefusedTransaction]
+  func refusals(of store: StoreIdentifier) -> [Refusal]
 
   /// Removes refusals up to a number. Returns false if that is not possible now.
   func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool
@@ -42,17 +42,12 @@ extension Engine: StoreBacking {
     read { $0.usage(of: store) } ?? Usage(bytes: 0, keys: 0, policy: .standard)
   }
 
-  func hiddenEntries(of store: StoreIdentifier) -> [HiddenValue] {
-    read { $0.hiddenEntries(of: store) }.compactMap { entry in
-      guard let value = try? entry.value.decoded() else { return nil }
-      return HiddenValue(
-        key: entry.key.text, value: value, bytes: entry.value.size, device: entry.stamp.device,
-        clock: entry.stamp.clock)
-    }
+  func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] {
+    read { $0.hiddenEntries(of: store) }
   }
 
-  func refusals(of store: StoreIdentifier) -> [RefusedTransaction] {
-    read { $0.refusals(of: store) }.map(RefusedTransaction.init)
+  func refusals(of store: StoreIdentifier) -> [Refusal] {
+    read { $0.refusals(of: store) }
   }
 
   func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool {

@@ -61,7 +61,7 @@ final class StoreView: Sendable {
           reason: .ownWrite, items: items, superseded: change.superseded.map(\.text))
         for buffer in state.buffers.values {
           told.reason =
-            change.reason.map(Change.Reason.init) ?? buffer.perspective.reason(of: origin)
+            change.reason ?? buffer.perspective.reason(of: origin)
           if let wake = buffer.offer(told) { later.append(wake) }
         }
       }

@@ -81,8 +81,8 @@ struct BenchRun {
       .atMost(1.5))
   }
 
-  /// Measures how new devices pull a full store. Each form has an account of its own: a node
-  /// replicates every store of its account, so it would also pull another full one.
+  /// Measures how new devices pull a full store, each form in its own account, because a node
+  /// replicates every store of its account.
   private func caughtUp(_ root: URL, _ report: inout BenchReport) async throws {
     progress("a new device catches up, each key its own change set")
     let many = try await BenchNodes.with(root.appending(path: "many")) { nodes in

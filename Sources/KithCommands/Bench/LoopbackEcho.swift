@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import KithTerminal
 
-/// A TCP round trip on loopback between two threads with blocking sockets: the minimum for any
-/// exchange of two programs on this machine.
+/// A TCP round trip on loopback between two threads with blocking sockets: the minimum of any
+/// exchange here.
 final class LoopbackEcho: @unchecked Sendable {
   // Unchecked: one caller at a time uses `client`, and only the echoing thread uses `server`.
 

@@ -5,7 +5,7 @@ import KithTerminal
 /// `kith account list`.
 struct AccountListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "List the accounts whose devices are on this host.")
+    commandName: "list", abstract: "List the accounts with a device on this host.")
 
   @OptionGroup var options: CommonOptions
 

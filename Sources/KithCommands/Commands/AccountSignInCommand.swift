@@ -6,18 +6,17 @@ import KithTerminal
 struct AccountSignInCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sign-in",
-    abstract: "Sign in to an account whose device is on this host.",
+    abstract: "Sign in to an account with a device on this host.",
     discussion: """
-      A node and programs that have the directory open follow within a second. What was written here \
-      while nobody was signed in is the account's when this returns, but for keys that it has already.
+      Node and programs in the directory follow within a second. The account then has the writes \
+      made while nobody was signed in, except those on its own keys.
       """)
 
   @OptionGroup var options: CommonOptions
 
   @Argument(
     help: ArgumentHelp(
-      "The account's id as `kith account list` shows it, or its first digits.",
-      discussion: "Otherwise the only one that is here."))
+      "Its id (kith account list), or first digits. Default: the only one here."))
   var account: String?
 
   func run() async throws {
@@ -63,7 +62,6 @@ enum SignInReport {
   /// The time that nodes have to follow.
   private static let patience = Duration.seconds(5)
 
-  /// The report for programs.
   static func document(
     _ account: Accounts.KnownAccount, isSignedIn: Bool, servedBy process: Int32? = nil
   ) -> Document {

@@ -7,11 +7,11 @@ import KithTerminal
 struct AccountSignOutCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sign-out",
-    abstract: "Sign out: programs see local stores from then on.",
+    abstract: "Sign out: programs then see local stores.",
     discussion: """
-      The account's data stays here and on its other devices. A node that `kith run` serves, and \
-      programs that have the directory open, follow within a second: nothing is exchanged any more, \
-      and what is written stays on this host until somebody signs in.
+      The account's data stays here and on its other devices. `kith run` and programs in the \
+      directory follow within a second: they exchange nothing, and writes stay on this host until \
+      somebody signs in.
       """)
 
   @OptionGroup var options: CommonOptions

@@ -5,7 +5,7 @@ import KithTerminal
 struct CompletionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "completions",
-    abstract: "Print the script that completes commands in a shell.",
+    abstract: "Print a shell's completion script.",
     discussion: """
       For bash: kith completions bash > ~/.local/share/bash-completion/completions/kith
       """)

@@ -8,14 +8,14 @@ struct WatchCommand: AsyncParsableCommand {
     commandName: "watch",
     abstract: "Print changes as they happen, until interrupted.",
     discussion: """
-      For people a line a key. With --json a line a change (NDJSON): keys that changed together \
-      stand together. Needs a running node.
+      One line a key; with --json one line a change (NDJSON), with all its keys. Needs a running \
+      node.
       """)
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
 
-  @Argument(help: "Only these keys. Otherwise all.")
+  @Argument(help: "Only these keys. Default: all.")
   var keys: [String] = []
 
   func run() async throws {

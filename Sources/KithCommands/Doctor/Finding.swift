@@ -35,7 +35,6 @@ struct Finding: Equatable, Sendable {
   /// The advice; nil: none is needed.
   var advice: String?
 
-  /// The finding for programs.
   var document: Document {
     .object([
       "advice": .string(advice), "check": .string(check), "seen": .string(seen),
@@ -44,8 +43,8 @@ struct Finding: Equatable, Sendable {
   }
 }
 
-/// One check of `kith doctor`. Looking changes nothing, and judging uses only the observation, so
-/// that every verdict can be tested.
+/// One check of `kith doctor`. Observing changes nothing; judging uses only the observation, so
+/// every verdict can be tested.
 protocol Check: Sendable {
   /// The observation.
   associatedtype Sight: Sendable

@@ -7,7 +7,6 @@ struct ImportSummary: Equatable, Sendable {
     var key: String
     /// The error's code, or `notAValue` if the file's entry is not a value.
     var code: String
-    /// The reason, for people.
     var reason: String
   }
 
@@ -43,7 +42,6 @@ struct ImportSummary: Equatable, Sendable {
     return lines.joined(separator: "\n")
   }
 
-  /// The summary for programs.
   var document: Document {
     .versioned([
       "dryRun": .bool(isDryRun),

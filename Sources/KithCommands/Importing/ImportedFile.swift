@@ -18,9 +18,8 @@ struct ImportedFile {
 
   /// The format of the content.
   let format: ImportFormat
-  /// The entries in the order of the file; for a property list, which has no order, by the
-  /// keys' UTF-8 bytes. No key occurs twice. The store's limits (length, size, depth) are not
-  /// checked here.
+  /// The entries in the order of the file, or of a property list by the keys' UTF-8 bytes. No key
+  /// occurs twice. The store's limits are not checked here.
   var entries: [Entry] = []
   /// The keys left out, in the same order.
   var skipped: [Skipped] = []

@@ -6,7 +6,6 @@ struct AccountsReport: Equatable, Sendable {
   /// The accounts, in the order of their first signing in.
   var accounts: [Accounts.KnownAccount]
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     guard !accounts.isEmpty else { return "" }
     var table = Table([("ACCOUNT", .left), ("STATE", .left), ("DIRECTORY", .left)])
@@ -20,7 +19,6 @@ struct AccountsReport: Equatable, Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "accounts": .list(

@@ -34,7 +34,6 @@ struct ChangeReport: Sendable {
     }
   }
 
-  /// The change for programs.
   var document: Document {
     .versioned([
       "changes": .list(

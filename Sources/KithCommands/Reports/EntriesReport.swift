@@ -32,7 +32,6 @@ struct EntriesReport: Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "entries": .list(

@@ -2,8 +2,8 @@ import Glibc
 
 /// The manager of the host's services, such as systemd: sd_notify(3).
 ///
-/// It gets one datagram for each message, over the Unix-domain socket in `NOTIFY_SOCKET`. A
-/// datagram that it does not take is lost, and the service continues.
+/// Each message is one datagram to the Unix-domain socket in `NOTIFY_SOCKET`. If it is lost, the
+/// service continues.
 struct ServiceManager: Sendable {
   /// The variable with its socket.
   static let variable = "NOTIFY_SOCKET"

@@ -1,9 +1,9 @@
 public import KithCrypto
 
-/// A device's announcement to the devices of the same link, so that they dial it. It has 160 bytes,
-/// which look random without the epoch's beacon key (`Docs/Protocol.md`, "Membership").
+/// A device's announcement on a link, so that members dial it: 160 bytes, which look random without
+/// the epoch's beacon key (`Docs/Protocol.md`, "Discovery").
 ///
-/// It is signed too: otherwise anyone who ever had the key could announce another device.
+/// It is also signed: otherwise any former holder of the key could announce another device.
 public struct Beacon: Hashable, Sendable {
   /// The bytes of every sealed beacon.
   public static let byteCount = 160

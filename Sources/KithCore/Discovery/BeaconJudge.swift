@@ -2,12 +2,12 @@ public import KithCrypto
 
 /// Decides which beacons count. Time, in milliseconds, is an argument.
 ///
-/// A datagram costs little, whatever it holds. A rate limits trial openings and signature checks.
-/// Only members are remembered, with a few boots each.
+/// A rate limits trial openings and signature checks, so any datagram costs little. Only members
+/// are remembered, with a few boots each.
 public struct BeaconJudge: Sendable {
   /// The result for a datagram.
   public enum Verdict: Hashable, Sendable {
-    /// A member's beacon. It is new if this boot, or this source of it, was not heard before.
+    /// A member's beacon. It is new if this boot, or this source, was not heard before.
     case found(Beacon, isNew: Bool)
     /// A beacon of this device.
     case ourselves
@@ -74,7 +74,7 @@ public struct BeaconJudge: Sendable {
     if let last {
       guard beacon.counter >= last.beacon.counter else { return .stale }
       if beacon.counter == last.beacon.counter {
-        // The same beacon over another link, or a repeated one: it adds only a source.
+        // The same beacon over another link, or a replay: it adds only a source.
         guard beacon == last.beacon, !last.sources.contains(source),
           last.sources.count < Limits.beaconSources
         else { return .stale }

@@ -4,7 +4,7 @@ public import KithCrypto
 public typealias DeviceID = SigningPublicKey
 
 /// An account's id: the BLAKE2b-256 of its genesis record's body (`Docs/Glossary.md`).
-public struct AccountID: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct AccountID: Codable, Hashable, Comparable, Sendable, CustomStringConvertible {
   /// The digest that is the id.
   public let digest: Digest256
 
@@ -13,8 +13,17 @@ public struct AccountID: Hashable, Comparable, Sendable, CustomStringConvertible
     self.digest = digest
   }
 
+  /// Reads the text.
+  public init(from decoder: any Decoder) throws { digest = try Digest256(from: decoder) }
+
+  /// Writes the text: all bytes in hexadecimal.
+  public func encode(to encoder: any Encoder) throws { try digest.encode(to: encoder) }
+
   /// The id's 32 bytes.
   public var bytes: [UInt8] { digest.bytes }
+
+  /// All bytes in lower-case hexadecimal.
+  public var hex: String { digest.hex }
 
   /// The digest in hexadecimal, shortened for logs.
   public var description: String { digest.description }

@@ -2,10 +2,9 @@
   internal import Synchronization
 #endif
 
-/// A bug that can be planted, one at a time, so that the simulator shows that it would catch it:
-/// each breaks a promise of `Docs/Testing.md`. Only a build with the package's trait
-/// `Canaries` can; in every other ``isPlanted`` is a constant that the compiler takes away with what
-/// stands behind it.
+/// A bug that can be planted, one at a time, to show that the simulator catches it: each breaks a
+/// promise of `Docs/Testing.md`. Without the package's trait `Canaries` ``isPlanted`` is a constant
+/// that the compiler removes.
 package enum Canary: String, CaseIterable, Sendable {
   case countWhatCannotBeJudged
   case applyHalfABatch
@@ -37,7 +36,7 @@ package enum Canary: String, CaseIterable, Sendable {
   case stampAdoptedNow
   case takeInBeforeItExists
 
-  /// What is wrong then.
+  /// The bug, in words.
   package var bug: String {
     switch self {
     case .countWhatCannotBeJudged: "what cannot be judged yet is counted in the vector"
@@ -77,14 +76,14 @@ package enum Canary: String, CaseIterable, Sendable {
 
     /// Whether bugs can be planted.
     package static var canBePlanted: Bool { true }
-    /// Whether this one is there now.
+    /// Whether this one is planted.
     package var isPlanted: Bool { Self.planted.withLock { $0 == self } }
-    /// Plants a bug in the place of any other; nil takes it out.
+    /// Plants a bug in place of any other; nil removes it.
     package static func plant(_ canary: Canary?) { planted.withLock { $0 = canary } }
   #else
     /// Whether bugs can be planted.
     package static var canBePlanted: Bool { false }
-    /// Whether this one is there now.
+    /// Whether this one is planted.
     @inline(__always) package var isPlanted: Bool { false }
     /// Plants nothing: this build has none.
     package static func plant(_ canary: Canary?) {}

@@ -1,10 +1,10 @@
 package import KithCrypto
 
-/// What a message says that its sender must have made durable before: for checkers.
+/// The facts in a message that its sender must have made durable, for checkers.
 package enum MessageFacts: Sendable {
   /// Change sets of a store that passed their checks.
   case batch(StoreIdentifier, [ChangeSetHeaderFacts], hasMore: Bool)
-  /// What the sender covers, by store.
+  /// The sender's coverage, by store.
   case have([StoreIdentifier: [ChainID: UInt64]])
   /// Membership records, by their id.
   case records([Digest256])
@@ -12,14 +12,14 @@ package enum MessageFacts: Sendable {
   case other
 }
 
-/// What identifies a change set in a message.
+/// The identity of a change set in a message.
 package struct ChangeSetHeaderFacts: Sendable {
   package var chain: ChainID
   package var reference: ChangeSetReference
 }
 
 extension InboundMessage {
-  /// What checkers look at.
+  /// The facts for checkers.
   package var facts: MessageFacts {
     switch body {
     case .batch(let part):
@@ -42,11 +42,11 @@ extension InboundMessage {
   }
 }
 
-/// What a message is for: whoever measures tells them apart.
+/// The purpose of a message, for measurements.
 package enum Traffic: Hashable, Sendable {
   /// Change sets.
   case changes
-  /// What a device says of its own vector, of what changed.
+  /// A device's changes of its own vector.
   case progress
   /// Statements.
   case statements
@@ -55,7 +55,7 @@ package enum Traffic: Hashable, Sendable {
 }
 
 extension InboundMessage {
-  /// What the message is for.
+  /// The purpose of the message.
   package var traffic: Traffic {
     switch body {
     case .batch: .changes

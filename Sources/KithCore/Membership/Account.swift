@@ -56,14 +56,14 @@ public enum Account {
     return (account, [signed, record])
   }
 
-  /// Makes a device a member if no other device is left to do it. The records are a certificate
-  /// signed by the recovery key, and a lockbox for every epoch that this key opens.
+  /// Makes a device a member if no other device is left to do it: a certificate signed by the
+  /// recovery key, and a lockbox for every epoch that this key opens.
   ///
   /// - Parameters:
-  ///   - recovery: The account's recovery key, as typed.
+  ///   - recovery: The account's recovery key.
   ///   - records: All known records of the account.
   ///   - keys: The keys of the new device.
-  ///   - name: The name of the new device for people.
+  ///   - name: The name of the new device.
   ///   - issued: The time, in milliseconds since 1970.
   ///   - entropy: Seals the lockboxes.
   /// - Returns: Only the new records.

@@ -34,15 +34,15 @@ public struct Certificate: Hashable, Sendable {
       name: name, issued: issued)
   }
 
-  /// Returns whether the text can name a device. A name has 1 to 64 bytes of UTF-8. It must not
-  /// contain control characters, line separators, marks for the direction of writing, or characters
-  /// without width, because two names could differ invisibly.
+  /// Returns whether the text can name a device: 1 to 64 bytes of UTF-8 without control characters,
+  /// line separators, direction marks, or characters without width, by which names could differ
+  /// invisibly.
   public static func isValidName(_ name: String) -> Bool {
     (1...MembershipLimits.nameBytes).contains(name.utf8.count)
       && name.unicodeScalars.allSatisfy { isAllowed($0.value) }
   }
 
-  // The ranges are Kith's own: Unicode's tables differ between versions, and peers must agree.
+  // Kith's own ranges: Unicode's tables differ between versions, and peers must agree.
   private static func isAllowed(_ scalar: UInt32) -> Bool {
     switch scalar {
     case 0..<0x20, 0x7f...0x9f, 0xad, 0x34f, 0x61c, 0x115f...0x1160, 0x17b4...0x17b5,

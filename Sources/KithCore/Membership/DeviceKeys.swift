@@ -1,7 +1,6 @@
 public import KithCrypto
 
-/// A device's own secrets, which never leave it. It is a class, so that they are in one place of
-/// guarded memory and shared by reference.
+/// A device's own secrets, which never leave it. A class, so that they are once in guarded memory.
 public final class DeviceKeys: Sendable {
   /// Signs change sets and records.
   public let signing: SigningKey

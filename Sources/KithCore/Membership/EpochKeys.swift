@@ -1,8 +1,8 @@
 public import KithCrypto
 
 /// The keys that the members of an epoch share, derived from its secret by `crypto_kdf` with the
-/// context `KithEpo1` (`Docs/Protocol.md`, "Membership"). It is a class, so that the secrets are in
-/// one place of guarded memory.
+/// context `KithEpo1` (`Docs/Protocol.md`, "Membership"). A class, so that they are once in guarded
+/// memory.
 public final class EpochKeys: Sendable {
   /// The epoch's id: the BLAKE2b-256 of its box public key.
   public let id: EpochID

@@ -1,8 +1,7 @@
 public import KithCrypto
 
-/// A device's id in a form that two people can compare by eye or voice. It has 4 groups of 4
-/// characters of Crockford base32: the first 10 bytes of BLAKE2b-256 over `kith device
-/// fingerprint`, a zero byte and the id.
+/// A device's id for people to compare: 4 groups of 4 characters of Crockford base32, the first 10
+/// bytes of BLAKE2b-256 over `kith device fingerprint`, a zero byte and the id.
 public struct Fingerprint: Hashable, Sendable, CustomStringConvertible {
   /// The text, such as `7K2M-0QRS-WXYZ-1234`.
   public let description: String

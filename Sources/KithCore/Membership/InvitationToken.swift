@@ -12,7 +12,7 @@ public enum InvitationTokenError: Error, Hashable, Sendable {
   case checksumMismatch
   /// The text is longer than an invitation can be.
   case tooLong
-  /// The text is intact, but its content is not allowed: no port, or an address of a wrong form.
+  /// The text is intact, but it has no port, or an address of a wrong form.
   case malformed
 }
 
@@ -47,10 +47,9 @@ public struct InvitationSecret: SecretKey, ~Copyable {
 /// An inviter's addresses and port, with a secret that admits a joiner (`Docs/Protocol.md`, "Texts
 /// for people").
 ///
-/// Its text is one line: `kith1-`, then lower-case Crockford base32 of the following bytes. They
-/// are the version (1), the secret (32 bytes), the port (big-endian), the number of addresses, and
-/// each address after its length. At the end are 4 bytes of BLAKE2b-256 over `kith invitation v1`,
-/// a zero byte and all bytes before.
+/// Its text is `kith1-`, then lower-case Crockford base32 of: the version (1), the secret (32
+/// bytes), the port (big-endian), the number of addresses, each address after its length, and 4
+/// bytes of BLAKE2b-256 over `kith invitation v1`, a zero byte and all bytes before.
 public final class InvitationToken: Sendable {
   /// The maximum number of addresses in an invitation.
   public static let maximumAddresses = 8
@@ -68,8 +67,8 @@ public final class InvitationToken: Sendable {
   public let addresses: [String]
   private let secret: InvitationSecret
 
-  /// Makes an invitation. Throws ``InvitationTokenError/malformed`` if the port is 0, if there are
-  /// more than 8 addresses, or if one is not 1 to 64 printable ASCII characters.
+  /// Makes an invitation. Throws ``InvitationTokenError/malformed`` if the port is 0, with more
+  /// than 8 addresses, or if one is not 1 to 64 printable ASCII characters.
   public init(
     secret: consuming InvitationSecret, port: UInt16, addresses: [String]
   ) throws(InvitationTokenError) {
@@ -118,7 +117,7 @@ public final class InvitationToken: Sendable {
       secret: secret, port: UInt16(high) << 8 | UInt16(low), addresses: addresses)
   }
 
-  /// The line to pass to the joiner. Anyone who has it can ask to join.
+  /// The line for the joiner. Any holder can ask to join.
   public var text: String {
     var content = [Self.version]
     secret.withUnsafeBytes { content.append(contentsOf: $0) }
@@ -130,8 +129,8 @@ public final class InvitationToken: Sendable {
     return Self.prefix + Crockford.encode(content + Self.checksum(content)).lowercased()
   }
 
-  /// The pre-shared key of the pairing handshake: subkey 1 of the secret (`crypto_kdf`, which is
-  /// keyed BLAKE2b, with the context `KithPair`).
+  /// The pre-shared key of the pairing handshake: subkey 1 of the secret (`crypto_kdf`, context
+  /// `KithPair`).
   public func presharedKey() -> PresharedKey {
     KeyDerivation.derive(1, context: "KithPair", from: secret)
   }
@@ -154,7 +153,6 @@ public final class InvitationToken: Sendable {
   }
 }
 
-/// Takes bytes from the front, as many as there are.
 private struct ByteReader {
   private var rest: ArraySlice<UInt8>
 

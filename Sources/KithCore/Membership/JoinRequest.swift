@@ -31,8 +31,8 @@ public enum JoinError: Error, Hashable, Sendable {
   case noEpoch
 }
 
-/// The enrolment of a device by a member (`Docs/Protocol.md`, "Membership"). The joiner asks, the
-/// inviter checks and countersigns, and the joiner checks the reply.
+/// The enrolment of a device by a member (`Docs/Protocol.md`, "Membership"): the joiner asks, the
+/// inviter checks and countersigns, the joiner checks the reply.
 public enum JoinRequest {
   /// Makes the joiner's certificate, signed by itself.
   public static func make(
@@ -67,9 +67,8 @@ public enum JoinRequest {
     return certificate
   }
 
-  /// Makes the inviter's records for a request that a person has confirmed. They are the
-  /// certificate with the inviter's signature, and lockboxes for the inviter's newest open epochs
-  /// (``MembershipLimits/epochsAtJoining``), newest first. Only new records are returned.
+  /// Makes the inviter's new records for a confirmed request: the countersigned certificate, and
+  /// lockboxes for its newest open epochs (``MembershipLimits/epochsAtJoining``), newest first.
   public static func accept(
     _ request: Record, roster: Roster, keyring: Keyring, keys: DeviceKeys,
     entropy: inout some Entropy

@@ -63,7 +63,7 @@ public struct JoinRequestMessage: Hashable, Sendable {
   }
 }
 
-/// The joiner's message that its person has confirmed as well.
+/// The joiner's message that its person confirmed.
 public struct JoinConfirm: Hashable, Sendable {
   /// Makes a confirmation.
   public init() {}
@@ -134,13 +134,12 @@ public struct JoinReply: Hashable, Sendable {
   }
 }
 
-/// The joiner's last message, on the session that the pairing became: the device exists, with
-/// everything.
+/// The joiner's last message: its device exists, with everything.
 public struct JoinDone: Hashable, Sendable {
   /// Makes the message.
   public init() {}
 
-  /// The bytes of the session's message that carries it.
+  /// The bytes of the session's message with it.
   public func encodedMessage() -> [UInt8] {
     var message = WireMessage()
     message.done = WireJoinDone()

@@ -35,8 +35,7 @@ extension Record {
 
   /// Returns the signatures that are valid in an account.
   ///
-  /// - Complexity: one verification for each signature, except for those in `known`, which were
-  ///   valid before.
+  /// - Complexity: one verification for each signature that is not in `known`.
   func validSignatures(account: AccountID, known: [RecordSignature] = []) -> [RecordSignature] {
     let message = signedBytes(account: account)
     return signatures.filter {

@@ -25,11 +25,11 @@ public struct RecordSignature: Hashable, Comparable, Sendable {
   }
 }
 
-/// A membership record: a body, kept byte for byte as it was signed, and signatures
-/// (`Docs/Protocol.md`, "Membership"). Reading one checks its form, not its signatures.
+/// A membership record: a body, kept byte for byte, and signatures (`Docs/Protocol.md`,
+/// "Membership"). Reading one checks its form, not its signatures.
 ///
-/// Records with one body are one record. The envelope is not signed and has one form here:
-/// signatures ascending by signer, one for each, and nothing else.
+/// Records with one body are one record. The envelope is not signed and has one form: signatures
+/// ascending by signer, one for each.
 public struct Record: Hashable, Sendable {
   /// The content of a record.
   public enum Kind: Hashable, Sendable {

@@ -1,13 +1,12 @@
 public import KithCrypto
 
-/// The error for a text that is not a recovery key. It repeats at most one typed character.
+/// The error for a text that is not a recovery key. It repeats one typed character at most.
 public enum RecoveryKeyError: Error, Hashable, Sendable {
-  /// The text has another number of characters than the 56 of a key; spaces and hyphens do
-  /// not count.
+  /// The text has not the 56 characters of a key; spaces and hyphens do not count.
   case wrongLength(characters: Int, expected: Int)
-  /// The text has a character that no key has, in this group, counted from 1.
+  /// The text has an impossible character, in this group, counted from 1.
   case invalidCharacter(Character, group: Int)
-  /// All characters are possible, but the checksum is wrong: one or more of them are wrong.
+  /// The checksum is wrong: one or more characters are.
   case checksumMismatch
 }
 
@@ -26,10 +25,9 @@ extension RecoveryKeyError: CustomStringConvertible {
 
 /// The account's recovery key, which stays on no device (`Docs/Protocol.md`, "Membership").
 ///
-/// Its text is 14 groups of 4 characters: Crockford base32 of the 32 bytes of the seed and a
-/// checksum of 3 bytes. The checksum is the start of BLAKE2b-256 over `kith recovery key v1`, a
-/// zero byte and the seed. Its keys are derived by `crypto_kdf` with the context `KithReco`: 1
-/// signs, 2 opens.
+/// Its text is 14 groups of 4 characters: Crockford base32 of the 32-byte seed and 3 bytes of
+/// BLAKE2b-256 over `kith recovery key v1`, a zero byte and the seed. Its keys are derived by
+/// `crypto_kdf` with the context `KithReco`: 1 signs, 2 opens.
 public final class RecoveryKey: Sendable {
   /// The number of characters of the text, without hyphens.
   public static let characters = 56

@@ -23,17 +23,16 @@ extension Roster {
     membership.certificates[device]
   }
 
-  /// Returns the name of a device that is or was a member: the latest that a member gave it, or
-  /// that of its certificate.
+  /// Returns the name of a device that is or was a member: the latest that a member gave it, or its
+  /// certificate's.
   ///
   /// - Complexity: O(1).
   public func name(of device: DeviceID) -> String? {
     certificate(of: device).map { membership.names[device] ?? $0.name }
   }
 
-  /// Returns the member with this Noise static key. Several certificates may claim one key, because
-  /// a device may be certified with another's. The handshake names the device: use that one, or the
-  /// smallest id if it names none.
+  /// Returns the member with this Noise static key. Several certificates may claim a key: the
+  /// device that the handshake named counts, otherwise the smallest id.
   ///
   /// - Complexity: O(*n*).
   public func device(
@@ -42,8 +41,8 @@ extension Roster {
     devices(withTransportKey: key, named: name).filter(isMember).min()
   }
 
-  /// Returns the revoked device with this Noise static key, if no member has it. Several are
-  /// resolved as above.
+  /// Returns the revoked device with this Noise static key, if no member has it; of several as
+  /// above.
   ///
   /// - Complexity: O(*n*).
   public func revokedDevice(
@@ -79,8 +78,8 @@ extension Roster {
     membership.recovered.contains(device)
   }
 
-  /// Returns the key whose signature makes, or made, a device a member: a device's or the recovery
-  /// key's, on a shortest path. Nil if the device has no path.
+  /// Returns the key, a device's or the recovery key's, whose signature makes or made a device a
+  /// member, on a shortest path. Nil without a path.
   ///
   /// - Complexity: O(1).
   public func enroller(of device: DeviceID) -> SigningPublicKey? {
@@ -93,8 +92,8 @@ extension Roster {
   /// The revoked devices, ascending.
   public var sortedRevoked: [DeviceID] { membership.revoked.sorted() }
 
-  /// Returns the revokers of a device and the time, in milliseconds since 1970, of the earliest
-  /// dated revocation. Nil if the device is not revoked.
+  /// Returns a device's revokers and the earliest date, in milliseconds since 1970. Nil if it is
+  /// not revoked.
   public func revocation(of device: DeviceID) -> (by: [DeviceID], issued: UInt64)? {
     let all = membership.revocations[device] ?? []
     return all.min { ($0.issued, $0.record) < ($1.issued, $1.record) }
@@ -106,13 +105,13 @@ extension Roster {
     (membership.revocations[device] ?? []).map(\.record).sorted().compactMap { record($0) }
   }
 
-  /// The devices that are known, not revoked and not members, because their enroller was revoked
+  /// The known devices that are neither revoked nor members, because their enroller was revoked
   /// without listing them; ascending.
   var orphans: [DeviceID] {
     membership.certificates.keys.filter { !isMember($0) && !isRevoked($0) }.sorted()
   }
 
-  /// Whether another device fits without pushing out one that is or was a member.
+  /// Whether another device fits without dropping one that is or was a member.
   ///
   /// - Complexity: O(1).
   var hasRoomForDevice: Bool { membership.paths.count <= MembershipLimits.certificates }

@@ -1,5 +1,4 @@
-/// The value that a key showed before a write replaced it, carried inside the entry
-/// (`Docs/Glossary.md`).
+/// The value that a key showed before a write replaced it, inside the entry (`Docs/Glossary.md`).
 public struct Fallback: Hashable, Sendable {
   /// The value that was shown.
   public let value: EncodedValue
@@ -29,7 +28,7 @@ public struct Entry: Hashable, Sendable {
   public let stamp: Stamp
   /// The value written, or the removal.
   public let content: Content
-  /// The claim to room in the quota.
+  /// The claim to quota.
   public let claim: Claim
   /// The stamp of the newest published entry of the key that the author knew.
   public let replaced: Stamp?

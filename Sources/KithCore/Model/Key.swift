@@ -1,5 +1,4 @@
-/// A key of a store. Keys are compared as UTF-8 bytes, the same on every peer; `String` would treat
-/// canonically equivalent texts as equal.
+/// A key of a store. Keys compare as UTF-8 bytes, the same on every peer, unlike `String`.
 public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   CustomStringConvertible
 {
@@ -23,7 +22,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   /// The key's text.
   public var description: String { text }
 
-  // Inlinable, and over the bytes in place: hashing and comparing are most of a read's time.
+  // Inlinable, over the bytes in place: most of a read's time.
 
   /// Compares bytes.
   @inlinable

@@ -1,5 +1,5 @@
 /// A store's limits (`Docs/Glossary.md`). Peers with different policies for a store do not sync it.
-public struct Policy: Hashable, Sendable {
+public struct Policy: Codable, Hashable, Sendable {
   /// The maximum size of all shown values together, in encoded bytes.
   public var totalBytes: Int
   /// The maximum number of shown keys.

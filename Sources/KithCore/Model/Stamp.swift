@@ -1,4 +1,4 @@
-/// The time and the device of a write, which decide which write of a key wins (`Docs/Glossary.md`).
+/// The time and device of a write, which decide which write of a key wins (`Docs/Glossary.md`).
 public struct Stamp: Hashable, Comparable, Sendable {
   /// The hybrid logical clock of the writing device.
   public let clock: HybridTime
@@ -20,10 +20,10 @@ public struct Stamp: Hashable, Comparable, Sendable {
   }
 }
 
-/// The time at which an entry's room was claimed. The later claim loses if there is too little room
+/// The time of an entry's claim to quota. With too little quota the later claim loses
 /// (`Docs/Glossary.md`). Entries with equal claims are one group.
 public struct Claim: Hashable, Comparable, Sendable {
-  /// The publishing clock under which the room was claimed.
+  /// The publishing clock of the claim.
   public let clock: HybridTime
   /// The device that claimed it.
   public let device: DeviceID

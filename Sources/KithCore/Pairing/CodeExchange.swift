@@ -166,8 +166,7 @@ public struct CodeJoiner: ~Copyable, Sendable {
   /// The first message of the exchange.
   public var hello: [UInt8] { [CodeExchange.version] + nonce }
 
-  /// Returns the proof for an inviter's offer. If the inviter does not have the code, sending the
-  /// proof gives it one guess.
+  /// Returns the proof for an inviter's offer. An inviter without the code gets one guess by it.
   ///
   /// - Throws: `malformed`; then nothing was revealed.
   public mutating func prove(

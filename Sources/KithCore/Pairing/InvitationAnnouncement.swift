@@ -1,13 +1,13 @@
 public import KithCrypto
 
-/// An inviter's announcement to the LAN that its invitation can be joined at a port. It is sent in
-/// plaintext, and nothing in it is computed from the code or the account.
+/// An inviter's announcement to the LAN: an invitation can be joined at a port. It is plaintext,
+/// and nothing in it depends on the code or the account.
 ///
 /// | bytes | content |
 /// | --- | --- |
 /// | 11 | `kith-invite` in ASCII |
 /// | 1 | the version, 1 |
-/// | 16 | random, drawn for the invitation: it shows that two addresses belong to one inviter |
+/// | 16 | random for each invitation: two addresses may belong to one inviter |
 /// | 2 | the port, big-endian |
 /// | 2 | zero |
 public struct InvitationAnnouncement: Hashable, Sendable {

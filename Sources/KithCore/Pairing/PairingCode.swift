@@ -20,11 +20,11 @@ public enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
-/// The short code of an invitation, for people to read aloud and type. It has eight digits: seven
-/// are random, and the last one finds typing errors before anything is sent.
+/// The short code of an invitation, to read aloud and type: seven random digits, and one that finds
+/// typing errors before anything is sent.
 ///
-/// The code can be guessed, so use it only with ``CodeInviter`` and ``CodeJoiner``, where each
-/// guess costs an exchange.
+/// It can be guessed, so use it only with ``CodeInviter`` and ``CodeJoiner``, where each guess
+/// costs an exchange.
 public final class PairingCode: Sendable {
   /// The number of digits of a code.
   public static let digits = 8
@@ -50,8 +50,8 @@ public final class PairingCode: Sendable {
     password = Self.password(of: digits + [Damm.checkDigit(of: digits)])
   }
 
-  /// Reads a typed code: digits of any script, with spaces, hyphens and dots anywhere, and the
-  /// letters O, I and L for the digits that they look like.
+  /// Reads a typed code: digits of any script, with spaces, hyphens and dots anywhere, and O, I and
+  /// L for the digits they resemble.
   ///
   /// - Throws: ``PairingCodeError``; then nothing has been sent.
   public init(text: String) throws(PairingCodeError) {

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A replica's memory in memory: for tests and the simulator. It keeps every promise of
-/// ``ReplicaStorage`` but outliving the process, and can be told to fail.
+/// A replica's memory in memory, for tests and the simulator. It keeps every promise of
+/// ``ReplicaStorage`` but surviving the process, and can be told to fail.
 public final class MemoryStorage: ReplicaStorage {
   private struct State {
     var snapshot: Snapshot
@@ -12,19 +12,18 @@ public final class MemoryStorage: ReplicaStorage {
 
   private let state: Mutex<State>
 
-  /// Makes a storage that holds `snapshot`; one that `isCopy` says so until it has taken a new
-  /// incarnation.
+  /// Makes a storage with a snapshot. With `isCopy` it reports a copy until a new incarnation.
   public init(_ snapshot: Snapshot = Snapshot(), isCopy: Bool = false) {
     state = Mutex(State(snapshot: snapshot, isCopy: isCopy))
   }
 
-  /// Whether it was made as a copy, and no new incarnation has been committed since.
+  /// Whether it was made as a copy, and has no new incarnation yet.
   public var isCopy: Bool { state.withLock { $0.isCopy } }
 
-  /// How many commits have succeeded.
+  /// The number of successful commits.
   public var commitCount: Int { state.withLock { $0.commitCount } }
 
-  /// Makes the next commit fail with this error and change nothing; nil takes that back.
+  /// Makes the next commit fail with this error; nil: not.
   public func failNextCommit(with error: StorageError?) {
     state.withLock { $0.failure = error }
   }
@@ -51,7 +50,7 @@ public final class MemoryStorage: ReplicaStorage {
     state.withLock { $0.snapshot }
   }
 
-  /// Applies mutations in order, together or not at all.
+  /// Applies mutations in order, all or none.
   ///
   /// - Complexity: O(*n*).
   public func commit(_ mutations: [Mutation]) throws(StorageError) {

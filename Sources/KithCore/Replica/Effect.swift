@@ -29,12 +29,11 @@ public enum Effect: Sendable {
   case durable(WriteID)
   /// What a program sees has changed. All the changes that one input makes show at once.
   case view(ViewChange)
-  /// Refusals wait to be taken by the program.
-  case refusals(StoreIdentifier, [Refusal])
   /// All that the inviter has was pulled over a join's session: the new device can exist. Behind all
   /// that makes it durable.
   case pulledAll(SessionID)
-  /// What peers have, or who they are, has changed; statuses and waits want another look.
+  /// What peers have, or who they are, has changed, or a transaction was refused; statuses and waits
+  /// want another look.
   case progress
   /// Addresses at which devices may be met.
   case addresses([DeviceID: [String]])
@@ -74,15 +73,18 @@ public enum CloseReason: String, Hashable, Sendable {
   case silent
 }
 
-/// Why a program's view changed (`Docs/Protocol.md`, "First sync").
+/// Why the values that a store shows changed (`Docs/Protocol.md`, "First sync").
 public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
-  /// Another device wrote.
+  /// This program wrote. Only sequences that ask for own writes contain it.
+  case ownWrite
+  /// Another device or another program of this host wrote, or a write of this program was undone
+  /// because it could not be made durable.
   case serverChange
   /// Joining or signing in brought the account's data.
   case initialSyncChange
-  /// The quota changed what is shown.
+  /// The quota changed the values shown, or refused a draft when it was to be published.
   case quotaViolationChange
-  /// The account is another.
+  /// The store now belongs to another account.
   case accountChange
 }
 
@@ -123,10 +125,10 @@ public struct ViewChange: Hashable, Sendable {
   }
 }
 
-/// A transaction that was accepted here and refused when it was published (`Docs/Protocol.md`,
-/// "What is shown").
+/// A transaction that was accepted offline, but did not fit when it was to be published
+/// (`Docs/Protocol.md`, "What is shown").
 public struct Refusal: Hashable, Sendable {
-  /// Why it was refused.
+  /// The cause of a refusal.
   public enum Reason: UInt8, Hashable, Sendable {
     /// Its values would not all be shown.
     case quota = 1
@@ -134,17 +136,32 @@ public struct Refusal: Hashable, Sendable {
     case initialSync = 2
   }
 
-  /// Counts the refusals of a store: 1, 2, 3 …
-  public var number: UInt64
-  /// Why it was refused.
-  public var reason: Reason
-  /// When the transaction was written.
-  public var clock: HybridTime
-  /// All that it wrote, in its order.
-  public var operations: [Operation]
+  /// A write of one key.
+  public struct Write: Hashable, Sendable {
+    /// The key.
+    public var key: String
+    /// The value; nil if the write removed the key.
+    public var value: PropertyListValue?
+  }
 
-  /// Makes a refusal.
-  public init(number: UInt64, reason: Reason, clock: HybridTime, operations: [Operation]) {
+  /// The number of the refusal in its store: 1, 2, 3 …
+  public var number: UInt64
+  /// The cause of the refusal.
+  public var reason: Reason
+  package var clock: HybridTime
+  package var operations: [Operation]
+
+  /// All writes of the transaction, in order.
+  ///
+  /// - Complexity: O(*n*) in the bytes of the values.
+  public var writes: [Write] {
+    operations.map { Write(key: $0.key, value: $0.value.flatMap { try? $0.decoded() }) }
+  }
+
+  /// The time of the transaction, in milliseconds since 1970.
+  public var writtenMilliseconds: UInt64 { clock.milliseconds }
+
+  package init(number: UInt64, reason: Reason, clock: HybridTime, operations: [Operation]) {
     self.number = number
     self.reason = reason
     self.clock = clock
@@ -181,7 +198,7 @@ public enum WriteError: Error, Hashable, Sendable {
 }
 
 /// The numbers of a quota refusal.
-public struct QuotaNumbers: Hashable, Sendable {
+public struct QuotaNumbers: Codable, Hashable, Sendable {
   /// Bytes shown now.
   public var usedBytes: Int
   /// Bytes that would be shown if everything were.
@@ -233,7 +250,8 @@ public enum Report: Hashable, Sendable {
   /// Peers have different limits for a store, which therefore does not sync.
   case policyMismatch(store: StoreIdentifier, peer: DeviceID, ours: Policy, theirs: Policy)
   /// Clocks differ by this many milliseconds (theirs less ours), and what follows from it.
-  case clocksDiffer(peer: DeviceID, milliseconds: Int64, outcome: ClockDifference.Outcome)
+  case clocksDiffer(
+    peer: DeviceID, milliseconds: Int64, outcome: NodeStatus.ClockDifference.Outcome)
   /// The hybrid clock was ahead of the time by so many milliseconds, and was set back: nothing ahead
   /// had left this device.
   case clockSetBack(milliseconds: Int64)

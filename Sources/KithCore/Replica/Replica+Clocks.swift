@@ -98,7 +98,7 @@ extension Replica {
   /// The clocks differ too much to exchange stores: says so, once a session.
   mutating func reportClockDifference(with device: DeviceID, _ told: ToldTime, on id: SessionID) {
     guard let offset = sessions[id]?.clockOffsetMilliseconds else { return }
-    let outcome: ClockDifference.Outcome =
+    let outcome: NodeStatus.ClockDifference.Outcome =
       switch (timeKeeper.isSynchronised, told.isSynchronised) {
       case (true, true): .bothSynchronised
       case (false, false): .neitherSynchronised
@@ -106,7 +106,8 @@ extension Replica {
       case (false, true): timeKeeper.followed == nil ? .tooFar : .anotherIsNearer
       }
     let isNews = clockDifferences[device]?.outcome != outcome
-    let difference = ClockDifference(device: device, milliseconds: offset, outcome: outcome)
+    let difference = NodeStatus.ClockDifference(
+      device: device, milliseconds: offset, outcome: outcome)
     clockDifferences[device] = difference
     guard isNews else { return }
     effects.append(
@@ -175,44 +176,38 @@ extension Replica {
         generation: first.generation,
         milliseconds: first.milliseconds + UInt64(Limits.healingMilliseconds)) : first
     let author = keys.id
-    var mutations: [Mutation] = []
+    var outcome = StoreOutcome()
     for identifier in stores.keys.sorted() {
-      guard var store = stores.removeValue(forKey: identifier) else { continue }
-      let old = store.state.shown
-      store.restampDrafts(from: limit) { tick() }
-      let recheck = store.recheckDrafts(author: author)
-      let changes = store.state.changes(since: old)
-      mutations += recheck.mutations + store.makeDraftsDurable()
-      stores[identifier] = store
-      if !changes.isEmpty {
-        effects.append(
-          .view(
-            ViewChange(
-              store: identifier, reason: .quotaViolationChange, changes: changes,
-              superseded: recheck.refused.sorted())))
-      }
-      if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
+      outcome +=
+        stores[identifier]?.restampDrafts(from: limit, author: author, clock: &timeKeeper)
+        ?? StoreOutcome()
     }
-    effects.append(.persist(mutations + [.setClock(clock.latest)]))
+    effects.append(.persist([.setClock(clock.latest)]))
+    carryOut(outcome, in: stores.keys.sorted())
   }
 
   /// What this device's status says of the time.
-  var clockStatus: ReplicaStatus.Clock {
+  var clockStatus: NodeStatus.Clock {
     let ahead = timeKeeper.aheadMilliseconds
-    let now = Int64(clamping: now.wallMilliseconds)
-    return ReplicaStatus.Clock(
-      isSynchronised: timeKeeper.isSynchronised, isCertain: timeKeeper.isCertain,
-      isWorthless: timeKeeper.isWorthless, adoptedFrom: timeKeeper.followed,
-      milliseconds: now,
-      adoptedMilliseconds: now - Int64(clamping: timeKeeper.host.wallMilliseconds),
-      generation: timeKeeper.generation, generationLimit: timeKeeper.generationLimit,
-      dataAheadMilliseconds: ahead > Limits.clockDifferenceMilliseconds ? ahead : 0,
-      differences: clockDifferences.values.sorted { $0.device < $1.device },
-      peers: timeKeeper.claims.keys.sorted().compactMap { device in
-        guard let time = timeKeeper.time(of: device), let claim = timeKeeper.claims[device]
-        else { return nil }
-        return ReplicaStatus.PeerClock(
-          device: device, milliseconds: time - now, isSynchronised: claim.isSynchronised)
-      })
+    var clock = NodeStatus.Clock()
+    clock.milliseconds = Int64(clamping: now.wallMilliseconds)
+    clock.aheadOfHostMilliseconds =
+      clock.milliseconds - Int64(clamping: timeKeeper.host.wallMilliseconds)
+    clock.isSynchronised = timeKeeper.isSynchronised
+    clock.isCertain = timeKeeper.isCertain
+    clock.isWorthless = timeKeeper.isWorthless
+    clock.follows = timeKeeper.followed
+    clock.generation = timeKeeper.generation
+    clock.generationLimit = timeKeeper.generationLimit
+    clock.stampsAheadMilliseconds = ahead > Limits.clockDifferenceMilliseconds ? ahead : 0
+    clock.differences = clockDifferences.values.sorted { $0.device < $1.device }
+    clock.peers = timeKeeper.claims.keys.sorted().compactMap { device in
+      guard let time = timeKeeper.time(of: device), let claim = timeKeeper.claims[device]
+      else { return nil }
+      return NodeStatus.PeerClock(
+        device: device, milliseconds: time - clock.milliseconds,
+        isSynchronised: claim.isSynchronised)
+    }
+    return clock
   }
 }

@@ -20,14 +20,18 @@ extension Replica {
   public func hiddenEntries(of identifier: StoreIdentifier) -> [HiddenEntry] {
     guard let state = stores[identifier]?.state else { return [] }
     return state.hiddenKeys.compactMap { key in
-      guard let entry = state.slot(key)?.newest.entry, let value = entry.value else { return nil }
-      return HiddenEntry(key: key, value: value, stamp: entry.stamp)
+      guard let entry = state.slot(key)?.newest.entry, let encoded = entry.value,
+        let value = try? encoded.decoded()
+      else { return nil }
+      return HiddenEntry(
+        key: key.text, value: value, bytes: encoded.size, device: entry.stamp.device,
+        writtenMilliseconds: entry.stamp.clock.milliseconds)
     }
   }
 
   /// Refusals that the program has not taken, oldest first.
   public func refusals(of identifier: StoreIdentifier) -> [Refusal] {
-    stores[identifier]?.refusals ?? []
+    stores[identifier]?.refusals.refusals ?? []
   }
 
   /// Stores of the account that this node knows, in order.
@@ -99,48 +103,84 @@ extension Replica {
       }
   }
 
-  /// What this replica knows of itself and its peers.
-  public mutating func status() -> ReplicaStatus {
-    ReplicaStatus(
-      peers: sessions.keys.sorted().filter { sessions[$0]?.joiner == nil }.compactMap(peerStatus),
-      devices: roster.sortedMembers.map(deviceStatus),
-      stores: stores.keys.sorted().compactMap { storeStatus($0) },
-      isRevoked: isRevoked, clock: clockStatus, isBarren: isBarren, counters: counters)
+  /// The addresses at which members may be met.
+  package var memberAddresses: [DeviceID: [String]] {
+    contacts.addresses.filter { roster.isMember($0.key) && !$0.value.isEmpty }
   }
 
-  private func peerStatus(_ id: SessionID) -> ReplicaStatus.Peer? {
+  /// What this replica knows of itself, its peers and its stores; the node knows the rest.
+  ///
+  /// - Complexity: O(*d* · *c*) in devices and chains, and O(*n*) in the keys of changed stores.
+  public mutating func status() -> NodeStatus {
+    var status = NodeStatus(account: roster.account, device: keys.id)
+    let known = roster.sortedMembers.map(\.device) + roster.sortedRevoked
+    status.devices = known.sorted().compactMap(deviceStatus)
+    status.peers = sessions.keys.sorted().filter { sessions[$0]?.joiner == nil }
+      .compactMap(peerStatus)
+    status.stores = stores.keys.sorted().compactMap { storeStatus($0) }
+    status.isRevoked = isRevoked
+    status.isBarren = isBarren
+    status.clock = clockStatus
+    status.counters = counters
+    return status
+  }
+
+  private func peerStatus(_ id: SessionID) -> NodeStatus.Peer? {
     sessions[id].map { session in
-      ReplicaStatus.Peer(
-        session: id, device: session.device, address: session.peer.address,
-        isDialled: session.peer.isDialled,
+      NodeStatus.Peer(
+        device: session.device, address: session.peer.address, isDialled: session.peer.isDialled,
         clockOffsetMilliseconds: session.clockOffsetMilliseconds,
         isExchanging: session.isExchanging)
     }
   }
 
-  private func deviceStatus(_ certificate: Certificate) -> ReplicaStatus.Device {
-    let id = certificate.device
-    return ReplicaStatus.Device(
-      id: id, name: roster.name(of: id) ?? certificate.name, issued: certificate.issued,
-      isSelf: id == keys.id,
-      isConnected: sessions.values.contains { $0.device == id },
-      lastSeenMilliseconds: lastSeenMilliseconds(of: id), wasHeard: wasHeard(id),
-      addresses: contacts.addresses[id] ?? [])
+  private func deviceStatus(_ id: DeviceID) -> NodeStatus.Device? {
+    guard let certificate = roster.certificate(of: id), let name = roster.name(of: id) else {
+      return nil
+    }
+    var device = NodeStatus.Device(id: id, name: name)
+    device.isThisDevice = id == keys.id
+    device.isMember = roster.isMember(id)
+    device.isConnected = sessions.values.contains { $0.device == id }
+    device.enrolledMilliseconds = certificate.issued.asSigned
+    device.enroller =
+      roster.isCreator(id)
+      ? .creation
+      : roster.enroller(of: id).map { roster.isRecoveryKey($0) ? .recoveryKey : .device($0) }
+    device.revocation = roster.revocation(of: id).map {
+      NodeStatus.Revocation(revokers: $0.by, milliseconds: $0.issued.asSigned)
+    }
+    device.lastSeenMilliseconds = lastSeenMilliseconds(of: id)
+    device.wasHeard = wasHeard(id)
+    device.addresses = contacts.addresses[id] ?? []
+    if device.isThisDevice {
+      device.software = Software.version
+    } else {
+      device.behind = behind(id).mapValues(\.asSigned)
+      device.software = software(of: id)
+      device.clockOffsetMilliseconds = clockOffsetMilliseconds(of: id)
+    }
+    return device
   }
 
-  private mutating func storeStatus(_ identifier: StoreIdentifier) -> ReplicaStatus.Store? {
-    guard var store = stores[identifier] else { return nil }
-    let digest = store.digest()
+  private mutating func storeStatus(_ identifier: StoreIdentifier) -> NodeStatus.Store? {
+    guard var store = stores[identifier], let usage = usage(of: identifier) else { return nil }
+    var status = NodeStatus.Store(identifier: identifier, usage: usage, digest: store.digest())
     stores[identifier] = store
-    let mismatches = sessions.values.filter { $0.mismatched.contains(identifier) }
-    return ReplicaStatus.Store(
-      identifier: identifier,
-      usage: Usage(
-        bytes: store.state.shownBytes, keys: store.state.shown.count, policy: store.policy),
-      hiddenKeys: store.state.hiddenKeys.count, drafts: store.drafts.count,
-      refusals: store.refusals.count, removals: store.state.removals.count,
-      quarantined: store.quarantined, missing: store.missing, digest: digest,
-      heldBy: holders(of: identifier).filter(\.value).keys.sorted(),
-      policyMismatches: mismatches.compactMap(\.device).sorted())
+    status.hiddenKeys = store.state.hiddenKeys.count
+    status.drafts = store.drafts.drafts.count
+    status.refusals = store.refusals.refusals.count
+    status.removals = store.state.removals.count
+    status.quarantined = store.quarantined
+    status.missing = store.missing
+    status.heldBy = holders(of: identifier).filter(\.value).keys.sorted()
+    status.policyMismatches = sessions.values.filter { $0.mismatched.contains(identifier) }
+      .compactMap(\.device).sorted()
+    return status
   }
+}
+
+extension UInt64 {
+  /// The number, or the largest that property lists hold; a peer may tell any.
+  fileprivate var asSigned: UInt64 { Swift.min(self, UInt64(Int64.max)) }
 }

@@ -21,7 +21,7 @@ public struct Replica: Sendable {
 
   var timeKeeper = TimeKeeper()
   /// Devices whose clock differed too much when they were last heard.
-  var clockDifferences: [DeviceID: ClockDifference] = [:]
+  var clockDifferences: [DeviceID: NodeStatus.ClockDifference] = [:]
   /// Whether it was said that no generation of clocks is left.
   var reportedNoGeneration = false
   var incarnation: Incarnation?
@@ -37,11 +37,9 @@ public struct Replica: Sendable {
   var duties = MembershipDuties()
   /// Only for tests: whether this device behaves as if nobody had revoked it.
   var ignoresItsRevocation = false
-  var counters = ReplicaStatus.Counters()
+  var counters = NodeStatus.Counters()
   /// What storage found damaged, until the start has seen to it.
   var damage = StorageDamage()
-  /// Authors of whom a store took no more, and who were reported.
-  var reportedOverLimit: [StoreIdentifier: Set<DeviceID>] = [:]
   /// Other processes of this very device that were met.
   var clones: Set<ProcessID> = []
 
@@ -95,14 +93,18 @@ public struct Replica: Sendable {
     counters.damaged = damage.rows
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       do throws(StorageError) {
-        stores[identifier] = try restored(
-          identifier, stored, outline.changeSets[identifier] ?? []
+        let restored = try StoreReplica.restored(
+          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &keyring
         ) { (reference) throws(StorageError) in try changeSet(identifier, reference) }
+        stores[identifier] = restored.store
+        counters.damaged += restored.damaged
       } catch {
         throw .storage(error)
       }
     }
-    if damage.mayLackClock { timeKeeper.clock.witness(latestStored) }
+    if damage.mayLackClock {
+      timeKeeper.clock.witness(stores.values.lazy.map(\.latestStored).max() ?? .zero)
+    }
   }
 
   /// Makes a replica that holds no store, of a roster in which the device is certified: where many
@@ -214,19 +216,12 @@ public struct Replica: Sendable {
     if isCopy || isParted || incarnation == nil {
       takeNewIncarnation(isFirst: incarnation == nil)
     }
+    let author = keys.id
     for identifier in stores.keys.sorted() {
-      guard var store = stores[identifier] else { continue }
-      let recheck = store.recheckDrafts(author: keys.id)
-      stores[identifier] = store
-      tell(recheck, in: identifier)
+      guard let outcome = stores[identifier]?.start(author: author) else { continue }
+      carryOut(outcome, in: [identifier])
     }
     scheduleDuties()
-  }
-
-  /// Makes durable and known what became of drafts on a state that changed below them.
-  mutating func tell(_ recheck: StoreReplica.Recheck, in identifier: StoreIdentifier) {
-    if !recheck.mutations.isEmpty { effects.append(.persist(recheck.mutations)) }
-    if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
   }
 
   /// Whether this device has used up its incarnations, and publishes no more. Follows from what is
@@ -269,80 +264,6 @@ public struct Replica: Sendable {
   mutating func drawIncarnation() -> Incarnation {
     let drawn = entropy.draw(Digest128.self).bytes.prefix(8)
     return Incarnation(rawValue: drawn.reduce(0) { $0 << 8 | UInt64($1) })
-  }
-
-  // MARK: Stores
-
-  private mutating func open(_ identifier: StoreIdentifier, policy: Policy) {
-    guard policy.isWithinBounds else {
-      effects.append(.refusedStore(identifier, .policyOutOfBounds(policy)))
-      return
-    }
-    if let store = stores[identifier] {
-      if !store.isOpened { markOpened(identifier) }
-      if store.policy != policy {
-        changePolicy(of: identifier, to: policy)
-      } else if !store.isOpened {
-        // More of it is kept from here on.
-        for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
-          sendHave(on: id, only: [identifier])
-        }
-      }
-      return
-    }
-    guard stores.count < Limits.stores else {
-      effects.append(.refusedStore(identifier, .tooManyStores(limit: Limits.stores)))
-      return
-    }
-    create(identifier, policy: policy)
-    markOpened(identifier)
-    // Peers that do not have it yet begin it; those that do answer.
-    for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
-      sendHave(on: id, only: [identifier])
-    }
-  }
-
-  /// A program on this host wants the store.
-  private mutating func markOpened(_ identifier: StoreIdentifier) {
-    stores[identifier]?.isOpened = true
-    effects.append(.persist([.setOpened(identifier)]))
-  }
-
-  /// Begins a store with nothing in it.
-  mutating func create(_ identifier: StoreIdentifier, policy: Policy) {
-    stores[identifier] = StoreReplica(identifier: identifier, policy: policy)
-    effects.append(.persist([.putStore(identifier, policy)]))
-  }
-
-  private mutating func changePolicy(of identifier: StoreIdentifier, to policy: Policy) {
-    guard var store = stores[identifier] else { return }
-    reportedOverLimit[identifier] = nil
-    let old = store.state.shown
-    store.state = store.state.under(policy)
-    let recheck = store.recheckDrafts(author: keys.id)
-    let changes = store.state.changes(since: old)
-    if !changes.isEmpty {
-      effects.append(
-        .view(
-          ViewChange(
-            store: identifier, reason: .quotaViolationChange,
-            changes: changes,
-            superseded: recheck.refused.sorted())))
-    }
-    effects.append(.persist([.putStore(identifier, policy)]))
-    tell(recheck, in: identifier)
-    stores[identifier] = store
-    for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
-      sessions[id]?.mismatched.remove(identifier)
-      sendHave(on: id, only: [identifier])
-    }
-  }
-
-  private mutating func takeRefusals(of identifier: StoreIdentifier, through number: UInt64) {
-    guard let mutations = stores[identifier]?.takeRefusals(through: number), !mutations.isEmpty
-    else { return }
-    effects.append(.persist(mutations))
-    effects.append(.progress)
   }
 }
 

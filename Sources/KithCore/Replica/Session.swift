@@ -80,6 +80,20 @@ struct Session {
     !pulled.contains(store) || unjudged.contains(store)
   }
 
+  /// Notes that a batch was applied, and whether something of it cannot be judged yet.
+  mutating func note(_ batch: Batch, isUnjudged: Bool) {
+    guard batch.answers > 0 else {
+      if isUnjudged, awaits(batch.store) { unjudgedPieces.insert(batch.store) }
+      return
+    }
+    pulled.insert(batch.store)
+    if unjudgedPieces.remove(batch.store) != nil || isUnjudged {
+      unjudged.insert(batch.store)
+    } else {
+      unjudged.remove(batch.store)
+    }
+  }
+
   /// Keeps what the peer asked for, instead of what it asked for before. An answer that was begun
   /// goes on: what was sent of it may still be on its way, and is not sent again.
   mutating func wait(_ theirs: StoreHave, number: UInt64) {

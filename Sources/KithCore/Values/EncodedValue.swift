@@ -1,9 +1,9 @@
-/// A value in its only encoding: the `Value` message of `kith.proto`. Its fields are in order of
-/// number, dictionary members strictly ascending by the UTF-8 bytes of their keys, numbers in their
-/// shortest form, and nothing is unknown.
+/// A value in its only encoding: the `Value` message of `kith.proto`, with fields in order of
+/// number, dictionary members strictly ascending by their keys' UTF-8 bytes, shortest numbers, and
+/// nothing unknown.
 ///
-/// Equal values have equal bytes on every peer, so a value can be compared, digested and measured
-/// without being decoded.
+/// Equal values have equal bytes everywhere, so they are compared, digested and measured without
+/// decoding.
 public struct EncodedValue: Hashable, Sendable {
   /// The encoding.
   public let bytes: [UInt8]
@@ -33,9 +33,9 @@ public struct EncodedValue: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// Takes bytes that were checked before, such as those that this device stored itself.
+  /// Takes bytes that were checked before, such as stored ones.
   ///
-  /// If they are wrong nevertheless, ``decoded()`` throws.
+  /// If they are wrong, ``decoded()`` throws.
   package init(trusting bytes: [UInt8]) {
     self.bytes = bytes
   }

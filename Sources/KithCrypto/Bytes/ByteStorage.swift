@@ -1,5 +1,4 @@
-/// Bytes held inline as words in memory order. They need no heap; equality and hashing work by
-/// word, and the order is that of bytes.
+/// Bytes held inline as words. They need no heap; equality and hashing work by word, order by byte.
 public protocol ByteStorage: Hashable, Comparable, Sendable, BitwiseCopyable {
   /// Makes a value of zero bytes.
   init()

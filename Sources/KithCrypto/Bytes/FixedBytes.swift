@@ -1,7 +1,7 @@
 /// A public byte string of one size: a public key, a digest, a signature, a nonce.
 ///
 /// Values are held inline and compare as bytes.
-public protocol FixedBytes: Hashable, Comparable, Sendable, BitwiseCopyable,
+public protocol FixedBytes: Codable, Hashable, Comparable, Sendable, BitwiseCopyable,
   CustomStringConvertible
 {
   /// The inline storage; its size is the size of the value.
@@ -66,6 +66,24 @@ extension FixedBytes {
       UInt8(digits[$0] << 4 | digits[$0 + 1])
     }
     try? self.init(bytes)
+  }
+
+  /// Reads all bytes in hexadecimal.
+  public init(from decoder: any Decoder) throws {
+    let text = try decoder.singleValueContainer().decode(String.self)
+    guard let value = Self(hex: text) else {
+      throw DecodingError.dataCorrupted(
+        .init(
+          codingPath: decoder.codingPath,
+          debugDescription: "not \(Self.byteCount) bytes in hexadecimal"))
+    }
+    self = value
+  }
+
+  /// Writes all bytes in hexadecimal.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(hex)
   }
 
   /// All bytes in lower-case hexadecimal.

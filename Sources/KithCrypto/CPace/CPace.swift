@@ -1,11 +1,11 @@
 import CSodium
 
 /// One side of CPACE-RISTR255-SHA512 (draft-irtf-cfrg-cpace): two sides with the same short
-/// password agree on a key. A side without the password learns only whether one guess was right.
+/// password agree on a key. A side without it learns only whether one guess was right.
 ///
 /// Each side sends its ``share`` and passes the other's to
-/// ``key(setting:associated:remote:remoteAssociated:)``. Afterwards the sides must prove that they
-/// have the key: with different passwords the two keys differ, and no error reports it.
+/// ``key(setting:associated:remote:remoteAssociated:)``. Then both must prove the key: with
+/// different passwords the keys differ without an error.
 public struct CPace: ~Copyable, Sendable {
   private let scalar: CPaceScalar
   private let session: [UInt8]
@@ -115,8 +115,7 @@ public enum CPaceSetting: Sendable {
   case symmetric
 }
 
-/// The share that one side sends: an element of ristretto255. It may hold any 32 bytes from a peer;
-/// they are checked when they are used.
+/// One side's share: an element of ristretto255. A peer's 32 bytes are checked when they are used.
 public struct CPaceShare: FixedBytes {
   /// The bytes.
   public let storage: Bytes32

@@ -2,9 +2,9 @@ import CSodium
 
 /// BLAKE2b, unkeyed and keyed (`crypto_generichash`).
 public enum Blake2b {
-  /// Returns the 32-byte digest of the parts, one after another.
+  /// Returns the 32-byte digest of the parts.
   ///
-  /// The parts are joined without a separator: if their borders matter, encode them.
+  /// They are joined without a separator: encode their borders if they matter.
   /// - Complexity: O(*n*) in the bytes of all parts.
   public static func digest256(_ parts: [UInt8]...) -> Digest256 {
     var hasher = Hasher()

@@ -1,13 +1,12 @@
 import CSodium
 
-/// Secret bytes in memory between guard pages: locked against swapping, left out of core dumps,
-/// read-only once initialised, and zeroed when the value ends.
+/// Secret bytes between guard pages: locked against swapping, left out of core dumps, read-only
+/// once initialised, zeroed at the end.
 ///
-/// Each value takes at least one locked page and a few system calls, so use it for long-lived keys,
-/// not for passing data.
+/// Each value takes a locked page and a few system calls: use it for long-lived keys, not for data.
 public struct SecretBytes: ~Copyable, @unchecked Sendable {
-  // Unchecked: the pointer has one owner, this noncopyable value, and the memory behind it is
-  // write-protected by the kernel from the end of `init` until `deinit`.
+  // Unchecked: the pointer has one owner, this noncopyable value, and the kernel write-protects its
+  // memory from the end of `init` until `deinit`.
   private let base: UnsafeMutableRawPointer
 
   /// The number of bytes.

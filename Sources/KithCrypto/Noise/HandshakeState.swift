@@ -2,9 +2,9 @@
 /// ephemeral key.
 ///
 /// Messages are written and read in turn until `isFinished`; then `split` returns the transport. A
-/// call that throws ends the handshake: its secrets are wiped and every later call throws
-/// `failedBefore`. A listener with several pre-shared keys makes a state for each and reads the
-/// first message with it.
+/// call that throws ends the handshake: its secrets are wiped, and later calls throw
+/// `failedBefore`. A listener with several pre-shared keys tries the first message with a state for
+/// each.
 public struct HandshakeState: ~Copyable, Sendable {
   private enum Stage { case running, finished, failed }
 

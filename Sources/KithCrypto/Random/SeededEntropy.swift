@@ -1,10 +1,10 @@
 import CSodium
 
-/// A deterministic source for tests and the simulator. The same seed and the same calls give the
-/// same bytes on every machine. Never use it for keys that protect anything.
+/// A deterministic source for tests and the simulator: the same seed and calls give the same bytes
+/// on every machine. Never use it for real keys.
 ///
-/// Each call takes the next nonce of one ChaCha20 key. So its bytes depend on the number of earlier
-/// calls, not on the number of bytes they drew.
+/// Each call takes the next nonce of one ChaCha20 key, so its bytes depend on the number of earlier
+/// calls, not of their bytes.
 public struct SeededEntropy: RandomNumberGenerator, Entropy {
   private let key: Digest256
   private var callCount: UInt64 = 0

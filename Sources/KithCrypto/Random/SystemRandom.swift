@@ -1,8 +1,7 @@
 import CSodium
 
-/// The system's random source, by libsodium's `randombytes_buf`.
-///
-/// It is the only impure part of this module, for shells that draw bytes and pass them in.
+/// The system's random source, by libsodium's `randombytes_buf`: the only impure part of this
+/// module.
 public struct SystemRandom: RandomNumberGenerator, Entropy {
   /// Makes a source; all values of this type are equal.
   public init() {

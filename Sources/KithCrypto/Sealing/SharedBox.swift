@@ -1,10 +1,10 @@
 import CSodium
 
-/// The key that two box keys share, computed once, for any number of boxes
-/// (`crypto_box_beforenm`, `crypto_box_easy_afternm`).
+/// The key that two box keys share, computed once for any number of boxes (`crypto_box_beforenm`,
+/// `crypto_box_easy_afternm`).
 ///
-/// Both sides compute the same key, so it conceals and does not authenticate a side. It is a class
-/// so that a dictionary can hold it.
+/// Both sides compute the same key, so it authenticates no side. A class, so that a dictionary can
+/// hold it.
 public final class SharedBox: Sendable {
   /// The number of bytes that sealing adds to the plaintext.
   public static let overhead = Int(crypto_box_MACBYTES)

@@ -13,10 +13,10 @@ public protocol DiscoveryDelegate: AnyObject, Sendable {
   func member(_ device: DeviceID) -> Certificate?
 }
 
-/// Lets the devices of an account find each other on their links, without configuration. Each sends
-/// beacons, which only members of the account can read, and dials the members that it hears.
+/// Lets the devices of an account find each other on their links. Each sends beacons, readable for
+/// members only, and dials the members that it hears.
 ///
-/// The only answer to a beacon is a dialled connection. All work is done within ``run()``.
+/// The only answer to a beacon is a dialled connection. All work is within ``run()``.
 public final class Discovery: Sendable {
   private struct State {
     var judge: BeaconJudge
@@ -80,10 +80,14 @@ public final class Discovery: Sendable {
   }
 
   /// The links, the neighbours and the counters now.
-  public var status: DiscoveryStatus {
-    let links = link.links
+  public var status: NodeStatus.Discovery {
+    let links = link.links.map {
+      NodeStatus.Discovery.Link(
+        interface: $0.interface, isLoopback: $0.isLoopback, family: $0.family.rawValue,
+        problem: $0.problem)
+    }
     return state.withLock { state in
-      DiscoveryStatus(
+      NodeStatus.Discovery(
         links: links, neighbours: state.neighbours.all(now: Dialler.now), sent: state.sent,
         ignored: state.ignored)
     }

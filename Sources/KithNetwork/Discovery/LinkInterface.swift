@@ -72,8 +72,7 @@ package struct LinkInterface: Hashable, Sendable {
     }
   }
 
-  /// Returns whether a host with this address is on the interface's link. It is if the address is
-  /// in one of its subnets, or is link-local.
+  /// Returns whether a host is on the interface's link: in one of its subnets, or link-local.
   func isOnLink(_ source: [UInt8]) -> Bool {
     Self.isLinkLocal(source) || subnets.contains { $0.contains(source) }
   }

@@ -6,13 +6,12 @@ internal import Synchronization
 
 /// Datagrams of one size to and from the hosts of the same links, by IPv4 and IPv6 multicast.
 ///
-/// It uses every interface that is up and supports multicast, except tunnels. It also uses
-/// loopback, so that several nodes of one host hear each other. Every few seconds it checks for new
-/// and removed interfaces.
+/// It uses every interface that is up and supports multicast, except tunnels, and loopback for
+/// nodes of one host; it checks for changes every few seconds.
 ///
-/// Datagrams are sent with a hop limit of 1. Only those of the right size with a source on the link
-/// are passed to the program. So nothing leaves the LAN, and nothing enters from elsewhere. A
-/// sender also hears itself. If there is no multicast, this is logged once, and the checks go on.
+/// The hop limit is 1, and only datagrams of the right size with a source on the link are passed
+/// on. So nothing leaves or enters the LAN. A sender hears itself. Missing multicast is logged
+/// once; the checks continue.
 public final class LinkMulticast: Sendable {
   /// The multicast groups, and the limits of datagrams.
   public struct Configuration: Sendable {
@@ -124,7 +123,7 @@ public final class LinkMulticast: Sendable {
   }
 
   /// Sends a datagram on every working link. If the system refuses it, it is lost, and the link is
-  /// tried again later.
+  /// retried later.
   public func send(_ bytes: [UInt8]) {
     let channels = state.withLock { state in
       state.entries.compactMap { key, entry in entry.channel.map { (key, $0) } }
@@ -202,7 +201,7 @@ public final class LinkMulticast: Sendable {
       state.timer = eventLoop.scheduleTask(in: TimeAmount(configuration.scanInterval)) {
         self.scan()
       }
-      // This host's addresses have changed, though its sockets stay.
+      // The host's addresses changed, though its sockets stay.
       return (closed, opening, !before.isEmpty && before != state.interfaces)
     }
     for channel in closed { channel.close(promise: nil) }

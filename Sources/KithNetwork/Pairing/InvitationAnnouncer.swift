@@ -3,19 +3,19 @@ public import Logging
 public import NIOCore
 internal import Synchronization
 
-/// Tells the LAN of an invitation, as long as it lives. Nothing is ever answered.
+/// Announces an invitation on the LAN while it lives. It answers nothing.
 public final class InvitationAnnouncer: Sendable {
   private let link: LinkMulticast
   private let group: any EventLoopGroup
   private let task = Mutex<RepeatedTask?>(nil)
 
-  /// Makes an announcer, which does nothing yet.
+  /// Makes an announcer that is not running yet.
   ///
   /// - Parameters:
-  ///   - port: The UDP port that joiners listen at.
-  ///   - isLoopbackOnly: Whether to tell this host alone.
+  ///   - port: The UDP port of joiners.
+  ///   - isLoopbackOnly: Whether only this host is told.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
-  ///   - logger: Where to log.
+  ///   - logger: The log.
   public init(
     port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
@@ -45,13 +45,13 @@ public final class InvitationAnnouncer: Sendable {
   }
 }
 
-/// Finds invitations that are announced on the LAN.
+/// Finds announced invitations on the LAN.
 public final class InvitationFinder: Sendable {
   /// An invitation.
   public struct Found: Hashable, Sendable {
-    /// What was announced.
+    /// The announcement.
     public var announcement: InvitationAnnouncement
-    /// Where to connect.
+    /// The address of the invitation.
     public var address: PeerAddress
   }
 
@@ -60,14 +60,14 @@ public final class InvitationFinder: Sendable {
     var timer: Scheduled<Void>?
   }
 
-  /// Those found, each once per address, until the time is over.
+  /// The found invitations, each once per address, until the time is over.
   public let found: AsyncStream<Found>
   private let continuation: AsyncStream<Found>.Continuation
   private let link: LinkMulticast
   private let group: any EventLoopGroup
   private let state = Mutex(State())
 
-  /// Makes a finder, which does nothing yet.
+  /// Makes a finder that is not running yet.
   public init(
     port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
@@ -79,13 +79,13 @@ public final class InvitationFinder: Sendable {
       bufferingPolicy: .bufferingOldest(NetworkLimits.announcedInvitations))
   }
 
-  /// Begins to listen, for at most the time given.
+  /// Starts to listen, for at most the given time.
   public func start(for time: Duration) {
     link.start { self.heard($0) }
     expect(within: time)
   }
 
-  /// Goes on for the time given, from now.
+  /// Sets the remaining time.
   public func expect(within time: Duration) {
     let timer = group.next().scheduleTask(in: TimeAmount(time)) { [continuation] in
       continuation.finish()

@@ -3,7 +3,7 @@ public import KithCrypto
 public import NIOCore
 internal import Synchronization
 
-/// Who joins: connects to an invitation and shakes hands under its token.
+/// The joiner's side: connects to an invitation and shakes hands under its token.
 public struct PairingDialler: Sendable {
   private let configuration: PairingConfiguration
   private let keys: DeviceKeys
@@ -13,10 +13,10 @@ public struct PairingDialler: Sendable {
   /// Makes a dialler.
   ///
   /// - Parameters:
-  ///   - keys: The joiner's own keys, of which the transport key is used.
+  ///   - keys: The joiner's keys, of which the transport key is used.
   ///   - configuration: The time limits.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
-  ///   - entropy: Where the ephemeral key comes from.
+  ///   - entropy: The source of the ephemeral key.
   public init(
     keys: DeviceKeys, configuration: PairingConfiguration = PairingConfiguration(),
     eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
@@ -30,12 +30,13 @@ public struct PairingDialler: Sendable {
   /// Connects to an invitation.
   ///
   /// - Parameters:
-  ///   - address: Where it listens.
+  ///   - address: The inviter's address.
   ///   - token: Its 32 bytes.
-  ///   - answer: Makes the payload of message 3 of that of message 2; an error that it throws is
-  ///     thrown on, and the inviter learns nothing. Called on an event-loop thread.
-  /// - Returns: The exchange, which the inviter has not yet confirmed to be established.
-  /// - Throws: ``PairingError``, or what `answer` throws.
+  ///   - answer: Makes the payload of message 3 from message 2's, on an event-loop thread. Its
+  ///   error
+  ///     is rethrown, and the inviter learns nothing.
+  /// - Returns: The exchange, not yet confirmed by the inviter.
+  /// - Throws: ``PairingError``, or the error of `answer`.
   public func connect(
     to address: PeerAddress, token: SharedPresharedKey,
     answer:
@@ -54,14 +55,14 @@ public struct PairingDialler: Sendable {
     }
   }
 
-  /// Connects to an invitation that has a code, and proves the code first.
+  /// Connects to an invitation with a code, and proves the code first.
   ///
   /// - Parameters:
-  ///   - address: Where it listens.
-  ///   - code: The code, of whose exchanges one is spent once the proof is sent.
+  ///   - address: The inviter's address.
+  ///   - code: The code, which the proof costs one exchange.
   ///   - answer: As with a token.
-  /// - Returns: The exchange, which the inviter has not yet confirmed to be established.
-  /// - Throws: ``PairingError``, or what `answer` throws.
+  /// - Returns: The exchange, not yet confirmed by the inviter.
+  /// - Throws: ``PairingError``, or the error of `answer`.
   public func connect(
     to address: PeerAddress, code: TypedCode,
     answer:
@@ -108,7 +109,7 @@ public struct PairingDialler: Sendable {
   }
 }
 
-/// The outcome of one attempt, set once and awaited by one task.
+/// The result of one attempt, set once and awaited by one task.
 final class PairingOutcome: Sendable {
   private struct State {
     var result: Result<PairingChannel, any Error>?

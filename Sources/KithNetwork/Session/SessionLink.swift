@@ -129,9 +129,9 @@ final class SessionLink: Sendable {
     }
   }
 
-  /// Ends the session within seconds if its peer is gone: the kernel probes it. A live session is
-  /// not disturbed, and a probed one is not probed again. With `quiet`, only a session is probed
-  /// that received nothing for that time and has nothing unsent.
+  /// Ends the session within seconds if its peer is gone: the kernel probes it, once at a time,
+  /// without disturbing a live session. With `quiet`, only if nothing was received for that time
+  /// and nothing is unsent.
   func probe(usual userTimeout: Duration, ifQuietFor quiet: TimeAmount? = nil) {
     onLoop { link in
       if let quiet, link.handler.value.quietTime < quiet { return }
@@ -147,6 +147,13 @@ final class SessionLink: Sendable {
         link.outbox.withLock { $0.isProbing = false }
         try? Bootstraps.setPatience(of: link.channel, isProbing: false, userTimeout: userTimeout)
       }
+    }
+  }
+
+  /// Sets how long sent bytes may stay unacknowledged before the kernel ends the connection.
+  func setPatience(_ userTimeout: Duration) {
+    onLoop { link in
+      try? Bootstraps.setPatience(of: link.channel, isProbing: false, userTimeout: userTimeout)
     }
   }
 

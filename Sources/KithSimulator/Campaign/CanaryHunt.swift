@@ -2,7 +2,7 @@ internal import KithCore
 
 /// Plants a bug and runs seeds until a promise breaks.
 package enum CanaryHunt {
-  /// What became of one bug.
+  /// The result for one bug.
   package struct Catch: Codable, Hashable, Sendable {
     package var canary: String
     package var bug: String
@@ -13,14 +13,14 @@ package enum CanaryHunt {
     package var promise: String?
   }
 
-  /// Whether this build has bugs to plant.
+  /// Whether this build has canaries.
   package static var isPossible: Bool { Canary.canBePlanted }
 
   /// All bugs.
   package static var names: [String] { Canary.allCases.map(\.rawValue) }
 
-  /// Runs seeds with a bug until it is caught; one that only makes runs differ, by running each
-  /// seed twice.
+  /// Runs seeds with a bug until it is caught. A bug that only makes runs differ needs each seed
+  /// twice.
   package static func hunt(_ name: String, from first: UInt64, seeds: Int) -> Catch {
     guard let canary = Canary(rawValue: name) else {
       return Catch(canary: name, bug: "there is no such canary")

@@ -1,10 +1,10 @@
 internal import KithCore
 internal import KithCrypto
 
-/// The end of a phase: everything is mended, and all devices must come to show the same.
+/// The end of a phase: all faults end, and all devices must show the same.
 extension Simulation {
-  /// How long devices have to converge once all faults are over, in virtual seconds: two full
-  /// `Have`s of 30 s, and as many again for each hop where not all are connected.
+  /// The time for convergence, in virtual seconds: two full `Have`s of 30 s, and as many for each
+  /// hop if not all are connected.
   var convergenceSeconds: UInt64 { isMesh ? 120 : 300 }
 
   /// Ends all faults.
@@ -36,7 +36,7 @@ extension Simulation {
       tally.count("clones ended")
       return giveUp(device)
     }
-    // A clock that is ahead by more heals; what is ahead by less is taken as its time comes.
+    // A clock ahead by more heals; data ahead by less is accepted in time.
     let clock = max(device.replica?.hybridClock ?? .zero, device.disk.durable.clock)
     let ahead = min(Int64(clock.milliseconds) - trueMilliseconds, 610_000)
     if ahead > 0 { clockExcess = max(clockExcess, UInt64(ahead) * 1_000) }
@@ -51,7 +51,7 @@ extension Simulation {
 
   private var trueMilliseconds: Int64 { Int64(HostClock.origin) + Int64(now / 1_000) }
 
-  /// Waits for convergence, as long as that may take.
+  /// Waits for convergence.
   func demandConvergence() throws(Violation) {
     let start = now
     let limit = convergenceSeconds * 1_000_000 + clockExcess
@@ -75,7 +75,7 @@ extension Simulation {
     try checkEnd()
   }
 
-  /// What the devices do not agree on; nil once they agree on everything.
+  /// Returns the disagreements of the devices; nil: none.
   private func convergenceGap() -> String? {
     let all = devices.filter { !$0.isGone }
     for device in all {
@@ -94,7 +94,7 @@ extension Simulation {
           return "\(device.name) does not know \(store)"
         }
         if seen.policy != wanted.policy { return "\(device.name) has other limits for \(store)" }
-        // Who is alone has nobody to publish for.
+        // A device that is alone publishes nothing.
         if !seen.drafts.isEmpty && all.count > 1 { return "\(device.name) has drafts in \(store)" }
         if seen.covered != wanted.covered {
           return "\(device.name) and \(first.name) cover different change sets of \(store)"
@@ -110,7 +110,7 @@ extension Simulation {
     return knowledgeGap(all)
   }
 
-  /// Who is not known to have everything, though it has.
+  /// Returns a device that has everything, but is not known to.
   private func knowledgeGap(_ all: [SimulatedDevice]) -> String? {
     let present = Set(all.map(\.keys.id))
     for device in all {
@@ -150,8 +150,8 @@ extension Simulation {
       guard let counters = device.replica?.counted else { continue }
       if counters.damaged > 0 { throw Violation(.nothingLost, "\(device.name): damaged items") }
       guard !devices.contains(where: \.isTraitor) else { continue }
-      // Copies fork, and what is worse than TCP may tell that something is covered before it tells
-      // what superseded it. Both are noticed, and were put right by now.
+      // Forks, and networks worse than TCP, may announce coverage before the superseding entry.
+      // Both are noticed, and repaired by now.
       let mayDiverge = !faults.isDisjoint(with: [
         .clone, .restore, .silentLoss, .reordering,
       ])
@@ -166,7 +166,7 @@ extension Simulation {
   /// Each disk gives the replica that wrote it.
   func checkDisks() throws(Violation) {
     for device in devices where device.isRunning {
-      // What is shown may be ahead of the disk, as long as a commit takes.
+      // The view may be ahead of the disk during a commit.
       for _ in 0..<1_000 where device.isDraining { try pass(until: now + 10_000) }
       guard let snapshot = try? device.disk.load(),
         var again = try? Replica(

@@ -1,11 +1,11 @@
 internal import KithCore
 internal import KithCrypto
 
-/// A device whose clock is set back stamps drafts again (`Docs/Protocol.md`, "Clocks"): their order
-/// stays, and the history goes by their new stamps.
+/// A device whose clock is set back stamps drafts again (`Docs/Protocol.md`, "Clocks"): they keep
+/// their order, and the history takes the new stamps.
 extension Simulation {
-  /// The clocks of the drafts that a device has before an input that may set its clock back, by
-  /// ordinal; none if nothing can.
+  /// The clocks of a device's drafts, by ordinal, before an input that may set its clock back;
+  /// otherwise none.
   func draftClocks(
     of device: SimulatedDevice, before input: Input
   ) -> [StoreIdentifier: [UInt64: HybridTime]] {

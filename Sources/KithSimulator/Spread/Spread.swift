@@ -2,13 +2,13 @@ internal import HeapModule
 internal import KithCore
 internal import KithCrypto
 
-/// How a change spreads where devices are many: the production core and the production overlay, in
-/// virtual time, from one seed, without faults, disks or checkers, so that hundreds fit.
+/// The spread of a change among many devices: the production core and overlay, in virtual time,
+/// from one seed, without faults, disks or checkers, so that hundreds fit.
 ///
-/// It lets the overlay form, has devices write one after the other, and counts what each write sets
-/// going until its writer knows that every device has it.
+/// After the overlay has formed, devices write in turn. It counts the traffic of each write until
+/// its writer knows that every device has it.
 package struct Spread {
-  /// What there is.
+  /// The setup of a spread.
   package struct Setup: Codable, Hashable, Sendable {
     package var devices: Int
     package var seed: UInt64
@@ -29,9 +29,9 @@ package struct Spread {
   }
 
   static let store = StoreIdentifier("com.example.Spread") ?? { preconditionFailure() }()
-  /// How long a form of the network is waited for, and a write, in microseconds.
+  /// The longest wait for the overlay, and for a write, in microseconds.
   private static let patience: UInt64 = 600_000_000
-  /// How often the overlay is decided on anew, in microseconds.
+  /// The time between two decisions of the overlay, in microseconds.
   private static let planMicroseconds: UInt64 = 1_000_000
 
   let setup: Setup
@@ -72,7 +72,7 @@ package struct Spread {
     static func == (left: Self, right: Self) -> Bool { left.order == right.order }
   }
 
-  /// Runs, and says what was seen; the same setup gives the same figures.
+  /// Runs, and returns the figures; the same setup gives the same ones.
   package static func run(_ setup: Setup) -> SpreadResult {
     var spread = Spread(setup)
     return spread.run()
@@ -83,7 +83,7 @@ package struct Spread {
     chance = SeededEntropy(seed: setup.seed ^ 0x5350_5245_4144_0001)
     let founder = Founder(devices: setup.devices, entropy: &chance)
     account = founder.account
-    // Everybody holds the same records, which are read once.
+    // All have the same records, which are read once.
     let roster = founder.roster
     ids = founder.members.map(\.keys.id).sorted()
     for (number, member) in founder.members.enumerated() {
@@ -111,7 +111,7 @@ package struct Spread {
     result.connections = SpreadResult.Range(degrees.map(UInt64.init))
     for _ in 0..<setup.changes {
       let knownAt = follow(Int(chance.next() % UInt64(devices.count)))
-      // What is still on its way is over before the next, and counts as well.
+      // All messages under way arrive before the next write, and count too.
       pass(until: now + 30_000_000)
       result.changes.append(SpreadResult.Change(followed, knownAt: knownAt))
       followed = nil
@@ -296,7 +296,7 @@ struct SpreadDevice {
 
   let keys: DeviceKeys
   var replica: Replica
-  /// What it sends again is read from here.
+  /// Its change sets, to be sent again.
   let disk = MemoryStorage()
   var overlay: OverlayPlan
   var sessions: [SessionID: Session] = [:]

@@ -1,7 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// What a schedule has happen.
+/// The events of a schedule.
 extension Simulation {
   func perform(_ kind: Action.Kind) throws(Violation) {
     switch kind {
@@ -81,7 +81,7 @@ extension Simulation {
     var operations: [KithCore.Operation] = []
     for (index, write) in writes.enumerated() {
       let value = write.size.flatMap { size in
-        // Each value is one of its kind, and says what must not be seen on the wire.
+        // Each value is one of its kind, and names what must not be seen on the wire.
         try? EncodedValue(
           .string("\(Self.secret)\(id.rawValue).\(index) " + String(repeating: "v", count: size)))
       }
@@ -90,7 +90,7 @@ extension Simulation {
     try hand(write: id, operations, to: device, in: store)
   }
 
-  /// What stands in every key and value, and never on the wire.
+  /// A text in every key and value, and never on the wire.
   static let secret = "s3cret"
 
   private func hand(
@@ -155,7 +155,7 @@ extension Simulation {
 
   private func clone(_ number: Int) throws(Violation) {
     let device = devices[number % devices.count]
-    // As many as a device may have incarnations are enough to see.
+    // As many as a device may have incarnations.
     guard !device.isGone, device.original == nil,
       devices.count(where: { $0.original == device.number }) < 3
     else { return }

@@ -1,8 +1,8 @@
 internal import KithCore
 internal import KithCrypto
 
-/// A device's process: the shell around the core, as the engine of `Kith` is one. Reports what the
-/// core wants shown at once, commits what waits in one step, and does the rest in order after it.
+/// A device's process: the shell around the core, like `Engine`. It shows at once what the core
+/// wants shown, commits all that waits in one step, and then does the rest in order.
 extension Simulation {
   // MARK: Life and death
 
@@ -15,7 +15,7 @@ extension Simulation {
     device.failedAttempts = 0
     trace.note("start", [UInt64(device.number)], at: now)
     if !load(device) {
-      // What the message says to do: restore a copy.
+      // The message says: restore a copy.
       guard let copy = device.backups.last else { return giveUp(device) }
       tally.count("damaged disks restored")
       putAtRisk(device)
@@ -28,7 +28,7 @@ extension Simulation {
     try nextDrain(device)
   }
 
-  /// Makes a replica of what the disk holds; false where that is damaged.
+  /// Makes a replica from the disk; false if that is damaged.
   private func load(_ device: SimulatedDevice) -> Bool {
     guard let outline = try? device.disk.outline() else { return false }
     let seed = keyChance.next()
@@ -81,14 +81,14 @@ extension Simulation {
     if device.join != nil { discard(device) }
   }
 
-  /// A device is given up with its directory: what was only there is lost.
+  /// Gives up a device with its directory: data only there is lost.
   func giveUp(_ device: SimulatedDevice) {
     putAtRisk(device)
     kill(device)
     device.isGone = true
   }
 
-  /// What only a device had may be lost from here on.
+  /// Data only on this device may now be lost.
   func putAtRisk(_ device: SimulatedDevice) {
     history.putAtRisk(on: device.number)
     reference.giveUp(device.number)
@@ -104,7 +104,7 @@ extension Simulation {
 
   // MARK: Inputs and effects
 
-  /// Hands an input to the core, shows what changed, and sees to it that the rest is done.
+  /// Passes an input to the core, shows the changes, and starts the rest.
   @discardableResult
   func hand(
     _ input: Input, to device: SimulatedDevice, showing: Bool = true
@@ -125,7 +125,7 @@ extension Simulation {
       default: device.outbox.append(effect)
       }
     }
-    // A program reads what is there only once its process has started.
+    // A program reads only after its process has started.
     if showing { try checkStep(device, input, effects) }
     try nextDrain(device)
     return effects
@@ -173,9 +173,9 @@ extension Simulation {
     queue.add(.drain(device.number, life: device.life), at: now + delay)
   }
 
-  /// Takes everything that waits: does what stands before its first commit, and begins that.
+  /// Takes all that waits: does everything before its first commit, and starts that.
   func drain(_ device: SimulatedDevice) throws(Violation) {
-    // The replica that asked for it may be gone, and its disk still refuse.
+    // The requesting replica may be gone, and its disk still refuse.
     guard !device.hasFailed else {
       device.isDraining = false
       return
@@ -221,7 +221,7 @@ extension Simulation {
     try nextDrain(device)
   }
 
-  /// Does, in order, what needs no commit any more.
+  /// Does, in order, what needs no commit.
   private func act(on effects: ArraySlice<Effect>, _ device: SimulatedDevice) throws(Violation) {
     let life = device.life
     for effect in effects {
@@ -263,7 +263,7 @@ extension Simulation {
 
   // MARK: Disks that refuse
 
-  /// A commit failed: nothing that waited has happened. The device goes back to what its disk holds.
+  /// A commit failed: none of the waiting effects happened. The device returns to its disk's state.
   private func fail(_ device: SimulatedDevice) throws(Violation) {
     tally.count("commits that failed")
     device.outbox = []
@@ -282,7 +282,7 @@ extension Simulation {
   private func reload(_ device: SimulatedDevice) throws(Violation) {
     device.hasFailed = false
     guard load(device) else { return giveUp(device) }
-    // The program is told where what it saw was not durable, and is undone.
+    // The program is told what was undone.
     try begin(device)
     do throws(StorageError) {
       try device.disk.commit([.setClock(device.disk.durable.clock)])
@@ -348,7 +348,7 @@ extension Report {
     case .authorOverLimit: "authors over their limit"
     case .revoked: "revocations learnt"
     case .damaged: "damage found"
-    case .regained: "damage mended"
+    case .regained: "damage repaired"
     case .lossAccepted: "loss accepted"
     }
   }

@@ -1,8 +1,8 @@
 import GRDB
 public import KithCore
 
-/// The yardstick of durable commits: a database opened exactly as a device's is, with one table of
-/// blobs. `kith bench` measures real commits against it, on the same disk in the same run.
+/// The yardstick of durable commits: a database opened as a device's is, with one table of blobs.
+/// `kith bench` measures real commits against it in the same run.
 public final class BareDatabase: @unchecked Sendable {
   // Unchecked: `statements` is touched only inside `queue`, which runs one closure at a time.
 
@@ -10,7 +10,7 @@ public final class BareDatabase: @unchecked Sendable {
   private let queue: DatabaseQueue
   private var statements: Statements?
 
-  /// Creates the database at `path`, where no file may be.
+  /// Creates the database at `path`, which must be free.
   public init(path: String) throws(StorageError) {
     self.path = path
     queue = try Connection.open(path)
@@ -39,7 +39,7 @@ public final class BareDatabase: @unchecked Sendable {
     }
   }
 
-  /// Closes the database; the files stay.
+  /// Closes the database; its files stay.
   public func close() throws(StorageError) {
     queue.unsafeReentrantWrite { _ in statements = nil }
     try Connection.close(queue, path: path)

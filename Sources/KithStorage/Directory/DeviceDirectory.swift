@@ -40,9 +40,9 @@ public enum DeviceDirectory {
       stretching: stretching)
   }
 
-  /// Reserves a directory in which a device can be created, and keeps other processes from it. The
-  /// directory exists, is private, locked and writable, and holds no device. Callers use it that
-  /// need this certainty before the device becomes a member of an account.
+  /// Reserves a directory for a new device, and keeps other processes from it: it exists, is
+  /// private, locked and writable, and holds no device. For callers that need this before the
+  /// device becomes a member.
   ///
   /// Throws as ``create(at:secrets:initial:passphrase:stretching:)``.
   public static func reserve(_ path: String) throws(StorageError) -> ReservedDirectory {
@@ -117,9 +117,8 @@ public enum DeviceDirectory {
 
   /// Changes the passphrase of the secrets, or, with nil, removes it. No node may run.
   ///
-  /// The old file is replaced in one step. Its bytes are overwritten afterwards if the file system
-  /// writes in place. Old bytes in copies, in snapshots and on the disk itself cannot be reached
-  /// (`Docs/Decisions/passphrase.md`).
+  /// The old file is replaced in one step, and its bytes overwritten if the file system writes in
+  /// place; copies and snapshots keep them (`Docs/Decisions/passphrase.md`).
   ///
   /// - Throws: `passphrase` if the old one is wrong, `missing`, `inUse`, or a storage code; then
   ///   nothing has changed.
@@ -248,7 +247,8 @@ public struct PreparedDevice: ~Copyable {
   /// The device's keys.
   public var keys: DeviceKeys { secrets.makeKeys() }
 
-  /// Opens the database, for what is to be in it before the device exists. Close it before ``open()``.
+  /// Opens the database for data that must be in it before the device exists. Close it before
+  /// ``open()``.
   public func openStorage() throws(StorageError) -> SQLiteStorage {
     try SQLiteStorage(
       path: reserved.layout.newDatabase, device: keys.id, key: secrets.storage.copy(),

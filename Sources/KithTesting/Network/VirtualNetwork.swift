@@ -3,8 +3,8 @@ internal import KithCore
 internal import KithCrypto
 internal import Synchronization
 
-/// The links between the devices of a test, in virtual time. The sender of a message also delivers
-/// it, unless another call is delivering already. There are no threads of its own.
+/// The links between a test's devices, in virtual time, without threads. A message's sender
+/// delivers it, unless another call is delivering.
 final class VirtualNetwork: Sendable {
   /// A device, and the state that survives its process.
   struct Host {

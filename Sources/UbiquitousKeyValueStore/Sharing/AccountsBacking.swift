@@ -33,7 +33,7 @@
     }
     func flush() throws(KithError) { try plain.flush() }
     var changes: StoreChanges? { plain.changes }
-    var refusals: [RefusedTransaction] { plain.refusals }
+    var refusals: [Refusal] { plain.refusals }
     func takeRefusals(through number: UInt64) { plain.takeRefusals(through: number) }
     var account: AccountID? { accounts.signedIn }
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { accounts.signedInUpdates }

@@ -15,7 +15,7 @@
     /// The changes from outside from now on; nil if there are never any.
     var changes: StoreChanges? { get }
     /// The transactions that were accepted and refused later, oldest first.
-    var refusals: [RefusedTransaction] { get }
+    var refusals: [Refusal] { get }
     /// Removes refusals that the program was told of.
     func takeRefusals(through number: UInt64)
     /// The account that is signed in.
@@ -37,7 +37,7 @@
     }
     func flush() throws(KithError) { try store.flush() }
     var changes: StoreChanges? { store.changes }
-    var refusals: [RefusedTransaction] { store.refusals }
+    var refusals: [Refusal] { store.refusals }
     func takeRefusals(through number: UInt64) { store.takeRefusals(through: number) }
     var account: AccountID? { nil }
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { Nothing() }

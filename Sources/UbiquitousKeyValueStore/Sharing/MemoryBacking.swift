@@ -40,7 +40,7 @@
 
     func flush() throws(KithError) { throw problem }
     var changes: StoreChanges? { nil }
-    var refusals: [RefusedTransaction] { [] }
+    var refusals: [Refusal] { [] }
     func takeRefusals(through number: UInt64) {}
     var account: AccountID? { nil }
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { Nothing() }

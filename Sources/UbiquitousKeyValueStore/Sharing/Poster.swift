@@ -13,8 +13,8 @@
   }
 
   extension Notice {
-    /// Joins changes into one notice for each reason, in the order of first occurrence. A notice
-    /// lists the keys whose values changed and those whose writes lost.
+    /// Joins changes into one notice for each reason, in order of first occurrence, with the keys
+    /// of changed values and of lost writes.
     static func joining(_ changes: [Change]) -> [Notice] {
       var reasons: [Int] = []
       var keys: [Int: Set<Key>] = [:]
@@ -28,7 +28,7 @@
       }
     }
 
-    private static func reason(_ reason: Change.Reason) -> Int {
+    private static func reason(_ reason: ChangeReason) -> Int {
       switch reason {
       case .ownWrite, .serverChange: NSUbiquitousKeyValueStoreServerChange
       case .initialSyncChange: NSUbiquitousKeyValueStoreInitialSyncChange
@@ -38,11 +38,10 @@
     }
   }
 
-  /// Posts notifications one after the other, on a queue of its own.
+  /// Posts notifications one after the other, on its own queue.
   ///
   /// On Linux an observer with `queue: .main` blocks the poster until the main thread has time. So
-  /// no lock is held while posting, and only the task that serves the store waits for it.
-  /// `synchronize()` never does, because the main thread may be in it.
+  /// no lock is held, and only the task that serves the store waits; `synchronize()` never does.
   final class Poster: Sendable {
     /// The maximum number of refused keys that wait for a notification; each was logged too.
     static let refusedKeysLimit = 1_024

@@ -15,7 +15,7 @@ extension Household {
       for member in members {
         let stores = try await member.client.report().stores
         guard stores.allSatisfy({ $0.drafts == 0 }) else { return false }
-        digests.insert(stores.map(\.digest))
+        digests.insert(stores.map(\.digest.hex))
       }
       guard digests.count == 1 else { return false }
       var exports: Set<String> = []

@@ -188,7 +188,7 @@ import Testing
         let digest = Blake2b.digest256(entry.plaintext())
         _ = store.merge(KeptEntry(entry: entry, digest: digest, home: home))
       }
-      return store.pruneRemovals { _ in false }
+      return store.forgetRemovals { _ in false }
     }
     let indices = Array(0..<(Limits.removals + 50))
     #expect(forgotten(indices) == forgotten(indices.reversed()))
@@ -210,7 +210,7 @@ import Testing
         KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), home: home))
     }
     // Two late ones are covered everywhere; the third to go is the oldest of all.
-    let forgotten = store.pruneRemovals { [100, 200].contains($0.index) }
+    let forgotten = store.forgetRemovals { [100, 200].contains($0.index) }
     #expect(forgotten.map(\.index) == [100, 200, 0])
   }
 
@@ -224,7 +224,7 @@ import Testing
           set("k\((first + 1) % 8)", .integer(Int64(number))),
         ], on: 0, flush: false)
     }
-    #expect(world.devices[0].replica.stores[TestWorld.store]?.drafts.count ?? 0 <= Limits.drafts)
+    #expect(world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.count ?? 0 <= Limits.drafts)
     world.flush(0)
     let before = world.view(0)
     try world.restart(0)

@@ -279,7 +279,7 @@ final class TestWorld {
     case .report(let report): device.reports.append(report)
     case .leftBehind(let devices): device.leftBehind = devices
     case .pulledAll: device.hasPulledAll = true
-    case .promote, .refusals, .progress, .addresses, .wake: break
+    case .promote, .progress, .addresses, .wake: break
     }
   }
 
@@ -414,7 +414,7 @@ final class TestWorld {
 
 extension StoreReplica {
   /// The draft written last.
-  var latestDraft: Draft? { drafts.max { $0.clock < $1.clock } }
+  var latestDraft: Draft? { drafts.drafts.max { $0.clock < $1.clock } }
 }
 
 extension Replica {

@@ -206,7 +206,7 @@ import Testing
         [set("theme", text)], clock: clock(milliseconds << 12), author: laptop.id)
       #expect(changes != nil)
     }
-    #expect(replica.drafts.count == 1)
+    #expect(replica.drafts.drafts.count == 1)
     let draft = try #require(replica.state.drafted["theme"]?.entry)
     try expect(
       Entry(

@@ -21,7 +21,7 @@ struct AttachProtocolTests {
       var request = ControlRequest(id: 1)
       request.operation = .attach
       request.store = StoreIdentifier.test.rawValue
-      request.policy = ControlPolicy(policy)
+      request.policy = policy
       (stream, first) = try ControlStream.open(path, request, until: Self.deadline)
     }
 

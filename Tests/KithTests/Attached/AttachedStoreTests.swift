@@ -113,7 +113,7 @@ struct AttachedStoreTests {
     let policy = Policy(keys: 3)
     try await served.run {
       let program = try await served.attach(policy)
-      #expect(try await served.node.report().stores.map(\.usage.limitKeys) == [3])
+      #expect(try await served.node.report().stores.map(\.usage.policy.keys) == [3])
       let error = await #expect(throws: KithError.self) { try await served.attach() }
       #expect(error?.code == .invalidPolicy)
       let refused = #expect(throws: KithError.self) {

@@ -127,7 +127,7 @@ final class ScriptedNode: Sendable {
 
   /// Tells a change.
   func tell(
-    _ reason: Change.Reason, _ values: [(String, PropertyListValue?)], hasMore: Bool = false
+    _ reason: ChangeReason, _ values: [(String, PropertyListValue?)], hasMore: Bool = false
   ) throws {
     var response = ControlResponse(id: AttachedStore.attachID, isLast: false)
     var change = try ControlChange(Change(reason: reason, items: []))

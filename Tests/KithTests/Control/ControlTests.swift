@@ -98,7 +98,7 @@ struct ControlTests {
     #expect(try await node.hiddenEntries(in: store).isEmpty)
     #expect(try await node.refusals(in: store, takingThrough: 1).isEmpty)
     let usage = try await node.usage(of: store)
-    #expect(usage.keys == 0 && usage.limitKeys == Policy.standard.keys)
+    #expect(usage.keys == 0 && usage.policy.keys == Policy.standard.keys)
     for look in [
       { _ = try await node.synchronize(store, timeout: .zero) },
       { try await node.watch(store, onValues: { _ in }, onChange: { _ in }) },
@@ -113,7 +113,7 @@ struct ControlTests {
     #expect(refused?.code == .invalidKey)
     #expect(try await node.report().stores.isEmpty)
     try await node.write([("key", 1)], in: store)
-    #expect(try await node.report().stores.map(\.identifier) == [store])
+    #expect(try await node.report().stores.map(\.identifier.rawValue) == [store])
     #expect(try await node.values(in: store).count == 1)
     try node.close()
   }

@@ -41,7 +41,7 @@ struct NodeReasonTests {
     #expect(other.takeRefusals().count == 1)
     #expect(other.refusals.isEmpty)
     for node in [first, second, third] { try node.close() }
-    var reasons: [Change.Reason: Set<String>] = [:]
+    var reasons: [ChangeReason: Set<String>] = [:]
     for await change in changes {
       reasons[change.reason, default: []].formUnion(change.keys)
       reasons[change.reason, default: []].formUnion(change.superseded)

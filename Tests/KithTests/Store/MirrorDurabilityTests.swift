@@ -25,8 +25,8 @@ private final class UnflushedBacking: StoreBacking {
   }
   func flush() throws(KithError) { throw KithError(.diskFull, "No room.") }
   func usage(of store: StoreIdentifier) -> Usage { Usage(bytes: 0, keys: 0, policy: .standard) }
-  func hiddenEntries(of store: StoreIdentifier) -> [HiddenValue] { [] }
-  func refusals(of store: StoreIdentifier) -> [RefusedTransaction] { [] }
+  func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] { [] }
+  func refusals(of store: StoreIdentifier) -> [Refusal] { [] }
   func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool { true }
   func syncReport(of store: StoreIdentifier) -> SyncReport {
     SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: true)

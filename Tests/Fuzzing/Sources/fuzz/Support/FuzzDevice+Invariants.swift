@@ -18,7 +18,7 @@ extension FuzzDevice {
       checkGroups(state)
       checkLog(store.log)
       require(state.removals.count <= Limits.removals, "too many removals")
-      require(store.drafts.count <= Limits.drafts, "too many drafts")
+      require(store.drafts.drafts.count <= Limits.drafts, "too many drafts")
     }
     require(replica.stores.count <= Limits.stores, "too many stores")
     for addresses in replica.contacts.addresses.values {

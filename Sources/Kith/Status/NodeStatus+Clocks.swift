@@ -4,9 +4,8 @@ extension NodeStatus {
   /// What is wrong with the time, and what to do: of each device whose clock differs, by how much,
   /// which of the two is called synchronised, and what follows; and whether the clock that stamps
   /// writes is ahead of the time, so that peers refuse them.
-  static func clockProblems(
-    _ clock: ReplicaStatus.Clock, names: [DeviceID: String]
-  ) -> [KithError] {
+  var clockFindings: [KithError] {
+    let names = Dictionary(devices.map { ($0.id, $0.name) }) { first, _ in first }
     var problems = clock.differences.map { difference in
       let name = names[difference.device] ?? difference.device.description
       let seconds = difference.milliseconds / 1_000
@@ -16,30 +15,30 @@ extension NodeStatus {
           + "are not exchanged with it. \(difference.outcome.consequence)",
         device: difference.device)
     }
-    if let device = clock.adoptedFrom,
-      clock.adoptedMilliseconds.magnitude > Limits.clockDifferenceMilliseconds.magnitude
+    if let device = clock.follows,
+      clock.aheadOfHostMilliseconds.magnitude > Limits.clockDifferenceMilliseconds.magnitude
     {
       problems.append(
         KithError(
           .clocksDiffer,
           "This host's clock is not synchronised: the time of \(names[device] ?? device.description) "
-            + "counts, which is \(clock.adoptedMilliseconds / 1_000) s ahead of the host's. "
+            + "counts, which is \(clock.aheadOfHostMilliseconds / 1_000) s ahead of the host's. "
             + "Set the host's clock right, or run a time service (NTP).", device: device))
     }
-    if clock.dataAheadMilliseconds > 0 {
+    if clock.stampsAheadMilliseconds > 0 {
       problems.append(
         KithError(
           .dataAhead,
-          "The clock had been ahead: what is written here is stamped \(clock.dataAheadMilliseconds / 1_000) "
+          "The clock had been ahead: what is written here is stamped \(clock.stampsAheadMilliseconds / 1_000) "
             + "s ahead of the time, and other devices refuse it. \(clock.remedy)"))
     }
     return problems
   }
 }
 
-extension ReplicaStatus.Clock {
+extension NodeStatus.Clock {
   fileprivate var remedy: String {
-    if dataAheadMilliseconds <= Limits.healingMilliseconds { return "That passes by itself." }
+    if stampsAheadMilliseconds <= Limits.healingMilliseconds { return "That passes by itself." }
     if isCertain {
       return
         "It goes on in a new generation as soon as one is left: there is one more every 30 days."
@@ -49,7 +48,7 @@ extension ReplicaStatus.Clock {
   }
 }
 
-extension ClockDifference.Outcome {
+extension NodeStatus.ClockDifference.Outcome {
   var consequence: String {
     switch self {
     case .bothSynchronised: "Both are called synchronised. Set the one that is wrong right."

@@ -1,26 +1,12 @@
 import Kith
 import KithTerminal
 
-/// What `kith clock` says.
-struct ClockFacts: Sendable {
-  var clock: ClockReport
-  /// Names of devices by id.
-  var names: [String: String]
+/// The report of `kith clock`.
+struct ClockReport: Sendable {
+  var status: NodeStatus
 
-  /// Nil where no device answers for an account.
-  init?(_ report: NodeReport) {
-    guard let clock = report.clock else { return nil }
-    self.clock = clock
-    names = Dictionary(
-      report.devices.map { ($0.id, $0.name) }, uniquingKeysWith: { first, _ in first })
-  }
-
-  private func name(_ device: String) -> String {
-    Columns.printable(names[device] ?? String(device.prefix(16)), limit: 24)
-  }
-
-  /// The report for people.
   func text(_ style: Style) -> String {
+    let clock = status.clock
     var facts = Table([("", .left), ("", .left)])
     let time = Moment.text(UInt64(clamping: clock.milliseconds))
     facts.add([Table.Cell("time", .faint), Table.Cell(time)])
@@ -46,7 +32,7 @@ struct ClockFacts: Sendable {
     for peer in clock.peers {
       let differs = peer.milliseconds.magnitude > 60_000
       peers.add([
-        Table.Cell(name(peer.device), .strong),
+        Table.Cell(status.name(of: peer.device, limit: 24), .strong),
         Table.Cell(PeersReport.offset(peer.milliseconds), differs ? .bad : .good),
         Table.Cell(peer.isSynchronised ? "yes" : "no"),
       ])
@@ -55,9 +41,11 @@ struct ClockFacts: Sendable {
   }
 
   private var whoseCell: Table.Cell {
+    let clock = status.clock
     if let device = clock.follows {
       let offset = PeersReport.offset(clock.aheadOfHostMilliseconds)
-      return Table.Cell("that of \(name(device)), \(offset) from the host's", .warning)
+      let name = status.name(of: device, limit: 24)
+      return Table.Cell("that of \(name), \(offset) from the host's", .warning)
     }
     if clock.isSynchronised { return Table.Cell("the host's, synchronised", .good) }
     return clock.isWorthless
@@ -65,26 +53,5 @@ struct ClockFacts: Sendable {
       : Table.Cell("the host's, not synchronised", .warning)
   }
 
-  /// The report for programs.
-  var document: Document {
-    .versioned([
-      "aheadOfHostMilliseconds": .value(.integer(clock.aheadOfHostMilliseconds)),
-      "certain": .bool(clock.isCertain),
-      "follows": .string(clock.follows),
-      "generation": .int(clock.generation),
-      "generationLimit": .int(clock.generationLimit),
-      "milliseconds": .value(.integer(clock.milliseconds)),
-      "peers": .list(
-        clock.peers.map { peer in
-          .object([
-            "clockOffsetMilliseconds": .value(.integer(peer.milliseconds)),
-            "device": .string(peer.device), "name": .string(names[peer.device]),
-            "synchronised": .bool(peer.isSynchronised),
-          ])
-        }),
-      "stampsAheadMilliseconds": .value(.integer(clock.stampsAheadMilliseconds)),
-      "synchronised": .bool(clock.isSynchronised),
-      "worthless": .bool(clock.isWorthless),
-    ])
-  }
+  var document: Document { .versioned(.of(status.clock)) }
 }
