@@ -2,7 +2,7 @@ internal import KithCrypto
 
 /// Statements: which are taken in, made, told and asked for.
 extension Coverage {
-  /// What statements were that came in a message.
+  /// The result of taking in a message's statements.
   enum Heard: Equatable {
     /// A device is said to have signed what it did not: end the session. Nothing was taken in.
     case forged
@@ -31,7 +31,7 @@ extension Coverage {
   ///   - isKnown: Whether a store is known here.
   ///   - received: The highest sequence of a signed header received of a chain.
   ///   - repeater: Checks several at once.
-  /// - Returns: What they were.
+  /// - Returns: The result.
   mutating func hear(
     _ groups: [StatementGroup], in account: AccountID, isTooFarAhead: (HybridTime) -> Bool,
     isKnown: (StoreIdentifier) -> Bool, received: (StoreIdentifier, ChainID) -> UInt64,
@@ -80,7 +80,7 @@ extension Coverage {
     unsaid.formUnion(stores)
   }
 
-  /// Says anew what this process has not said of some stores.
+  /// Makes statements of those stores about which this process has made none.
   mutating func sayFirst(_ stores: some Sequence<StoreIdentifier>) {
     unsaid.formUnion(stores.filter { numbers[$0] == nil })
   }
@@ -117,10 +117,10 @@ extension Coverage {
   /// - Parameters:
   ///   - now: The monotonic clock, in milliseconds.
   ///   - isOpen: Whether a session takes more.
-  ///   - own: What this device covers of a store; nil: the store is not known.
+  ///   - own: The coverage of a store by this device; nil: the store is not known.
   ///   - sign: Makes a statement of this device.
   ///   - received: The highest sequence of a signed header received of a chain.
-  /// - Returns: What to send, by session. With it comes whether more may be known than before.
+  /// - Returns: The messages to send, by session; and whether more may be known than before.
   mutating func pass(
     at now: UInt64, isOpen: (SessionID) -> Bool, own: (StoreIdentifier) -> Own?,
     sign: (Extent, StatementAge) -> Statement,
@@ -180,7 +180,7 @@ extension Coverage {
 
   // MARK: Comparing and asking
 
-  /// What peers are told with a full `Have`: which statements about some stores are held.
+  /// The digests of the statements about some stores, for a full `Have`.
   mutating func held(
     of stores: [StoreIdentifier], tellingOn session: SessionID
   ) -> [HeldStatements] {
@@ -214,8 +214,8 @@ extension Coverage {
   /// Takes in which statements a peer holds.
   ///
   /// - Parameters:
-  ///   - theirs: What it tells.
-  ///   - isRenewed: Whether it came with a full `Have`: what a filter left out is asked for again.
+  ///   - theirs: The digest, with a filter if the peer asks.
+  ///   - isRenewed: Whether it came with a full `Have`: then the peer is asked again.
   ///   - session: The session.
   ///   - now: The monotonic clock, in milliseconds.
   /// - Returns: The answer, if it asks.

@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// What every device covers of every store, as far as this device knows, and what it tells others
-/// of that (`Docs/Protocol.md`, "Statements"; `Docs/Decisions/overlay.md`).
+/// The coverage of every store by every device, as far as this device knows it, and the words that it
+/// passes on (`Docs/Protocol.md`, "Statements"; `Docs/Decisions/overlay.md`).
 ///
 /// It knows by two kinds of words: a peer tells its own vector on a session, and devices' signed
 /// statements are passed on. One rule says which word counts: **a device is believed by the word of
@@ -13,7 +13,7 @@ internal import KithCrypto
 /// Peers compare digests of the statements that they hold. A device whose digest differs asks one
 /// peer after the other for those that it lacks, so that each comes once.
 struct Coverage {
-  /// What is known of one device and store.
+  /// The known coverage of one store by one device.
   private struct Known {
     /// When the process started by whose word it is known.
     var started: HybridTime
@@ -29,7 +29,7 @@ struct Coverage {
     let clock: HybridTime
     /// When its process started; nil until it says so.
     var started: HybridTime?
-    /// What it said that it covers, also of chains that are not known here.
+    /// The vectors that it told, with chains that are not known here.
     var said: [StoreIdentifier: [ChainID: UInt64]] = [:]
     /// The digests of the statements that it holds, as it told them last.
     var held: [StoreIdentifier: Digest128] = [:]
@@ -39,15 +39,15 @@ struct Coverage {
     var asked: [StoreIdentifier: (digest: Digest128, at: UInt64)] = [:]
   }
 
-  /// What was heard of a device since this process started.
+  /// The last sign of a device since this process started.
   struct Meeting {
     /// When it was heard last, in milliseconds since 1970.
     var lastSeenMilliseconds: UInt64
-    /// What it said in the last handshake; nil: it was only heard.
+    /// Its words in the last handshake; nil: none since.
     var hello: HeardOfDevice?
   }
 
-  /// What this device covers of a store.
+  /// The coverage of a store by this device.
   struct Own {
     var vector: [ChainID: UInt64]
     /// Entries of the chains that published last.
@@ -64,7 +64,7 @@ struct Coverage {
   private var metAt: [DeviceID: HybridTime] = [:]
   var peers: [SessionID: Peer] = [:]
   var table = StatementTable()
-  /// What this device covered when it last looked, with its digest.
+  /// The own vectors when this device last looked, with their digests.
   var own: [StoreIdentifier: (vector: [ChainID: UInt64], digest: Digest256)] = [:]
 
   /// When this process started, as its statements say; nil before the first.
@@ -99,10 +99,12 @@ struct Coverage {
 
   // MARK: Members
 
-  /// The members of the account are these.
+  /// The members of the account are these. Statements of new ones are asked for again.
   mutating func setMembers(_ devices: [DeviceID]) {
     members = Dictionary(grouping: devices, by: \.shortName)
     memberCount = devices.count
+    for id in peers.keys { peers[id]?.asked = [:] }
+    if !peers.isEmpty { askAt = 0 }
   }
 
   func isMember(_ device: DeviceID) -> Bool {
@@ -160,9 +162,9 @@ struct Coverage {
     }
   }
 
-  // MARK: What is known
+  // MARK: Known coverage
 
-  /// What a device is known to cover of a store.
+  /// The known coverage of a store by a device.
   func covered(by device: DeviceID, of store: StoreIdentifier) -> [ChainID: UInt64] {
     known[device]?[store]?.vector ?? [:]
   }
@@ -180,16 +182,16 @@ struct Coverage {
     return vector == part || part.allSatisfy { vector[$0.key] ?? 0 >= $0.value }
   }
 
-  /// What the peer of a session said that it covers of a store.
+  /// The vector of a store that the peer of a session told.
   func said(_ store: StoreIdentifier, on session: SessionID) -> [ChainID: UInt64] {
     peers[session]?.said[store] ?? [:]
   }
 
   // MARK: Words of peers
 
-  /// Takes in what the peer of a session tells of itself. What it says of chains that are not known
-  /// here is remembered as long as the session lasts, within a bound. A whole vector replaces all
-  /// that was known, for the peer may have been restored and cover less.
+  /// Takes in a vector that the peer of a session tells. Entries of chains that are not known here are
+  /// remembered as long as the session lasts, within a bound. A whole vector replaces all that was
+  /// known, for the peer may have been restored and cover less.
   mutating func hear(
     _ vector: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool, on session: SessionID,
     started: HybridTime, isKnown: (ChainID) -> Bool
@@ -207,7 +209,7 @@ struct Coverage {
     take(peer.said[store] ?? [:], of: store, from: peer, isWhole: isWhole, isKnown: isKnown)
   }
 
-  /// Chains of a store are known that were not: what peers said of them counts now.
+  /// Chains of a store became known: entries that peers told of them count now.
   mutating func learnChains(of store: StoreIdentifier, isKnown: (ChainID) -> Bool) {
     for peer in peers.values {
       guard let said = peer.said[store] else { continue }
@@ -230,8 +232,8 @@ struct Coverage {
 
   // MARK: Words that are passed on
 
-  /// Remembers what a statement says: all of the own vector if the device has the same, and
-  /// otherwise its entries, each up to a signed header that came here.
+  /// Believes a statement: all of the own vector if the device has the same, and its entries, each up
+  /// to a signed header that came here.
   mutating func believe(
     _ statement: Statement, received: (StoreIdentifier, ChainID) -> UInt64
   ) {
@@ -259,7 +261,7 @@ struct Coverage {
     known[device, default: [:]][store] = Known(started: started, vector: vector)
   }
 
-  // MARK: Who is left behind
+  // MARK: Left behind
 
   /// A store's vector is another, mostly since it rose.
   mutating func rise(_ store: StoreIdentifier, at now: UInt64) {

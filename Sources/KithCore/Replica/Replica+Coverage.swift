@@ -1,11 +1,11 @@
 internal import KithCrypto
 
-/// What devices cover: carries out what ``Coverage`` decides.
+/// Carries out the decisions of ``Coverage``.
 extension Replica {
   // MARK: Sessions
 
-  /// A session exchanges stores now. Each process says once what it covers, for it may be less than
-  /// what the one before it covered.
+  /// A session exchanges stores now. Each process makes one statement of each store, for it may cover
+  /// less than the process before it.
   mutating func beginCoverage(on id: SessionID, with device: DeviceID, isMember: Bool) {
     guard let session = sessions[id] else { return }
     coverage.begin(id, with: device, isMember: isMember, clock: session.peer.hello.clock)
@@ -25,7 +25,7 @@ extension Replica {
     planCoverage()
   }
 
-  /// Tells peers what is covered now, of the chains that changed since they were told.
+  /// Tells peers the entries that changed since they were told.
   mutating func tellProgress() {
     var told: [StatementGroup] = []
     for identifier in stores.keys.sorted() {
@@ -70,10 +70,10 @@ extension Replica {
     for message in messages { effects.append(.send(telling.session, message)) }
   }
 
-  // MARK: What is heard
+  // MARK: Hearing
 
-  /// Takes in what a peer says of its own vector, and what others said. Returns false if that ends
-  /// the session.
+  /// Takes in a peer's own words and the statements that it passes on. Returns false if that ends the
+  /// session.
   mutating func hearCoverage(_ have: Have, on id: SessionID) -> Bool {
     hearOwn(have, on: id)
     let stores = stores
@@ -108,7 +108,7 @@ extension Replica {
     return true
   }
 
-  /// Takes in what a peer says of its own vector as it rises.
+  /// Takes in the entries of a peer's vector that rose.
   mutating func hearOwn(_ have: Have, on id: SessionID) {
     for group in have.statements
     where group.said.isEmpty && sessions[id]?.mismatched.contains(group.extent.store) == false {
@@ -117,7 +117,7 @@ extension Replica {
     }
   }
 
-  /// Remembers what a peer covers of a store that is known here.
+  /// Takes in a peer's vector of a store that is known here.
   mutating func note(
     _ vector: [ChainID: UInt64], of identifier: StoreIdentifier, isWhole: Bool,
     on id: SessionID, started: HybridTime
@@ -128,7 +128,7 @@ extension Replica {
       isKnown: { chains[$0] != nil })
   }
 
-  // MARK: Who is left behind
+  // MARK: Left behind
 
   /// Names anew, now and then, the members that the network should dial: the overlay may have come
   /// apart.
@@ -142,8 +142,8 @@ extension Replica {
 }
 
 extension ChangeSetLog {
-  /// What is covered, with the entries of the chains that published last. It follows from what is
-  /// covered alone, so that devices that cover the same say the same.
+  /// The vector, with the entries of the chains that published last. Both follow from the change sets
+  /// covered, so devices that cover the same make the same extent.
   ///
   /// - Complexity: O(*n* log *n*) in the chains.
   fileprivate var own: Coverage.Own {

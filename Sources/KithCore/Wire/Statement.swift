@@ -73,8 +73,8 @@ package struct StatementAge: Hashable, Comparable, Sendable {
   }
 }
 
-/// What a device says that it covers of a store. The device signs it, so that others pass it on and
-/// no other device can say it (`Docs/Decisions/overlay.md`).
+/// A device's word that it covers an extent. The device signs it, so that others pass it on and no
+/// other device can say it (`Docs/Decisions/overlay.md`).
 package struct Statement: Hashable, Sendable {
   package let device: DeviceID
   package let age: StatementAge
@@ -107,7 +107,7 @@ package struct Statement: Hashable, Sendable {
       for: Self.signedBytes(account: account, device: device, age: age, body: extent.body))
   }
 
-  /// What the device signs: the domain, a zero byte, the account id, the device's id, the age as
+  /// The signed bytes: the domain, a zero byte, the account id, the device's id, the age as
   /// 64-bit and 32-bit big-endian, and the extent's bytes.
   static func signedBytes(
     account: AccountID, device: DeviceID, age: StatementAge, body: [UInt8]
@@ -133,7 +133,7 @@ package struct StatementGroup: Hashable, Sendable {
 
   init(_ extent: Extent) { self.extent = extent }
 
-  /// Groups statements by what they agree on, in the order of their devices.
+  /// Groups statements by their extents, in the order of their devices.
   static func groups(of statements: [Statement]) -> [StatementGroup] {
     var groups: [StatementGroup] = []
     var indices: [Extent: Int] = [:]
