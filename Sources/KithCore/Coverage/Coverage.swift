@@ -8,7 +8,7 @@ internal import KithCrypto
 /// its process that started last.** Words of one process add up, for its vector only rises; a word
 /// of a later process replaces all earlier ones, for that process may have been started from an old
 /// copy. A session shows which process runs: while it lasts, no other process of the device counts,
-/// and afterwards only one that started later than the session.
+/// and afterwards only one that started later.
 ///
 /// Peers compare digests of the statements that they hold. A device whose digest differs asks one
 /// peer after the other for those that it lacks, so that each comes once.
@@ -25,8 +25,6 @@ struct Coverage {
     let device: DeviceID
     /// Whether it is a member: statements are for members only.
     let isMember: Bool
-    /// The clock of its hello: a process that started later is not the one at the other end.
-    let clock: HybridTime
     /// When its process started; nil until it says so.
     var started: HybridTime?
     /// The vectors that it told, with chains that are not known here.
@@ -60,8 +58,8 @@ struct Coverage {
   var memberCount = 0
   private(set) var meetings: [DeviceID: Meeting] = [:]
   private var known: [DeviceID: [StoreIdentifier: Known]] = [:]
-  /// The clock of the last hello of each device with which stores were exchanged.
-  private var metAt: [DeviceID: HybridTime] = [:]
+  /// When the process of each device started that a session showed last.
+  private var shown: [DeviceID: HybridTime] = [:]
   var peers: [SessionID: Peer] = [:]
   var table = StatementTable()
   /// The own vectors when this device last looked, with their digests.
@@ -117,7 +115,7 @@ struct Coverage {
       vector.filter { !devices.contains($0.key.device) }
     }
     for device in devices {
-      (known[device], meetings[device], metAt[device]) = (nil, nil, nil)
+      (known[device], meetings[device], shown[device]) = (nil, nil, nil)
     }
     known = known.mapValues { stores in
       stores.mapValues { Known(started: $0.started, vector: others($0.vector)) }
@@ -141,14 +139,11 @@ struct Coverage {
   // MARK: Sessions
 
   /// A session begins to exchange stores.
-  mutating func begin(
-    _ session: SessionID, with device: DeviceID, isMember: Bool, clock: HybridTime
-  ) {
-    peers[session] = Peer(device: device, isMember: isMember, clock: clock)
-    if isMember { metAt[device] = clock }
+  mutating func begin(_ session: SessionID, with device: DeviceID, isMember: Bool) {
+    peers[session] = Peer(device: device, isMember: isMember)
   }
 
-  /// A session is over. Another process of the device that started since counts from here on.
+  /// A session is over. A process of the device that started later counts from here on.
   mutating func end(_ session: SessionID) {
     guard let peer = peers.removeValue(forKey: session) else { return }
     asks = asks.filter { $0.value.session != session }
@@ -157,7 +152,7 @@ struct Coverage {
       return
     }
     for store in table.stores
-    where table[store, peer.device].map({ $0.age.started > peer.clock }) == true {
+    where table[store, peer.device].map({ $0.age.started > peer.started ?? .zero }) == true {
       unmatched.insert(store)
     }
   }
@@ -198,6 +193,7 @@ struct Coverage {
   ) {
     guard var peer = peers[session] else { return }
     peer.started = started
+    if peer.isMember { shown[peer.device] = started }
     var said = vector
     if !isWhole { said.merge(peer.said[store] ?? [:], uniquingKeysWith: max) }
     let others = peer.said.reduce(0) { $0 + ($1.key == store ? 0 : $1.value.count) }
@@ -238,12 +234,12 @@ struct Coverage {
     _ statement: Statement, received: (StoreIdentifier, ChainID) -> UInt64
   ) {
     let (device, store, started) = (statement.device, statement.store, statement.age.started)
-    var old = known[device]?[store]
     if let peer = peers.values.first(where: { $0.device == device && $0.isMember }) {
       guard peer.started == started else { return }
-    } else if old?.started != started {
-      guard started > max(old?.started ?? .zero, metAt[device] ?? .zero) else { return }
+    } else if let shown = shown[device] {
+      guard started >= shown else { return }
     }
+    var old = known[device]?[store]
     if old?.started != started { old = nil }
     var vector = old?.vector ?? [:]
     if let own = own[store], own.digest == statement.extent.digest {

@@ -7,8 +7,7 @@ extension Replica {
   /// A session exchanges stores now. Each process makes one statement of each store, for it may cover
   /// less than the process before it.
   mutating func beginCoverage(on id: SessionID, with device: DeviceID, isMember: Bool) {
-    guard let session = sessions[id] else { return }
-    coverage.begin(id, with: device, isMember: isMember, clock: session.peer.hello.clock)
+    coverage.begin(id, with: device, isMember: isMember)
     if coverage.started == nil {
       coverage.start(at: timeKeeper.tickForAll(), stores: stores.keys)
     } else {

@@ -271,7 +271,7 @@ extension Replica {
   }
 }
 
-extension ReplicaStatus.Counters {
+extension NodeStatus.Counters {
   /// Counts what a report says.
   mutating func count(_ report: Report) {
     switch report {

@@ -273,6 +273,7 @@ import Testing
     try deliver([earlier], from: 1, to: 0, in: world)
     #expect(holds(2, for: 0, in: world))
     world.advance(milliseconds: 1_000)
+    try world.restart(2)
     world.connect(0, 2)
     world.settle()
     #expect(!holds(2, for: 0, in: world))
