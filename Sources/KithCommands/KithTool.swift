@@ -55,7 +55,6 @@ public enum KithTool {
     case error(String)
   }
 
-  /// Returns the exit status and the output for an error.
   static func ending(of error: any Error) -> (status: Int32, output: Output) {
     if let failure = CommandFailure(error) {
       return (failure.status.rawValue, failure.message.map(Output.error) ?? .nothing)

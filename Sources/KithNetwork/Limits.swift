@@ -5,7 +5,6 @@ public enum NetworkLimits {
   /// The port of an address that names none.
   public static let defaultPort: UInt16 = 4114
 
-  /// Bytes of a Noise tag.
   static let tagBytes = 16
   /// Bytes of the length word before a frame.
   static let frameLengthBytes = 2

@@ -46,7 +46,6 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     self.reason = reason
   }
 
-  /// Makes the failure of a listener.
   init(listeningOn host: String, port: Int, _ error: any Error) {
     let reason: Reason =
       switch error {
@@ -61,7 +60,6 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     self.init(host: host, port: UInt16(clamping: port), reason: reason)
   }
 
-  /// Makes the failure of a connection.
   init(connectingTo address: PeerAddress, _ error: any Error) {
     self.init(host: address.host, port: address.port, reason: Self.reason(error))
   }

@@ -103,7 +103,6 @@ extension Transport {
 }
 
 extension DialSchedule.Delays {
-  /// Makes the delays of a configuration.
   init(_ configuration: TransportConfiguration) {
     func milliseconds(_ duration: Duration) -> UInt64 {
       UInt64(clamping: TimeAmount(duration).nanoseconds / 1_000_000)

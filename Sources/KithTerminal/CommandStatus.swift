@@ -1,6 +1,5 @@
 /// The exit statuses of `kith`, which scripts may rely on (README.md, the table "exit status").
 package enum CommandStatus: Int32, CaseIterable, Sendable {
-  /// The command succeeded.
   case success = 0
   /// A failure without its own status: a disk, a file, a bench over its budget.
   case failure = 1

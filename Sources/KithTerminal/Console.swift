@@ -79,9 +79,7 @@ package struct Console: Sendable {
   }
 }
 
-/// The properties of the terminal.
 package enum Terminal {
-  /// Whether standard output is a terminal.
   package static var hasOutput: Bool { isatty(STDOUT_FILENO) == 1 }
   /// Whether standard error is a terminal.
   package static var hasTalk: Bool { isatty(STDERR_FILENO) == 1 }

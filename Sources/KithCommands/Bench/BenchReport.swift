@@ -3,9 +3,7 @@ import KithTerminal
 /// The report of `kith bench`: the figures of one run, each with its budget (`Docs/Testing.md`,
 /// "Performance").
 struct BenchReport: Equatable, Sendable {
-  /// A measured figure.
   struct Figure: Equatable, Sendable {
-    /// The unit of a figure.
     enum Unit: String, Sendable {
       case seconds
       case perSecond
@@ -43,7 +41,6 @@ struct BenchReport: Equatable, Sendable {
 
   var isKept: Bool { figures.allSatisfy(\.isKept) }
 
-  /// Adds a figure.
   mutating func add(
     _ name: String, _ title: String, _ value: Double, _ unit: Figure.Unit,
     _ budget: Figure.Budget? = nil

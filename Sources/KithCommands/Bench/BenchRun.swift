@@ -13,7 +13,6 @@ struct BenchRun {
   private var crowdedRounds: Int { isQuick ? 40 : 400 }
   private var newDevices: Int { isQuick ? 1 : 5 }
 
-  /// Makes all measurements.
   func report() async throws -> BenchReport {
     let root = FileManager.default.temporaryDirectory
       .appending(path: "kith-bench-\(UUID().uuidString)")

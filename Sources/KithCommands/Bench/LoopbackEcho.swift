@@ -46,7 +46,6 @@ final class LoopbackEcho: @unchecked Sendable {
     thread.start()
   }
 
-  /// Returns the time of one round trip.
   func roundTrip() -> Duration {
     ContinuousClock().measure {
       var message = [UInt8](repeating: 7, count: Self.messageBytes)
@@ -55,7 +54,6 @@ final class LoopbackEcho: @unchecked Sendable {
     }
   }
 
-  /// Ends the echo.
   func close() {
     shutdown(client, Int32(SHUT_RDWR))
     Glibc.close(client)

@@ -5,7 +5,6 @@ import KithStorage
 import KithCore
 import KithTerminal
 
-/// `kith account create`.
 struct AccountCreateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "create",

@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith account list`.
 struct AccountListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list", abstract: "List the accounts with a device on this host.")

@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith account lock`.
 struct AccountLockCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "lock",
@@ -50,7 +49,6 @@ struct AccountLockCommand: AsyncParsableCommand {
   }
 }
 
-/// `kith account unlock`.
 struct AccountUnlockCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "unlock",

@@ -3,7 +3,6 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// `kith account recover`.
 struct AccountRecoverCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "recover",

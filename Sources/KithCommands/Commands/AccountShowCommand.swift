@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith account show`.
 struct AccountShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show", abstract: "Show the account and its devices.")

@@ -3,7 +3,6 @@ import Kith
 import KithStorage
 import KithTerminal
 
-/// `kith account sign-out`.
 struct AccountSignOutCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sign-out",

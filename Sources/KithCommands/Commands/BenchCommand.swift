@@ -1,7 +1,6 @@
 import ArgumentParser
 import KithTerminal
 
-/// `kith bench`.
 struct BenchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench",

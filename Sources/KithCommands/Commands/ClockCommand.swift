@@ -11,7 +11,6 @@ struct ClockCommand: AsyncParsableCommand {
     defaultSubcommand: ClockShowCommand.self)
 }
 
-/// `kith clock show`.
 struct ClockShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
@@ -30,7 +29,6 @@ struct ClockShowCommand: AsyncParsableCommand {
   }
 }
 
-/// `kith clock accept`.
 struct ClockAcceptCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "accept",

@@ -50,7 +50,6 @@ struct CommonOptions: ParsableArguments {
     }
   }
 
-  /// Returns the directory from option and environment.
   static func directory(option: String?, environment: [String: String]) -> URL {
     func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
     if let path = option ?? named("KITH_DIRECTORY") {
@@ -80,7 +79,6 @@ struct StoreOptions: ParsableArguments {
     help: ArgumentHelp("The store; see kith --help.", valueName: "identifier"))
   var store: String?
 
-  /// Returns the identifier from option and environment.
   static func identifier(
     option: String?, environment: [String: String]
   ) throws(CommandFailure) -> StoreIdentifier {

@@ -1,7 +1,6 @@
 import ArgumentParser
 import KithTerminal
 
-/// `kith completions`.
 struct CompletionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "completions",
@@ -13,7 +12,6 @@ struct CompletionsCommand: ParsableCommand {
   @Argument(help: "The shell: bash, zsh or fish.")
   var shell: Shell
 
-  /// The supported shells.
   enum Shell: String, CaseIterable, ExpressibleByArgument {
     case bash, zsh, fish
 

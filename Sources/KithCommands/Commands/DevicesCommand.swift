@@ -13,7 +13,6 @@ struct DevicesCommand: AsyncParsableCommand {
     defaultSubcommand: DevicesListCommand.self)
 }
 
-/// `kith devices list`.
 struct DevicesListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
@@ -38,7 +37,6 @@ struct DevicesListCommand: AsyncParsableCommand {
   }
 }
 
-/// `kith devices rename`.
 struct DevicesRenameCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rename",

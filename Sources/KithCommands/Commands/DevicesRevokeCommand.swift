@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith devices revoke`.
 struct DevicesRevokeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "revoke",
@@ -45,7 +44,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     _ = try options.accountDirectory()
     guard yes || Terminal.hasInput else {
       throw CommandFailure(
-        .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
+        .refused, "standard input is no terminal; pass --yes")
     }
     // The member to be revoked may have filled the account's stores.
     let plan = try await options.withNode(readsMembershipOnly: true) { node in
@@ -108,9 +107,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   }
 }
 
-/// The effects of a revocation.
 struct RevocationPlan: Equatable, Sendable {
-  /// The revoked device.
   var device: NodeStatus.Device
   /// The devices that it enrolled and that stay.
   var staying: [NodeStatus.Device]

@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith doctor`.
 struct DoctorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
@@ -59,7 +58,7 @@ struct DoctorCommand: AsyncParsableCommand {
       }
       guard yes || Terminal.hasInput else {
         throw CommandFailure(
-          .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
+          .refused, "standard input is no terminal; pass --yes")
       }
       guard yes || Confirmation.isGiven("Take it for lost?", options.console) else {
         throw CommandFailure(.refused, "nothing was done")
@@ -94,7 +93,6 @@ struct DoctorCommand: AsyncParsableCommand {
   }
 }
 
-/// The accepted loss.
 struct AcceptedLoss {
   var stores: [NodeStatus.Store]
 

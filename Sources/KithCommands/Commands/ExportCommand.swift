@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith export`.
 struct ExportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",

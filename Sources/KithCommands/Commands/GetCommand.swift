@@ -3,7 +3,6 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// `kith get`.
 struct GetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "get",

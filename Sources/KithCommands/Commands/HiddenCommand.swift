@@ -1,7 +1,6 @@
 import ArgumentParser
 import Kith
 
-/// `kith hidden`.
 struct HiddenCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "hidden",

@@ -3,7 +3,6 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// `kith import`.
 struct ImportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",

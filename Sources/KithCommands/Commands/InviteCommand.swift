@@ -5,7 +5,6 @@ import KithCore
 import KithNetwork
 import KithTerminal
 
-/// `kith invite`.
 struct InviteCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "invite",
@@ -43,8 +42,8 @@ struct InviteCommand: AsyncParsableCommand {
     guard yes || Terminal.hasInput else {
       throw CommandFailure(
         .refused,
-        "nobody can answer here, as standard input is no terminal; pass --yes to take in whoever "
-          + "has the \(token ? "token" : "code")")
+        "standard input is no terminal; pass --yes to admit any holder of the "
+          + (token ? "token" : "code"))
     }
     let console = options.console
     let isSure = yes
@@ -62,7 +61,7 @@ struct InviteCommand: AsyncParsableCommand {
         if let notice { console.talk(notice) }
         return isSure
           || Confirmation.isGiven(
-            "Does the other device show the same two? Take it in?", console)
+            "Does the other device show the same two? Admit it?", console)
       }
       guard !token else {
         return try await node.invite(addresses: address) { token in

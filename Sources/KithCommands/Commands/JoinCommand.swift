@@ -4,7 +4,6 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// `kith join`.
 struct JoinCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "join",
@@ -50,8 +49,7 @@ struct JoinCommand: AsyncParsableCommand {
     guard isSure || Terminal.hasInput else {
       throw CommandFailure(
         .refused,
-        "nobody can answer here, as standard input is no terminal; pass --yes to join whoever has "
-          + "the code")
+        "standard input is no terminal; pass --yes to join any holder of the code")
     }
     let (name, peer) = (name ?? DeviceName.ofHost, peer)
     let confirm: @Sendable (InvitingDevice, String) async -> Bool = { inviter, fingerprint in

@@ -30,7 +30,6 @@ struct NewDeviceOptions: ParsableArguments {
     }
   }
 
-  /// Returns the passphrase for the new device; nil: none.
   func passphrase() throws(KithError) -> Passphrase? {
     lock ? try new.passphrase() : nil
   }

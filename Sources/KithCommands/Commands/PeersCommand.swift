@@ -1,7 +1,6 @@
 import ArgumentParser
 import Kith
 
-/// `kith peers`.
 struct PeersCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "peers",

@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithCore
 
-/// `kith quota`.
 struct QuotaCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "quota",

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Kith
 
-/// `kith refusals`.
 struct RefusalsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "refusals",

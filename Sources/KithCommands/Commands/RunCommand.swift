@@ -6,7 +6,6 @@ import KithTerminal
 import Logging
 import ServiceLifecycle
 
-/// `kith run`.
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
@@ -43,7 +42,6 @@ struct RunCommand: AsyncParsableCommand {
   @Option(help: "The lowest level that is logged.")
   var logLevel: LogLevel = .notice
 
-  /// The minimum level of log lines.
   enum LogLevel: String, CaseIterable, ExpressibleByArgument {
     case debug, info, notice, warning, error
 

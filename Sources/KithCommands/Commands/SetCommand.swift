@@ -1,7 +1,6 @@
 import ArgumentParser
 import Kith
 
-/// `kith set`.
 struct SetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set",

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Kith
 
-/// `kith status`.
 struct StatusCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "status",

@@ -3,7 +3,6 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// `kith sync`.
 struct SyncCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sync",

@@ -13,7 +13,6 @@ struct DiskCheck: Check {
   /// The time of a durable write, in seconds, above which every `set` is noticeably slow.
   static let slowWrite = 0.1
   private static let rounds = 5
-  /// The number of bytes of each write.
   private static let writeBytes = 4_096
 
   struct Sight: Equatable, Sendable {

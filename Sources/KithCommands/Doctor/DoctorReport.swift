@@ -1,6 +1,5 @@
 import KithTerminal
 
-/// The report of `kith doctor`.
 struct DoctorReport: Equatable, Sendable {
   /// The findings of all checks, in order.
   var findings: [Finding]

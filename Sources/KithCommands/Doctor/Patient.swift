@@ -14,13 +14,11 @@ struct Patient: Sendable {
     case failed(KithError)
   }
 
-  /// The device's directory.
   var directory: String
   /// The port for a node if none is running.
   var port: UInt16
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
-  /// The device.
   var device: Device
   /// Whether the user is signed out: the directory is that of the local stores.
   var isSignedOut = false

@@ -3,7 +3,6 @@ import Kith
 /// Writes a file's entries in transactions of moderate size. A refused one is halved until each
 /// refused key is alone.
 struct ImportRun: Sendable {
-  /// The maximum number of keys in a transaction.
   static let keysPerTransaction = 64
   /// The number of encoded bytes after which a transaction ends.
   static let bytesPerTransaction = 128 << 10

@@ -1,8 +1,6 @@
 import KithTerminal
 
-/// The summary of `kith import`.
 struct ImportSummary: Equatable, Sendable {
-  /// A key that was not imported.
   struct Refused: Equatable, Sendable {
     var key: String
     /// The error's code, or `notAValue` if the file's entry is not a value.
@@ -12,7 +10,6 @@ struct ImportSummary: Equatable, Sendable {
 
   /// The file's name as the user gave it.
   var file: String
-  /// The file's format.
   var format: ImportFormat
   /// The number of keys written, or in a dry run, the number that would be.
   var imported: Int

@@ -3,11 +3,8 @@ import KithTerminal
 
 /// The report of `kith account` and `kith join`.
 struct AccountReport: Equatable, Sendable {
-  /// The account.
   var account: AccountID
-  /// This device.
   var device: NodeStatus.Device
-  /// The directory.
   var directory: String
   /// The recovery key, shown once, when the account is created.
   var recoveryKey: String?

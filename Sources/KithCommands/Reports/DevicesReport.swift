@@ -1,7 +1,6 @@
 import Kith
 import KithTerminal
 
-/// The report of `kith devices`.
 struct DevicesReport: Equatable, Sendable {
   /// All devices, including revoked ones.
   var devices: [NodeStatus.Device]

@@ -6,7 +6,6 @@ struct ExportDocument: Sendable {
   /// The document's format, which `kith import` recognises.
   static let format = "kith export"
 
-  /// The store's identifier.
   var store: String
   var entries: [(key: String, value: PropertyListValue)]
 

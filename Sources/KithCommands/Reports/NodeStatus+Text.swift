@@ -8,7 +8,6 @@ extension NodeStatus {
   /// The members other than this device.
   var others: [Device] { members.filter { !$0.isThisDevice } }
 
-  /// Returns a device's name for people.
   func name(of device: DeviceID, limit: Int = .max) -> String {
     let name = devices.first { $0.id == device }?.name ?? String(device.hex.prefix(16))
     return Columns.printable(name, limit: limit)

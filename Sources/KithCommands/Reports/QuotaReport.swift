@@ -9,7 +9,6 @@ struct QuotaReport: Equatable, Sendable {
     var bytes: Int
   }
 
-  /// The store.
   var store: NodeStatus.Store
   /// The largest values, largest first.
   var largest: [Item]

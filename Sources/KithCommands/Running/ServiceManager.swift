@@ -5,7 +5,6 @@ import Glibc
 /// Each message is one datagram to the Unix-domain socket in `NOTIFY_SOCKET`. If it is lost, the
 /// service continues.
 struct ServiceManager: Sendable {
-  /// The variable with its socket.
   static let variable = "NOTIFY_SOCKET"
 
   private let path: [UInt8]
@@ -24,7 +23,6 @@ struct ServiceManager: Sendable {
   /// Reports that the service is ready, in a few words.
   func tellReady(_ status: String) { tell("READY=1\nSTATUS=\(oneLine(status))\n") }
 
-  /// Reports that the service is stopping.
   func tellStopping() { tell("STOPPING=1\nSTATUS=stopping\n") }
 
   private func oneLine(_ text: String) -> String {

@@ -6,9 +6,7 @@ import KithTerminal
 indirect enum Document {
   /// A value of a store, or a scalar.
   case value(PropertyListValue)
-  /// Documents in order.
   case list([Document])
-  /// Documents by name.
   case members([(key: String, value: Document)])
 
   /// The version of all documents. It rises when a member changes its meaning or is removed.
@@ -51,7 +49,6 @@ indirect enum Document {
     number.map { .value(.integer(Int64(clamping: $0))) }
   }
 
-  /// Makes text.
   static func string(_ text: String) -> Document { .value(.string(text)) }
 
   static func string(_ text: String?) -> Document? { text.map { .value(.string($0)) } }

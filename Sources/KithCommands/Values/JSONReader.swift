@@ -235,7 +235,6 @@ extension JSONReader {
 }
 
 extension JSONSyntaxError {
-  /// Makes an error at an offset in bytes.
   static func at(_ offset: Int, in bytes: [UInt8], _ reason: String) -> JSONSyntaxError {
     let before = bytes[..<min(offset, bytes.count)]
     let line = before.count { $0 == 0x0A } + 1

@@ -25,7 +25,6 @@ package struct ChangeSetHeader: Hashable, Sendable {
   package var epoch: EpochID
   package var chain: ChainID
   package var sequence: UInt64
-  /// The publishing clock.
   package var clock: HybridTime
   package var noncePrefix: NoncePrefix
   /// The BLAKE2b-256 of each sealed entry, by index.

@@ -10,7 +10,6 @@ struct KeptChangeSet: Hashable, Sendable {
   }
 
   let reference: ChangeSetReference
-  /// The publishing clock.
   let clock: HybridTime
   private let headerBytes: Int
   /// By index, ascending.

@@ -81,7 +81,6 @@ package enum Canary: String, CaseIterable, Sendable {
     /// Plants a bug in place of any other; nil removes it.
     package static func plant(_ canary: Canary?) { planted.withLock { $0 = canary } }
   #else
-    /// Whether bugs can be planted.
     package static var canBePlanted: Bool { false }
     /// Whether this one is planted.
     @inline(__always) package var isPlanted: Bool { false }

@@ -55,7 +55,6 @@ package enum Traffic: Hashable, Sendable {
 }
 
 extension InboundMessage {
-  /// The purpose of the message.
   package var traffic: Traffic {
     switch body {
     case .batch: .changes

@@ -15,7 +15,6 @@ package struct StoreInspection: Sendable {
     package var published: HybridTime
   }
 
-  /// The shown value of a key.
   package struct Shown: Hashable, Sendable {
     package var step: ShownStep
     package var value: EncodedValue
@@ -44,7 +43,6 @@ package struct StoreInspection: Sendable {
   package var covered: [ChainID: UInt64] = [:]
   /// The highest sequence of a signed header received, by chain.
   package var received: [ChainID: UInt64] = [:]
-  /// Change sets kept.
   package var changeSets: Set<ChangeSetReference> = []
   /// Counted bytes of each author.
   package var weights: [DeviceID: Int] = [:]

@@ -73,7 +73,6 @@ struct Membership: Sendable {
     for record in records where isAttached(record) { attached.insert(record.id) }
   }
 
-  /// Returns whether the key is the account's recovery key.
   func isRecoveryKey(_ key: SigningPublicKey) -> Bool { key == genesis?.recoverySigningKey }
 
   /// Returns whether the key's signature makes a record history: the recovery key's, or that of a

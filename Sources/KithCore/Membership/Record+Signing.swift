@@ -16,7 +16,6 @@ extension Record {
     if case .genesis = kind { true } else { false }
   }
 
-  /// Returns whether the record is a certificate of a device.
   func certifies(_ device: DeviceID) -> Bool {
     if case .certificate(let certificate) = kind { certificate.device == device } else { false }
   }

@@ -24,7 +24,6 @@ extension Roster {
     }
   }
 
-  /// The number of lockboxes.
   var lockboxCount: Int {
     records.count { if case .lockbox = $0.kind { true } else { false } }
   }

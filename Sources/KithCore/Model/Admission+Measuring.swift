@@ -30,7 +30,6 @@ package struct AdmissionLoad: Sendable {
     }
   }
 
-  /// The number of steps.
   package var steps: Int { offers.reduce(0) { $0 + $1.steps.count } }
 
   /// Decides which values are shown, and returns the number of keys that show one.

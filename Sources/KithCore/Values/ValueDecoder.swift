@@ -16,7 +16,6 @@ struct ValueDecoder {
     self.bytes = bytes
   }
 
-  /// Decodes the value of all the bytes.
   mutating func decode() throws(ValueError) -> PropertyListValue {
     try value(end: bytes.count, depth: 0)
   }

@@ -17,7 +17,6 @@ struct ValueEncoder {
     start = 64
   }
 
-  /// The written bytes.
   var bytes: [UInt8] { Array(storage[start...]) }
 
   /// Prepends the fields of a `Value` message.

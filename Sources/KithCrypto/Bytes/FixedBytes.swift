@@ -10,7 +10,6 @@ public protocol FixedBytes: Codable, Hashable, Comparable, Sendable, BitwiseCopy
   /// The bytes.
   var storage: Storage { get }
 
-  /// Makes the value with these bytes.
   init(storage: Storage)
 }
 

@@ -20,7 +20,6 @@ protocol ListenerHandshakeOwner: AnyObject {
   func closed()
 }
 
-/// The failure of a listener's handshake.
 enum ListenerHandshakeFailure {
   /// The bytes were not a valid message 1 or 3.
   case wrongMessage

@@ -9,7 +9,6 @@ internal import NIOPosix
   internal import Darwin
 #endif
 
-/// Makes sockets.
 enum Bootstraps {
   /// `TCP_USER_TIMEOUT` of Linux, in milliseconds.
   private static let userTimeout = ChannelOptions.Types.SocketOption(
@@ -65,7 +64,6 @@ enum Bootstraps {
     return bound
   }
 
-  /// Makes the bootstrap of a listener.
   private static func server(
     _ group: any EventLoopGroup, host: String, userTimeout: Duration,
     onShortage: @escaping @Sendable (IOError) -> Void,
@@ -162,7 +160,6 @@ enum Bootstraps {
 }
 
 extension PeerAddress {
-  /// Makes the address of a bound listener.
   init(bound channel: any Channel) throws(PeerAddressError) {
     let address = channel.localAddress
     try self.init(

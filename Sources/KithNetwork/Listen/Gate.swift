@@ -18,7 +18,6 @@ final class Gate: Sendable {
     state = Mutex(State(table: HalfOpenTable(limit: limit, limitPerAddress: limitPerAddress)))
   }
 
-  /// The number of half-open connections.
   var halfOpen: Int { state.withLock { $0.table.count } }
 
   /// Adds an accepted connection until it closes or its handshake is finished. If full, closes

@@ -54,7 +54,6 @@ final class SessionLink: Sendable {
   /// Identifies the session's channel.
   var channelID: ObjectIdentifier { ObjectIdentifier(channel) }
 
-  /// Queues messages.
   @discardableResult
   func send(_ messages: [[UInt8]]) -> Outcome {
     enum Step { case schedule, wait, drop, overflow }

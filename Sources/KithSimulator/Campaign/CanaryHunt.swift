@@ -16,7 +16,6 @@ package enum CanaryHunt {
   /// Whether this build has canaries.
   package static var isPossible: Bool { Canary.canBePlanted }
 
-  /// All bugs.
   package static var names: [String] { Canary.allCases.map(\.rawValue) }
 
   /// Runs seeds with a bug until it is caught. A bug that only makes runs differ needs each seed

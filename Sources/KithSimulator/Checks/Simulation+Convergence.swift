@@ -51,7 +51,6 @@ extension Simulation {
 
   private var trueMilliseconds: Int64 { Int64(HostClock.origin) + Int64(now / 1_000) }
 
-  /// Waits for convergence.
   func demandConvergence() throws(Violation) {
     let start = now
     let limit = convergenceSeconds * 1_000_000 + clockExcess

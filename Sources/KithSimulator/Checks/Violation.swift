@@ -15,7 +15,6 @@ package struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   package var promise: Promise
-  /// The finding.
   package var text: String
 
   package init(_ promise: Promise, _ text: String) {

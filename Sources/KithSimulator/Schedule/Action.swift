@@ -10,9 +10,7 @@ package struct Action: Codable, Hashable, Sendable {
     self.kind = kind
   }
 
-  /// One write of a transaction.
   package struct Write: Codable, Hashable, Sendable {
-    /// Which key.
     package var key: Int
     /// The value's size, in characters; nil removes the key.
     package var size: Int?
@@ -44,7 +42,6 @@ package struct Action: Codable, Hashable, Sendable {
     case cut(device: Int)
     /// A device receives and sends so many bytes a second.
     case slow(device: Int, bytesPerSecond: Int)
-    /// A host's clock steps.
     case stepClock(device: Int, milliseconds: Int64)
     /// A host's clock runs faster by so many millionths.
     case drift(device: Int, partsPerMillion: Int)

@@ -7,7 +7,6 @@ package struct Schedule: Codable, Hashable, Sendable {
 
   /// The state in which a run begins.
   package struct Setup: Codable, Hashable, Sendable {
-    /// Devices at the beginning.
     package var devices: Int
     package var stores: Int
     /// How many others each device dials, at most all; 0: those that the overlay's plan draws.

@@ -23,7 +23,6 @@ package struct ScheduleMaker {
     random = SeededEntropy(seed: seed ^ 0x5EED_0F5C_4ED0_1E00)
   }
 
-  /// The schedule of a seed.
   package static func schedule(seed: UInt64, within bounds: Bounds = Bounds()) -> Schedule {
     var maker = ScheduleMaker(seed: seed)
     let setup = maker.setup(bounds)

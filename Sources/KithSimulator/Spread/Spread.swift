@@ -8,7 +8,6 @@ internal import KithCrypto
 /// After the overlay has formed, devices write in turn. It counts the traffic of each write until
 /// its writer knows that every device has it.
 package struct Spread {
-  /// The setup of a spread.
   package struct Setup: Codable, Hashable, Sendable {
     package var devices: Int
     package var seed: UInt64
@@ -286,7 +285,6 @@ package struct Spread {
   }
 }
 
-/// A device of a spread.
 struct SpreadDevice {
   struct Session {
     var peer: Int

@@ -1,6 +1,5 @@
 internal import KithCore
 
-/// A followed write.
 struct FollowedChange {
   let chain: ChainID?
   let sequence: UInt64
@@ -43,7 +42,6 @@ struct FollowedChange {
   }
 }
 
-/// The result of a spread.
 package struct SpreadResult: Codable, Hashable, Sendable {
   /// Messages and their bytes, before the session's encryption and padding.
   package struct Amount: Codable, Hashable, Sendable {
@@ -64,7 +62,6 @@ package struct SpreadResult: Codable, Hashable, Sendable {
     }
   }
 
-  /// One write.
   package struct Change: Codable, Hashable, Sendable {
     /// The hops to each device.
     package var hops: Range

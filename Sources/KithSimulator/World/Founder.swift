@@ -51,7 +51,6 @@ package struct Founder {
     return snapshot
   }
 
-  /// Keys from entropy.
   package static func makeKeys(_ entropy: inout SeededEntropy) -> DeviceKeys {
     DeviceKeys(
       signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),

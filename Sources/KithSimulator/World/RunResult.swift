@@ -1,4 +1,3 @@
-/// The result of a run.
 package struct RunResult: Sendable {
   package var schedule: Schedule
   /// The broken promise; nil: none.
@@ -9,7 +8,6 @@ package struct RunResult: Sendable {
   package var deviceMicroseconds: UInt64
   /// A hash of all events, in hexadecimal: equal for equal runs.
   package var trace: String
-  /// Events in the trace.
   package var events: Int
   /// The events in words, if requested.
   package var lines: [String]
@@ -26,7 +24,6 @@ package struct Tally: Sendable {
 
   mutating func count(_ what: String, _ number: Int = 1) { counts[what, default: 0] += number }
 
-  /// Adds another run's.
   package mutating func add(_ other: Tally) {
     counts.merge(other.counts, uniquingKeysWith: +)
     longestConvergence = max(longestConvergence, other.longestConvergence)

@@ -28,7 +28,6 @@ final class SimulatedDevice {
 
   /// While it joins: it does not exist yet, and nothing is left if that breaks off.
   var join: Join?
-  /// Its inviter.
   var inviter: DeviceID?
   /// Earlier writes of its host, in the local stores until they are emptied.
   var local: [StoreIdentifier: [LocalWrite]] = [:]
@@ -90,7 +89,6 @@ final class SimulatedDevice {
   /// How a device joins.
   struct Join {
     var inviter: DeviceNumber
-    /// The joiner's session.
     var session: SessionID
   }
 }

@@ -50,7 +50,6 @@ package final class SimulatedDisk: ReplicaStorage {
   /// Whether it was made as a copy, and has no new incarnation yet.
   package var isCopy: Bool { state.withLock { $0.isCopy } }
 
-  /// The durable data.
   package var durable: Snapshot { state.withLock { $0.current } }
 
   /// Refuses writes, or accepts them again.

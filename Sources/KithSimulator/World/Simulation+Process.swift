@@ -6,7 +6,6 @@ internal import KithCrypto
 extension Simulation {
   // MARK: Life and death
 
-  /// Starts a device's process from its disk.
   func start(_ device: SimulatedDevice) throws(Violation) {
     guard !device.isRunning, !device.isGone else { return }
     device.life += 1

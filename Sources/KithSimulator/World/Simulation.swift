@@ -40,7 +40,6 @@ package final class Simulation {
   var forger = Forger()
   /// Stores in which some author published more than others keep: they need not agree.
   var flooded: Set<StoreIdentifier> = []
-  /// Revoked devices.
   var revoked: Set<DeviceID> = []
   /// How far a publishing clock may be ahead, in microseconds.
   var clockExcess: UInt64 = 0

@@ -19,7 +19,6 @@ struct CommitWriter {
   /// Free rows of drafts that this commit removed. The core removes replaced drafts before it puts
   /// the new one.
   var freeDraftRows: [Int64] = []
-  /// Whether this commit sets the clock.
   var hasNewClock = false
   /// Whether this commit wrote the clock in a draft's row.
   var hasNewDraft = false

@@ -6,13 +6,11 @@ import KithCore
 /// the clock of its commit. So a commit that writes a draft writes the counter row only if nothing
 /// else holds the latest reading.
 struct DraftIndex {
-  /// A draft of one store.
   struct Key: Hashable {
     var store: Int64
     var ordinal: UInt64
   }
 
-  /// A draft's row.
   struct Slot {
     var id: Int64
     /// The clock in it.
@@ -32,7 +30,6 @@ struct DraftIndex {
   /// Whether loading would give ``clock``.
   var isClockKept: Bool { counterClock == clock || holders > 0 }
 
-  /// Returns a draft's row.
   subscript(key: Key) -> Int64? { slots[key]?.id }
 
   /// Records a draft's row, whose later clock raises the clock.

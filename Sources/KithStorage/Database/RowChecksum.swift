@@ -70,12 +70,9 @@ extension Argument {
     }
   }
 
-  /// The number, if it is one.
   var number: Int64? { if case .integer(let number) = self { number } else { nil } }
 
-  /// The bytes, if it is a blob.
   var bytes: [UInt8]? { if case .blob(let bytes) = self { bytes } else { nil } }
 
-  /// The text, if it is one.
   var string: String? { if case .text(let text) = self { text } else { nil } }
 }

@@ -2,7 +2,6 @@ import KithCore
 
 /// The rows of stores, change sets and drafts, in memory, so that commits look nothing up.
 struct RowIndex {
-  /// A change set of one store.
   struct ChangeSetKey: Hashable {
     var store: Int64
     var reference: ChangeSetReference
@@ -28,7 +27,6 @@ struct RowIndex {
   var storeRows: [StoreIdentifier: Store] = [:]
   var changeSets: [ChangeSetKey: Slot] = [:]
   var drafts = DraftIndex()
-  /// The damaged rows.
   var damaged = DamagedRows()
   /// The highest used row id.
   var lastChangeSet: Int64 = 0

@@ -6,7 +6,6 @@ import KithCrypto
 /// The plaintext begins with the row's place (kind, number, store identifier), so a row opens only
 /// there.
 struct RowSeal: ~Copyable {
-  /// The kind of a sealed row.
   enum Kind: UInt8 {
     case draft = 1
     case refusal = 2

@@ -97,7 +97,6 @@ enum Schema {
     """
   ]
 
-  /// The version of this code.
   static var version: Int { migrations.count }
 
   /// Migrates the database to ``version``. Refuses a newer one, or a database that is not Kith's.

@@ -331,7 +331,6 @@ struct ChangeSetRow {
   let signature: [UInt8]
   /// Whether all but the entry is sound.
   let isSound: Bool
-  /// Whether the row has an entry.
   let holdsEntry: Bool
   /// The entry, if sound.
   let entry: (index: UInt32, box: [UInt8])?
@@ -386,6 +385,5 @@ struct EntryRow {
 }
 
 extension Row {
-  /// A blob as bytes.
   fileprivate func bytes(_ column: Int) -> [UInt8] { Array(self[column] as Data) }
 }

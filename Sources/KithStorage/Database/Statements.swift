@@ -111,7 +111,6 @@ struct StatementRow {
     return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
   }
 
-  /// Whether the column is null.
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 }
 
@@ -121,6 +120,5 @@ extension UInt64 {
 }
 
 extension [UInt8] {
-  /// The bytes as a blob.
   var blob: Argument { .blob(self) }
 }

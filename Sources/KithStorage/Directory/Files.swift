@@ -4,7 +4,6 @@ import KithCrypto
 
 /// System calls on files, with errors that include the remedy.
 enum Files {
-  /// Returns whether a file exists at the path.
   static func exists(_ path: String) -> Bool {
     access(path, F_OK) == 0
   }

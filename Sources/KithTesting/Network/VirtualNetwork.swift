@@ -26,7 +26,6 @@ final class VirtualNetwork: Sendable {
     let storage: MemoryStorage
   }
 
-  /// An event at a moment.
   fileprivate enum Event {
     case message([UInt8], to: Int, SessionID)
     case room(Int, SessionID)

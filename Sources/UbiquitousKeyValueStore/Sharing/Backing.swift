@@ -18,7 +18,6 @@
     var refusals: [Refusal] { get }
     /// Removes refusals that the program was told of.
     func takeRefusals(through number: UInt64)
-    /// The account that is signed in.
     var account: AccountID? { get }
     /// The account now, and after each change.
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { get }

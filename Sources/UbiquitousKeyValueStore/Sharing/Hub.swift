@@ -54,7 +54,6 @@
       opened.withLock { $0?.serving.cancel() }
     }
 
-    /// The data's backing.
     var backing: any Backing { basis.backing }
 
     /// Opens the store if the program is configured; otherwise code may still configure it.
@@ -84,7 +83,6 @@
     /// Tells an object of changes from now on, as long as it lives.
     func add(_ object: NSUbiquitousKeyValueStore) { objects.add(object) }
 
-    /// The accounts of the data.
     var accounts: Result<Accounts, KithError> { basis.accounts }
 
     /// The account that is signed in, as an opaque token. Reading it does not fix the
