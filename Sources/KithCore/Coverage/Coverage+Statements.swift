@@ -265,10 +265,14 @@ extension Coverage {
       peers[id]?.asked[store] = (held, now)
       peers[id]?.told[store] = digest
       salt &+= 1
-      tellings[id, default: Telling(session: id)].held.append(
+      var telling = tellings[id] ?? Telling(session: id)
+      // The question tells the digest too.
+      telling.held.removeAll { $0.store == store }
+      telling.held.append(
         HeldStatements(
           store, digest: digest,
           filter: StatementFilter(of: table.statements(of: store).values, salt: salt)))
+      tellings[id] = telling
       // Another peer is asked if this one does not answer.
       askAt = min(askAt ?? .max, now + Limits.statementAnswerMilliseconds)
     }
