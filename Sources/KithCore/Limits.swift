@@ -1,5 +1,5 @@
 /// The limits of the core. Everything that grows with what peers send has one here.
-public enum Limits {
+package enum Limits {
   /// The highest sequence that a double counts exactly.
   static let sequence: UInt64 = 1 << 53
   /// Entries in one change set.
@@ -25,7 +25,7 @@ public enum Limits {
   /// and digests of one header.
   static let elementsPerMessage = 65_536
   /// The largest message, in bytes; the network refuses larger ones.
-  public static let messageBytes = 8 << 20
+  package static let messageBytes = 8 << 20
   /// Bytes of vectors after which a `Have` continues in another message. One store's vectors take
   /// less.
   static let haveMessageBytes = 1 << 20

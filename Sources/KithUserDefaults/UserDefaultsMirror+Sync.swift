@@ -23,7 +23,7 @@ extension UserDefaultsMirror {
       let before = state.problems
       let shown = look(&state)
       let marks = state.marks
-      for key in keys { reconcile(key, shown[Key(key)], &state, &report) }
+      for key in keys { reconcile(key, shown[KeyValueStore.Key(key)], &state, &report) }
       if !report.stored.isEmpty { settle(marks, &state, &report) }
       state.problems = report.problems
       if state.marks != marks { save(&state) }
@@ -81,7 +81,7 @@ extension UserDefaultsMirror {
 
   /// Returns the store's values, of one moment and account. Marks of another account are dropped:
   /// its values were never in this store.
-  private func look(_ state: inout State) -> [Key: PropertyListValue] {
+  private func look(_ state: inout State) -> [KeyValueStore.Key: PropertyListValue] {
     var standing = store.standing
     while true {
       let shown = store.dictionary

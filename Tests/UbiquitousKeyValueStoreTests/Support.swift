@@ -110,7 +110,7 @@ final class FakeBacking: Backing {
   var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { accountStream.stream }
   func run() async {}
 
-  func tell(_ change: Change) { buffer.offer(change)?() }
+  func tell(_ change: KeyValueStore.Change) { buffer.offer(change)?() }
   func signIn(_ account: AccountID?) {
     state.withLock { $0.account = account }
     accountStream.continuation.yield(account)

@@ -154,7 +154,7 @@ extension Accounts {
     // Closed before local stores are adopted: whoever has them open cannot be another.
     if case .own = old.kind { close(old, stores) }
     let superseded = isTakeOver ? [:] : adopt(&state)
-    let reason: Change.Reason =
+    let reason: ChangeReason =
       isTakeOver ? .serverChange : old.place == .signedOut ? .initialSyncChange : .accountChange
     for open in state.stores.values {
       let store = open.store

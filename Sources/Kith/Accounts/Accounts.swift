@@ -4,17 +4,23 @@ public import Logging
 public import ServiceLifecycle
 internal import Synchronization
 
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
 /// The stores of whoever is signed in on this host: one account, or none.
 ///
 /// ```swift
-/// let accounts = try Accounts(.init(directory: directory))
-/// let store = try accounts.store("com.example.App")   // stays the same object, whoever signs in
-/// try await accounts.run()                             // or hand it to a ServiceGroup
+/// let accounts = try Accounts()
+/// let store = try accounts.store("com.example.App")  // stays the same object, whoever signs in
+/// try await accounts.run()                            // or hand it to a ServiceGroup
 /// ```
 /// Without an account the stores work locally. What was written so far is the account's once somebody
 /// signs in, unless the account has those keys already: a program's early writes never erase good
 /// data. Signing out, or in to another account, shows the other stores in the place of these, with
-/// ``Change/Reason/accountChange``; each account's data stays in its own directory.
+/// ``KeyValueStore/ChangeReason/accountChange``; each account's data stays in its own directory.
 ///
 /// Several programs may use one directory at once: the first has it open, the others attach to its
 /// node, and one of them takes over when it ends.
@@ -44,9 +50,19 @@ public final class Accounts: Service, Sendable {
     /// right where a person chose both.
     package var insistsOnItsOwn = false
 
-    /// The defaults, for a directory.
-    public init(directory: String) {
-      self.directory = directory
+    /// The defaults.
+    ///
+    /// ```swift
+    /// var configuration = Accounts.Configuration(directory: directory)
+    /// configuration.peers = ["nas.local:4114"]
+    /// let accounts = try Accounts(configuration)
+    /// ```
+    ///
+    /// - Parameter directory: The directory; nil: the one that `kith` uses, which is
+    ///   `KITH_DIRECTORY`, `$XDG_DATA_HOME/kith` or `~/.local/share/kith`.
+    public init(directory: String? = nil) {
+      self.directory =
+        directory ?? UsualDirectory.path(environment: ProcessInfo.processInfo.environment)
     }
   }
 
@@ -86,7 +102,7 @@ public final class Accounts: Service, Sendable {
   ///
   /// - Throws: ``KithError`` with `inUse` where another process has the directory open and runs no
   ///   node, `passphrase`, `unsafePermissions`, `damaged`, `newerSchema`, or another storage code.
-  public init(_ configuration: Configuration) throws(KithError) {
+  public init(_ configuration: Configuration = Configuration()) throws(KithError) {
     self.configuration = configuration
     directory = AccountsDirectory(path: configuration.directory)
     try directory.prepare()
@@ -132,7 +148,7 @@ public final class Accounts: Service, Sendable {
 
   /// Who is signed in, now and whenever that changes. It ends when the accounts are closed or the
   /// task is cancelled.
-  public var signedInUpdates: SignedInUpdates { SignedInUpdates(accounts: self) }
+  package var signedInUpdates: SignedInUpdates { SignedInUpdates(accounts: self) }
 
   /// The node whose stores these are, if this process has it open. It is closed when somebody signs in
   /// or out.
@@ -160,9 +176,9 @@ public final class Accounts: Service, Sendable {
 }
 
 /// Who is signed in, whenever that changes; see ``Accounts/signedInUpdates``.
-public struct SignedInUpdates: AsyncSequence, Sendable {
+package struct SignedInUpdates: AsyncSequence, Sendable {
   /// Takes the accounts.
-  public struct AsyncIterator: AsyncIteratorProtocol {
+  package struct AsyncIterator: AsyncIteratorProtocol {
     let accounts: Accounts
     private var last: AccountID??
 
@@ -171,7 +187,7 @@ public struct SignedInUpdates: AsyncSequence, Sendable {
     }
 
     /// The account that is signed in, or nil in it, once that has changed; nil at the end.
-    public mutating func next() async -> AccountID?? {
+    package mutating func next() async -> AccountID?? {
       let signal = accounts.moved
       while !Task.isCancelled {
         let version = signal.version
@@ -190,5 +206,5 @@ public struct SignedInUpdates: AsyncSequence, Sendable {
   let accounts: Accounts
 
   /// An iterator, which begins with who is signed in now.
-  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
+  package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
 }

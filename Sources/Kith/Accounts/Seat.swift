@@ -101,7 +101,7 @@ struct Seat {
   /// process, and writes again what that one has not answered. Whoever waits for those writes is told
   /// what came of them, also where this throws.
   func open(
-    _ view: StoreView, _ policy: Policy, reason: Change.Reason, superseded: Set<Key>,
+    _ view: StoreView, _ policy: Policy, reason: ChangeReason, superseded: Set<Key>,
     pending: [PendingWrite], onEnd: @escaping @Sendable () -> Void
   ) throws(KithError) -> any StoreBacking {
     var outcomes: [Result<Void, KithError>] = []

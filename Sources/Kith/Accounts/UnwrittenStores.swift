@@ -1,4 +1,4 @@
-internal import KithCore
+package import KithCore
 
 /// The local stores of a directory in which nobody is signed in and nothing was written yet: there is
 /// no device to ask, and looking makes none.
@@ -51,7 +51,7 @@ package struct UnwrittenStores: StoreAccess {
 
   package func watch(
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
-    onChange: @escaping @Sendable (Change) async -> Void
+    onChange: @escaping @Sendable (KeyValueStore.Change) async -> Void
   ) async throws(KithError) { throw nobody }
 
   package func dependents(of device: DeviceID) async throws(KithError) -> [DeviceID] { [] }

@@ -23,7 +23,7 @@ extension AttachedStore {
   ///   too many programs attached. Nothing of `pending` was settled then.
   static func attach(
     directory: String, store: StoreIdentifier, policy: Policy = .standard, view: StoreView? = nil,
-    reason: Change.Reason = .serverChange, superseded: Set<Key> = [],
+    reason: ChangeReason = .serverChange, superseded: Set<Key> = [],
     pending: [PendingWrite] = [],
     onEnd: @escaping @Sendable (AttachedStore) -> Void = { _ in }
   ) throws(KithError) -> AttachedStore {
@@ -79,7 +79,7 @@ extension AttachedStore {
 
   /// Shows what the node shows, with what was left unanswered over it, and sends that again.
   private func begin(
-    _ pending: [PendingWrite], _ reason: Change.Reason, _ superseded: Set<Key>
+    _ pending: [PendingWrite], _ reason: ChangeReason, _ superseded: Set<Key>
   ) {
     var refused: [(write: PendingWrite, error: KithError)] = []
     let later = state.withLock { state -> [() -> Void] in

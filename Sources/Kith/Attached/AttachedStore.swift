@@ -9,7 +9,7 @@ internal import Synchronization
 ///
 /// It shows what the node shows with this program's unanswered writes over it (``AttachedState``).
 /// Writes are checked against the limits here, show at once and are sent without waiting; what the
-/// node refuses all the same is undone and told as a change with its keys in ``Change/superseded``.
+/// node refuses all the same is undone and told as a change with its keys in ``KeyValueStore/Change/superseded``.
 /// One thread reads, and sends what the socket did not take at once; it ends in ``close()``.
 final class AttachedStore: StoreBacking {
   /// What came of waiting for a turn to write, or for a write.

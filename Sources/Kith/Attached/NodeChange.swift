@@ -10,7 +10,7 @@ struct NodeChange {
   var superseded: [Key]
 
   init(_ change: ControlChange) throws(KithError) {
-    guard let told = Change.Reason(rawValue: change.reason) else { throw .malformedControl }
+    guard let told = ChangeReason(rawValue: change.reason) else { throw .malformedControl }
     reason = told == .ownWrite ? nil : told
     values = try Self.values(change.new)
     superseded = change.superseded.map { Key($0) }

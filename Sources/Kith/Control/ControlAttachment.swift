@@ -185,7 +185,9 @@ final class ControlAttachment: Sendable {
   }
 
   /// A change, in parts that each fit a line.
-  private func append(_ change: Change, isLast: Bool, to lines: inout LineBatch) async throws {
+  private func append(_ change: KeyValueStore.Change, isLast: Bool, to lines: inout LineBatch)
+    async throws
+  {
     for part in try Self.parts(change.items.map { ($0.key, $0.new) }) {
       var response = ControlResponse(id: request.id, isLast: false)
       var told = change

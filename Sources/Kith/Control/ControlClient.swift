@@ -1,42 +1,42 @@
-public import KithCore
+package import KithCore
 internal import KithStorage
 internal import NIOCore
 internal import NIOPosix
 
 /// Talks to the node that has a directory open, over its control socket. Every call makes a
 /// connection of its own.
-public final class ControlClient: StoreAccess {
+package final class ControlClient: StoreAccess {
   private typealias Connection = NIOAsyncChannel<ByteBuffer, ByteBuffer>
 
   private let path: String
 
   /// A client of the node that has the directory open.
-  public init(directory: String) {
+  package init(directory: String) {
     path = DeviceDirectory.controlSocketPath(directory)
   }
 
   /// The version of the control protocol that the node speaks; a way to see whether one runs.
   ///
   /// - Throws: ``KithError`` with `notRunning` where nobody answers.
-  public func version() async throws(KithError) -> Int {
+  package func version() async throws(KithError) -> Int {
     guard let version = try await ask(.version).version else { throw .malformedControl }
     return version
   }
 
   /// What a key of a store shows.
-  public func value(
+  package func value(
     forKey key: String, in store: String
   ) async throws(KithError) -> PropertyListValue? {
     try await ask(.get, store) { $0.key = key }.value.map(ControlEntry.value)
   }
 
   /// All that a store shows.
-  public func values(in store: String) async throws(KithError) -> [Key: PropertyListValue] {
+  package func values(in store: String) async throws(KithError) -> [Key: PropertyListValue] {
     try Self.values(try await ask(.list, store).entries)
   }
 
   /// Writes that stand or fall together, durable on return. Nil removes a key.
-  public func write(
+  package func write(
     _ writes: [(key: String, value: PropertyListValue?)], in store: String
   ) async throws(KithError) {
     var entries: [ControlEntry] = []
@@ -45,26 +45,26 @@ public final class ControlClient: StoreAccess {
   }
 
   /// The node's status.
-  public func report() async throws(KithError) -> NodeStatus {
+  package func report() async throws(KithError) -> NodeStatus {
     guard let status = try await ask(.status).status else { throw .malformedControl }
     return status
   }
 
   /// What a store uses of its limits.
-  public func usage(of store: String) async throws(KithError) -> Usage {
+  package func usage(of store: String) async throws(KithError) -> Usage {
     guard let usage = try await ask(.usage, store).usage else { throw .malformedControl }
     return usage
   }
 
   /// What the quota hides in a store.
-  public func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry] {
+  package func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry] {
     var values: [HiddenEntry] = []
     for hidden in try await ask(.hidden, store).hidden ?? [] { values.append(try hidden.value()) }
     return values
   }
 
   /// Refused transactions of a store; those up to a number are forgotten.
-  public func refusals(
+  package func refusals(
     in store: String, takingThrough number: UInt64?
   ) async throws(KithError) -> [Refusal] {
     var values: [Refusal] = []
@@ -74,12 +74,12 @@ public final class ControlClient: StoreAccess {
   }
 
   /// Accepts that what was damaged of a store, and is missing still, is gone; durable on return.
-  public func acceptLoss(in store: String) async throws(KithError) {
+  package func acceptLoss(in store: String) async throws(KithError) {
     _ = try await ask(.acceptLoss, store)
   }
 
   /// Waits until other devices have everything, or the time is over.
-  public func synchronize(
+  package func synchronize(
     _ store: String, timeout: Duration
   ) async throws(KithError) -> SyncReport {
     let response = try await ask(.synchronize, store) { $0.seconds = timeout / .seconds(1) }
@@ -88,9 +88,9 @@ public final class ControlClient: StoreAccess {
   }
 
   /// What a store shows, and every change after it, until the task is cancelled.
-  public func watch(
+  package func watch(
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
-    onChange: @escaping @Sendable (Change) async -> Void
+    onChange: @escaping @Sendable (KeyValueStore.Change) async -> Void
   ) async throws(KithError) {
     try await exchange(request(.watch, store)) { response, _ in
       if let entries = response.entries { await onValues(try Self.values(entries)) }
@@ -99,7 +99,7 @@ public final class ControlClient: StoreAccess {
   }
 
   /// Invites one device by a token; see `Node.invite`.
-  public func invite(
+  package func invite(
     addresses: [String] = [],
     onToken: @escaping @Sendable (String) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
@@ -110,7 +110,7 @@ public final class ControlClient: StoreAccess {
   }
 
   /// Invites one device by a short code or a token; see `Node.inviteByCode`.
-  public func inviteByCode(
+  package func inviteByCode(
     addresses: [String] = [],
     onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool

@@ -60,7 +60,7 @@ struct ControlEntry: Codable, Sendable {
   }
 }
 
-/// A ``HiddenEntry``.
+/// A ``KeyValueStore/HiddenEntry``.
 struct ControlHidden: Codable, Sendable {
   var entry: ControlEntry
   var bytes: Int
@@ -82,7 +82,7 @@ struct ControlHidden: Codable, Sendable {
   }
 }
 
-/// A ``Refusal``.
+/// A ``KeyValueStore/Refusal``.
 struct ControlRefusal: Codable, Sendable {
   var number: UInt64
   var reason: UInt8
@@ -124,7 +124,7 @@ struct ControlSynchronization: Codable, Sendable {
   }
 }
 
-/// A ``Change``. For an attached program without what was shown before.
+/// A ``KeyValueStore/Change``. For an attached program without what was shown before.
 struct ControlChange: Codable, Sendable {
   var reason: String
   var old: [ControlEntry]
@@ -134,7 +134,7 @@ struct ControlChange: Codable, Sendable {
   /// Whether the next line has another part of the same change.
   var goesOn: Bool?
 
-  init(_ change: Change) throws(KithError) {
+  init(_ change: KeyValueStore.Change) throws(KithError) {
     reason = change.reason.rawValue
     old = []
     new = []
@@ -146,18 +146,19 @@ struct ControlChange: Codable, Sendable {
     isJoined = change.isJoined
   }
 
-  func value() throws(KithError) -> Change {
+  func value() throws(KithError) -> KeyValueStore.Change {
     guard let reason = ChangeReason(rawValue: reason), old.count == new.count else {
       throw .malformedControl
     }
-    var items: [Change.Item] = []
+    var items: [KeyValueStore.Change.Item] = []
     for (old, new) in zip(old, new) {
       items.append(
-        Change.Item(
+        KeyValueStore.Change.Item(
           key: new.key, old: try old.value.map(ControlEntry.value),
           new: try new.value.map(ControlEntry.value)))
     }
-    return Change(reason: reason, items: items, superseded: superseded, isJoined: isJoined)
+    return KeyValueStore.Change(
+      reason: reason, items: items, superseded: superseded, isJoined: isJoined)
   }
 }
 

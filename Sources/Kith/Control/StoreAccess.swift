@@ -1,11 +1,11 @@
-public import KithCore
+package import KithCore
 
 /// What a command does with a node, whether it opened the directory itself (``Node``) or talks to
 /// the node that has it (``ControlClient``).
 ///
 /// Looking at a store never begins it: a store that nobody wrote to shows nothing. Only ``write(_:in:)``
 /// begins one, on all devices of the account.
-public protocol StoreAccess: Sendable {
+package protocol StoreAccess: Sendable {
   /// What a key of a store shows.
   func value(forKey key: String, in store: String) async throws(KithError) -> PropertyListValue?
 
@@ -43,7 +43,7 @@ public protocol StoreAccess: Sendable {
   /// ``KithError`` with `unknownStore` where the account has no such store.
   func watch(
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
-    onChange: @escaping @Sendable (Change) async -> Void
+    onChange: @escaping @Sendable (KeyValueStore.Change) async -> Void
   ) async throws(KithError)
 
   /// The devices that are members only through another, ascending.
@@ -76,7 +76,7 @@ public protocol StoreAccess: Sendable {
 
 extension Node: StoreAccess {
   /// What a key of a store shows.
-  public func value(
+  package func value(
     forKey key: String, in store: String
   ) async throws(KithError) -> PropertyListValue? {
     guard let store = try existing(store) else { return nil }
@@ -84,12 +84,12 @@ extension Node: StoreAccess {
   }
 
   /// All that a store shows.
-  public func values(in store: String) async throws(KithError) -> [Key: PropertyListValue] {
+  package func values(in store: String) async throws(KithError) -> [Key: PropertyListValue] {
     try existing(store)?.dictionary ?? [:]
   }
 
   /// Writes that stand or fall together, durable on return. Nil removes a key.
-  public func write(
+  package func write(
     _ writes: [(key: String, value: PropertyListValue?)], in store: String
   ) async throws(KithError) {
     try await write(writes, in: store, origin: .owner)
@@ -115,23 +115,23 @@ extension Node: StoreAccess {
   }
 
   /// The node's status.
-  public func report() async throws(KithError) -> NodeStatus {
+  package func report() async throws(KithError) -> NodeStatus {
     transport.withLock { $0 }?.probeQuietSessions()
     return status
   }
 
   /// What a store uses of its limits.
-  public func usage(of store: String) async throws(KithError) -> Usage {
+  package func usage(of store: String) async throws(KithError) -> Usage {
     try existing(store)?.usage ?? Usage(bytes: 0, keys: 0, policy: .standard)
   }
 
   /// What the quota hides in a store.
-  public func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry] {
+  package func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry] {
     try existing(store)?.hiddenEntries ?? []
   }
 
   /// Refused transactions of a store; those up to a number are forgotten.
-  public func refusals(
+  package func refusals(
     in store: String, takingThrough number: UInt64?
   ) async throws(KithError) -> [Refusal] {
     guard let store = try existing(store) else { return [] }
@@ -144,7 +144,7 @@ extension Node: StoreAccess {
   /// another device gives back later is taken all the same.
   ///
   /// - Throws: ``KithError`` with a code of storage.
-  public func acceptLoss(in store: String) async throws(KithError) {
+  package func acceptLoss(in store: String) async throws(KithError) {
     guard let name = StoreIdentifier(store) else { return }
     let engine = engine
     engine.input(.acceptLoss(name))
@@ -152,16 +152,16 @@ extension Node: StoreAccess {
   }
 
   /// Waits until other devices have everything, or the time is over.
-  public func synchronize(
+  package func synchronize(
     _ store: String, timeout: Duration
   ) async throws(KithError) -> SyncReport {
     try await known(store).synchronize(timeout: timeout)
   }
 
   /// What a store shows, and every change after it, until the task is cancelled.
-  public func watch(
+  package func watch(
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
-    onChange: @escaping @Sendable (Change) async -> Void
+    onChange: @escaping @Sendable (KeyValueStore.Change) async -> Void
   ) async throws(KithError) {
     let (values, changes) = try known(store).view.subscribe(seesOwnWrites: true, as: .device)
     await onValues(values)
@@ -169,7 +169,7 @@ extension Node: StoreAccess {
   }
 
   /// Invites one device with the usual options, but for the hosts that the token names.
-  public func invite(
+  package func invite(
     addresses: [String],
     onToken: @escaping @Sendable (String) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
@@ -180,7 +180,7 @@ extension Node: StoreAccess {
   }
 
   /// Invites one device by a code with the usual options, but for the hosts that the token names.
-  public func inviteByCode(
+  package func inviteByCode(
     addresses: [String],
     onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool

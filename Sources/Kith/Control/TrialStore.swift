@@ -1,4 +1,4 @@
-internal import KithCore
+package import KithCore
 
 /// A store in memory that takes and refuses writes as a store of the account does at this moment:
 /// to say what would happen without doing it.

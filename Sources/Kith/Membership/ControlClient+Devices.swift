@@ -2,15 +2,15 @@ internal import KithCore
 
 extension ControlClient {
   /// The devices that are members only through another, ascending.
-  public func dependents(of device: DeviceID) async throws(KithError) -> [DeviceID] {
+  package func dependents(of device: DeviceID) async throws(KithError) -> [DeviceID] {
     try await ask(.dependents) { $0.device = device.hex }.devices ?? []
   }
 
   /// Says that the time that the device uses is right; see `Node.acceptTime`.
-  public func acceptTime() async throws(KithError) { _ = try await ask(.acceptTime) { _ in } }
+  package func acceptTime() async throws(KithError) { _ = try await ask(.acceptTime) { _ in } }
 
   /// Calls a device something else; see `Node.rename`.
-  public func rename(_ device: DeviceID, to name: String) async throws(KithError) {
+  package func rename(_ device: DeviceID, to name: String) async throws(KithError) {
     _ = try await ask(.rename) {
       $0.device = device.hex
       $0.name = name
@@ -18,7 +18,7 @@ extension ControlClient {
   }
 
   /// Throws a device out of the account; see `Node.revoke`.
-  public func revoke(
+  package func revoke(
     _ device: DeviceID, keeping staying: Set<DeviceID>
   ) async throws(KithError) {
     _ = try await ask(.revoke) {

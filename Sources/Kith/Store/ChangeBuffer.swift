@@ -47,7 +47,7 @@ final class ChangeBuffer: Sendable {
   var isAwaited: Bool { state.withLock { $0.consumer != nil } }
 
   /// Adds a change, and returns a closure to run after the lock is released.
-  func offer(_ change: Change) -> (() -> Void)? {
+  func offer(_ change: KeyValueStore.Change) -> (() -> Void)? {
     state.withLock { state -> (() -> Void)? in
       guard !state.isFinished else { return nil }
       if change.reason == .ownWrite && !seesOwnWrites {
@@ -70,7 +70,7 @@ final class ChangeBuffer: Sendable {
   }
 
   /// Takes all waiting changes.
-  func takeAll() -> [Change] {
+  func takeAll() -> [KeyValueStore.Change] {
     state.withLock { state in
       defer { state.waiting = [] }
       return state.waiting.map(\.change)
@@ -81,9 +81,9 @@ final class ChangeBuffer: Sendable {
   /// waiting already.
   ///
   /// The change is taken on the consumer's actor, so no write of that actor can come in between.
-  func next(isolation actor: isolated (any Actor)? = #isolation) async -> Change? {
+  func next(isolation actor: isolated (any Actor)? = #isolation) async -> KeyValueStore.Change? {
     while !Task.isCancelled {
-      let ready: Change?? = state.withLock { state in
+      let ready: KeyValueStore.Change?? = state.withLock { state in
         if !state.waiting.isEmpty { return .some(state.waiting.removeFirst().change) }
         return state.isFinished || state.consumer != nil ? .some(nil) : nil
       }
@@ -119,8 +119,8 @@ final class ChangeBuffer: Sendable {
 
 /// A change that its consumer has not taken yet.
 struct PendingChange {
-  private var reason: Change.Reason
-  private var items: [Key: Change.Item]
+  private var reason: ChangeReason
+  private var items: [Key: KeyValueStore.Change.Item]
   private var superseded: Set<Key>
   private var isJoined: Bool
   /// The approximate size of the values.
@@ -129,7 +129,7 @@ struct PendingChange {
   /// shows the value that the change started from.
   private var written: Set<Key> = []
 
-  init(_ change: Change) {
+  init(_ change: KeyValueStore.Change) {
     reason = change.reason
     items = Dictionary(change.items.map { (Key($0.key), $0) }) { _, later in later }
     superseded = Set(change.superseded.map { Key($0) })
@@ -138,14 +138,14 @@ struct PendingChange {
   }
 
   /// The change as the consumer receives it.
-  var change: Change {
-    Change(
+  var change: KeyValueStore.Change {
+    KeyValueStore.Change(
       reason: reason, items: items.sorted { $0.key < $1.key }.map(\.value),
       superseded: superseded.sorted().map(\.text), isJoined: isJoined)
   }
 
   /// Updates the keys that the program wrote itself.
-  mutating func updateOwnWrite(_ change: Change) {
+  mutating func updateOwnWrite(_ change: KeyValueStore.Change) {
     for item in change.items {
       let key = Key(item.key)
       guard let waiting = items[key] else { continue }
@@ -157,7 +157,7 @@ struct PendingChange {
 
   /// Joins a later change. A key that shows its first value again is left out, so the change never
   /// has more keys than the old and the new view.
-  mutating func join(_ later: Change) {
+  mutating func join(_ later: KeyValueStore.Change) {
     isJoined = true
     reason = reason.joined(with: later.reason)
     for item in later.items {
@@ -168,14 +168,14 @@ struct PendingChange {
         items[key] = nil
         bytes -= item.weight
       } else {
-        items[key] = Change.Item(key: item.key, old: old, new: item.new)
+        items[key] = KeyValueStore.Change.Item(key: item.key, old: old, new: item.new)
       }
     }
     superseded.formUnion(later.superseded.map { Key($0) })
   }
 }
 
-extension Change.Item {
+extension KeyValueStore.Change.Item {
   /// The approximate size of the item for its consumer.
   fileprivate var weight: Int { 64 + key.utf8.count + (new?.weight ?? 0) }
 }

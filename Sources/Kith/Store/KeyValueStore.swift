@@ -115,7 +115,7 @@ public final class KeyValueStore: Sendable {
 
   /// All values shown at one moment.
   ///
-  /// It is keyed by ``Key``, because a dictionary of `String` would merge canonically
+  /// It is keyed by ``KeyValueStore/Key``, because a dictionary of `String` would merge canonically
   /// equivalent keys.
   ///
   /// - Complexity: O(1), copied on write.
@@ -170,24 +170,23 @@ public final class KeyValueStore: Sendable {
 
   /// Removes a key, if it is present. A removal is always accepted, unless the disk fails.
   ///
+  /// ```swift
+  /// try store.removeValue(forKey: "theme")
+  /// ```
+  ///
   /// - Throws: ``KithError`` with `invalidKey`, `closed` or a storage code.
-  public func remove(_ key: String) throws(KithError) {
+  public func removeValue(forKey key: String) throws(KithError) {
     try write([KithCore.Operation(key: key, value: nil)])
   }
 
-  /// Removes a key; see ``remove(_:)-(String)``.
-  public func remove<Value>(_ key: StoreKey<Value>) throws(KithError) {
-    try remove(key.name)
-  }
-
-  /// Removes several keys in one transaction, so that they read as their defaults again.
+  /// Removes keys in one transaction, so that they read as their defaults again.
   ///
   /// ```swift
   /// try store.reset(.theme, .fontSize)
   /// ```
   ///
   /// - Parameter keys: The keys; their types may differ.
-  /// - Throws: ``KithError`` as ``remove(_:)-(String)`` does; then nothing has changed.
+  /// - Throws: ``KithError`` as ``removeValue(forKey:)`` does; then nothing has changed.
   /// - Complexity: O(*n* log *k*) in the keys named and the keys of the store.
   public func reset<each Value>(_ keys: repeat StoreKey<each Value>) throws(KithError) {
     var operations: [KithCore.Operation] = []
@@ -214,9 +213,9 @@ public final class KeyValueStore: Sendable {
   /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
   @discardableResult
   public nonisolated(nonsending) func commit<Result>(
-    _ body: (inout Transaction) throws(KithError) -> Result
+    _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
   ) async throws(KithError) -> Result {
-    var transaction = Transaction(base: view.values)
+    var transaction = KeyValueStore.Transaction(base: view.values)
     let result = try body(&transaction)
     try await commit(transaction.operations())
     return result
@@ -239,9 +238,9 @@ public final class KeyValueStore: Sendable {
   /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
   @discardableResult
   public nonisolated(nonsending) func commit<Result>(
-    _ body: (inout Transaction) throws -> Result
+    _ body: (inout KeyValueStore.Transaction) throws -> Result
   ) async throws -> Result {
-    var transaction = Transaction(base: view.values)
+    var transaction = KeyValueStore.Transaction(base: view.values)
     let result = try body(&transaction)
     try await commit(transaction.operations())
     return result

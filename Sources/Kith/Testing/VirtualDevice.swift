@@ -70,15 +70,13 @@ package final class VirtualDevice: Sendable {
   /// Whether it joins and has pulled everything.
   package var hasPulledAll: Bool { engine.read { $0.hasPulledAll } }
 
-  /// The time of the core's next tick, by the monotonic clock in milliseconds.
-  package var tickAtMilliseconds: UInt64? { engine.state.withLock { $0.tickAtMilliseconds } }
-
-  /// Does all that is due: ticks, and retries of storage.
-  package func keepTime() {
-    engine.tickIfDue()
-    engine.retryIfDue()
-    engine.drainIfIdle()
+  /// When the device has something to do, by the monotonic clock in milliseconds.
+  package var wakesAtMilliseconds: UInt64? {
+    engine.state.withLock { $0.shell.wakesAtMilliseconds }
   }
+
+  /// Does what is due by now: ticks, and storage that is to be tried again.
+  package func keepTime() { engine.keepTime() }
 
   /// Makes everything durable and ends all sequences.
   package func close() throws(KithError) { try engine.close() }

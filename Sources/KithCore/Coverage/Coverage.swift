@@ -27,8 +27,6 @@ struct Coverage {
     let isMember: Bool
     /// When its process started; nil until it says so.
     var started: HybridTime?
-    /// The vectors that it told, with chains that are not known here.
-    var said: [StoreIdentifier: [ChainID: UInt64]] = [:]
     /// The digests of the statements that it holds, as it told them last.
     var held: [StoreIdentifier: Digest128] = [:]
     /// The digests of the statements that this device holds, as the peer was told last.
@@ -120,7 +118,6 @@ struct Coverage {
     known = known.mapValues { stores in
       stores.mapValues { Known(started: $0.started, vector: others($0.vector)) }
     }
-    for (id, peer) in peers { peers[id]?.said = peer.said.mapValues(others) }
     table.keep { !devices.contains($0) }
   }
 
@@ -177,48 +174,29 @@ struct Coverage {
     return vector == part || part.allSatisfy { vector[$0.key] ?? 0 >= $0.value }
   }
 
-  /// The vector of a store that the peer of a session told.
-  func said(_ store: StoreIdentifier, on session: SessionID) -> [ChainID: UInt64] {
-    peers[session]?.said[store] ?? [:]
-  }
-
   // MARK: Words of peers
 
-  /// Takes in a vector that the peer of a session tells. Entries of chains that are not known here are
-  /// remembered as long as the session lasts, within a bound. A whole vector replaces all that was
-  /// known, for the peer may have been restored and cover less.
+  /// Takes in a vector that the peer of a session tells of itself, as far as its chains are known
+  /// here. A whole vector replaces all that was known, for the peer may have been restored and cover
+  /// less.
+  ///
+  /// - Parameters:
+  ///   - vector: All entries that the peer told in the session.
+  ///   - store: The store.
+  ///   - isWhole: Whether the peer told all of it just now.
+  ///   - session: The session.
+  ///   - started: When the peer's process started; nil: as it said before.
+  ///   - isKnown: Whether a chain is known here.
   mutating func hear(
     _ vector: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool, on session: SessionID,
-    started: HybridTime, isKnown: (ChainID) -> Bool
+    started: HybridTime?, isKnown: (ChainID) -> Bool
   ) {
     guard var peer = peers[session] else { return }
+    let started = started ?? peer.started ?? .zero
     peer.started = started
-    if peer.isMember { shown[peer.device] = started }
-    var said = vector
-    if !isWhole { said.merge(peer.said[store] ?? [:], uniquingKeysWith: max) }
-    let others = peer.said.reduce(0) { $0 + ($1.key == store ? 0 : $1.value.count) }
-    if said.count + others > Limits.vectorEntriesPerSession {
-      said = said.filter { isKnown($0.key) }
-    }
-    if said.count <= Limits.chainsPerStore { peer.said[store] = said }
     peers[session] = peer
-    take(peer.said[store] ?? [:], of: store, from: peer, isWhole: isWhole, isKnown: isKnown)
-  }
-
-  /// Chains of a store became known: entries that peers told of them count now.
-  mutating func learnChains(of store: StoreIdentifier, isKnown: (ChainID) -> Bool) {
-    for peer in peers.values {
-      guard let said = peer.said[store] else { continue }
-      take(said, of: store, from: peer, isWhole: false, isKnown: isKnown)
-    }
-  }
-
-  private mutating func take(
-    _ said: [ChainID: UInt64], of store: StoreIdentifier, from peer: Peer, isWhole: Bool,
-    isKnown: (ChainID) -> Bool
-  ) {
-    let vector = said.filter { isKnown($0.key) }
-    let started = peer.started ?? .zero
+    if peer.isMember { shown[peer.device] = started }
+    let vector = vector.filter { isKnown($0.key) }
     if isWhole || known[peer.device]?[store]?.started != started {
       known[peer.device, default: [:]][store] = Known(started: started, vector: vector)
     } else {

@@ -1,5 +1,5 @@
 /// A kind of step: a value that a key may show (`Docs/Protocol.md`, "What is shown").
-public enum ShownStep: String, Hashable, Sendable {
+package enum ShownStep: String, Hashable, Sendable {
   /// The runner-up's fallback.
   case runnerUpFallback = "runner-up's fallback"
   /// The runner-up.

@@ -36,7 +36,7 @@ extension Replica {
     }
     guard !told.isEmpty else { return }
     let messages = Have.messages(telling: told, by: coverage.started, time: toldTime)
-    for id in sessions.keys.sorted() where exchanges(id) {
+    for id in links.keys.sorted() where exchanges(id) {
       for message in messages { effects.append(.send(id, message)) }
     }
   }
@@ -51,10 +51,10 @@ extension Replica {
   /// Makes, tells and asks for the statements that are due.
   mutating func passOn() {
     guard let due = coverage.dueAt, due <= now.monotonicMilliseconds else { return }
-    let (stores, sessions, keys, account) = (stores, sessions, keys, account)
+    let (stores, links, keys, account) = (stores, links, keys, account)
     let (tellings, isNews) = coverage.pass(
       at: now.monotonicMilliseconds,
-      isOpen: { sessions[$0]?.isExchanging == true && sessions[$0]?.takesMore == true },
+      isOpen: { links[$0]?.isExchanging == true && links[$0]?.takesMore == true },
       own: { stores[$0]?.log.own },
       sign: { Statement($0, age: $1, account: account, keys: keys) },
       received: { stores[$0]?.log.chains[$1]?.received ?? 0 })
@@ -83,8 +83,7 @@ extension Replica {
       received: { stores[$0]?.log.chains[$1]?.received ?? 0 }, with: repeater)
     {
     case .forged:
-      effects.append(.close(id, .protocolViolation))
-      disconnect(id)
+      end(id, .protocolViolation)
       return false
     case .taken: break
     case .otherProcess(let reading):
@@ -100,7 +99,7 @@ extension Replica {
     for held in have.held where stores[held.store] != nil {
       let answer = coverage.compare(
         held, isRenewed: have.number > 0, on: id, at: now.monotonicMilliseconds)
-      if let answer, sessions[id]?.takesMore == true { send(answer) }
+      if let answer, links[id]?.takesMore == true { send(answer) }
     }
     planCoverage()
     passOn()
@@ -110,7 +109,7 @@ extension Replica {
   /// Takes in the entries of a peer's vector that rose.
   mutating func hearOwn(_ have: Have, on id: SessionID) {
     for group in have.statements
-    where group.said.isEmpty && sessions[id]?.mismatched.contains(group.extent.store) == false {
+    where group.said.isEmpty && links[id]?[group.extent.store].isMismatched == false {
       let entries = group.extent.entries.filter { !roster.isRevoked($0.key.device) }
       note(entries, of: group.extent.store, isWhole: false, on: id, started: have.started)
     }
@@ -122,9 +121,20 @@ extension Replica {
     on id: SessionID, started: HybridTime
   ) {
     guard let chains = stores[identifier]?.log.chains else { return }
+    links[id]?.note(vector, of: identifier, isWhole: isWhole) { chains[$0] != nil }
     coverage.hear(
-      vector, of: identifier, isWhole: isWhole, on: id, started: started,
-      isKnown: { chains[$0] != nil })
+      links[id]?[identifier].vector ?? [:], of: identifier, isWhole: isWhole, on: id,
+      started: started, isKnown: { chains[$0] != nil })
+  }
+
+  /// Chains of a store became known: entries that peers told of them count now.
+  mutating func learnChains(of identifier: StoreIdentifier) {
+    guard let chains = stores[identifier]?.log.chains else { return }
+    for id in links.keys where exchanges(id) {
+      coverage.hear(
+        links[id]?[identifier].vector ?? [:], of: identifier, isWhole: false, on: id, started: nil,
+        isKnown: { chains[$0] != nil })
+    }
   }
 
   // MARK: Left behind
@@ -134,7 +144,7 @@ extension Replica {
   mutating func lookForLeftBehind() {
     let stores = stores
     let behind = coverage.lookForLeftBehind(
-      at: now.monotonicMilliseconds, connected: Set(sessions.values.compactMap(\.device)),
+      at: now.monotonicMilliseconds, connected: Set(links.values.compactMap(\.device)),
       vectors: { stores.mapValues(\.log.vector) })
     if let behind { effects.append(.leftBehind(behind)) }
   }

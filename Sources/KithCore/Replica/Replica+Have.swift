@@ -3,38 +3,47 @@ internal import KithCrypto
 extension Replica {
   /// Asks for what a peer has and we do not: of all stores, or of some that are new.
   mutating func sendHave(on id: SessionID, only identifiers: [StoreIdentifier]? = nil) {
-    guard var session = sessions[id], session.isExchanging else { return }
-    session.haveNumber += 1
-    if identifiers == nil {
-      let jitter = entropy.draw(Digest128.self).bytes.prefix(2).reduce(0) { $0 << 8 | UInt64($1) }
-      let quarter = Limits.haveIntervalMilliseconds / 4
-      session.nextHaveAt =
-        now.monotonicMilliseconds + Limits.haveIntervalMilliseconds - jitter * quarter / 65_536
-    }
-    sessions[id] = session
+    guard exchanges(id), var link = links[id] else { return }
+    let number = link.ask(nextAt: identifiers == nil ? nextHave() : nil)
+    links[id] = link
     let listed = (identifiers ?? Array(stores.keys)).sorted().compactMap { identifier in
       var have = stores[identifier]?.have()
-      have?.isAwaited = session.awaits(identifier)
-      have?.isUnjudged = session.unjudged.contains(identifier)
+      have?.isAwaited = link[identifier].isAwaited
+      have?.isUnjudged = link[identifier].isUnjudged
       return have
     }
     var have = Have(
-      number: session.haveNumber, isWhole: true, listsAll: identifiers == nil, stores: listed,
+      number: number, isWhole: true, listsAll: identifiers == nil, stores: listed,
       time: toldTime)
     have.started = coverage.started ?? .zero
     have.held = coverage.held(of: listed.map(\.store), tellingOn: id)
     for message in have.messages() { effects.append(.send(id, message)) }
   }
 
+  /// When the next full `Have` is due.
+  private mutating func nextHave() -> UInt64 {
+    let jitter = entropy.draw(Digest128.self).bytes.prefix(2).reduce(0) { $0 << 8 | UInt64($1) }
+    let quarter = Limits.haveIntervalMilliseconds / 4
+    return now.monotonicMilliseconds + Limits.haveIntervalMilliseconds - jitter * quarter / 65_536
+  }
+
+  /// Asks all peers with which stores are exchanged.
+  mutating func sendHaves(
+    only identifiers: [StoreIdentifier]? = nil, except source: SessionID? = nil
+  ) {
+    for id in links.keys.sorted() where id != source { sendHave(on: id, only: identifiers) }
+  }
+
   mutating func receive(_ have: Have, on id: SessionID) {
-    guard let session = sessions[id], let device = session.device,
-      !session.peer.isMembershipOnly
-    else { return }
-    if let told = have.time, !session.isInviters { judge(told, from: device, on: id) }
+    guard let link = links[id], let device = link.device, link.isToldTime else { return }
+    if let told = have.time, !link.isInviter { judge(told, from: device, on: id) }
     guard exchanges(id) else { return }
-    let have = withoutRevoked(have)
-    if have.stores.contains(where: \.isUnjudged) { sendRecordsAgain(on: id) }
-    adopt(have.stores, from: id)
+    let have = members.withoutRevoked(have)
+    if have.stores.contains(where: \.isUnjudged), links[id]?.maySendRecordsAgain() == true {
+      // They went out when the session began, but the peer may have had no room for one then.
+      sendRecords(on: id)
+    }
+    adopt(have.stores)
     for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
       note(
         theirs.vector, of: theirs.store, isWhole: have.isWhole, on: id, started: have.started)
@@ -42,24 +51,21 @@ extension Replica {
       answer(theirs, number: have.number, on: id, device)
     }
     guard hearCoverage(have, on: id) else { return }
-    if have.listsAll, sessions[id]?.isInviters == true {
-      sessions[id]?.listed = Set(have.stores.map(\.store))
+    if have.listsAll {
+      links[id]?.list(have.stores.map(\.store))
       notePulled(on: id)
     }
     effects.append(.progress)
   }
 
   /// Begins stores that only the peer has had so far, under its limits.
-  private mutating func adopt(_ theirs: [StoreHave], from id: SessionID) {
+  private mutating func adopt(_ theirs: [StoreHave]) {
     var adopted: [StoreIdentifier] = []
     for store in theirs where stores[store.store] == nil && stores.count < Limits.stores {
       create(store.store, policy: store.policy)
       adopted.append(store.store)
     }
-    guard !adopted.isEmpty else { return }
-    for other in sessions.keys.sorted() where exchanges(other) {
-      sendHave(on: other, only: adopted)
-    }
+    if !adopted.isEmpty { sendHaves(only: adopted) }
   }
 
   /// Peers with different limits for a store do not sync it, and both say so.
@@ -67,48 +73,20 @@ extension Replica {
     _ theirs: StoreHave, on id: SessionID, _ device: DeviceID
   ) -> Bool {
     guard let ours = stores[theirs.store]?.policy else { return false }
-    guard ours != theirs.policy else {
-      if sessions[id]?.mismatched.remove(theirs.store) != nil {
-        sendHave(on: id, only: [theirs.store])
-      }
+    switch links[id]?.compare(theirs, with: ours) {
+    case .same: return true
+    case .sameAgain:
+      sendHave(on: id, only: [theirs.store])
       return true
-    }
-    if sessions[id]?.mismatched.insert(theirs.store).inserted == true {
-      effects.append(
-        .report(
-          .policyMismatch(
-            store: theirs.store, peer: device, ours: ours, theirs: theirs.policy)))
-    }
-    return false
-  }
-
-  /// Answers with every kept change set above the peer's vector, piece by piece.
-  ///
-  /// Where the session takes no more for now, the answer waits, unmade, until it does.
-  mutating func answer(
-    _ theirs: StoreHave, number: UInt64, on id: SessionID, _ device: DeviceID
-  ) {
-    guard var store = stores[theirs.store], let session = sessions[id] else { return }
-    guard session.takesMore else {
-      sessions[id]?.wait(theirs, number: number)
-      return
-    }
-    let isFirst = !session.answered.contains(theirs.store)
-    var answer = Answer(store: theirs.store, number: number, vector: theirs.vector)
-    if theirs.vector == store.log.vector, let digest = theirs.digest, digest != store.digest() {
-      (answer.vector, answer.isEverything) = ([:], true)
-      // With entries beyond the vector, equal vectors say nothing of the digest: that is no defect,
-      // but there may be one behind it.
-      if !theirs.isBeyond, !store.log.holdsUncovered,
-        sessions[id]?.diverged.insert(theirs.store).inserted == true
-      {
-        counters.divergences += 1
-        effects.append(.report(.divergence(store: theirs.store, peer: device)))
+    case .differs(let isNews):
+      if isNews {
+        effects.append(
+          .report(
+            .policyMismatch(
+              store: theirs.store, peer: device, ours: ours, theirs: theirs.policy)))
       }
+      return false
+    case nil: return false
     }
-    stores[theirs.store] = store
-    // A peer that waits for an answer is answered even if there is nothing to tell.
-    sessions[id]?.behind.remove(theirs.store)
-    send(answer, on: id, evenEmpty: isFirst || theirs.isAwaited)
   }
 }

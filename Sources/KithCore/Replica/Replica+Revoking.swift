@@ -17,25 +17,12 @@ extension Replica {
       }
     }
     coverage.forget(revoked)
+    for id in links.keys { links[id]?.forget(revoked) }
     for identifier in stores.keys.sorted() {
       mutations += stores[identifier]?.withhold(revoked) ?? []
     }
     // It is without their chains now.
     for identifier in stores.keys { vectorChanged(in: identifier) }
     if !mutations.isEmpty { effects.append(.persist(mutations)) }
-  }
-
-  /// What a peer says of its stores, without revoked devices: nothing of theirs is compared. Where
-  /// there was something, the digest is of another state than ours can be.
-  func withoutRevoked(_ have: Have) -> Have {
-    var have = have
-    have.stores = have.stores.map { theirs in
-      var theirs = theirs
-      let count = theirs.vector.count
-      theirs.vector = theirs.vector.filter { !roster.isRevoked($0.key.device) }
-      if theirs.vector.count < count { theirs.digest = nil }
-      return theirs
-    }
-    return have
   }
 }

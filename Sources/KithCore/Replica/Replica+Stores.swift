@@ -37,7 +37,7 @@ extension Replica {
         changePolicy(of: identifier, to: policy)
       } else if !store.isOpened {
         // More of it is kept from here on.
-        askAll(for: identifier)
+        sendHaves(only: [identifier])
       }
       return
     }
@@ -48,11 +48,7 @@ extension Replica {
     create(identifier, policy: policy)
     markOpened(identifier)
     // Peers that do not have it yet begin it; those that do answer.
-    askAll(for: identifier)
-  }
-
-  private mutating func askAll(for identifier: StoreIdentifier) {
-    for id in sessions.keys.sorted() where exchanges(id) { sendHave(on: id, only: [identifier]) }
+    sendHaves(only: [identifier])
   }
 
   /// A program on this host wants the store.
@@ -71,8 +67,8 @@ extension Replica {
     let author = keys.id
     guard let outcome = stores[identifier]?.change(to: policy, author: author) else { return }
     carryOut(outcome, in: [identifier])
-    for id in sessions.keys { sessions[id]?.mismatched.remove(identifier) }
-    askAll(for: identifier)
+    for id in links.keys { links[id]?[identifier].isMismatched = false }
+    sendHaves(only: [identifier])
   }
 
   // MARK: Writing
@@ -104,7 +100,7 @@ extension Replica {
   }
 
   /// Stores whose adopted writes may still be in the local stores.
-  public var adoptingStores: [StoreIdentifier] {
+  package var adoptingStores: [StoreIdentifier] {
     stores.filter { $0.value.adopted > .zero }.keys.sorted()
   }
 
@@ -137,8 +133,8 @@ extension Replica {
   func canPublish(_ identifier: StoreIdentifier) -> Bool {
     guard stores[identifier] != nil, !isJoining, incarnation != nil,
       keyring.current != nil, roster.isMember(keys.id),
-      sessions.values.contains(where: {
-        $0.isExchanging && ($0.joiner != nil || $0.pulled.contains(identifier))
+      links.values.contains(where: {
+        $0.isExchanging && ($0.joiner != nil || $0[identifier].isPulled)
       })
     else { return false }
     return !isBarren
@@ -160,7 +156,7 @@ extension Replica {
   private mutating func sealer(for identifier: StoreIdentifier) -> Sealer? {
     guard let epoch = keyring.current, let chain = ownChain,
       let certificate = roster.certificate(of: keys.id),
-      let box = keyring.sharedBox(epoch: epoch.id, author: certificate)
+      let box = members.keyring.sharedBox(epoch: epoch.id, author: certificate)
     else { return nil }
     return Sealer(
       box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain,
@@ -189,11 +185,7 @@ extension Replica {
       guard let mutations else { continue }
       carryOut(StoreOutcome(mutations: mutations, hasProgress: true), in: [identifier])
       // Peers were sent no covers until now. Each is sent everything above its vector.
-      for id in sessions.keys.sorted() where exchanges(id) {
-        guard sessions[id]?.answered.contains(identifier) == true else { continue }
-        sessions[id]?.behind.insert(identifier)
-        catchUp(id)
-      }
+      for id in links.keys.sorted() where links[id]?.oweAgain(identifier) == true { catchUp(id) }
     }
   }
 
@@ -210,13 +202,12 @@ extension Replica {
     }
     let chainCount = stores[batch.store]?.log.chains.count
     let taken = stores[batch.store]?.take(
-      batch, tainted: taint, from: peer, by: judge, &keyring)
+      batch, tainted: taint, from: peer, by: judge, &members.keyring)
     guard var intake = taken else { return }
     timeKeeper.witness(intake.latest)
-    if let chains = stores[batch.store]?.log.chains, chains.count != chainCount {
-      coverage.learnChains(of: batch.store) { chains[$0] != nil }
-    }
-    sessions[id]?.note(batch, isUnjudged: intake.taint.isUnjudged)
+    if stores[batch.store]?.log.chains.count != chainCount { learnChains(of: batch.store) }
+    links[id]?[batch.store].noteApplied(
+      isAnswer: batch.answers > 0, isUnjudged: intake.taint.isUnjudged)
     // Before anything is published: what this database knows of its chain is not all of it.
     if intake.showsCopy { meetClone() }
     var own: Batch?

@@ -117,7 +117,7 @@ extension StoreReplica {
       }
       changeSets.append(changeSet)
     }
-    return mutations + log.dropWithheld(in: identifier) 
+    return mutations + log.dropWithheld(in: identifier)
       + cover(changeSets).map { $0.mutation(in: identifier) }
   }
 

@@ -45,7 +45,6 @@ extension Simulation {
       let moment = now + UInt64.random(in: 0...2_000_000, using: &nemesisChance)
       return queue.add(.start(device.number, life: device.life), at: moment)
     }
-    if device.hasFailed { try retry(device) }
     try hand(.clockStatus(isSynchronised: true), to: device)
   }
 
@@ -53,7 +52,9 @@ extension Simulation {
 
   func demandConvergence() throws(Violation) {
     let start = now
-    let limit = convergenceSeconds * 1_000_000 + clockExcess
+    // A disk that has room again is tried again when the wait is over.
+    let retry = devices.contains(where: \.isFailing) ? Shell.longestRetryMilliseconds * 1_000 : 0
+    let limit = convergenceSeconds * 1_000_000 + clockExcess + retry
     var gap = convergenceGap()
     while let found = gap {
       guard now - start < limit else {
@@ -78,7 +79,7 @@ extension Simulation {
   private func convergenceGap() -> String? {
     let all = devices.filter { !$0.isGone }
     for device in all {
-      guard device.isRunning, !device.hasFailed, let replica = device.replica else {
+      guard device.isRunning, !device.isFailing, let replica = device.replica else {
         return "\(device.name) does not run"
       }
       if device.join != nil { return "\(device.name) joins still" }
@@ -87,7 +88,7 @@ extension Simulation {
     guard let first = all.first else { return nil }
     for store in stores where !flooded.contains(store) {
       guard let wanted = first.replica?.inspect(store) else { return "\(store) is not there" }
-      let digest = first.replica?.digest(of: store)
+      let digest = first.shell?.replica.digest(of: store)
       for device in all {
         guard let seen = device.replica?.inspect(store) else {
           return "\(device.name) does not know \(store)"
@@ -98,7 +99,7 @@ extension Simulation {
         if seen.covered != wanted.covered {
           return "\(device.name) and \(first.name) cover different change sets of \(store)"
         }
-        if device.replica?.digest(of: store) != digest {
+        if device.shell?.replica.digest(of: store) != digest {
           return "the digests of \(device.name) and \(first.name) differ in \(store)"
         }
         if device.views[store] ?? [:] != first.views[store] ?? [:] {
@@ -165,8 +166,10 @@ extension Simulation {
   /// Each disk gives the replica that wrote it.
   func checkDisks() throws(Violation) {
     for device in devices where device.isRunning {
-      // The view may be ahead of the disk during a commit.
-      for _ in 0..<1_000 where device.isDraining { try pass(until: now + 10_000) }
+      // What is shown may be ahead of the disk, as long as a commit takes.
+      for _ in 0..<1_000 where device.shell?.isBusy == true || device.shell?.hasWork == true {
+        try pass(until: now + 10_000)
+      }
       guard let snapshot = try? device.disk.load(),
         var again = try? Replica(
           account: account, keys: device.keys, snapshot: snapshot, process: device.process,
@@ -181,7 +184,7 @@ extension Simulation {
             "covers other change sets"
           } else if found?.shown != wanted?.shown {
             "shows something else"
-          } else if again.digest(of: store) != device.replica?.digest(of: store) {
+          } else if again.digest(of: store) != device.shell?.replica.digest(of: store) {
             "has another digest"
           } else {
             nil

@@ -13,7 +13,10 @@ extension Simulation {
     case .connected, .tick, .clockStatus, .acceptTime, .received: break
     default: return [:]
     }
-    guard let replica = device.replica else { return [:] }
+    return device.replica.map(draftClocks) ?? [:]
+  }
+
+  func draftClocks(of replica: Replica) -> [StoreIdentifier: [UInt64: HybridTime]] {
     var clocks: [StoreIdentifier: [UInt64: HybridTime]] = [:]
     for store in replica.storeIdentifiers {
       let some = replica.draftClocks(of: store)

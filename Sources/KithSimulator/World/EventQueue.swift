@@ -41,11 +41,9 @@ enum Event {
   case drain(DeviceNumber, life: Int)
   /// A commit reaches the disk.
   case committed(DeviceNumber, life: Int, Round)
-  /// The core asked for a tick.
-  case tick(DeviceNumber, life: Int, atMonotonic: UInt64)
-  /// A failed disk is tried again.
-  case retry(DeviceNumber, life: Int)
-  /// The local stores are emptied of adopted writes.
+  /// The shell has something to do.
+  case wake(DeviceNumber, life: Int, atMonotonic: UInt64)
+  /// The local stores are emptied of what was adopted.
   case emptyLocal(DeviceNumber, life: Int, StoreIdentifier)
   /// A dead process starts again.
   case start(DeviceNumber, life: Int)
@@ -71,9 +69,3 @@ enum Event {
 
 typealias DeviceNumber = Int
 typealias ConnectionNumber = Int
-
-/// The mutations of one commit, and the effects after it.
-struct Round {
-  var mutations: [KithCore.Mutation]
-  var effects: ArraySlice<KithCore.Effect>
-}

@@ -40,24 +40,21 @@ final class SimulatedDevice {
 
   /// Counts the processes of the device.
   var life = 0
-  var replica: Replica?
+  var shell: Shell?
   var process = ProcessID(Digest128 { _ in })
   var isPaused = false
   /// Events during a stop.
   var held: [Event] = []
-  /// Effects that wait for a commit or their turn.
-  var outbox: [Effect] = []
-  var hasWrites = false
-  var isDraining = false
-  /// The commit under way.
+  /// Writes and marks that its program waits for.
+  var awaited: Set<UInt64> = []
+  /// Whether the shell's work begins in a moment.
+  var isDrainPlanned = false
+  /// What a commit under way is writing.
   var writing: [Mutation] = []
-  /// Whether the disk refused a commit and was not retried.
-  var hasFailed = false
-  var failedAttempts = 0
-  /// Effects until the process dies, and how long it stays dead.
+  /// Effects after which the process dies, and for how long it is dead.
   var fuse: (effects: Int, downMicroseconds: UInt64)?
-  /// The time of the core's next tick.
-  var tickAt: UInt64?
+  /// When the shell is woken.
+  var wakesAt: UInt64?
 
   // Its program's knowledge.
 
@@ -84,7 +81,10 @@ final class SimulatedDevice {
     self.original = original
   }
 
-  var isRunning: Bool { replica != nil }
+  var replica: Replica? { shell?.replica }
+  var isRunning: Bool { shell != nil }
+  /// Whether the disk refused a commit and has taken none since.
+  var isFailing: Bool { shell?.health.problem != nil }
 
   /// How a device joins.
   struct Join {

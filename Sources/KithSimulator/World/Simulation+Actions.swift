@@ -99,7 +99,8 @@ extension Simulation {
   ) throws(Violation) {
     guard let before = device.replica?.inspect(store) else { return }
     let shown = device.views[store] ?? [:]
-    let effects = try hand(.write(id, store, operations), to: device)
+    let gathers = id.rawValue.isMultiple(of: 4)
+    let effects = try hand(.write(id, store, operations), to: device, gathers: gathers)
     let isAccepted = effects.contains { if case .accepted(id) = $0 { true } else { false } }
     guard isAccepted else {
       tally.count("writes refused")
@@ -109,7 +110,7 @@ extension Simulation {
       return
     }
     tally.count("writes")
-    device.hasWrites = true
+    expect(id, on: device)
     let known = Set(before.drafts.map(\.clock))
     guard let after = device.replica?.inspect(store) else { return }
     let draft = after.drafts.first { !known.contains($0.clock) }
@@ -125,7 +126,15 @@ extension Simulation {
         device: device.number, author: device.keys.id, store: store, clock: draft?.clock,
         operations: draft?.operations ?? []))
     try checkAccepted(operations, draft, over: before, on: device, in: store)
+    if id.rawValue % 8 == 4 { flush(device) }
     try nextDrain(device)
+  }
+
+  /// A program has all that it wrote made durable.
+  private func flush(_ device: SimulatedDevice) {
+    let mark = WriteID(rawValue: nextWrite)
+    nextWrite += 1
+    if case .queued = device.shell?.mark(mark) { device.awaited.insert(mark.rawValue) }
   }
 
   func takeRefusals(

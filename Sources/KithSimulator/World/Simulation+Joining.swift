@@ -136,6 +136,7 @@ extension Simulation {
         continue
       }
       device.adoptions[id] = store
+      expect(id, on: device)
       let changes = effects.contains {
         switch $0 {
         case .view: true

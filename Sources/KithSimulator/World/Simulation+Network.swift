@@ -29,8 +29,8 @@ extension Simulation {
 
   func isUp(_ number: DeviceNumber) -> Bool {
     let device = devices[number]
-    // A joining device listens nowhere yet.
-    return device.isRunning && !device.isPaused && !device.hasFailed && device.join == nil
+    // Who joins listens nowhere yet.
+    return device.isRunning && !device.isPaused && !device.isFailing && device.join == nil
   }
 
   func canPass(_ from: DeviceNumber, _ to: DeviceNumber) -> Bool { !blocked.contains([from, to]) }

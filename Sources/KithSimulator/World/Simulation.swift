@@ -137,8 +137,7 @@ package final class Simulation {
     case .input(let device, _, let input): try hand(input, to: devices[device])
     case .drain(let device, _): try drain(devices[device])
     case .committed(let device, _, let round): try commit(round, on: devices[device])
-    case .tick(let device, _, let reading): try tick(devices[device], reading)
-    case .retry(let device, _): try retry(devices[device])
+    case .wake(let device, _, let reading): try wake(devices[device], reading)
     case .start(let device, _): try start(devices[device])
     case .emptyLocal(let device, _, let store): try emptyLocal(store, of: devices[device])
     case .resume(let device, _): resume(devices[device])
@@ -211,7 +210,7 @@ package final class Simulation {
   /// The device of an action; nil if it can do nothing now.
   func acting(_ number: Int) -> SimulatedDevice? {
     let device = devices[number % devices.count]
-    return device.isRunning && !device.isPaused && !device.hasFailed ? device : nil
+    return device.isRunning && !device.isPaused && !device.isFailing ? device : nil
   }
 }
 
@@ -220,8 +219,8 @@ extension Event {
   fileprivate var process: (DeviceNumber, life: Int)? {
     switch self {
     case .input(let device, let life, _), .drain(let device, let life),
-      .committed(let device, let life, _), .tick(let device, let life, _),
-      .retry(let device, let life), .emptyLocal(let device, let life, _):
+      .committed(let device, let life, _), .wake(let device, let life, _),
+      .emptyLocal(let device, let life, _):
       (device, life)
     default: nil
     }

@@ -313,7 +313,7 @@ final class VirtualNetwork: Sendable {
     let end = now.load(ordering: .relaxed) + duration.microseconds
     while true {
       let ticks = (0..<count).compactMap { number in
-        host(number).device.tickAtMilliseconds.map { $0 * 1_000 }
+        host(number).device.wakesAtMilliseconds.map { $0 * 1_000 }
       }
       let times = state.withLock { $0.events.map(\.time) } + ticks
       let current = now.load(ordering: .relaxed)

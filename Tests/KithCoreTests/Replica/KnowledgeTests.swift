@@ -79,8 +79,8 @@ import Testing
       let message = InboundMessage(decoding: have.messages()[0], account: world.account)
       world.perform(.received(session, try #require(message)), on: 0)
     }
-    let kept = world.devices[0].replica.coverage.peers[session]?.said.values.reduce(0) {
-      $0 + $1.count
+    let kept = world.devices[0].replica.links[session]?.stores.values.reduce(0) {
+      $0 + $1.vector.count
     }
     #expect(try #require(kept) <= Limits.vectorEntriesPerSession)
     #expect(try #require(kept) > 4_000)

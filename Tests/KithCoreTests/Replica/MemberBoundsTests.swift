@@ -82,18 +82,15 @@ import Testing
     var message = WireMessage()
     message.batch.store = TestWorld.store.rawValue
     message.batch.more = true
-    func hand() throws {
-      let bytes = message.encodedBytes()
-      world.perform(
-        .received(session, try #require(InboundMessage(decoding: bytes, account: world.account))),
-        on: 1)
-    }
-    try hand()
-    #expect(world.devices[1].replica.sessions[session]?.partial != nil)
+    let bytes = message.encodedBytes()
+    let inbound = try #require(InboundMessage(decoding: bytes, account: world.account))
+    guard case .batch(let part) = inbound.body else { throw CancellationError() }
     // As if so many bytes had come: they would be 128 MiB.
-    world.devices[1].replica.sessions[session]?.partialBytes = Limits.batchBytes
-    try hand()
-    #expect(world.devices[1].replica.sessions[session] == nil)
+    let first = world.devices[1].replica.links[session]?.receive(
+      part, size: Limits.batchBytes, keeping: nil)
+    guard case .more = first else { throw CancellationError() }
+    world.perform(.received(session, inbound), on: 1)
+    #expect(world.devices[1].replica.links[session] == nil)
     #expect(world.devices[1].closed.last == .protocolViolation)
   }
 

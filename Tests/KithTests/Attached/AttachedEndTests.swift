@@ -28,8 +28,9 @@ struct AttachedEndTests {
     }
     var heard = changes.makeAsyncIterator()
     #expect(
-      await heard.next() == Change(reason: .serverChange, items: [.init("c", nil, 3)]))
-    let undone = Change(
+      await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("c", nil, 3)])
+    )
+    let undone = KeyValueStore.Change(
       reason: .quotaViolationChange, items: [.init("b", 2, nil)], superseded: ["b"])
     #expect(await heard.next() == undone)
     #expect(store.dictionary == ["a": 1, "c": 3])
@@ -45,7 +46,8 @@ struct AttachedEndTests {
     #expect(error?.code == .diskFull)
     #expect(
       await heard.next()
-        == Change(reason: .serverChange, items: [.init("a", 4, 1)], superseded: ["a"]))
+        == KeyValueStore.Change(reason: .serverChange, items: [.init("a", 4, 1)], superseded: ["a"])
+    )
     try await program.close()
   }
 
@@ -62,12 +64,14 @@ struct AttachedEndTests {
     }
     var heard = changes.makeAsyncIterator()
     // The echo is not told, and what lies under the write does not show yet.
-    #expect(await heard.next() == Change(reason: .serverChange, items: [.init("other", nil, 1)]))
+    #expect(
+      await heard.next()
+        == KeyValueStore.Change(reason: .serverChange, items: [.init("other", nil, 1)]))
     #expect(program.store.value(forKey: "k") == "mine")
     try await blocking { try node.answer(2) }
     #expect(
       await heard.next()
-        == Change(reason: .initialSyncChange, items: [.init("k", "mine", "theirs")]))
+        == KeyValueStore.Change(reason: .initialSyncChange, items: [.init("k", "mine", "theirs")]))
     #expect(program.store.value(forKey: "k") == "theirs")
     try await program.close()
   }
@@ -88,10 +92,13 @@ struct AttachedEndTests {
     }
     var heard = changes.makeAsyncIterator()
     #expect(await heard.next()?.superseded == ["mine"])
-    #expect(await heard.next() == Change(reason: .serverChange, items: [.init("a", nil, 1)]))
+    #expect(
+      await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)])
+    )
     #expect(program.store.dictionary["b"] == 2)
     #expect(
-      await heard.next() == Change(reason: .quotaViolationChange, items: [.init("b", nil, 2)]))
+      await heard.next()
+        == KeyValueStore.Change(reason: .quotaViolationChange, items: [.init("b", nil, 2)]))
     try await program.close()
   }
 
@@ -106,7 +113,7 @@ struct AttachedEndTests {
     }
     let durable = outcome(of: store) {
       $0.set(3, forKey: "b")
-      $0.remove("a")
+      $0.removeValue(forKey: "a")
     }
     try await until { program.backing.pending.count == 3 }
     try await blocking {
@@ -163,7 +170,8 @@ struct AttachedEndTests {
       try await until { owner.dictionary == store.dictionary }
       var heard = changes.makeAsyncIterator()
       #expect(
-        await heard.next() == Change(reason: .serverChange, items: [.init("new", nil, "theirs")]))
+        await heard.next()
+          == KeyValueStore.Change(reason: .serverChange, items: [.init("new", nil, "theirs")]))
       try await blocking {
         try store.set(5, forKey: "c")
         try store.flush()
@@ -194,10 +202,11 @@ struct AttachedEndTests {
       let error = await durable.value
       #expect(error?.code == .quotaExceeded)
       #expect(
-        await heard.next() == Change(reason: .serverChange, items: [.init("theirs", nil, 2)]))
+        await heard.next()
+          == KeyValueStore.Change(reason: .serverChange, items: [.init("theirs", nil, 2)]))
       #expect(
         await heard.next()
-          == Change(
+          == KeyValueStore.Change(
             reason: .quotaViolationChange, items: [.init("mine", 1, nil)], superseded: ["mine"]))
       try await next.close()
     }
@@ -330,7 +339,7 @@ struct AttachedEndTests {
 
   /// A durable write that goes on beside the test, and why it failed.
   private func outcome(
-    of store: KeyValueStore, _ body: @escaping @Sendable (inout Transaction) -> Void
+    of store: KeyValueStore, _ body: @escaping @Sendable (inout KeyValueStore.Transaction) -> Void
   ) -> Task<KithError?, Never> {
     Task {
       do throws(KithError) {

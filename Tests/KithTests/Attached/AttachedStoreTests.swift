@@ -27,17 +27,18 @@ struct AttachedStoreTests {
           // Who wrote hears nothing: its next change is another's write.
           for other in stores.indices where other != index {
             let change = await heard[other].next()
-            #expect(change == Change(reason: .serverChange, items: [.init(key, nil, new)]))
+            #expect(
+              change == KeyValueStore.Change(reason: .serverChange, items: [.init(key, nil, new)]))
           }
         }
       }
       // A transaction is one change, and durable on return.
       try await first.store.commit {
         $0.set("a", forKey: "x")
-        $0.remove("old")
+        $0.removeValue(forKey: "old")
       }
       #expect(first.backing.pending.isEmpty)
-      let whole = Change(
+      let whole = KeyValueStore.Change(
         reason: .serverChange, items: [.init("old", "before", nil), .init("x", nil, "a")])
       #expect(await heard[0].next() == whole)
       #expect(await heard[2].next() == whole)
@@ -65,7 +66,7 @@ struct AttachedStoreTests {
         }
         try await until { watched.state.withLock { $0.isReady } }
         try await served.client.write([("key", 1)], in: "com.example.test")
-        let told = Change(reason: .serverChange, items: [.init("key", nil, 1)])
+        let told = KeyValueStore.Change(reason: .serverChange, items: [.init("key", nil, 1)])
         #expect(await heard.next() == told)
         #expect(await attachedHeard.next() == told)
         // Who watches hears which writes are this device's.
@@ -210,7 +211,7 @@ struct AttachedStoreTests {
               for step in 0..<300 {
                 let key = "k\(random.next(4))"
                 if random.next(4) == 0 {
-                  try store.remove(key)
+                  try store.removeValue(forKey: key)
                 } else {
                   try store.set([.string("\(index)"), .integer(Int64(step))], forKey: key)
                 }
@@ -264,7 +265,7 @@ struct AttachedStoreTests {
   }
 }
 
-extension Change.Item {
+extension KeyValueStore.Change.Item {
   init(_ key: String, _ old: PropertyListValue?, _ new: PropertyListValue?) {
     self.init(key: key, old: old, new: new)
   }

@@ -130,7 +130,7 @@ final class ScriptedNode: Sendable {
     _ reason: ChangeReason, _ values: [(String, PropertyListValue?)], hasMore: Bool = false
   ) throws {
     var response = ControlResponse(id: AttachedStore.attachID, isLast: false)
-    var change = try ControlChange(Change(reason: reason, items: []))
+    var change = try ControlChange(KeyValueStore.Change(reason: reason, items: []))
     change.new = try values.map { try ControlEntry(key: $0.0, value: $0.1) }
     response.change = change
     response.hasMore = hasMore ? true : nil

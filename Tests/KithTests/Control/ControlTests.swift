@@ -98,7 +98,7 @@ struct ControlTests {
     #expect(try await node.hiddenEntries(in: store).isEmpty)
     #expect(try await node.refusals(in: store, takingThrough: 1).isEmpty)
     let usage = try await node.usage(of: store)
-    #expect(usage.keys == 0 && usage.policy.keys == Policy.standard.keys)
+    #expect(usage.keys == 0 && usage.policy.keys == KeyValueStore.Policy.standard.keys)
     for look in [
       { _ = try await node.synchronize(store, timeout: .zero) },
       { try await node.watch(store, onValues: { _ in }, onChange: { _ in }) },
@@ -299,7 +299,7 @@ final class Watched: Sendable {
   struct State {
     var isReady = false
     var count = 0
-    var changes: [Change] = []
+    var changes: [KeyValueStore.Change] = []
   }
 
   let state = Mutex(State())

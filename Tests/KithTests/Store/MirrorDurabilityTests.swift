@@ -15,7 +15,7 @@ private final class UnflushedBacking: StoreBacking {
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
   ) throws(KithError) {
     let change = ViewChange(
-      store: store, reason: nil, changes: operations.map { (Kith.Key($0.key), $0.value) })
+      store: store, reason: nil, changes: operations.map { (KeyValueStore.Key($0.key), $0.value) })
     for run in view.apply([change]) { run() }
   }
   func writeDurably(

@@ -1,7 +1,7 @@
 import NIOCore
 import Testing
 
-@testable import KithTesting
+@testable import KithProxy
 
 @Suite struct ByteFaultsTests {
   /// The positions of altered bytes, and where the connection is reset, of bytes cut in pieces.

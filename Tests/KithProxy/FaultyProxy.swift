@@ -35,51 +35,51 @@ internal import Synchronization
 /// ``Configuration/connectionLimit`` are reset.
 ///
 /// All methods may be called from any thread, and take effect without being awaited.
-public final class FaultyProxy: Sendable {
+package final class FaultyProxy: Sendable {
   /// The addresses and the limits of a proxy.
-  public struct Configuration: Sendable, Hashable {
+  package struct Configuration: Sendable, Hashable {
     /// The address to listen on.
-    public var host = "127.0.0.1"
+    package var host = "127.0.0.1"
     /// The port to listen on; 0: any that is free.
-    public var port = 0
+    package var port = 0
     /// The target's address.
-    public var targetHost = "127.0.0.1"
+    package var targetHost = "127.0.0.1"
     /// The source address of connections to the target; nil: the system chooses.
     ///
     /// A program may dial back to a peer's source address, as Kith's nodes do, and bypass
     /// the proxy. To prevent this, choose another loopback address without a listener, such
     /// as `127.0.0.9`.
-    public var sourceHost: String?
+    package var sourceHost: String?
     /// The seed of all random choices.
-    public var seed: UInt64 = 0
+    package var seed: UInt64 = 0
     /// The number of bytes kept for ``FaultyProxy/recorded(_:)`` in each direction, over all
     /// connections; 0: none.
-    public var recordingLimitBytes = 0
+    package var recordingLimitBytes = 0
     /// The number of bytes that may wait in each direction of a connection; at least 1.
-    public var heldBytesLimit = 1 << 20
+    package var heldBytesLimit = 1 << 20
     /// The number of connections that may be open; at least 1.
-    public var connectionLimit = 4_096
+    package var connectionLimit = 4_096
 
     /// The defaults.
-    public init() {}
+    package init() {}
   }
 
   /// The counters of a proxy.
-  public struct Counters: Sendable, Hashable {
+  package struct Counters: Sendable, Hashable {
     /// Connections from clients.
-    public var accepted = 0
+    package var accepted = 0
     /// Connections open now, including abandoned ones.
-    public var open = 0
+    package var open = 0
     /// Connections that were reset at once, because the proxy was cut or had too many.
-    public var refused = 0
+    package var refused = 0
     /// Connections that were reset by a fault, ``FaultyProxy/cut()`` or ``FaultyProxy/reset()``.
-    public var reset = 0
+    package var reset = 0
     /// Bytes that were passed to the target.
-    public var forwardBytes = 0
+    package var forwardBytes = 0
     /// Bytes that were passed back from the target.
-    public var backwardBytes = 0
+    package var backwardBytes = 0
     /// Altered bytes of both directions.
-    public var corruptedBytes = 0
+    package var corruptedBytes = 0
   }
 
   struct State {
@@ -91,7 +91,7 @@ public final class FaultyProxy: Sendable {
   }
 
   /// The port that the proxy listens on.
-  public let port: Int
+  package let port: Int
   let target: Int
   let configuration: Configuration
   let state = Mutex(State())
@@ -107,7 +107,7 @@ public final class FaultyProxy: Sendable {
   /// They apply to all bytes that have not passed yet, on open and on new connections.
   ///
   /// - Complexity: O(*n*) in the open connections.
-  public func set(_ faults: Faults, direction: Direction = .both) {
+  package func set(_ faults: Faults, direction: Direction = .both) {
     let connections = state.withLock { state in
       for one in [Direction.forward, .backward] where direction.contains(one) {
         state.faults[one.rawValue] = faults
@@ -124,13 +124,13 @@ public final class FaultyProxy: Sendable {
   ///
   /// The proxy keeps its port, so that no other program takes it. A new connection is therefore
   /// accepted and then reset (RST), instead of refused.
-  public func cut() {
+  package func cut() {
     state.withLock { $0.isCut = true }
     reset()
   }
 
   /// Resets all connections except abandoned ones. New ones are served.
-  public func reset() {
+  package func reset() {
     for connection in state.withLock({ $0.connections.values }) where connection.reset() {
       countReset()
     }
@@ -140,12 +140,12 @@ public final class FaultyProxy: Sendable {
   /// direction, and neither side learns of it, whatever the other does.
   ///
   /// New connections are served.
-  public func abandon() {
+  package func abandon() {
     for connection in state.withLock({ $0.connections.values }) { connection.abandon() }
   }
 
   /// Ends all faults and a cut. Held bytes pass. Abandoned connections stay abandoned.
-  public func mend() {
+  package func mend() {
     state.withLock { $0.isCut = false }
     set(.none)
   }
@@ -153,7 +153,7 @@ public final class FaultyProxy: Sendable {
   // MARK: Passed bytes
 
   /// The counters so far.
-  public var counters: Counters {
+  package var counters: Counters {
     state.withLock { state in
       var counters = state.counters
       counters.open = state.connections.count
@@ -167,7 +167,7 @@ public final class FaultyProxy: Sendable {
   /// For both directions, forward comes first.
   ///
   /// - Complexity: O(*n*) in the bytes.
-  public func recorded(_ direction: Direction) -> [UInt8] {
+  package func recorded(_ direction: Direction) -> [UInt8] {
     state.withLock { state in
       [Direction.forward, .backward].filter(direction.contains).flatMap {
         state.recordings[$0.rawValue] ?? []

@@ -1,27 +1,27 @@
 /// The error of a ``FaultyProxy`` that could not start, or stopped.
-public struct FaultyProxyError: Error, CustomStringConvertible {
+package struct FaultyProxyError: Error, CustomStringConvertible {
   /// The kind of error; kinds may be added.
-  public struct Code: Sendable, Hashable, CustomStringConvertible {
+  package struct Code: Sendable, Hashable, CustomStringConvertible {
     /// The code's name.
-    public let description: String
+    package let description: String
 
     /// The address cannot be listened on: the port is taken, or the host is not of this computer.
-    public static let cannotListen = Code(description: "cannotListen")
+    package static let cannotListen = Code(description: "cannotListen")
     /// The configuration is out of bounds.
-    public static let invalidConfiguration = Code(description: "invalidConfiguration")
+    package static let invalidConfiguration = Code(description: "invalidConfiguration")
     /// The listening socket failed while the proxy served.
-    public static let listenerFailed = Code(description: "listenerFailed")
+    package static let listenerFailed = Code(description: "listenerFailed")
   }
 
   /// The kind of error.
-  public let code: Code
+  package let code: Code
   /// The cause and the remedy.
-  public let message: String
+  package let message: String
   /// The system's error.
-  public let cause: (any Error)?
+  package let cause: (any Error)?
 
   /// The code, the message and the cause.
-  public var description: String {
+  package var description: String {
     "\(code): \(message)\(cause.map { " (\($0))" } ?? "")"
   }
 

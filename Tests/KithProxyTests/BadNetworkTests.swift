@@ -1,10 +1,10 @@
 import Foundation
 import Kith
-import KithTesting
+import KithProxy
 import Testing
 
-/// The example of `Docs/KithTesting.md`.
-@Suite struct ExampleTests {
+/// Two devices that meet only over a bad network.
+@Suite struct BadNetworkTests {
   /// Two devices whose only way to each other is a bad network: after a cut both show the same.
   @Test(.timeLimit(.minutes(2))) func `a theme set during a cut arrives after it`() async throws {
     let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)

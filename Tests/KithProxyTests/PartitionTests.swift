@@ -1,4 +1,4 @@
-import KithTesting
+import KithProxy
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct PartitionTests {

@@ -19,7 +19,7 @@ extension FaultyProxy {
   /// - Returns: The result of `body`.
   /// - Throws: ``FaultyProxyError`` if the address cannot be listened on, the configuration is out
   ///   of bounds or the listening socket fails; otherwise the error of `body`.
-  public static func with<Result>(
+  package static func with<Result>(
     target: Int, configuration: Configuration = Configuration(),
     isolation: isolated (any Actor)? = #isolation,
     _ body: (FaultyProxy) async throws -> Result

@@ -1,4 +1,4 @@
-import KithTesting
+import KithProxy
 
 /// Two sockets with a proxy between them, and the listener behind it.
 struct ProxyPair {
