@@ -1,9 +1,9 @@
 internal import KithCrypto
 
-/// The newest statement of every device about every store that came here.
+/// The latest statement of every device about every store that came here.
 struct StatementTable {
   private var held: [StoreIdentifier: [DeviceID: Statement]] = [:]
-  private var digests: [StoreIdentifier: Digest256] = [:]
+  private var digests: [StoreIdentifier: Digest128] = [:]
   private(set) var count = 0
 
   subscript(store: StoreIdentifier, device: DeviceID) -> Statement? { held[store]?[device] }
@@ -11,17 +11,21 @@ struct StatementTable {
   /// The statements about a store, by device.
   func statements(of store: StoreIdentifier) -> [DeviceID: Statement] { held[store] ?? [:] }
 
-  /// Keeps a statement in the place of the device's earlier one; false where there is no room.
+  /// The stores about which there are any.
+  var stores: some Sequence<StoreIdentifier> { held.keys }
+
+  /// Keeps a statement instead of the device's earlier one. Returns false if it is not later, or if
+  /// there is no room.
   mutating func insert(_ statement: Statement) -> Bool {
-    let isNew = held[statement.store]?[statement.device] == nil
-    guard !isNew || count < Limits.statements else { return false }
+    let old = held[statement.store]?[statement.device]
+    guard old.map({ $0.age < statement.age }) ?? (count < Limits.statements) else { return false }
     held[statement.store, default: [:]][statement.device] = statement
     digests[statement.store] = nil
-    if isNew { count += 1 }
+    if old == nil { count += 1 }
     return true
   }
 
-  /// Forgets what devices that are no members said.
+  /// Forgets what devices said that are no members.
   mutating func keep(only isMember: (DeviceID) -> Bool) {
     for (store, devices) in held where !devices.keys.allSatisfy(isMember) {
       held[store] = devices.filter { isMember($0.key) }
@@ -31,28 +35,21 @@ struct StatementTable {
   }
 
   /// The digest by which peers see whether they hold the same: over the statements in the order of
-  /// devices, of each the device's id and the clock as 64-bit big-endian.
+  /// devices, of each the device's id and the age as 64-bit and 32-bit big-endian; the first 16
+  /// bytes.
   ///
   /// - Complexity: O(*n* log *n*) in the devices, when something changed since the last call.
-  mutating func digest(of store: StoreIdentifier) -> Digest256 {
+  mutating func digest(of store: StoreIdentifier) -> Digest128 {
     if let digest = digests[store] { return digest }
     var hasher = Blake2b.Hasher()
     for (device, statement) in statements(of: store).sorted(by: { $0.key < $1.key }) {
       hasher.update(device)
-      hasher.update(withUnsafeBytes(of: statement.clock.rawValue.bigEndian, Array.init))
+      hasher.update(statement.age.started.rawValue.bigEndianBytes)
+      hasher.update(statement.age.number.bigEndianBytes)
     }
-    let digest = hasher.digest256()
+    let bytes = hasher.digest256().bytes.prefix(16)
+    guard let digest = try? Digest128(bytes) else { preconditionFailure("it has 16 bytes") }
     digests[store] = digest
     return digest
-  }
-}
-
-/// Names a device's statement about a store, whichever is the newest.
-struct StatementName: Hashable, Comparable {
-  var store: StoreIdentifier
-  var device: DeviceID
-
-  static func < (left: Self, right: Self) -> Bool {
-    left.store != right.store ? left.store < right.store : left.device < right.device
   }
 }
