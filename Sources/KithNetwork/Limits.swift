@@ -1,9 +1,9 @@
 internal import NIOCore
 
 /// All limits of this module. ``TransportConfiguration`` has those that a test must shorten.
-public enum NetworkLimits {
+package enum NetworkLimits {
   /// The port of an address that names none.
-  public static let defaultPort: UInt16 = 4114
+  package static let defaultPort: UInt16 = 4114
 
   static let tagBytes = 16
   /// Bytes of the length word before a frame.
@@ -18,13 +18,13 @@ public enum NetworkLimits {
   static let paddingBytes = 64
 
   /// The maximum number of bytes of a message on a member's session.
-  public static let messageBytes = 8 << 20
+  package static let messageBytes = 8 << 20
   /// The maximum number of bytes of a message on a membership-only session.
-  public static let membershipMessageBytes = 16 << 10
+  package static let membershipMessageBytes = 16 << 10
   /// The maximum number of bytes that a membership-only session may receive in all.
-  public static let membershipSessionBytes = 1 << 20
+  package static let membershipSessionBytes = 1 << 20
   /// The maximum number of bytes of a pairing message.
-  public static let pairingMessageBytes = 64 << 10
+  package static let pairingMessageBytes = 64 << 10
   /// The maximum number of waiting pairing messages.
   static let pairingQueuedMessages = 8
   /// A pairing that became a session is closed when nothing came for so long.
@@ -36,20 +36,20 @@ public enum NetworkLimits {
   /// the kernel.
   static let discardedBytes = 64 << 10
   /// The maximum number of pre-shared keys that a first message is tried with.
-  public static let presharedKeys = 8
+  package static let presharedKeys = 8
   /// The number of initiators' ephemeral keys that are remembered as answered.
-  public static let answeredEphemerals = 8192
+  package static let answeredEphemerals = 8192
   /// The minimum number of bytes of handshake message 1: an ephemeral key and a tag.
   static let leastFirstMessageBytes = 48
 
   /// The maximum number of half-open connections in all.
-  public static let halfOpen = 256
+  package static let halfOpen = 256
   /// The maximum number of half-open connections from one address (IPv6: one /64).
-  public static let halfOpenPerAddress = 16
+  package static let halfOpenPerAddress = 16
   /// The maximum number of established sessions.
-  public static let sessions = 64
+  package static let sessions = 64
   /// The maximum number of membership-only sessions among them.
-  public static let membershipSessions = 16
+  package static let membershipSessions = 16
   /// The number of connections that wait in the kernel to be accepted.
   static let backlog: Int32 = 512
   /// The pause of accepting if the system has no resources for another connection.
@@ -64,7 +64,7 @@ public enum NetworkLimits {
   static let lowWaterBytes = 256 << 10
   /// The number of unsent bytes above which a session is closed: the core's largest batch, the data
   /// that may precede it, their frames, and as much again of other messages.
-  public static let queuedBytes = 160 << 20
+  package static let queuedBytes = 160 << 20
   /// Small messages are joined into one buffer up to this size.
   static let joinedBytes = 256 << 10
   /// The time after which a probed session ends without an answer. It is watched for twice this
@@ -80,11 +80,11 @@ public enum NetworkLimits {
   static let keptBufferBytes = 128 << 10
 
   /// The maximum number of configured addresses.
-  public static let staticTargets = 256
+  package static let staticTargets = 256
   /// The maximum number of devices whose learned addresses are dialled.
-  public static let learnedDevices = 1_024
+  package static let learnedDevices = 1_024
   /// The maximum number of learned addresses of one device.
-  public static let addressesPerDevice = 8
+  package static let addressesPerDevice = 8
   /// The maximum number of simultaneous dials.
   static let dials = 16
   /// The number of membership-only sessions in a row after which a target is redialled at once;
@@ -92,11 +92,11 @@ public enum NetworkLimits {
   static let quickRedials = 5
 
   /// The UDP port of discovery.
-  public static let discoveryPort: UInt16 = 4114
+  package static let discoveryPort: UInt16 = 4114
   /// The maximum number of interfaces for datagrams, counted separately for IPv4 and IPv6.
   static let links = 32
   /// The maximum number of datagrams of one link that are passed on in a second.
-  public static let datagramsPerSecond = 256
+  package static let datagramsPerSecond = 256
   /// The number of datagrams read before other connections are served.
   static let datagramsPerRead: UInt = 16
   /// The number of bytes that may wait in the kernel on one link.
@@ -109,9 +109,9 @@ public enum NetworkLimits {
   static let linkRetryMilliseconds: UInt64 = 10_000
 
   /// The number of wrong tokens that end an invitation.
-  public static let pairingTries = 3
+  package static let pairingTries = 3
   /// The port of an invitation with a code, if free, and the UDP port of its announcements.
-  public static let defaultPairingPort: UInt16 = 4115
+  package static let defaultPairingPort: UInt16 = 4115
   /// The time between two announcements of an invitation.
   static let announcementInterval = TimeAmount.seconds(1)
   /// The maximum number of announced invitations that one search considers.
@@ -119,7 +119,7 @@ public enum NetworkLimits {
   /// The maximum number of them from one host.
   static let announcedInvitationsPerHost = 4
   /// The number of exchanges in which one typed code is proved, over all inviters.
-  public static let pairingExchanges = 3
+  package static let pairingExchanges = 3
   /// The maximum number of half-open connections of an invitation.
   static let pairingHalfOpen = 16
 }

@@ -10,9 +10,9 @@ internal import NIOPosix
 #endif
 
 /// Why an address could not be listened on or reached, in words for people.
-public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible {
+package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible {
   /// The cause of the failure.
-  public enum Reason: Hashable, Sendable {
+  package enum Reason: Hashable, Sendable {
     /// Another socket of this host listens on the port.
     case portTaken
     /// The address to listen on does not belong to this host.
@@ -34,11 +34,11 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
   }
 
   /// The host, as it was given.
-  public let host: String
+  package let host: String
   /// The TCP port.
-  public let port: UInt16
+  package let port: UInt16
   /// The cause of the failure.
-  public let reason: Reason
+  package let reason: Reason
 
   package init(host: String, port: UInt16, reason: Reason) {
     self.host = host
@@ -100,7 +100,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
   }
 
   /// The cause, as the beginning of a sentence without a capital letter.
-  public var description: String {
+  package var description: String {
     let host = self.host.contains(":") ? "[\(self.host)]" : self.host
     let place = "\(host):\(port)"
     return switch reason {

@@ -18,7 +18,7 @@ extension Transport {
   /// Probes quiet sessions, because a person looks at the connected devices. If a session received
   /// nothing recently and has nothing unsent, it ends within seconds if the peer is gone; otherwise
   /// after up to 75 s (30 s until something is sent, 45 s until the kernel gives up).
-  public func probeQuietSessions() {
+  package func probeQuietSessions() {
     for link in registry.withLock({ $0.links }) {
       link.probe(usual: configuration.userTimeout, ifQuietFor: NetworkLimits.quietTime)
     }

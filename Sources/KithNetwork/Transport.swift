@@ -1,7 +1,7 @@
-public import KithCore
-public import KithCrypto
-public import Logging
-public import NIOCore
+package import KithCore
+package import KithCrypto
+package import Logging
+package import NIOCore
 internal import Synchronization
 
 /// Sessions between the devices of an account, over TCP (`Docs/Protocol.md`, "Handshake").
@@ -9,7 +9,7 @@ internal import Synchronization
 /// Each node has one. It listens, dials, shakes hands, encrypts, and passes messages to its
 /// ``TransportDelegate``. All work is within ``run()``, on the caller's event loops. Other methods
 /// may be called from any thread, at any time.
-public final class Transport: Sendable {
+package final class Transport: Sendable {
   let configuration: TransportConfiguration
   let keys: DeviceKeys
   let delegate: any TransportDelegate
@@ -35,7 +35,7 @@ public final class Transport: Sendable {
   ///   - logger: The log, which never holds keys of stores, values or secrets.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
   ///   - entropy: The source of ephemeral keys and jitter.
-  public init(
+  package init(
     configuration: TransportConfiguration, keys: DeviceKeys, delegate: any TransportDelegate,
     logger: Logger, eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
   ) {
@@ -65,7 +65,7 @@ public final class Transport: Sendable {
   /// - Returns: The addresses.
   /// - Throws: ``NetworkFailure`` if a host cannot be bound; then none is bound.
   @discardableResult
-  public func bind(port: UInt16? = nil) async throws -> [PeerAddress] {
+  package func bind(port: UInt16? = nil) async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
       group, hosts: configuration.hosts, port: port ?? configuration.port,
       userTimeout: configuration.userTimeout, onShortage: { self.noteShortage($0) }
@@ -78,7 +78,7 @@ public final class Transport: Sendable {
   /// flushed, and the end of every session is reported.
   ///
   /// Binds first if ``bind()`` was not called. Throws if binding fails or a listener ends.
-  public func run() async throws {
+  package func run() async throws {
     if listeners.withLock({ $0.isEmpty }) { try await bind() }
     let (ended, continuation) = AsyncStream<Never>.makeStream()
     for listener in listeners.withLock({ $0 }) {
@@ -145,12 +145,12 @@ extension Transport {
   // MARK: Dialling
 
   /// Replaces the configured addresses, which are dialled continually.
-  public func setTargets(_ addresses: [PeerAddress]) {
+  package func setTargets(_ addresses: [PeerAddress]) {
     dialler.update { $0.setStatic(addresses) }
   }
 
   /// Adds a configured address. If it turned out to be this node, it is tried again.
-  public func addTarget(_ address: PeerAddress) {
+  package func addTarget(_ address: PeerAddress) {
     dialler.update { $0.addStatic(address) }
   }
 
@@ -158,7 +158,7 @@ extension Transport {
   ///
   /// A device is not dialled while there is a session with its transport key, given or met at its
   /// addresses.
-  public func setLearnedAddresses(
+  package func setLearnedAddresses(
     _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey? = nil
   ) {
     guard device != keys.id else { return }
@@ -167,7 +167,7 @@ extension Transport {
 
   /// Sets the devices that may lack old data. Some are dialled even if this node has enough
   /// sessions.
-  public func setLeftBehind(_ devices: [DeviceID]) {
+  package func setLeftBehind(_ devices: [DeviceID]) {
     dialler.update { $0.setLeftBehind(devices) }
   }
 
@@ -208,7 +208,7 @@ extension Transport {
 }
 
 /// The error that stops a transport, or a refusal.
-public enum TransportError: Error, Hashable, Sendable {
+package enum TransportError: Error, Hashable, Sendable {
   /// A listening socket was closed, though `run()` was not cancelled.
   case listenerClosed
   /// There are too many connections; more are refused until one ends.

@@ -1,13 +1,13 @@
-public import KithCore
-public import KithCrypto
+package import KithCore
+package import KithCrypto
 
 /// A pre-shared key with several owners: a noncopyable key cannot be in an array.
-public final class SharedPresharedKey: Sendable {
+package final class SharedPresharedKey: Sendable {
   /// The key.
-  public let key: PresharedKey
+  package let key: PresharedKey
 
   /// Takes over the key.
-  public init(_ key: consuming PresharedKey) {
+  package init(_ key: consuming PresharedKey) {
     self.key = key
   }
 }
@@ -16,7 +16,7 @@ public final class SharedPresharedKey: Sendable {
 ///
 /// Called on event-loop threads; must not block. For each session, `sessionOpened` is first and
 /// `sessionClosed` last, once each, all from one thread.
-public protocol TransportDelegate: AnyObject, Sendable {
+package protocol TransportDelegate: AnyObject, Sendable {
   /// Returns the epochs' pre-shared keys, the newest first. Those after the eighth are not tried.
   func presharedKeys() -> [SharedPresharedKey]
   /// Returns whether a static key belongs to a member.

@@ -27,7 +27,7 @@ extension Engine {
       }
       if let view { return (.success(view), effects) }
       let values = state.shell.replica.view(of: store).compactMapValues { try? $0.decoded() }
-      let made = StoreView(identifier: store, values: values)
+      let made = StoreView(identifier: store, device: keys.id, values: values)
       state.views[store] = made
       return (.success(made), effects.filter { if case .view = $0 { false } else { true } })
     }
@@ -37,7 +37,7 @@ extension Engine {
   /// Opens a store for a view that showed another engine's, and shows there what this one has.
   /// `superseded` are keys whose writes by this program were not taken.
   func open(
-    _ view: StoreView, policy: Policy, reason: Change.Reason, superseded: Set<Key>
+    _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<Key>
   ) throws(KithError) {
     let store = view.identifier
     var later: [() -> Void] = []
@@ -52,7 +52,7 @@ extension Engine {
       }
       state.views[store] = view
       later = view.show(
-        state.shell.replica.view(of: store), reason: reason, superseded: superseded)
+        state.shell.replica.view(of: store), of: keys.id, reason: reason, superseded: superseded)
       return (.success(()), effects.filter { if case .view = $0 { false } else { true } })
     }
     for run in later { run() }

@@ -1,15 +1,15 @@
-public import KithCore
-public import KithCrypto
+package import KithCore
+internal import KithCrypto
 
 extension Node {
   /// The devices of the account, also those that were revoked, by id.
   ///
   /// - Complexity: As of ``status``.
-  public func devices() -> [NodeStatus.Device] { engine.read { $0.status() }.devices }
+  package func devices() -> [NodeStatus.Device] { engine.read { $0.status() }.devices }
 
   /// The devices that are members only through another: they are revoked with it, unless
   /// ``revoke(_:keeping:)`` is told to keep them. Ascending.
-  public func dependents(of device: DeviceID) -> [DeviceID] {
+  package func dependents(of device: DeviceID) -> [DeviceID] {
     engine.read { $0.roster.dependents(of: device) }
   }
 
@@ -22,7 +22,7 @@ extension Node {
   ///     like another member's is refused.
   /// - Throws: ``KithError`` with `invalidName`, `invalidDevice`, `revoked`, `closed` or a storage
   ///   code.
-  public func rename(_ device: DeviceID, to name: String) async throws(KithError) {
+  package func rename(_ device: DeviceID, to name: String) async throws(KithError) {
     try await engine.changeMembership(.rename(device, name))
   }
 
@@ -31,7 +31,7 @@ extension Node {
   /// it returns; it changes nothing if no clock had been ahead.
   ///
   /// - Throws: ``KithError`` with `closed` or a storage code.
-  public func acceptTime() async throws(KithError) {
+  package func acceptTime() async throws(KithError) {
     try await engine.changeMembership(.acceptTime)
   }
 
@@ -44,7 +44,7 @@ extension Node {
   ///   - staying: Of ``dependents(of:)`` those that stay; the others are revoked as well. This device
   ///     always stays.
   /// - Throws: ``KithError`` with `invalidDevice`, `revoked`, `closed` or a storage code.
-  public func revoke(
+  package func revoke(
     _ device: DeviceID, keeping staying: Set<DeviceID>
   ) async throws(KithError) {
     try await engine.changeMembership(.revoke(device, keeping: staying))

@@ -12,7 +12,7 @@ extension Node {
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` where an address
   ///   cannot be listened on.
-  public func run() async throws { try await run(onAnyPort: false) }
+  package func run() async throws { try await run(onAnyPort: false) }
 
   /// Serves; where its port is taken, on any other if it may. See ``run()``.
   func run(onAnyPort: Bool) async throws {
@@ -61,7 +61,7 @@ extension Node {
       group.addTask { try await transport.run() }
       if let discovery { group.addTask { await discovery.run() } }
       if configuration.servesControlSocket {
-        let server = ControlServer(
+        let server = LocalServer(
           node: self, path: opened.controlSocketPath, logger: configuration.logger)
         group.addTask { try await server.run() }
       }
@@ -107,5 +107,5 @@ extension Node {
   }
 
   /// Where the node listens, `host:port`; empty while it does not.
-  public var listeningAddresses: [String] { listening.withLock { $0.map(\.description) } }
+  package var listeningAddresses: [String] { listening.withLock { $0.map(\.description) } }
 }

@@ -1,5 +1,5 @@
 internal import KithCore
-public import KithCrypto
+internal import KithCrypto
 internal import KithStorage
 
 extension Node {
@@ -7,7 +7,7 @@ extension Node {
   ///
   /// - Throws: ``KithError`` with `missing` if there is no device, `unsafePermissions` or another
   ///   storage code.
-  public static func isUnderPassphrase(directory: String) throws(KithError) -> Bool {
+  package static func isUnderPassphrase(directory: String) throws(KithError) -> Bool {
     try Storage.isUnderPassphrase(directory)
   }
 
@@ -23,7 +23,7 @@ extension Node {
   ///   - new: The new passphrase; nil: none.
   /// - Throws: ``KithError`` with `passphrase` if the old one is wrong, `inUse`, `missing` or a
   ///   storage code: then nothing has changed.
-  public static func changePassphrase(
+  package static func changePassphrase(
     directory: String, from old: PassphraseQuestion?, to new: Passphrase?
   ) throws(KithError) {
     let known = try Storage.isUnderPassphrase(directory) ? try old?() : nil

@@ -20,7 +20,7 @@ extension Passphrase {
 /// ```swift
 /// configuration.passphrase = PassphraseSource.file("/run/keys/kith").read
 /// ```
-public enum PassphraseSource: Sendable, Hashable {
+package enum PassphraseSource: Sendable, Hashable {
   /// A file of mode 0600 or 0400 that belongs to this user or to root.
   case file(String)
   /// A file that systemd made of a credential, with systemd's mode and owner.
@@ -30,11 +30,11 @@ public enum PassphraseSource: Sendable, Hashable {
   case variable(String)
 
   /// The name of the systemd credential.
-  public static let credentialName = "kith-passphrase"
+  package static let credentialName = "kith-passphrase"
   /// The variable that names a file.
-  public static let fileVariable = "KITH_PASSPHRASE_FILE"
+  package static let fileVariable = "KITH_PASSPHRASE_FILE"
   /// The variable with the passphrase.
-  public static let variable = "KITH_PASSPHRASE"
+  package static let variable = "KITH_PASSPHRASE"
 
   /// The first existing source of: the given file, the file of `KITH_PASSPHRASE_FILE`, the systemd
   /// credential `kith-passphrase`, `KITH_PASSPHRASE`. Nil: none.
@@ -43,7 +43,7 @@ public enum PassphraseSource: Sendable, Hashable {
   ///   - file: A file that was named otherwise, as on a command line.
   ///   - environment: The environment's variables; empty ones count as missing.
   /// - Returns: The first existing source.
-  public static func first(
+  package static func first(
     file: String? = nil, environment: [String: String]
   ) -> PassphraseSource? {
     func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
@@ -60,7 +60,7 @@ public enum PassphraseSource: Sendable, Hashable {
   ///
   /// - Throws: ``KithError`` with `passphrase` if there is none, or `unsafePermissions` if others
   ///   may read the file.
-  @Sendable public func read() throws(KithError) -> Passphrase {
+  @Sendable package func read() throws(KithError) -> Passphrase {
     switch self {
     case .file(let path): try Self.read(path, allowing: 0o600)
     case .credential(let path): try Self.read(path, allowing: 0o770)

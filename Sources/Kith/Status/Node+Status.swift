@@ -1,12 +1,12 @@
 internal import Glibc
-public import KithCore
+internal import KithCore
 
 extension Node {
   /// What the node knows of itself, its peers and its stores now.
   ///
   /// - Complexity: O(*d* · *c*) in devices and chains of change sets, and O(*n*) in the keys of
   ///   stores that have changed, for their digests.
-  public var status: NodeStatus {
+  package var status: NodeStatus {
     var (status, isRunning, problem) = engine.state.withLock { state in
       (state.shell.replica.status(), state.isRunning, state.problem)
     }
@@ -22,18 +22,18 @@ extension Node {
 
   /// The status now and whenever it changes. A slow consumer gets only the latest. It ends when the
   /// node is closed or the task cancelled.
-  public var statusUpdates: NodeStatusUpdates { NodeStatusUpdates(node: self) }
+  package var statusUpdates: NodeStatusUpdates { NodeStatusUpdates(node: self) }
 }
 
 /// The statuses of a node; see ``Node/statusUpdates``.
-public struct NodeStatusUpdates: AsyncSequence, Sendable {
+package struct NodeStatusUpdates: AsyncSequence, Sendable {
   /// Takes the statuses.
-  public struct AsyncIterator: AsyncIteratorProtocol {
+  package struct AsyncIterator: AsyncIteratorProtocol {
     let node: Node
     var seen: UInt64?
 
     /// The status, once it has changed since the one before; nil at the end.
-    public mutating func next() async -> NodeStatus? {
+    package mutating func next() async -> NodeStatus? {
       let signal = node.engine.progress
       if let seen { await signal.wait(after: seen) }
       guard !Task.isCancelled, !signal.isFinished else { return nil }
@@ -45,5 +45,5 @@ public struct NodeStatusUpdates: AsyncSequence, Sendable {
   let node: Node
 
   /// An iterator, which begins with the status now.
-  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(node: node) }
+  package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(node: node) }
 }

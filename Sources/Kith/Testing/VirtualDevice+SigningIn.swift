@@ -12,14 +12,14 @@ extension VirtualDevice {
   /// - Throws: ``KithError`` with a storage code.
   package func show(
     _ stores: [(store: KeyValueStore, policy: Policy)], insteadOf other: VirtualDevice,
-    reason: Change.Reason = .accountChange, superseded: [StoreIdentifier: Set<Key>] = [:]
+    reason: ChangeReason = .accountChange, superseded: [StoreIdentifier: Set<Key>] = [:]
   ) throws(KithError) {
     for (store, policy) in stores {
       other.engine.release(store.view)
       try engine.open(
         store.view, policy: policy, reason: reason,
         superseded: superseded[store.identifier] ?? [])
-      store.backing = engine
+      store.replaceService(by: engine)
     }
   }
 

@@ -30,7 +30,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
       : await Self.hasNode(chosen.directory)
     try options.print(SignInReport.document(chosen, isSignedIn: true)) { _ in "" }
     options.console.talk(
-      "Signed in to \(chosen.account.prefix(16)). "
+      "Signed in to \(chosen.account.hex.prefix(16)). "
         + (hasNode ? "Its node runs." : "Start the node with: kith run"))
   }
 
@@ -38,7 +38,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
     among known: [Accounts.KnownAccount]
   ) throws(CommandFailure) -> Accounts.KnownAccount {
     let prefix = account?.lowercased()
-    let found = known.filter { $0.account.hasPrefix(prefix ?? "") }
+    let found = known.filter { $0.account.hex.hasPrefix(prefix ?? "") }
     if let one = found.first, Set(found.map(\.account)).count == 1, prefix != "" { return one }
     let problem: String =
       switch (prefix, found.isEmpty) {
@@ -52,7 +52,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
   }
 
   private static func hasNode(_ directory: String) async -> Bool {
-    (try? await ControlClient(directory: directory).version()) != nil
+    (try? await LocalClient(directory: directory).version()) != nil
   }
 }
 
@@ -65,7 +65,7 @@ enum SignInReport {
     _ account: Accounts.KnownAccount, isSignedIn: Bool, servedBy process: Int32? = nil
   ) -> Document {
     .versioned([
-      "account": .string(account.account), "directory": .string(account.directory),
+      "account": .string(account.account.hex), "directory": .string(account.directory),
       "isSignedIn": .bool(isSignedIn), "servedBy": process.map { .int(Int($0)) },
     ])
   }

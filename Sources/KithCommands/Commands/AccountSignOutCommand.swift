@@ -21,13 +21,13 @@ struct AccountSignOutCommand: AsyncParsableCommand {
         .directory,
         "\(options.directoryURL.path): nobody is signed in here; \(CommonOptions.signingIn)")
     }
-    let client = ControlClient(directory: left.directory)
+    let client = LocalClient(directory: left.directory)
     let isLeft = await SignInReport.isReached { (try? await client.version()) == nil }
     let server = isLeft ? nil : DirectoryOwner.processID(of: left.directory)
     try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server)) { _ in "" }
     let place = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
     options.console.talk(
-      "Signed out. Sign in again with: kith account sign-in \(left.account.prefix(16))\(place)")
+      "Signed out. Sign in again with: kith account sign-in \(left.account.hex.prefix(16))\(place)")
     if let server {
       options.console.warn(
         "process \(server) has opened the account's device by itself, and goes on exchanging: stop it"

@@ -51,17 +51,7 @@ struct CommonOptions: ParsableArguments {
   }
 
   static func directory(option: String?, environment: [String: String]) -> URL {
-    func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
-    if let path = option ?? named("KITH_DIRECTORY") {
-      return exactly(path)
-    }
-    // The XDG Base Directory Specification takes absolute paths only.
-    if let path = named("XDG_DATA_HOME"), path.hasPrefix("/") {
-      return exactly(path).appending(path: "kith")
-    }
-    let home = named("HOME").map(exactly)
-    return (home ?? FileManager.default.homeDirectoryForCurrentUser)
-      .appending(path: ".local/share/kith")
+    exactly(option ?? UsualDirectory.path(environment: environment))
   }
 
   /// Returns a directory with exactly the given name; Foundation would replace a leading `~`.

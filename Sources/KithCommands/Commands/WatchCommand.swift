@@ -21,7 +21,7 @@ struct WatchCommand: AsyncParsableCommand {
     let console = options.console
     let style = Style.output
     let store = try store.identifier.rawValue
-    let (isJSON, wanted) = (options.json, Set(keys.map { Key($0) }))
+    let (isJSON, wanted) = (options.json, Set(keys.map { KeyValueStore.Key($0) }))
     try await options.withNode(needsNode: true) { node in
       try await node.watch(store) { _ in
         console.talk("kith: watching; end with Ctrl-C")

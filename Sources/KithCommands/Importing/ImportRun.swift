@@ -1,4 +1,5 @@
 import Kith
+import KithCore
 
 /// Writes a file's entries in transactions of moderate size. A refused one is halved until each
 /// refused key is alone.

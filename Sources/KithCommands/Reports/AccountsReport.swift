@@ -11,7 +11,7 @@ struct AccountsReport: Equatable, Sendable {
     var table = Table([("ACCOUNT", .left), ("STATE", .left), ("DIRECTORY", .left)])
     for account in accounts {
       table.add([
-        Table.Cell("\(account.account.prefix(16))"),
+        Table.Cell("\(account.account.hex.prefix(16))"),
         account.isSignedIn ? Table.Cell("signed in", .good) : Table.Cell("signed out", .faint),
         Table.Cell(Columns.printable(account.directory)),
       ])
@@ -24,7 +24,7 @@ struct AccountsReport: Equatable, Sendable {
       "accounts": .list(
         accounts.map {
           .object([
-            "account": .string($0.account), "directory": .string($0.directory),
+            "account": .string($0.account.hex), "directory": .string($0.directory),
             "isSignedIn": .bool($0.isSignedIn),
           ])
         })

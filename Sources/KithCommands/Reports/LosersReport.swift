@@ -6,7 +6,7 @@ import KithTerminal
 struct HiddenReport: Sendable {
   /// A hidden write.
   struct Item: Equatable, Sendable {
-    var entry: HiddenEntry
+    var entry: KeyValueStore.HiddenEntry
     /// The name of the device that wrote.
     var device: String
   }
@@ -49,7 +49,7 @@ struct HiddenReport: Sendable {
 struct RefusalsReport: Sendable {
   var store: String
   /// The refusals, in the order of their numbers.
-  var refusals: [Refusal]
+  var refusals: [KeyValueStore.Refusal]
 
   func text(_ style: Style) -> String {
     var table = Table([

@@ -3,7 +3,7 @@ public struct StoreIdentifier: Codable, CodingKeyRepresentable, Hashable, Compar
   CustomStringConvertible
 {
   /// The maximum number of UTF-8 bytes of an identifier.
-  public static let maximumBytes = 255
+  package static let maximumBytes = 255
 
   /// The identifier's text.
   public let rawValue: String

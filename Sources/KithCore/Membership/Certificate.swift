@@ -1,21 +1,21 @@
-public import KithCrypto
+package import KithCrypto
 
 /// A record of a device's keys and name, which enrols it in an account (`Docs/Protocol.md`,
 /// "Membership").
-public struct Certificate: Hashable, Sendable {
+package struct Certificate: Hashable, Sendable {
   /// The device's id, an Ed25519 public key.
-  public let device: DeviceID
+  package let device: DeviceID
   /// The key that epoch secrets are sealed to.
-  public let boxKey: BoxPublicKey
+  package let boxKey: BoxPublicKey
   /// The device's Noise static key.
-  public let transportKey: TransportPublicKey
+  package let transportKey: TransportPublicKey
   /// The device's name for people: 1 to 64 bytes of UTF-8, without control or invisible characters.
-  public let name: String
+  package let name: String
   /// The time of issue, in milliseconds since 1970.
-  public let issued: UInt64
+  package let issued: UInt64
 
   /// Makes a certificate; nil if the name is not valid (``isValidName(_:)``).
-  public init?(
+  package init?(
     device: DeviceID, boxKey: BoxPublicKey, transportKey: TransportPublicKey, name: String,
     issued: UInt64
   ) {
@@ -28,7 +28,7 @@ public struct Certificate: Hashable, Sendable {
   }
 
   /// Makes the certificate of a device with these keys; nil if the name is not valid.
-  public init?(of keys: DeviceKeys, name: String, issued: UInt64) {
+  package init?(of keys: DeviceKeys, name: String, issued: UInt64) {
     self.init(
       device: keys.id, boxKey: keys.boxPublicKey, transportKey: keys.transportPublicKey,
       name: name, issued: issued)
@@ -37,7 +37,7 @@ public struct Certificate: Hashable, Sendable {
   /// Returns whether the text can name a device: 1 to 64 bytes of UTF-8 without control characters,
   /// line separators, direction marks, or characters without width, by which names could differ
   /// invisibly.
-  public static func isValidName(_ name: String) -> Bool {
+  package static func isValidName(_ name: String) -> Bool {
     (1...MembershipLimits.nameBytes).contains(name.utf8.count)
       && name.unicodeScalars.allSatisfy { isAllowed($0.value) }
   }

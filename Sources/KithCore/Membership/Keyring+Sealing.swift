@@ -1,10 +1,10 @@
-public import KithCrypto
+package import KithCrypto
 
 extension Keyring {
   /// Makes records, signed by `keys`, that give the newest open epochs
   /// (``MembershipLimits/epochsAtJoining``) to a device, newest first. Empty if its box key is of
   /// low order.
-  public func lockboxes(
+  package func lockboxes(
     for device: Certificate, account: AccountID, keys: DeviceKeys,
     entropy: inout some Entropy
   ) -> [Record] {
@@ -16,7 +16,7 @@ extension Keyring {
 
   /// Makes records that give the open epochs to members that lack them: newest epoch first, then by
   /// device; at most ``MembershipLimits/lockboxesAtOnce``.
-  public func lockboxesForMembersWithoutEpochs(
+  package func lockboxesForMembersWithoutEpochs(
     in roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record] {
     var records: [Record] = []
@@ -49,7 +49,7 @@ extension Keyring {
   /// Makes a new epoch for all members, after the newest open ones (`Docs/Protocol.md`,
   /// "Membership"). Members beyond ``MembershipLimits/recipients`` get lockboxes. Nil without a
   /// genesis, and after the last generation.
-  public func nextEpoch(
+  package func nextEpoch(
     for roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record]? {
     guard let genesis = roster.genesis else { return nil }

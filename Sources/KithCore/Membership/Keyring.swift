@@ -1,8 +1,8 @@
-public import KithCrypto
+package import KithCrypto
 
 /// A device's open epochs, each opened once, and the keys shared with authors, each computed once
 /// (`Docs/Protocol.md`, "Entries and change sets").
-public struct Keyring: Sendable {
+package struct Keyring: Sendable {
   private var opened: [EpochID: EpochKeys] = [:]
   /// The records whose box for this device was tried.
   private var tried: Set<Digest256> = []
@@ -10,7 +10,7 @@ public struct Keyring: Sendable {
 
   /// The open epochs: ``current``, then those that members vouch for with a sound generation, then
   /// the others; each part by generation from the highest, then by id.
-  public private(set) var newestFirst: [EpochKeys] = []
+  package private(set) var newestFirst: [EpochKeys] = []
 
   /// The parents of a next epoch, ascending, and their generation: the newest open epochs, without
   /// those that only revoked devices vouch for and whose generation is not proven.
@@ -18,7 +18,7 @@ public struct Keyring: Sendable {
 
   /// The open epoch to publish under, or nil: without a revoked recipient, of the highest
   /// generation, then the smallest id. See also ``goOn(despite:in:)``.
-  public private(set) var current: EpochKeys?
+  package private(set) var current: EpochKeys?
 
   /// Whether only lockboxes for revoked devices prevent publishing under the newest epoch.
   private(set) var isNewestLeaked = false
@@ -32,16 +32,16 @@ public struct Keyring: Sendable {
   }
 
   /// Makes an empty keyring.
-  public init() {}
+  package init() {}
 
   /// Returns an open epoch by its id.
-  public subscript(id: EpochID) -> EpochKeys? { opened[id] }
+  package subscript(id: EpochID) -> EpochKeys? { opened[id] }
 
   /// Opens the roster's untried boxes for the device, and chooses the current epoch. Call it after
   /// each change of the roster.
   ///
   /// - Complexity: O(*r*) in the roster's records, and one X25519 for each new box.
-  public mutating func refresh(from roster: Roster, keys: DeviceKeys) {
+  package mutating func refresh(from roster: Roster, keys: DeviceKeys) {
     let states = roster.epochStates()
     let secrets = roster.secrets(for: keys.id)
     forgetBeyondLimits(states, secrets.map(\.record))
@@ -74,7 +74,7 @@ public struct Keyring: Sendable {
   /// order.
   ///
   /// - Complexity: one X25519 the first time.
-  public mutating func sharedBox(epoch: EpochID, author: Certificate) -> SharedBox? {
+  package mutating func sharedBox(epoch: EpochID, author: Certificate) -> SharedBox? {
     let pair = SharedPair(epoch: epoch, author: author.boxKey)
     if let known = sharedBoxes[pair] { return known }
     guard let keys = opened[epoch], let box = try? SharedBox(keys.box, with: author.boxKey) else {

@@ -1,4 +1,4 @@
-public import KithCrypto
+package import KithCrypto
 
 extension Record {
   /// Returns the bytes that a record's signatures cover: `kith record v1`, a zero byte, the account
@@ -26,7 +26,7 @@ extension Record {
   }
 
   /// Returns the record with one more signature.
-  public func signed(by key: borrowing SigningKey, account: AccountID) -> Record {
+  package func signed(by key: borrowing SigningKey, account: AccountID) -> Record {
     let signature = RecordSignature(
       signer: key.publicKey, signature: key.sign(signedBytes(account: account)))
     return with(signatures: signatures.filter { $0.signer != signature.signer } + [signature])

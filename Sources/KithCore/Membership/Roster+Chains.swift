@@ -1,10 +1,10 @@
-public import KithCrypto
+internal import KithCrypto
 
 extension Roster {
   /// Returns the records that prove a member's path: the genesis, then each certificate with its
   /// two necessary signatures. Empty for others, or beyond 16 KiB
   /// (``MembershipLimits/strangerBytes``).
-  public func chain(of device: DeviceID) -> [Record] {
+  package func chain(of device: DeviceID) -> [Record] {
     guard isMember(device), let genesis = record(account.digest) else { return [] }
     var steps: [Record] = []
     var current = device
@@ -27,7 +27,7 @@ extension Roster {
   /// Returns the records for a joining device if the roster exceeds its reply: the chain of
   /// `device`, which is this one, then as much as fits in 16 KiB of: epoch secrets sealed to
   /// `peer`, newest first, revocations, other epochs newest first, the rest by id.
-  public func recordsForJoiner(device: DeviceID, peer: DeviceID) -> [Record] {
+  package func recordsForJoiner(device: DeviceID, peer: DeviceID) -> [Record] {
     let chain = chain(of: device)
     var sent = Set(chain.map(\.id))
     var room = MembershipLimits.strangerBytes - chain.map(Self.size).reduce(0, +)

@@ -1,4 +1,4 @@
-public import KithCrypto
+internal import KithCrypto
 
 extension Roster {
   /// Makes the record, signed by `keys`, that renames a device, dated `time` (milliseconds since
@@ -37,7 +37,7 @@ extension Roster {
   /// with it unless its revocation lists them.
   ///
   /// - Complexity: O(*r* · *d*) as for ``Membership``.
-  public func dependents(of device: DeviceID) -> [DeviceID] {
+  package func dependents(of device: DeviceID) -> [DeviceID] {
     guard let genesis else { return [] }
     let body = RecordBody.encode(RevocationRecord(device: device, keeps: [], issued: 0))
     // The computation does not check the signature.

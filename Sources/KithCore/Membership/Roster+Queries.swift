@@ -1,25 +1,25 @@
-public import KithCrypto
+package import KithCrypto
 
 extension Roster {
   /// The genesis; nil until it is learnt.
-  public var genesis: Genesis? { membership.genesis }
+  package var genesis: Genesis? { membership.genesis }
 
   /// The certificates of all members, ascending by device.
   ///
   /// - Complexity: O(*n* log *n*).
-  public var sortedMembers: [Certificate] {
+  package var sortedMembers: [Certificate] {
     membership.paths.keys.filter { isMember($0) }.sorted().compactMap { certificate(of: $0) }
   }
 
   /// Returns whether the device is a member now.
   ///
   /// - Complexity: O(1).
-  public func isMember(_ device: DeviceID) -> Bool { membership.isMember(device) }
+  package func isMember(_ device: DeviceID) -> Bool { membership.isMember(device) }
 
   /// Returns the certificate of a device that is or was a member.
   ///
   /// - Complexity: O(1).
-  public func certificate(of device: DeviceID) -> Certificate? {
+  package func certificate(of device: DeviceID) -> Certificate? {
     membership.certificates[device]
   }
 
@@ -27,7 +27,7 @@ extension Roster {
   /// certificate's.
   ///
   /// - Complexity: O(1).
-  public func name(of device: DeviceID) -> String? {
+  package func name(of device: DeviceID) -> String? {
     certificate(of: device).map { membership.names[device] ?? $0.name }
   }
 
@@ -35,7 +35,7 @@ extension Roster {
   /// device that the handshake named counts, otherwise the smallest id.
   ///
   /// - Complexity: O(*n*).
-  public func device(
+  package func device(
     withTransportKey key: TransportPublicKey, named name: DeviceID? = nil
   ) -> DeviceID? {
     devices(withTransportKey: key, named: name).filter(isMember).min()
@@ -45,7 +45,7 @@ extension Roster {
   /// above.
   ///
   /// - Complexity: O(*n*).
-  public func revokedDevice(
+  package func revokedDevice(
     withTransportKey key: TransportPublicKey, named name: DeviceID? = nil
   ) -> DeviceID? {
     let devices = devices(withTransportKey: key, named: name)
@@ -69,12 +69,12 @@ extension Roster {
   }
 
   /// Returns whether the device is the first one, named in the genesis.
-  public func isCreator(_ device: DeviceID) -> Bool {
+  package func isCreator(_ device: DeviceID) -> Bool {
     membership.genesis?.firstDevice.device == device
   }
 
   /// Returns whether the recovery key certified the device after the genesis.
-  public func wasCertifiedByRecoveryKey(_ device: DeviceID) -> Bool {
+  package func wasCertifiedByRecoveryKey(_ device: DeviceID) -> Bool {
     membership.recovered.contains(device)
   }
 
@@ -82,19 +82,19 @@ extension Roster {
   /// member, on a shortest path. Nil without a path.
   ///
   /// - Complexity: O(1).
-  public func enroller(of device: DeviceID) -> SigningPublicKey? {
+  package func enroller(of device: DeviceID) -> SigningPublicKey? {
     membership.paths[device]?.signer
   }
 
   /// Returns whether a key is the account's recovery key.
-  public func isRecoveryKey(_ key: SigningPublicKey) -> Bool { membership.isRecoveryKey(key) }
+  package func isRecoveryKey(_ key: SigningPublicKey) -> Bool { membership.isRecoveryKey(key) }
 
   /// The revoked devices, ascending.
-  public var sortedRevoked: [DeviceID] { membership.revoked.sorted() }
+  package var sortedRevoked: [DeviceID] { membership.revoked.sorted() }
 
   /// Returns a device's revokers and the earliest date, in milliseconds since 1970. Nil if it is
   /// not revoked.
-  public func revocation(of device: DeviceID) -> (by: [DeviceID], issued: UInt64)? {
+  package func revocation(of device: DeviceID) -> (by: [DeviceID], issued: UInt64)? {
     let all = membership.revocations[device] ?? []
     return all.min { ($0.issued, $0.record) < ($1.issued, $1.record) }
       .map { ($0.revokers, $0.issued) }
@@ -117,13 +117,13 @@ extension Roster {
   var hasRoomForDevice: Bool { membership.paths.count <= MembershipLimits.certificates }
 
   /// Returns whether the device is revoked; revoked ids never return.
-  public func isRevoked(_ device: DeviceID) -> Bool { membership.revoked.contains(device) }
+  package func isRevoked(_ device: DeviceID) -> Bool { membership.revoked.contains(device) }
 
   /// The digest that handshakes compare: over the account, and the ids and signatures
   /// of ``records``.
   ///
   /// - Complexity: O(*r*).
-  public var digest: Digest256 {
+  package var digest: Digest256 {
     var hasher = Blake2b.Hasher()
     hasher.update(Array("kith roster v1".utf8) + [0])
     hasher.update(account.digest)

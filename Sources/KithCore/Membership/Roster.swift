@@ -1,7 +1,7 @@
-public import KithCrypto
+package import KithCrypto
 
 /// The result of learning a record.
-public enum Learned: Hashable, Sendable {
+package enum Learned: Hashable, Sendable {
   /// The record is new, and is kept.
   case new
   /// The record holds nothing new.
@@ -16,7 +16,7 @@ public enum Learned: Hashable, Sendable {
 }
 
 /// The reason why a record changed nothing.
-public enum RecordRejection: String, Error, Hashable, Sendable {
+package enum RecordRejection: String, Error, Hashable, Sendable {
   /// It is the genesis of another account.
   case wrongAccount
   /// A required signature is missing or forged: of a genesis the recovery key's and the first
@@ -31,9 +31,9 @@ public enum RecordRejection: String, Error, Hashable, Sendable {
 ///
 /// Members, digest and records are a function of the held records, in any order. At the limits of
 /// ``MembershipLimits`` rosters still agree after an exchange (``RosterSelection``).
-public struct Roster: Sendable {
+package struct Roster: Sendable {
   /// The account.
-  public let account: AccountID
+  package let account: AccountID
 
   /// The attached records, and those with valid signatures that are not attached yet, by id.
   private var held: [Digest256: Record] = [:]
@@ -47,21 +47,21 @@ public struct Roster: Sendable {
 
   /// The attached records with the signatures that count, ascending by id. They are stored, sent
   /// and digested.
-  public private(set) var records: [Record] = []
+  package private(set) var records: [Record] = []
 
   /// Makes a roster without records.
-  public init(account: AccountID) {
+  package init(account: AccountID) {
     self.account = account
   }
 
   /// The number of held records without a known signer, or without a place.
-  public var pendingCount: Int { held.count - records.count + heldBack.count }
+  package var pendingCount: Int { held.count - records.count + heldBack.count }
 
   /// Learns a record with any content.
   ///
   /// It may attach earlier records, which ``learn(all:)`` returns too.
   /// - Complexity: O(*r*) in the records held, and one verification for each signature.
-  public mutating func learn(_ record: Record) -> Learned {
+  package mutating func learn(_ record: Record) -> Learned {
     learn(CheckedRecord(record, account: account))
   }
 
@@ -84,7 +84,7 @@ public struct Roster: Sendable {
   /// now, ascending by id, to be stored and relayed. Rejected ones are left out.
   ///
   /// - Complexity: O(*r* + *n*) for *n* records, and one verification for each signature.
-  public mutating func learn(all new: [Record]) -> [Record] {
+  package mutating func learn(all new: [Record]) -> [Record] {
     learn(all: new.map { CheckedRecord($0, account: account) })
   }
 
@@ -108,7 +108,7 @@ public struct Roster: Sendable {
   }
 
   /// Returns the attached record with an id.
-  public func record(_ id: Digest256) -> Record? {
+  package func record(_ id: Digest256) -> Record? {
     membership.attached.contains(id) ? held[id].map(counting) : nil
   }
 

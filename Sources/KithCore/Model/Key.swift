@@ -17,7 +17,7 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   }
 
   /// The length in bytes of UTF-8. Complexity: O(1) for native strings.
-  public var size: Int { text.utf8.count }
+  package var size: Int { text.utf8.count }
 
   /// The key's text.
   public var description: String { text }

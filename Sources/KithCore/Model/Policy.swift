@@ -28,7 +28,7 @@ public struct Policy: Codable, Hashable, Sendable {
   }
 
   /// Whether all limits are between 0 and those of ``maximum``.
-  public var isWithinBounds: Bool {
+  package var isWithinBounds: Bool {
     let most = Self.maximum
     return (0...most.totalBytes).contains(totalBytes) && (0...most.keys).contains(keys)
       && (0...most.keyBytes).contains(keyBytes) && (0...most.valueBytes).contains(valueBytes)

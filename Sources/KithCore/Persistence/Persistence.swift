@@ -1,18 +1,18 @@
-public import KithCrypto
+package import KithCrypto
 
 /// Names one stored change set. The digest distinguishes the two sides of a fork.
-public struct ChangeSetReference: Hashable, Sendable {
+package struct ChangeSetReference: Hashable, Sendable {
   /// The author.
-  public let device: DeviceID
+  package let device: DeviceID
   /// The author's database.
-  public let incarnation: Incarnation
+  package let incarnation: Incarnation
   /// The sequence: 1, 2, 3 …
-  public let sequence: UInt64
+  package let sequence: UInt64
   /// The BLAKE2b-256 of the header's bytes.
-  public let digest: Digest256
+  package let digest: Digest256
 
   /// Makes a reference.
-  public init(device: DeviceID, incarnation: Incarnation, sequence: UInt64, digest: Digest256) {
+  package init(device: DeviceID, incarnation: Incarnation, sequence: UInt64, digest: Digest256) {
     self.device = device
     self.incarnation = incarnation
     self.sequence = sequence
@@ -21,103 +21,78 @@ public struct ChangeSetReference: Hashable, Sendable {
 }
 
 /// A stored change set: the signed bytes, and the entries that still count.
-public struct StoredChangeSet: Hashable, Sendable {
+package struct StoredChangeSet: Hashable, Sendable {
   /// The encoded header, as signed.
-  public var header: [UInt8]
+  package var header: [UInt8]
   /// The author's signature, 64 bytes.
-  public var signature: [UInt8]
+  package var signature: [UInt8]
   /// Sealed entries by index, without superseded ones.
-  public var entries: [UInt32: [UInt8]]
+  package var entries: [UInt32: [UInt8]]
 
   /// Makes a stored change set.
-  public init(header: [UInt8], signature: [UInt8], entries: [UInt32: [UInt8]] = [:]) {
+  package init(header: [UInt8], signature: [UInt8], entries: [UInt32: [UInt8]] = [:]) {
     self.header = header
     self.signature = signature
     self.entries = entries
   }
 }
 
-/// The amount of damaged data that was dropped since the store was last whole.
-public struct StoreLoss: Codable, Hashable, Sendable {
-  /// Change sets with a dropped part.
-  public var changeSets: Int
-  /// Their dropped entries, as far as rows could be read.
-  public var entries: Int
-  /// Whether a person has accepted it, so that it is no longer reported. Data that another device
-  /// gives back is accepted all the same.
-  public var isAccepted: Bool
-
-  /// Makes a loss.
-  public init(changeSets: Int = 0, entries: Int = 0, isAccepted: Bool = false) {
-    self.changeSets = changeSets
-    self.entries = entries
-    self.isAccepted = isAccepted
-  }
-
-  /// The amount, for people.
-  public var text: String {
-    changeSets == 0
-      ? "it is not known how much"
-      : "change sets damaged: \(changeSets), entries dropped: \(entries)"
-  }
-}
-
 /// The persistent state of one store.
-public struct StoredStore: Hashable, Sendable {
+package struct StoredStore: Hashable, Sendable {
   /// Limits.
-  public var policy: Policy
+  package var policy: Policy
   /// The clock of the last adopted local write that may still be in the local stores.
-  public var adopted = HybridTime.zero
+  package var adopted = HybridTime.zero
   /// Whether a program on this host has opened it.
-  public var isOpened = false
+  package var isOpened = false
   /// The covered sequences, by device and incarnation.
-  public var vector: [DeviceID: [Incarnation: UInt64]] = [:]
+  package var vector: [DeviceID: [Incarnation: UInt64]] = [:]
   /// The sequences that were covered when damage was found, of chains not covered so far again.
-  public var lost: [DeviceID: [Incarnation: UInt64]] = [:]
+  package var lost: [DeviceID: [Incarnation: UInt64]] = [:]
   /// The lost amount; nil once all is covered again.
-  public var loss: StoreLoss?
+  package var loss: StoreLoss?
   /// Change sets by reference.
-  public var changeSets: [ChangeSetReference: StoredChangeSet] = [:]
+  package var changeSets: [ChangeSetReference: StoredChangeSet] = [:]
   /// Drafts by ordinal, as the core encodes them; the storage seals them.
-  public var drafts: [UInt64: [UInt8]] = [:]
+  package var drafts: [UInt64: [UInt8]] = [:]
   /// Refusals not yet taken, by number, as the core encodes them; the storage seals them.
-  public var refusals: [UInt64: [UInt8]] = [:]
+  package var refusals: [UInt64: [UInt8]] = [:]
 
   /// Makes an empty store.
-  public init(policy: Policy) {
+  package init(policy: Policy) {
     self.policy = policy
   }
 }
 
 /// All persistent state of a replica.
-public struct Snapshot: Hashable, Sendable {
+package struct Snapshot: Hashable, Sendable {
   /// The hybrid logical clock.
-  public var clock: HybridTime = .zero
+  package var clock: HybridTime = .zero
   /// This database's incarnation; nil before the first start.
-  public var incarnation: Incarnation?
+  package var incarnation: Incarnation?
   /// Membership records, encoded, by the digest of their body.
-  public var records: [Digest256: [UInt8]] = [:]
+  package var records: [Digest256: [UInt8]] = [:]
   /// Addresses at which devices were met.
-  public var addresses: [DeviceID: [String]] = [:]
+  package var addresses: [DeviceID: [String]] = [:]
   /// Stores by identifier.
-  public var stores: [StoreIdentifier: StoredStore] = [:]
+  package var stores: [StoreIdentifier: StoredStore] = [:]
 
   /// Makes an empty snapshot.
-  public init() {}
+  package init() {}
 }
 
 /// The input of a new replica: all persistent state, change sets by name. They are read one by one,
 /// so their boxes are never in memory all at once.
-public struct StorageOutline: Sendable {
+package struct StorageOutline: Sendable {
   /// All but change sets.
-  public var snapshot: Snapshot
+  package var snapshot: Snapshot
   /// Names of the kept change sets, by store, in any order.
-  public var changeSets: [StoreIdentifier: [ChangeSetReference]]
+  package var changeSets: [StoreIdentifier: [ChangeSetReference]]
   /// Damaged data, which is left out.
-  public var damage: StorageDamage
+  package var damage: StorageDamage
 
   /// Makes an outline.
-  public init(
+  package init(
     snapshot: Snapshot, changeSets: [StoreIdentifier: [ChangeSetReference]],
     damage: StorageDamage = StorageDamage()
   ) {
@@ -127,7 +102,7 @@ public struct StorageOutline: Sendable {
   }
 
   /// The outline of a snapshot.
-  public init(_ snapshot: Snapshot, damage: StorageDamage = StorageDamage()) {
+  package init(_ snapshot: Snapshot, damage: StorageDamage = StorageDamage()) {
     var outline = snapshot
     for identifier in snapshot.stores.keys { outline.stores[identifier]?.changeSets = [:] }
     self.init(
@@ -137,21 +112,21 @@ public struct StorageOutline: Sendable {
 }
 
 /// Damaged data: rows that differ from their checksum. `Mutation.dropDamaged` removes them.
-public struct StorageDamage: Hashable, Sendable {
+package struct StorageDamage: Hashable, Sendable {
   /// How many rows.
-  public var rows = 0
+  package var rows = 0
   /// Stores that may have lost change sets or entries, and how many.
-  public var stores: [StoreIdentifier: StoreLoss] = [:]
+  package var stores: [StoreIdentifier: StoreLoss] = [:]
   /// Whether the clock may be among them.
-  public var mayLackClock = false
+  package var mayLackClock = false
 
   /// No damage.
-  public init() {}
+  package init() {}
 }
 
 /// One change of the persistent state. The core requests them in `Effect.persist`; storage applies
 /// those of a commit together or not at all.
-public enum Mutation: Hashable, Sendable {
+package enum Mutation: Hashable, Sendable {
   /// Remembers the hybrid logical clock.
   case setClock(HybridTime)
   /// Begins a new incarnation.
@@ -200,7 +175,7 @@ public enum Mutation: Hashable, Sendable {
 
 /// The place of a replica's memory: SQLite in production, memory in tests and the simulator. All
 /// pass the same conformance tests.
-public protocol ReplicaStorage: AnyObject, Sendable {
+package protocol ReplicaStorage: AnyObject, Sendable {
   /// Whether the stored data was copied or restored, and has no new incarnation yet
   /// (`Docs/Protocol.md`, "Entries and change sets").
   var isCopy: Bool { get }
@@ -225,7 +200,7 @@ extension ReplicaStorage {
   /// Reads a change set; nil if it is not kept.
   ///
   /// - Throws: `damaged` if it differs from its checksum.
-  public func changeSet(
+  package func changeSet(
     _ reference: ChangeSetReference, in store: StoreIdentifier
   ) throws(StorageError) -> StoredChangeSet? {
     try changeSets([reference], in: store)[0]
@@ -234,7 +209,7 @@ extension ReplicaStorage {
   /// Reads all that was committed, with all boxes in memory.
   ///
   /// - Complexity: O(*n*) in the stored bytes.
-  public func load() throws(StorageError) -> Snapshot {
+  package func load() throws(StorageError) -> Snapshot {
     let outline = try outline()
     var snapshot = outline.snapshot
     for (store, references) in outline.changeSets {
@@ -247,45 +222,45 @@ extension ReplicaStorage {
 }
 
 /// The error of the storage, with its path and the remedy.
-public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The kind of error. A struct, so that a new code breaks no program.
-  public struct Code: Hashable, Sendable, CustomStringConvertible {
+  package struct Code: Hashable, Sendable, CustomStringConvertible {
     /// The code's name, as printed and logged.
-    public let description: String
+    package let description: String
 
     /// The device is full.
-    public static let diskFull = Self(description: "diskFull")
+    package static let diskFull = Self(description: "diskFull")
     /// The file system or directory cannot be written.
-    public static let readOnly = Self(description: "readOnly")
+    package static let readOnly = Self(description: "readOnly")
     /// The file is damaged; it is never recreated silently.
-    public static let damaged = Self(description: "damaged")
+    package static let damaged = Self(description: "damaged")
     /// The file was written by a newer version.
-    public static let newerSchema = Self(description: "newerSchema")
+    package static let newerSchema = Self(description: "newerSchema")
     /// Another node owns the directory.
-    public static let inUse = Self(description: "inUse")
+    package static let inUse = Self(description: "inUse")
     /// The directory holds no device.
-    public static let missing = Self(description: "missing")
+    package static let missing = Self(description: "missing")
     /// The directory already holds a device.
-    public static let alreadyExists = Self(description: "alreadyExists")
+    package static let alreadyExists = Self(description: "alreadyExists")
     /// Modes or owner expose the secrets.
-    public static let unsafePermissions = Self(description: "unsafePermissions")
+    package static let unsafePermissions = Self(description: "unsafePermissions")
     /// A passphrase is needed or wrong.
-    public static let passphrase = Self(description: "passphrase")
+    package static let passphrase = Self(description: "passphrase")
     /// Another error of the operating system or SQLite.
-    public static let inputOutput = Self(description: "inputOutput")
+    package static let inputOutput = Self(description: "inputOutput")
   }
 
   /// The kind of error.
-  public let code: Code
+  package let code: Code
   /// The file or directory concerned.
-  public let path: String
+  package let path: String
   /// The problem and its remedy.
-  public let message: String
+  package let message: String
   /// The process that owns the directory, with ``Code/inUse``.
-  public let owner: Int32?
+  package let owner: Int32?
 
   /// Makes an error.
-  public init(code: Code, path: String, message: String, owner: Int32? = nil) {
+  package init(code: Code, path: String, message: String, owner: Int32? = nil) {
     self.code = code
     self.path = path
     self.message = message
@@ -293,5 +268,5 @@ public struct StorageError: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The message after the path.
-  public var description: String { "\(path): \(message)" }
+  package var description: String { "\(path): \(message)" }
 }

@@ -3,7 +3,7 @@ extension Snapshot {
   /// changes nothing.
   ///
   /// - Complexity: O(1), besides the mutation's own content.
-  public mutating func apply(_ mutation: Mutation) {
+  package mutating func apply(_ mutation: Mutation) {
     switch mutation {
     case .setClock(let clock): self.clock = clock
     case .setIncarnation(let incarnation): self.incarnation = incarnation

@@ -4,9 +4,9 @@ internal import KithCrypto
 ///
 /// Its content is the storage's at its place among the effects. Before a shell joins several
 /// persists into one commit it calls ``Swift/Array/filled(from:)``.
-public struct StoredBatch: Hashable, Sendable {
+package struct StoredBatch: Hashable, Sendable {
   /// Its store.
-  public let store: StoreIdentifier
+  package let store: StoreIdentifier
   var answers: UInt64 = 0
   var isEverything = false
   var changeSets: [KeptChangeSet] = []
@@ -23,7 +23,7 @@ public struct StoredBatch: Hashable, Sendable {
   var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
 
   /// The approximate size of its messages, in bytes.
-  public var byteCount: Int { changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight } }
+  package var byteCount: Int { changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight } }
 
   /// Encodes its messages, one after another.
   ///
@@ -33,7 +33,7 @@ public struct StoredBatch: Hashable, Sendable {
   /// - Returns: How many change sets are missing, or lack an entry.
   /// - Throws: The storage's error; `damaged` if a change set is damaged.
   /// - Complexity: O(*n*) in the bytes.
-  public func forEachMessage(
+  package func forEachMessage(
     from storage: any ReplicaStorage, _ body: ([UInt8]) -> Void
   ) throws(StorageError) -> Int {
     try forEachMessage(
@@ -81,7 +81,7 @@ extension [Effect] {
   /// - Parameter storage: The state before these effects.
   /// - Returns: The effects, in the same order.
   /// - Throws: The storage's error.
-  public func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
+  package func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
     var sent = Set<Place>()
     for case .sendStored(_, let batch) in self {
       for kept in batch.changeSets {

@@ -1,7 +1,7 @@
 /// What a replica wants done, in order. A `persist` stands before every `send`, `durable` and
 /// `close` that depends on it; the shell may join several persists into one commit, but never lets
 /// a later effect overtake one. `view` and `report` depend on nothing.
-public enum Effect: Sendable {
+package enum Effect: Sendable {
   /// Make these durable, together.
   case persist([Mutation])
   /// Send a message, which is encoded already.
@@ -47,7 +47,7 @@ public enum Effect: Sendable {
 }
 
 /// Why the core ends a session.
-public enum CloseReason: String, Hashable, Sendable {
+package enum CloseReason: String, Hashable, Sendable {
   /// Another session with the same device stays.
   case duplicate
   /// The peer is this device itself, in this process or, as a clone, in another.
@@ -73,34 +73,19 @@ public enum CloseReason: String, Hashable, Sendable {
   case silent
 }
 
-/// Why the values that a store shows changed (`Docs/Protocol.md`, "First sync").
-public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
-  /// This program wrote. Only sequences that ask for own writes contain it.
-  case ownWrite
-  /// Another device or another program of this host wrote, or a write of this program was undone
-  /// because it could not be made durable.
-  case serverChange
-  /// Joining or signing in brought the account's data.
-  case initialSyncChange
-  /// The quota changed the values shown, or refused a draft when it was to be published.
-  case quotaViolationChange
-  /// The store now belongs to another account.
-  case accountChange
-}
-
 /// A change of what one store shows. Applied in order to the old view they give the new view.
-public struct ViewChange: Hashable, Sendable {
+package struct ViewChange: Hashable, Sendable {
   /// The store.
-  public var store: StoreIdentifier
+  package var store: StoreIdentifier
   /// Why; nil for the program's own write, which is not notified.
-  public var reason: ChangeReason?
+  package var reason: ChangeReason?
   /// New value by key in the order of keys; nil: the key shows nothing.
-  public var changes: [(key: Key, value: EncodedValue?)]
+  package var changes: [(key: Key, value: EncodedValue?)]
   /// Keys whose writes by this program lost, in order.
-  public var superseded: [Key]
+  package var superseded: [Key]
 
   /// Makes a change.
-  public init(
+  package init(
     store: StoreIdentifier, reason: ChangeReason?,
     changes: [(key: Key, value: EncodedValue?)], superseded: [Key] = []
   ) {
@@ -111,66 +96,22 @@ public struct ViewChange: Hashable, Sendable {
   }
 
   /// Compares all parts.
-  public static func == (left: Self, right: Self) -> Bool {
+  package static func == (left: Self, right: Self) -> Bool {
     left.store == right.store && left.reason == right.reason
       && left.superseded == right.superseded && left.changes.count == right.changes.count
       && zip(left.changes, right.changes).allSatisfy { $0.key == $1.key && $0.value == $1.value }
   }
 
   /// Hashes store, reason and keys.
-  public func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     hasher.combine(store)
     hasher.combine(reason)
     for change in changes { hasher.combine(change.key) }
   }
 }
 
-/// A transaction that was accepted offline, but did not fit when it was to be published
-/// (`Docs/Protocol.md`, "What is shown").
-public struct Refusal: Hashable, Sendable {
-  /// The cause of a refusal.
-  public enum Reason: UInt8, Hashable, Sendable {
-    /// Its values would not all be shown.
-    case quota = 1
-    /// It was written while nobody was signed in, and the account has one of its keys.
-    case initialSync = 2
-  }
-
-  /// A write of one key.
-  public struct Write: Hashable, Sendable {
-    /// The key.
-    public var key: String
-    /// The value; nil if the write removed the key.
-    public var value: PropertyListValue?
-  }
-
-  /// The number of the refusal in its store: 1, 2, 3 …
-  public var number: UInt64
-  /// The cause of the refusal.
-  public var reason: Reason
-  package var clock: HybridTime
-  package var operations: [Operation]
-
-  /// All writes of the transaction, in order.
-  ///
-  /// - Complexity: O(*n*) in the bytes of the values.
-  public var writes: [Write] {
-    operations.map { Write(key: $0.key, value: $0.value.flatMap { try? $0.decoded() }) }
-  }
-
-  /// The time of the transaction, in milliseconds since 1970.
-  public var writtenMilliseconds: UInt64 { clock.milliseconds }
-
-  package init(number: UInt64, reason: Reason, clock: HybridTime, operations: [Operation]) {
-    self.number = number
-    self.reason = reason
-    self.clock = clock
-    self.operations = operations
-  }
-}
-
 /// Why a store was not opened (`Docs/CommandLine.md`).
-public enum OpenError: Error, Hashable, Sendable {
+package enum OpenError: Error, Hashable, Sendable {
   /// A limit is above ``Policy/maximum``'s, or negative.
   case policyOutOfBounds(Policy)
   /// The account has as many stores as a node takes.
@@ -178,7 +119,7 @@ public enum OpenError: Error, Hashable, Sendable {
 }
 
 /// Why a local transaction was not accepted (`Docs/CommandLine.md`).
-public enum WriteError: Error, Hashable, Sendable {
+package enum WriteError: Error, Hashable, Sendable {
   /// This device was revoked: what it writes would reach nobody.
   case revoked
   /// The store was not opened.
@@ -197,37 +138,8 @@ public enum WriteError: Error, Hashable, Sendable {
   case quotaExceeded(QuotaNumbers)
 }
 
-/// The numbers of a quota refusal.
-public struct QuotaNumbers: Codable, Hashable, Sendable {
-  /// Bytes shown now.
-  public var usedBytes: Int
-  /// Bytes that would be shown if everything were.
-  public var askedBytes: Int
-  /// The most bytes.
-  public var limitBytes: Int
-  /// Keys shown now.
-  public var usedKeys: Int
-  /// Keys that would be shown if everything were.
-  public var askedKeys: Int
-  /// The most keys.
-  public var limitKeys: Int
-
-  /// Makes the numbers.
-  public init(
-    usedBytes: Int, askedBytes: Int, limitBytes: Int, usedKeys: Int, askedKeys: Int,
-    limitKeys: Int
-  ) {
-    self.usedBytes = usedBytes
-    self.askedBytes = askedBytes
-    self.limitBytes = limitBytes
-    self.usedKeys = usedKeys
-    self.askedKeys = askedKeys
-    self.limitKeys = limitKeys
-  }
-}
-
 /// Something that an operator may want to know. Never holds a key or a value.
-public enum Report: Hashable, Sendable {
+package enum Report: Hashable, Sendable {
   /// Storage lacks something of so many change sets that are kept of a store: a defect.
   case notStored(store: StoreIdentifier, count: Int)
   /// Change sets failed their signature or digest; the peer that sent them.

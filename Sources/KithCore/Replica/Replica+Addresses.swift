@@ -1,4 +1,4 @@
-public import KithCrypto
+internal import KithCrypto
 
 /// Tells and learns the addresses of devices; the rules are ``Contacts``'.
 extension Replica {
@@ -8,7 +8,7 @@ extension Replica {
   ///   - address: Where the joiner is.
   ///   - own: The addresses of this device.
   /// - Returns: Them, by device.
-  public func addressesForJoiner(at address: String, own: [String]) -> [DeviceID: [String]] {
+  package func addressesForJoiner(at address: String, own: [String]) -> [DeviceID: [String]] {
     contacts.forJoiner(at: address, inviter: keys.id, own)
   }
 

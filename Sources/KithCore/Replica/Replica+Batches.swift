@@ -1,93 +1,71 @@
 internal import KithCrypto
 
 extension Replica {
-  /// Collects the parts of a batch, and applies it when the last is there.
+  /// Takes a part of a batch, and applies the batch when the last is there.
   mutating func receive(_ part: BatchPart, size: Int, on id: SessionID) {
-    guard exchanges(id), var session = sessions[id], let device = session.device else { return }
-    guard session.early == nil else { return queue(part, size: size, on: id) }
-    let isWanted = stores[part.store] != nil && !session.mismatched.contains(part.store)
-    var batch = session.partial ?? Batch(store: part.store, answers: part.answers)
-    session.partialBytes += size
-    guard batch.store == part.store, session.partialBytes <= Limits.batchBytes else {
-      effects.append(.close(id, .protocolViolation))
-      disconnect(id)
-      return
-    }
-    batch.isEverything = part.isEverything
-    batch.covers += part.covers
-    if isWanted {
-      for checked in part.changeSets {
-        collect(checked, into: &batch, of: &session, id, in: part.store)
+    guard exchanges(id), let device = links[id]?.device else { return }
+    let room = stores[part.store].map { roomForBatch(in: $0, on: id) }
+    switch links[id]?.receive(part, size: size, keeping: room) {
+    case .more, .unwanted, nil: break
+    case .violation: end(id, .protocolViolation)
+    case .whole(let batch, let taint):
+      if taint.rejected > 0 {
+        counters.rejected += taint.rejected
+        effects.append(.report(.rejected(peer: device, count: taint.rejected)))
       }
-    } else {
-      // What follows may be wanted, but counts for nothing without this part.
-      session.partialTaint.isTotal = true
+      applyIfInTime(batch, taint: taint, from: id, device)
     }
-    if part.hasMore {
-      session.partial = batch
-      sessions[id] = session
-      return
-    }
-    let taint = session.partialTaint
-    session.partial = nil
-    session.partialBytes = 0
-    session.partialWeights = AuthorWeights()
-    session.partialTaint = Taint()
-    sessions[id] = session
-    if taint.rejected > 0 {
-      counters.rejected += taint.rejected
-      effects.append(.report(.rejected(peer: device, count: taint.rejected)))
-    }
-    if isWanted { applyIfInTime(batch, taint: taint, from: id, device) }
   }
 
-  private mutating func collect(
-    _ checked: CheckedChangeSet, into batch: inout Batch, of session: inout Session,
-    _ id: SessionID, in store: StoreIdentifier
+  /// How much of a batch waits for the rest of it.
+  private func roomForBatch(in store: StoreReplica, on id: SessionID) -> BatchRoom {
+    BatchRoom(
+      own: keys.id, roster: roster,
+      authorBytes: min(
+        store.policy.room(factor: Limits.authorFactor),
+        store.isOpened ? Limits.authorBytes : Limits.unopenedAuthorBytes),
+      elsewhereBytes: links.reduce(0) { $0 + $1.value.bytesHeld }
+        - (links[id]?.assembly.weights.total ?? 0))
+  }
+
+  // MARK: Batches that are early
+
+  /// Applies a batch; or, if its latest publishing clock is a little ahead of the time, has it wait; or,
+  /// if that is far ahead, ends the session (`Docs/Protocol.md`, "Clocks"). A joiner judges no clock of
+  /// its inviter but by the ration of generations.
+  private mutating func applyIfInTime(
+    _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
-    switch checked {
-    case .sound(let changeSet):
-      if isWorthKeeping(changeSet, of: &session, id, in: store) {
-        batch.changeSets.append(changeSet)
+    let latest = batch.changeSets.lazy.map(\.header.clock).max()
+    if let latest, let wait = wait(for: latest, on: id) {
+      guard wait <= Limits.earlyMilliseconds else {
+        let ahead = Int64(clamping: latest.milliseconds) - Int64(clamping: now.wallMilliseconds)
+        effects.append(.report(.publishedAhead(peer: peer, milliseconds: ahead)))
+        return end(id, .clocksDiffer)
       }
-    case .unsound(let chain):
-      session.partialTaint.rejected += 1
-      session.partialTaint.chains.insert(chain)
-    case .unknownFormat(let chain):
-      session.partialTaint.chains.insert(chain)
-      session.partialTaint.isUnjudged = true
+      let retryAt = now.monotonicMilliseconds + UInt64(wait)
+      links[id]?.delay(EarlyBatch(batch: batch, taint: taint, retryAt: retryAt))
+      return
     }
+    if let latest { hear(generation: latest.generation) }
+    apply(batch, taint: taint, from: id, peer)
   }
 
-  /// Whether a change set waits for the rest of its batch: a batch takes no more memory than the node
-  /// keeps of its authors, and all batches under way together no more than of all authors.
-  private func isWorthKeeping(
-    _ changeSet: ChangeSet, of session: inout Session, _ id: SessionID,
-    in identifier: StoreIdentifier
-  ) -> Bool {
-    let author = changeSet.reference.device
-    guard author != keys.id, let store = stores[identifier] else { return true }
-    guard !roster.isRevoked(author) else { return false }
-    guard roster.isMember(author) else {
-      session.partialTaint.chains.insert(changeSet.header.chain)
-      session.partialTaint.isUnjudged = true
-      return Canary.countWhatCannotBeJudged.isPlanted
+  /// How long a batch with this latest publishing clock waits; nil: not at all.
+  private func wait(for latest: HybridTime, on id: SessionID) -> Int64? {
+    guard links[id]?.isInviter == true else { return timeKeeper.wait(for: latest) }
+    return timeKeeper.counts(latest) ? nil : .max
+  }
+
+  /// Applies the batches of a link whose time has come. If others were missed meanwhile, the session
+  /// ends, and the next begins with what is there.
+  mutating func applyEarly(on id: SessionID) {
+    let time = now.monotonicMilliseconds
+    while let early = links[id]?.nextEarly(at: time),
+      let device = links[id]?.device
+    {
+      applyIfInTime(early.batch, taint: early.taint, from: id, device)
     }
-    let weight = session.partialWeights[author] + changeSet.weight
-    let underWay = sessions.reduce(session.partialWeights.total + changeSet.weight) {
-      let early = $1.value.early?.weight ?? 0
-      return $1.key == id ? $0 : $0 + $1.value.partialWeights.total + early
-    }
-    let room = min(
-      store.policy.room(factor: Limits.authorFactor),
-      store.isOpened ? Limits.authorBytes : Limits.unopenedAuthorBytes)
-    guard weight <= room && underWay <= Limits.authorsBytes || Canary.takeEverything.isPlanted
-    else {
-      session.partialTaint.chains.insert(changeSet.header.chain)
-      session.partialTaint.overLimit.insert(author)
-      return false
-    }
-    session.partialWeights.add(changeSet.weight, of: author)
-    return true
+    if links[id]?.hasMissed == true { end(id, .clocksDiffer) }
   }
 }

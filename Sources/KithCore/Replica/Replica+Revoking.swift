@@ -11,36 +11,18 @@ extension Replica {
   mutating func forget(_ revoked: Set<DeviceID>) {
     var mutations: [Mutation] = []
     for device in revoked.sorted() {
-      knowledge[device] = nil
-      heard[device] = nil
       if contacts.forget(device) {
         mutations.append(.setAddresses(device, []))
         effects.append(.addresses([device: []]))
       }
     }
-    func others(_ vectors: [StoreIdentifier: [ChainID: UInt64]])
-      -> [StoreIdentifier: [ChainID: UInt64]]
-    { vectors.mapValues { $0.filter { !revoked.contains($0.key.device) } } }
-    knowledge = knowledge.mapValues(others)
-    for (id, session) in sessions { sessions[id]?.vectors = others(session.vectors) }
+    coverage.forget(revoked)
+    for id in links.keys { links[id]?.forget(revoked) }
     for identifier in stores.keys.sorted() {
       mutations += stores[identifier]?.withhold(revoked) ?? []
     }
-    forgetHearsay(of: revoked)
+    // It is without their chains now.
+    for identifier in stores.keys { vectorChanged(in: identifier) }
     if !mutations.isEmpty { effects.append(.persist(mutations)) }
-  }
-
-  /// What a peer says of its stores, without revoked devices: nothing of theirs is compared. Where
-  /// there was something, the digest is of another state than ours can be.
-  func withoutRevoked(_ have: Have) -> Have {
-    var have = have
-    have.stores = have.stores.map { theirs in
-      var theirs = theirs
-      let count = theirs.vector.count
-      theirs.vector = theirs.vector.filter { !roster.isRevoked($0.key.device) }
-      if theirs.vector.count < count { theirs.digest = nil }
-      return theirs
-    }
-    return have
   }
 }

@@ -37,7 +37,7 @@ extension Replica {
         changePolicy(of: identifier, to: policy)
       } else if !store.isOpened {
         // More of it is kept from here on.
-        askAll(for: identifier)
+        sendHaves(only: [identifier])
       }
       return
     }
@@ -48,11 +48,7 @@ extension Replica {
     create(identifier, policy: policy)
     markOpened(identifier)
     // Peers that do not have it yet begin it; those that do answer.
-    askAll(for: identifier)
-  }
-
-  private mutating func askAll(for identifier: StoreIdentifier) {
-    for id in sessions.keys.sorted() where exchanges(id) { sendHave(on: id, only: [identifier]) }
+    sendHaves(only: [identifier])
   }
 
   /// A program on this host wants the store.
@@ -71,8 +67,8 @@ extension Replica {
     let author = keys.id
     guard let outcome = stores[identifier]?.change(to: policy, author: author) else { return }
     carryOut(outcome, in: [identifier])
-    for id in sessions.keys { sessions[id]?.mismatched.remove(identifier) }
-    askAll(for: identifier)
+    for id in links.keys { links[id]?[identifier].isMismatched = false }
+    sendHaves(only: [identifier])
   }
 
   // MARK: Writing
@@ -104,7 +100,7 @@ extension Replica {
   }
 
   /// Stores whose adopted writes may still be in the local stores.
-  public var adoptingStores: [StoreIdentifier] {
+  package var adoptingStores: [StoreIdentifier] {
     stores.filter { $0.value.adopted > .zero }.keys.sorted()
   }
 
@@ -137,8 +133,8 @@ extension Replica {
   func canPublish(_ identifier: StoreIdentifier) -> Bool {
     guard stores[identifier] != nil, !isJoining, incarnation != nil,
       keyring.current != nil, roster.isMember(keys.id),
-      sessions.values.contains(where: {
-        $0.isExchanging && ($0.joiner != nil || $0.pulled.contains(identifier))
+      links.values.contains(where: {
+        $0.isExchanging && ($0.joiner != nil || $0[identifier].isPulled)
       })
     else { return false }
     return !isBarren
@@ -160,7 +156,7 @@ extension Replica {
   private mutating func sealer(for identifier: StoreIdentifier) -> Sealer? {
     guard let epoch = keyring.current, let chain = ownChain,
       let certificate = roster.certificate(of: keys.id),
-      let box = keyring.sharedBox(epoch: epoch.id, author: certificate)
+      let box = members.keyring.sharedBox(epoch: epoch.id, author: certificate)
     else { return nil }
     return Sealer(
       box: box, storeTag: epoch.storeTag(of: identifier), epoch: epoch.id, chain: chain,
@@ -171,10 +167,10 @@ extension Replica {
   private mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
     guard stores[identifier]?.hasExcessRemovals == true else { return [] }
     let others = roster.sortedMembers.map(\.device).filter { $0 != keys.id }
-    let knowledge = others.map { self.knowledge[$0]?[identifier] ?? [:] }
+    let covered = others.map { coverage.covered(by: $0, of: identifier) }
     return stores[identifier]?.pruneRemovals { home in
       let chain = ChainID(device: home.changeSet.device, incarnation: home.changeSet.incarnation)
-      return knowledge.allSatisfy { $0[chain] ?? 0 >= home.changeSet.sequence }
+      return covered.allSatisfy { $0[chain] ?? 0 >= home.changeSet.sequence }
     } ?? []
   }
 
@@ -189,11 +185,7 @@ extension Replica {
       guard let mutations else { continue }
       carryOut(StoreOutcome(mutations: mutations, hasProgress: true), in: [identifier])
       // Peers were sent no covers until now. Each is sent everything above its vector.
-      for id in sessions.keys.sorted() where exchanges(id) {
-        guard sessions[id]?.answered.contains(identifier) == true else { continue }
-        sessions[id]?.behind.insert(identifier)
-        catchUp(id)
-      }
+      for id in links.keys.sorted() where links[id]?.oweAgain(identifier) == true { catchUp(id) }
     }
   }
 
@@ -208,18 +200,14 @@ extension Replica {
       judge.budgets[author] = AuthorBudget(
         of: author, beside: batch.store, among: stores, own: keys.id)
     }
-    let chains = stores[batch.store]?.log.chains.count
+    let chainCount = stores[batch.store]?.log.chains.count
     let taken = stores[batch.store]?.take(
-      batch, tainted: taint, from: peer, by: judge, &keyring)
+      batch, tainted: taint, from: peer, by: judge, &members.keyring)
     guard var intake = taken else { return }
     timeKeeper.witness(intake.latest)
-    if stores[batch.store]?.log.chains.count != chains {
-      // What peers have said of a chain before we knew it counts now.
-      for other in sessions.keys where exchanges(other) {
-        know(of: batch.store, on: other, isWhole: false)
-      }
-    }
-    sessions[id]?.note(batch, isUnjudged: intake.taint.isUnjudged)
+    if stores[batch.store]?.log.chains.count != chainCount { learnChains(of: batch.store) }
+    links[id]?[batch.store].noteApplied(
+      isAnswer: batch.answers > 0, isUnjudged: intake.taint.isUnjudged)
     // Before anything is published: what this database knows of its chain is not all of it.
     if intake.showsCopy { meetClone() }
     var own: Batch?
@@ -231,7 +219,6 @@ extension Replica {
     let relayed = Batch(
       store: batch.store, isEverything: batch.isEverything, changeSets: intake.passedOn,
       covers: isWithholding ? [] : intake.covered)
-    if Canary.sendBeforePersist.isPlanted { push(relayed, except: id) }
     carryOut(intake.outcome, in: [batch.store])
     if !relayed.isEmpty { push(relayed, except: id) }
     if let own { push(own, except: nil) }

@@ -1,4 +1,4 @@
-public import KithCrypto
+package import KithCrypto
 
 /// One device's replica of its account's stores, as a value: inputs come in with the time, effects
 /// go out in order, and nothing else happens. It does no I/O, starts no task, reads no clock and
@@ -7,18 +7,10 @@ public import KithCrypto
 /// The rule of the effects: a `persist` stands before every effect that depends on it, and the
 /// shell never reorders. After a commit fails, throw the replica away and make a new one from what
 /// storage holds.
-public struct Replica: Sendable {
-  /// The account.
-  public let account: AccountID
-  let keys: DeviceKeys
+package struct Replica: Sendable {
   let process: ProcessID
   var entropy: any Entropy
-
-  /// The account's membership.
-  public internal(set) var roster: Roster
-  /// The epochs' keys that this device holds.
-  public internal(set) var keyring: Keyring
-
+  var members: Members
   var timeKeeper = TimeKeeper()
   /// Devices whose clock differed too much when they were last heard.
   var clockDifferences: [DeviceID: NodeStatus.ClockDifference] = [:]
@@ -29,19 +21,10 @@ public struct Replica: Sendable {
   var stores: [StoreIdentifier: StoreReplica] = [:]
   /// Bytes of an answer after which the rest waits; less only where pieces themselves are tested.
   package var pieceBytes = Limits.pieceBytes
-  var sessions: [SessionID: Session] = [:]
+  var links: [SessionID: Link] = [:]
   var contacts = Contacts()
-  /// What devices are known to cover, also those that are away.
-  var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
-  /// What devices say that they cover, and others pass on.
-  var hearsay = Hearsay()
-  var lastSeen: [DeviceID: UInt64] = [:]
-  /// What was heard of devices in handshakes since the start.
-  var heard: [DeviceID: HeardOfDevice] = [:]
-  /// What is still to be done about the roster, and when.
-  var duties = MembershipDuties()
-  /// Only for tests: whether this device behaves as if nobody had revoked it.
-  var ignoresItsRevocation = false
+  /// Which devices cover what.
+  var coverage: Coverage
   var counters = NodeStatus.Counters()
   /// What storage found damaged, until the start has seen to it.
   var damage = StorageDamage()
@@ -59,7 +42,7 @@ public struct Replica: Sendable {
   /// Makes a replica of all that storage holds.
   ///
   /// - Complexity: O(*n*) in the entries stored; each is opened.
-  public init(
+  package init(
     account: AccountID, keys: DeviceKeys, snapshot: Snapshot,
     damage: StorageDamage = StorageDamage(), process: ProcessID, entropy: some Entropy
   ) throws(ReplicaError) {
@@ -72,7 +55,7 @@ public struct Replica: Sendable {
   /// Makes a replica of what storage holds. It reads change sets one by one, and keeps no box.
   ///
   /// - Complexity: O(*n*) in the entries stored; each is opened.
-  public init(
+  package init(
     account: AccountID, keys: DeviceKeys, outline: StorageOutline, process: ProcessID,
     entropy: some Entropy,
     changeSet: (StoreIdentifier, ChangeSetReference) throws(StorageError) -> StoredChangeSet?
@@ -99,7 +82,7 @@ public struct Replica: Sendable {
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       do throws(StorageError) {
         let restored = try StoreReplica.restored(
-          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &keyring
+          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &members.keyring
         ) { (reference) throws(StorageError) in try changeSet(identifier, reference) }
         stores[identifier] = restored.store
         counters.damaged += restored.damaged
@@ -117,18 +100,28 @@ public struct Replica: Sendable {
   package init(
     keys: DeviceKeys, roster: Roster, process: ProcessID, entropy: some Entropy
   ) {
-    account = roster.account
-    self.keys = keys
+    members = Members(of: roster, keys: keys)
     self.process = process
     self.entropy = entropy
-    self.roster = roster
-    keyring = Keyring()
-    keyring.refresh(from: roster, keys: keys)
-    duties.revoked = roster.membership.revoked
+    coverage = Coverage(device: keys.id)
+    coverage.setMembers(roster.sortedMembers.map(\.device))
+  }
+
+  /// The account.
+  package var account: AccountID { roster.account }
+  /// The account's membership.
+  package var roster: Roster { members.roster }
+  /// The epochs' keys that this device holds.
+  package var keyring: Keyring { members.keyring }
+  var keys: DeviceKeys { members.keys }
+  /// For what is not moved yet.
+  var sessions: [SessionID: Link] {
+    get { links }
+    _modify { yield &links }
   }
 
   /// Takes in one input and says what is to be done about it, in order.
-  public mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
+  package mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
     timeKeeper.update(at: instant)
     switch input {
     case .connected, .tick: healIfAhead()
@@ -163,7 +156,7 @@ public struct Replica: Sendable {
   }
 
   /// Whether a `flush` has anything to do. The shell hands one in before each of its commits.
-  public var needsFlush: Bool {
+  package var needsFlush: Bool {
     stores.keys.contains(where: needsFlush)
   }
 
@@ -177,21 +170,10 @@ public struct Replica: Sendable {
   // MARK: Time
 
   private mutating func passTime() {
+    // The wake that was asked for has come.
+    wakeAt = nil
     fulfilDutiesIfDue()
-    for id in sessions.keys.sorted() {
-      guard let session = sessions[id] else { continue }
-      if now.monotonicMilliseconds >= session.openedAt + Limits.sessionMilliseconds {
-        effects.append(.close(id, .aged))
-      } else if now.monotonicMilliseconds >= session.nextHaveAt {
-        if session.clocksDiffer {
-          tellTime(on: id)
-          waitForClock(on: id)
-        } else {
-          sendHave(on: id)
-        }
-      }
-      applyEarly(on: id)
-    }
+    passTimeOnLinks()
     passOn()
     lookForLeftBehind()
   }
@@ -202,12 +184,10 @@ public struct Replica: Sendable {
     } else if healAt ?? 0 <= now.monotonicMilliseconds {
       healAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
     }
-    let sessionsNext = sessions.values.map {
-      min(
-        $0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds, $0.early?.retryAt ?? .max)
-    }.min()
-    let statementAt = sessions.isEmpty ? nil : hearsay.nextAt
-    let next = [sessionsNext, statementAt, duties.dueAt, healAt].compactMap(\.self).min()
+    let linksAt = links.values.lazy.map(\.wakeAt).min()
+    // A joiner has no duties yet.
+    let dutiesAt = isJoining ? nil : members.duties.dueAt
+    let next = [linksAt, coverage.dueAt, dutiesAt, healAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))
@@ -272,7 +252,7 @@ public struct Replica: Sendable {
 }
 
 /// Why a replica cannot be made of what storage holds.
-public enum ReplicaError: Error, Hashable, Sendable {
+package enum ReplicaError: Error, Hashable, Sendable {
   /// A membership record cannot be read.
   case damagedRecord
   /// The records do not make this device a member of the account.

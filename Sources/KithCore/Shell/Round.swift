@@ -2,7 +2,7 @@
 ///
 /// A driver does ``early``, commits ``mutations`` if there are any, and then does ``late``. Joining
 /// commits makes an effect later than the replica asked, never earlier.
-public struct Round: Sendable {
+package struct Round: Sendable {
   /// The effects, in the order in which the replica gave them.
   private var effects: [Effect]
   /// The index of the first `persist`.
@@ -14,10 +14,10 @@ public struct Round: Sendable {
   }
 
   /// No commit precedes these effects.
-  public var early: ArraySlice<Effect> { effects[..<first] }
+  package var early: ArraySlice<Effect> { effects[..<first] }
 
   /// The commit. Empty: there is none.
-  public var mutations: [Mutation] {
+  package var mutations: [Mutation] {
     var mutations: [Mutation] = []
     for case .persist(let some) in effects[first...] { mutations += some }
     return mutations
@@ -25,10 +25,10 @@ public struct Round: Sendable {
 
   /// These effects are carried out after the commit. Among them are the `persist`s, which are
   /// passed over.
-  public var late: ArraySlice<Effect> { effects[first...] }
+  package var late: ArraySlice<Effect> { effects[first...] }
 
   /// The bytes that the effects hold in memory.
-  public var byteCount: Int { effects.reduce(0) { $0 + $1.byteCount } }
+  package var byteCount: Int { effects.reduce(0) { $0 + $1.byteCount } }
 
   /// The writes that its end makes durable.
   var writes: [WriteID] {
@@ -36,7 +36,7 @@ public struct Round: Sendable {
   }
 
   /// Reads the change sets that are sent and that the commit itself alters. Called before the commit.
-  public mutating func fill(from storage: any ReplicaStorage) throws(StorageError) {
+  package mutating func fill(from storage: any ReplicaStorage) throws(StorageError) {
     effects = try effects.filled(from: storage)
   }
 }

@@ -1,10 +1,10 @@
 /// The work that a shell hands out, one piece at a time, and takes back.
 extension Shell {
   /// Whether work was handed out that is not done yet.
-  public var isBusy: Bool { out != nil }
+  package var isBusy: Bool { out != nil }
 
   /// Whether there is something to commit or to send, and no reason to wait.
-  public var hasWork: Bool {
+  package var hasWork: Bool {
     switch health {
     case .sound: !outbox.isEmpty || gathersUntil == nil && replica.needsFlush
     case .probing: true
@@ -13,19 +13,19 @@ extension Shell {
   }
 
   /// Whether `Input.flush` is to be handed in before ``next(at:)``.
-  public var wantsFlush: Bool {
+  package var wantsFlush: Bool {
     !isBusy && health.problem == nil && gathersUntil == nil && replica.needsFlush
   }
 
   /// Whether failing storage is to be tried now. A closed shell tries it once, so that programs see
   /// what is durable, and no more after that.
-  public func isReloadDue(at now: Instant) -> Bool {
+  package func isReloadDue(at now: Instant) -> Bool {
     guard case .failed(_, let attempts, let retryAt) = health, !isBusy else { return false }
     return retryAt <= now.monotonicMilliseconds && !(isClosed && attempts > 0)
   }
 
   /// Hands out the next piece of work.
-  public mutating func next(at now: Instant) -> Work {
+  package mutating func next(at now: Instant) -> Work {
     guard !isBusy else { return .busy }
     if isReloadDue(at: now) {
       out = .reload
@@ -40,7 +40,7 @@ extension Shell {
   }
 
   /// The round is committed and carried out.
-  public mutating func committed() -> Aftermath {
+  package mutating func committed() -> Aftermath {
     guard case .round(let writes) = out.take() else { preconditionFailure("no round is out") }
     let isRecovery = health.problem != nil
     health = .sound
@@ -55,7 +55,7 @@ extension Shell {
   ///   - isCommitted: whether the round was committed, and reading what it sends failed.
   ///   - now: the time.
   /// - Returns: The writes that are settled, and whether this is news.
-  public mutating func failed(
+  package mutating func failed(
     _ error: StorageError, isCommitted: Bool = false, at now: Instant
   ) -> Aftermath {
     var aftermath = Aftermath()
@@ -88,7 +88,7 @@ extension Shell {
   /// clocks, and its first commit tells whether storage takes one.
   ///
   /// - Returns: Among the effects, for each store, how what is shown goes back to what is durable.
-  public mutating func reopen(
+  package mutating func reopen(
     _ fresh: Replica, isCopy: Bool, at now: Instant
   ) -> Aftermath {
     guard case .failed(let error, let attempts, _) = health, case .reload = out.take() else {

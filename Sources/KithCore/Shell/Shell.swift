@@ -14,14 +14,14 @@
 /// ```
 ///
 /// It does no I/O, holds no lock and reads no clock.
-public struct Shell: Sendable {
+package struct Shell: Sendable {
   /// How long a write that gathers waits for others, in milliseconds: about one turn of a run loop.
-  public static let gatheringMilliseconds: UInt64 = 20
+  package static let gatheringMilliseconds: UInt64 = 20
   /// The longest wait before failing storage is tried again.
-  public static let longestRetryMilliseconds: UInt64 = 30_000
+  package static let longestRetryMilliseconds: UInt64 = 30_000
 
   /// Whether storage takes commits.
-  public enum Health: Sendable {
+  package enum Health: Sendable {
     /// It does.
     case sound
     /// It did not. At a reading of the monotonic clock the replica is made anew.
@@ -30,7 +30,7 @@ public struct Shell: Sendable {
     case probing(StorageError, attempts: Int)
 
     /// Why storage takes none; nil: it does.
-    public var problem: StorageError? {
+    package var problem: StorageError? {
       switch self {
       case .sound: nil
       case .failed(let error, _, _), .probing(let error, _): error
@@ -39,7 +39,7 @@ public struct Shell: Sendable {
   }
 
   /// Why nothing more is taken.
-  public enum Unavailable: Error, Hashable, Sendable {
+  package enum Unavailable: Error, Hashable, Sendable {
     /// The shell was closed.
     case closed
     /// Storage takes no commits.
@@ -47,7 +47,7 @@ public struct Shell: Sendable {
   }
 
   /// What became of an input.
-  public enum Taken: Sendable {
+  package enum Taken: Sendable {
     /// The replica has it. These effects depend on no commit and are carried out now; the others
     /// wait in ``Shell/outbox``.
     case handled([Effect])
@@ -58,7 +58,7 @@ public struct Shell: Sendable {
   }
 
   /// The work that a driver does next.
-  public enum Work: Sendable {
+  package enum Work: Sendable {
     /// There is none.
     case idle
     /// Another caller of the same driver does some, and asks again afterwards.
@@ -71,17 +71,17 @@ public struct Shell: Sendable {
   }
 
   /// What follows from work that is done.
-  public struct Aftermath: Sendable {
+  package struct Aftermath: Sendable {
     /// Effects that are carried out now, as those of ``Taken/handled(_:)``.
-    public var effects: [Effect] = []
+    package var effects: [Effect] = []
     /// Writes whose fate is known from now on.
-    public var settled: [WriteID] = []
+    package var settled: [WriteID] = []
     /// Whether storage has begun to fail, or to take commits again; nil: as before.
-    public var turn: Turn?
+    package var turn: Turn?
   }
 
   /// A change of ``Shell/health``.
-  public enum Turn: Sendable {
+  package enum Turn: Sendable {
     /// Storage has begun to fail. The driver ends all sessions: the next replica knows none.
     case failed
     /// Storage takes commits again.
@@ -89,7 +89,7 @@ public struct Shell: Sendable {
   }
 
   /// What becomes of a mark in the queue.
-  public enum Marked: Sendable {
+  package enum Marked: Sendable {
     /// All is durable already.
     case nothingWaits
     /// The mark is settled as a write is, after all that was taken before.
@@ -110,19 +110,19 @@ public struct Shell: Sendable {
   }
 
   /// The replica. Only to be read, or asked what it works out as it is asked.
-  public package(set) var replica: Replica
+  package var replica: Replica
   /// Effects that wait for the next round, in order.
-  public internal(set) var outbox: [Effect] = []
+  package internal(set) var outbox: [Effect] = []
   /// Bytes of messages and change sets that wait.
-  public internal(set) var outboxBytes = 0
+  package internal(set) var outboxBytes = 0
   /// Whether storage takes commits.
-  public internal(set) var health = Health.sound
+  package internal(set) var health = Health.sound
   /// Whether inputs are refused for good.
-  public private(set) var isClosed = false
+  package private(set) var isClosed = false
   /// Under which limits programs opened stores. Each new replica opens them so.
-  public private(set) var opened: [StoreIdentifier: Policy] = [:]
+  package private(set) var opened: [StoreIdentifier: Policy] = [:]
   /// What the kernel last said of its clock; nil before.
-  public private(set) var clockStatus: (isSynchronised: Bool, hasHardware: Bool)?
+  package private(set) var clockStatus: (isSynchronised: Bool, hasHardware: Bool)?
   /// The work that is not done yet: never more than one piece.
   var out: Out?
   /// When the replica wants a tick.
@@ -134,7 +134,7 @@ public struct Shell: Sendable {
   var problemWhileClosing: StorageError?
 
   /// Makes a shell around a replica that was given no input yet.
-  public init(_ replica: Replica) {
+  package init(_ replica: Replica) {
     self.replica = replica
   }
 
@@ -149,7 +149,7 @@ public struct Shell: Sendable {
   ///     else wants a commit before.
   ///   - now: the time.
   /// - Returns: The effects that are carried out now, if the replica has it.
-  public mutating func take(
+  package mutating func take(
     _ input: Input, gathers: Bool = false, at now: Instant
   ) -> Taken {
     if case .flush = input { gathersUntil = nil } else if isClosed { return .refused(.closed) }
@@ -207,7 +207,7 @@ public struct Shell: Sendable {
   // MARK: Time
 
   /// When ``wake(at:)`` has something to do, or failing storage is to be tried again; nil: never.
-  public var wakesAtMilliseconds: UInt64? {
+  package var wakesAtMilliseconds: UInt64? {
     switch health {
     case .sound: [tickAt, gathersUntil].compactMap(\.self).min()
     case .failed(_, let attempts, let retryAt): isBusy || isClosed && attempts > 0 ? nil : retryAt
@@ -218,7 +218,7 @@ public struct Shell: Sendable {
   /// Does what is due: gathering ends, the replica gets its tick.
   ///
   /// - Returns: Effects that are carried out now.
-  public mutating func wake(at now: Instant) -> [Effect] {
+  package mutating func wake(at now: Instant) -> [Effect] {
     guard health.problem == nil else { return [] }
     if let end = gathersUntil, end <= now.monotonicMilliseconds { gathersUntil = nil }
     guard let tick = tickAt, tick <= now.monotonicMilliseconds else { return [] }
@@ -228,28 +228,28 @@ public struct Shell: Sendable {
   }
 
   /// Lets no write wait for others any more.
-  public mutating func endGathering() { gathersUntil = nil }
+  package mutating func endGathering() { gathersUntil = nil }
 
   // MARK: Writes that are awaited
 
   /// Has the fate of a write kept until it is asked for. Called in the step in which the write was
   /// accepted.
-  public mutating func expect(_ write: WriteID) { fates[write] = .open }
+  package mutating func expect(_ write: WriteID) { fates[write] = .open }
 
   /// Whether an expected write is neither durable nor lost yet.
-  public func isOpen(_ write: WriteID) -> Bool {
+  package func isOpen(_ write: WriteID) -> Bool {
     if case .open = fates[write] { true } else { false }
   }
 
   /// The fate of an expected write, once; nil while it is open.
-  public mutating func takeFate(of write: WriteID) -> Result<Void, Unavailable>? {
+  package mutating func takeFate(of write: WriteID) -> Result<Void, Unavailable>? {
     guard case .settled(let result) = fates[write] else { return nil }
     fates[write] = nil
     return result
   }
 
   /// Has a write that writes nothing settled after all that was taken before.
-  public mutating func mark(_ write: WriteID) -> Marked {
+  package mutating func mark(_ write: WriteID) -> Marked {
     if let problem = health.problem { return .refused(problem) }
     gathersUntil = nil
     guard isBusy || hasWork else { return .nothingWaits }
@@ -261,7 +261,7 @@ public struct Shell: Sendable {
   // MARK: Closing
 
   /// Takes no more. What was taken is still handed out as work.
-  public mutating func close() {
+  package mutating func close() {
     isClosed = true
     gathersUntil = nil
   }
@@ -269,7 +269,7 @@ public struct Shell: Sendable {
   /// Ends a closed shell: writes that are still open never become durable.
   ///
   /// - Returns: These writes, and why something taken before is not durable.
-  public mutating func end() -> (settled: [WriteID], problem: StorageError?) {
+  package mutating func end() -> (settled: [WriteID], problem: StorageError?) {
     (settleAll(.closed), problemWhileClosing ?? health.problem)
   }
 }

@@ -96,8 +96,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     /// How much of the store was damaged on this disk, while no other device has given it back and
     /// nobody has accepted the loss; nil if nothing is missing. The keys are not known.
     public var missing: StoreLoss?
-    /// The digest of the state, equal on devices that have exchanged everything.
-    public var digest: Digest256
+    /// The digest of the state in hexadecimal, equal on devices that have exchanged everything.
+    public var digest = ""
     /// The other devices known to have everything that this device has published.
     public var heldBy: [DeviceID] = []
     /// The peers whose limits for the store differ, so that it does not sync with them.
@@ -106,12 +106,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     /// Whether a part of the store is missing.
     public var isLacking: Bool { missing != nil }
 
-    package init(
-      identifier: StoreIdentifier, usage: Usage, digest: Digest256 = .init(storage: .init())
-    ) {
+    package init(identifier: StoreIdentifier, usage: Usage) {
       self.identifier = identifier
       self.usage = usage
-      self.digest = digest
     }
   }
 

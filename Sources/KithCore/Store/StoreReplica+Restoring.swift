@@ -138,7 +138,7 @@ extension [DeviceID: [Incarnation: UInt64]] {
 
 extension ChangeSetReference: Comparable {
   /// By device, incarnation, sequence and digest.
-  public static func < (left: Self, right: Self) -> Bool {
+  package static func < (left: Self, right: Self) -> Bool {
     if left.device != right.device { return left.device < right.device }
     if left.incarnation != right.incarnation { return left.incarnation < right.incarnation }
     if left.sequence != right.sequence { return left.sequence < right.sequence }

@@ -1,5 +1,3 @@
-public import KithCrypto
-
 /// The bytes and keys that a store shows, and its limits.
 public struct Usage: Codable, Hashable, Sendable {
   /// The encoded bytes of the values shown.
@@ -16,27 +14,31 @@ public struct Usage: Codable, Hashable, Sendable {
   }
 }
 
-/// A newest write that the quota hides. It is kept, and shown again when it fits
-/// (`Docs/Protocol.md`, "What is shown").
-public struct HiddenEntry: Hashable, Sendable {
-  /// The key.
-  public var key: String
-  /// The value that is hidden.
-  public var value: PropertyListValue
-  /// The value's size as the quota counts it, in bytes.
-  public var bytes: Int
-  /// The device that wrote it.
-  public var device: DeviceID
-  /// The time of the write, in milliseconds since 1970.
-  public var writtenMilliseconds: UInt64
+/// The numbers of a quota refusal.
+public struct QuotaNumbers: Codable, Hashable, Sendable {
+  /// Bytes shown now.
+  public var usedBytes: Int
+  /// Bytes that would be shown if everything were.
+  public var askedBytes: Int
+  /// The most bytes.
+  public var limitBytes: Int
+  /// Keys shown now.
+  public var usedKeys: Int
+  /// Keys that would be shown if everything were.
+  public var askedKeys: Int
+  /// The most keys.
+  public var limitKeys: Int
 
+  /// Makes the numbers.
   package init(
-    key: String, value: PropertyListValue, bytes: Int, device: DeviceID, writtenMilliseconds: UInt64
+    usedBytes: Int, askedBytes: Int, limitBytes: Int, usedKeys: Int, askedKeys: Int,
+    limitKeys: Int
   ) {
-    self.key = key
-    self.value = value
-    self.bytes = bytes
-    self.device = device
-    self.writtenMilliseconds = writtenMilliseconds
+    self.usedBytes = usedBytes
+    self.askedBytes = askedBytes
+    self.limitBytes = limitBytes
+    self.usedKeys = usedKeys
+    self.askedKeys = askedKeys
+    self.limitKeys = limitKeys
   }
 }

@@ -4,20 +4,20 @@
 ///
 /// Equal values have equal bytes everywhere, so they are compared, digested and measured without
 /// decoding.
-public struct EncodedValue: Hashable, Sendable {
+package struct EncodedValue: Hashable, Sendable {
   /// The encoding.
-  public let bytes: [UInt8]
+  package let bytes: [UInt8]
 
   /// The size that the quota counts, in bytes.
   ///
   /// - Complexity: O(1).
-  public var size: Int { bytes.count }
+  package var size: Int { bytes.count }
 
   /// Encodes a value.
   ///
   /// - Throws: ``ValueError/tooDeep``.
   /// - Complexity: O(*n* log *n*) for dictionaries (their members are sorted), otherwise O(*n*).
-  public init(_ value: PropertyListValue) throws(ValueError) {
+  package init(_ value: PropertyListValue) throws(ValueError) {
     var encoder = ValueEncoder()
     try encoder.prepend(value, depth: 0)
     bytes = encoder.bytes
@@ -27,7 +27,7 @@ public struct EncodedValue: Hashable, Sendable {
   ///
   /// - Throws: ``ValueError``.
   /// - Complexity: O(*n*) in time and memory, whatever lengths the bytes claim.
-  public init(checking bytes: [UInt8]) throws(ValueError) {
+  package init(checking bytes: [UInt8]) throws(ValueError) {
     var decoder = ValueDecoder(bytes)
     _ = try decoder.decode()
     self.bytes = bytes
@@ -44,7 +44,7 @@ public struct EncodedValue: Hashable, Sendable {
   ///
   /// - Throws: ``ValueError``, only if trusted bytes were wrong.
   /// - Complexity: O(*n*).
-  public func decoded() throws(ValueError) -> PropertyListValue {
+  package func decoded() throws(ValueError) -> PropertyListValue {
     var decoder = ValueDecoder(bytes)
     return try decoder.decode()
   }

@@ -87,5 +87,5 @@ extension PropertyListValue: Hashable {
 
 extension PropertyListValue {
   /// The maximum number of nested containers: a scalar has depth 0, an array of scalars 1.
-  public static let maximumDepth = 64
+  package static let maximumDepth = 64
 }

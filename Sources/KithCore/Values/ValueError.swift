@@ -1,5 +1,5 @@
 /// The error for a value without an encoding, or bytes that are not one.
-public enum ValueError: Error, Hashable, Sendable {
+package enum ValueError: Error, Hashable, Sendable {
   /// The bytes are no `Value` message: truncated, a wrong wire type, no kind, text that is not
   /// UTF-8, or two keys in one dictionary that Swift's `String` calls equal.
   case malformed
@@ -12,7 +12,7 @@ public enum ValueError: Error, Hashable, Sendable {
 
 extension ValueError: CustomStringConvertible {
   /// A sentence for people.
-  public var description: String {
+  package var description: String {
     switch self {
     case .malformed: "the bytes are not an encoded value"
     case .notCanonical: "the bytes are not the canonical encoding of their value"

@@ -100,14 +100,14 @@ package struct LinkInterface: Hashable, Sendable {
 }
 
 /// The two families of addresses.
-public enum LinkFamily: String, CaseIterable, Comparable, Sendable {
+package enum LinkFamily: String, CaseIterable, Comparable, Sendable {
   /// IPv4.
   case ipv4 = "IPv4"
   /// IPv6.
   case ipv6 = "IPv6"
 
   /// IPv4 first.
-  public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+  package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
 extension SocketAddress {

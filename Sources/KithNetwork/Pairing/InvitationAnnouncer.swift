@@ -1,10 +1,10 @@
-public import KithCore
-public import Logging
-public import NIOCore
+package import KithCore
+package import Logging
+package import NIOCore
 internal import Synchronization
 
 /// Announces an invitation on the LAN while it lives. It answers nothing.
-public final class InvitationAnnouncer: Sendable {
+package final class InvitationAnnouncer: Sendable {
   private let link: LinkMulticast
   private let group: any EventLoopGroup
   private let task = Mutex<RepeatedTask?>(nil)
@@ -16,7 +16,7 @@ public final class InvitationAnnouncer: Sendable {
   ///   - isLoopbackOnly: Whether only this host is told.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
   ///   - logger: The log.
-  public init(
+  package init(
     port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
     link = LinkMulticast(
@@ -26,7 +26,7 @@ public final class InvitationAnnouncer: Sendable {
   }
 
   /// Announces, now and every second.
-  public func start(_ announcement: InvitationAnnouncement) {
+  package func start(_ announcement: InvitationAnnouncement) {
     let (link, bytes) = (link, announcement.encoded())
     link.start { _ in
     } onLinksChanged: {
@@ -39,20 +39,20 @@ public final class InvitationAnnouncer: Sendable {
   }
 
   /// Announces no more.
-  public func stop() async {
+  package func stop() async {
     task.withLock { $0.take() }?.cancel()
     await link.stop()
   }
 }
 
 /// Finds announced invitations on the LAN.
-public final class InvitationFinder: Sendable {
+package final class InvitationFinder: Sendable {
   /// An invitation.
-  public struct Found: Hashable, Sendable {
+  package struct Found: Hashable, Sendable {
     /// The announcement.
-    public var announcement: InvitationAnnouncement
+    package var announcement: InvitationAnnouncement
     /// The address of the invitation.
-    public var address: PeerAddress
+    package var address: PeerAddress
   }
 
   private struct State {
@@ -61,14 +61,14 @@ public final class InvitationFinder: Sendable {
   }
 
   /// The found invitations, each once per address, until the time is over.
-  public let found: AsyncStream<Found>
+  package let found: AsyncStream<Found>
   private let continuation: AsyncStream<Found>.Continuation
   private let link: LinkMulticast
   private let group: any EventLoopGroup
   private let state = Mutex(State())
 
   /// Makes a finder that is not running yet.
-  public init(
+  package init(
     port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
     link = LinkMulticast(
@@ -80,13 +80,13 @@ public final class InvitationFinder: Sendable {
   }
 
   /// Starts to listen, for at most the given time.
-  public func start(for time: Duration) {
+  package func start(for time: Duration) {
     link.start { self.heard($0) }
     expect(within: time)
   }
 
   /// Sets the remaining time.
-  public func expect(within time: Duration) {
+  package func expect(within time: Duration) {
     let timer = group.next().scheduleTask(in: TimeAmount(time)) { [continuation] in
       continuation.finish()
     }
@@ -98,7 +98,7 @@ public final class InvitationFinder: Sendable {
   }
 
   /// Ends listening.
-  public func stop() async {
+  package func stop() async {
     state.withLock { $0.timer.take() }?.cancel()
     continuation.finish()
     await link.stop()

@@ -1,11 +1,11 @@
 internal import KithCore
-public import KithCrypto
+package import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
 /// The receiver of a pairing's messages after it became a session. Called on the channel's event
 /// loop, in order.
-public protocol PairingSessionOwner: AnyObject, Sendable {
+package protocol PairingSessionOwner: AnyObject, Sendable {
   /// A message came.
   func received(_ message: [UInt8])
   /// Called when more can be sent, or not for now.
@@ -18,7 +18,7 @@ public protocol PairingSessionOwner: AnyObject, Sendable {
 
 /// An established exchange between inviter and joiner: framed messages of at most 64 KiB, both
 /// ways. Once the device is certified it becomes a session, with a session's limits.
-public final class PairingChannel: Sendable {
+package final class PairingChannel: Sendable {
   private struct State {
     var messages: [[UInt8]] = []
     var waiter: CheckedContinuation<[UInt8], any Error>?
@@ -30,13 +30,13 @@ public final class PairingChannel: Sendable {
   }
 
   /// The other side's proved static key.
-  public let remoteStatic: TransportPublicKey
+  package let remoteStatic: TransportPublicKey
   /// Names this exchange: the handshake's hash, equal on both sides.
-  public let handshakeHash: [UInt8]
+  package let handshakeHash: [UInt8]
   /// The other side's address.
-  public let remoteAddress: String
+  package let remoteAddress: String
   /// The other side's payload of the handshake.
-  public let remotePayload: [UInt8]
+  package let remotePayload: [UInt8]
 
   private let state = Mutex(State())
   private let link = Mutex<SessionLink?>(nil)
@@ -49,7 +49,7 @@ public final class PairingChannel: Sendable {
   }
 
   /// Queues a message; it is not received yet on return.
-  public func send(_ message: [UInt8]) throws(PairingError) {
+  package func send(_ message: [UInt8]) throws(PairingError) {
     guard message.count <= NetworkLimits.pairingMessageBytes else {
       throw .messageTooLong(bytes: message.count, limit: NetworkLimits.pairingMessageBytes)
     }
@@ -64,7 +64,7 @@ public final class PairingChannel: Sendable {
   /// Accepts messages of a session's length from now on, and closes the connection after
   /// ``NetworkLimits/joinSilence`` without any. The other side must not send longer ones before:
   /// the inviter does after the joiner's first message.
-  public func allowSession() {
+  package func allowSession() {
     state.withLock { $0.isSession = true }
     let link = link.withLock { $0 }
     link?.setMessageLimit(Limits.messageBytes)
@@ -74,7 +74,7 @@ public final class PairingChannel: Sendable {
   }
 
   /// Passes all messages, also waiting ones, to an owner.
-  public func carrySession(for owner: any PairingSessionOwner) {
+  package func carrySession(for owner: any PairingSessionOwner) {
     guard let link = link.withLock({ $0 }) else { return owner.closed() }
     // On the event loop no message arrives in between.
     link.execute {
@@ -89,13 +89,13 @@ public final class PairingChannel: Sendable {
   }
 
   /// Sends a message of the session.
-  public func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send([message]) }
+  package func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send([message]) }
 
   /// Reports to the owner when little of the sent data is unsent.
-  public func awaitRoom() { link.withLock { $0 }?.awaitRoom() }
+  package func awaitRoom() { link.withLock { $0 }?.awaitRoom() }
 
   /// Starts or stops reading from the socket.
-  public func setReading(_ isReading: Bool) { link.withLock { $0 }?.setReading(isReading) }
+  package func setReading(_ isReading: Bool) { link.withLock { $0 }?.setReading(isReading) }
 
   /// Whether the exchange became a session, which outlasts its invitation.
   var isSession: Bool { state.withLock { $0.isSession } }
@@ -116,7 +116,7 @@ public final class PairingChannel: Sendable {
   /// Waits for the next message. One task at a time; another gets `busy`.
   ///
   /// Throws `closed` at the end, `expired` after the invitation's time, and `CancellationError`.
-  public func receive() async throws -> [UInt8] {
+  package func receive() async throws -> [UInt8] {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let result: Result<[UInt8], any Error>? = state.withLock { state in
@@ -136,7 +136,7 @@ public final class PairingChannel: Sendable {
 
   /// Waits until the other side ends the exchange, 2 s at most: the last message would be lost with
   /// the process or by a reset.
-  public func awaitEnd() async {
+  package func awaitEnd() async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { while (try? await self.receive()) != nil {} }
       group.addTask { try? await Task.sleep(for: .seconds(2)) }
@@ -146,7 +146,7 @@ public final class PairingChannel: Sendable {
   }
 
   /// Ends the exchange after the sent messages.
-  public func close() {
+  package func close() {
     end(.closed)
     link.withLock { $0 }?.close()
   }

@@ -1,10 +1,10 @@
-public import KithCore
-public import KithCrypto
-public import NIOCore
+package import KithCore
+package import KithCrypto
+package import NIOCore
 internal import Synchronization
 
 /// The joiner's side: connects to an invitation and shakes hands under its token.
-public struct PairingDialler: Sendable {
+package struct PairingDialler: Sendable {
   private let configuration: PairingConfiguration
   private let keys: DeviceKeys
   private let group: any EventLoopGroup
@@ -17,7 +17,7 @@ public struct PairingDialler: Sendable {
   ///   - configuration: The time limits.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
   ///   - entropy: The source of the ephemeral key.
-  public init(
+  package init(
     keys: DeviceKeys, configuration: PairingConfiguration = PairingConfiguration(),
     eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
   ) {
@@ -37,7 +37,7 @@ public struct PairingDialler: Sendable {
   ///     is rethrown, and the inviter learns nothing.
   /// - Returns: The exchange, not yet confirmed by the inviter.
   /// - Throws: ``PairingError``, or the error of `answer`.
-  public func connect(
+  package func connect(
     to address: PeerAddress, token: SharedPresharedKey,
     answer:
       @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws
@@ -63,7 +63,7 @@ public struct PairingDialler: Sendable {
   ///   - answer: As with a token.
   /// - Returns: The exchange, not yet confirmed by the inviter.
   /// - Throws: ``PairingError``, or the error of `answer`.
-  public func connect(
+  package func connect(
     to address: PeerAddress, code: TypedCode,
     answer:
       @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws

@@ -1,5 +1,5 @@
 /// The error of a failed pairing, with the remedy.
-public indirect enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
+package indirect enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
   /// No connection could be made.
   case cannotConnect(NetworkFailure)
   /// The other side closed silently: the invitation has another token, or is over.
@@ -24,7 +24,7 @@ public indirect enum PairingError: Error, Hashable, Sendable, CustomStringConver
   case messageTooLong(bytes: Int, limit: Int)
 
   /// The problem and its remedy.
-  public var description: String {
+  package var description: String {
     let (fact, advice) = words
     return advice.map { "\(fact); \($0)" } ?? fact
   }

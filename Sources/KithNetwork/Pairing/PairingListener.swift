@@ -1,6 +1,6 @@
-public import KithCore
-public import KithCrypto
-public import NIOCore
+package import KithCore
+package import KithCrypto
+package import NIOCore
 internal import Synchronization
 
 /// The inviter's side: a listener of its own, under the invitation's token.
@@ -8,7 +8,7 @@ internal import Synchronization
 /// It runs one exchange at a time; joiners with a code wait for their turn. With a code each wrong
 /// proof spends one of three tries (``CodeInviterHandler``). Without one, each handshake that fails
 /// after a complete first message, or never gets a valid one, does. Every failure is silent.
-public final class PairingListener: Sendable {
+package final class PairingListener: Sendable {
   private struct State {
     var triesLeft = NetworkLimits.pairingTries
     var isExchanging = false
@@ -44,7 +44,7 @@ public final class PairingListener: Sendable {
   ///   - eventLoopGroup: The threads, which the caller shuts down.
   ///   - entropy: The source of ephemeral keys.
   ///   - onWrongProof: Called after a wrong code, on an event-loop thread.
-  public init(
+  package init(
     keys: DeviceKeys, token: SharedPresharedKey, code: PairingCode? = nil, invitation: [UInt8],
     configuration: PairingConfiguration = PairingConfiguration(),
     eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom(),
@@ -62,7 +62,7 @@ public final class PairingListener: Sendable {
 
   /// Starts to listen, and the invitation's time. Returns the addresses with their ports.
   @discardableResult
-  public func bind() async throws -> [PeerAddress] {
+  package func bind() async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
       group, hosts: configuration.hosts, port: configuration.port,
       userTimeout: configuration.handshakeTimeout
@@ -82,7 +82,7 @@ public final class PairingListener: Sendable {
   ///
   /// Throws `triesExhausted`, `expired`, `closed` after ``close()``, `busy` if another task waits,
   /// and `CancellationError`.
-  public func accept() async throws -> PairingChannel {
+  package func accept() async throws -> PairingChannel {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let result: Result<PairingChannel, any Error>? = state.withLock { state in
@@ -101,7 +101,7 @@ public final class PairingListener: Sendable {
   }
 
   /// Ends the invitation: closes the listener and every connection.
-  public func close() async {
+  package func close() async {
     end(.closed)
     let listeners = state.withLock { $0.listeners }
     for channel in listeners + channels.close() {

@@ -1,19 +1,19 @@
-public import KithCore
+package import KithCore
 internal import Synchronization
 
 /// A code as typed once, with the exchanges left. Each inviter that gets a proof can check one
 /// guess by it, so they are few, over all inviters.
-public final class TypedCode: Sendable {
+package final class TypedCode: Sendable {
   let code: PairingCode
   private let exchangesLeft = Mutex(NetworkLimits.pairingExchanges)
 
   /// Makes a code that was just typed.
-  public init(_ code: PairingCode) {
+  package init(_ code: PairingCode) {
     self.code = code
   }
 
   /// Whether any exchange is left.
-  public var isSpent: Bool { exchangesLeft.withLock { $0 == 0 } }
+  package var isSpent: Bool { exchangesLeft.withLock { $0 == 0 } }
 
   /// Takes one exchange; false: none is left.
   func spendExchange() -> Bool {

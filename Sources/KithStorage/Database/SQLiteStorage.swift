@@ -1,12 +1,12 @@
 import GRDB
-public import KithCore
+package import KithCore
 import KithCrypto
 
 /// A replica's memory in one SQLite database: write-ahead log, synchronous commits, one writer.
 ///
 /// Calls run one after another on their threads, and block until the disk has answered. A commit
 /// that throws has changed nothing; the next may succeed.
-public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
+package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   // Unchecked: `state` is touched only inside `queue`, which runs one closure at a time.
 
   /// The state of the open connection.
@@ -19,7 +19,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   }
 
   /// The database file's path.
-  public let path: String
+  package let path: String
 
   private let queue: DatabaseQueue
   private let seal: RowSeal
@@ -63,12 +63,12 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
 
   /// Whether the database was copied or restored since this device wrote it, until it takes a new
   /// incarnation.
-  public var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin.isCopy } }
+  package var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin.isCopy } }
 
   /// Loads all that was committed, change sets by name. Checks the structure and every row.
   ///
   /// - Complexity: O(*n*) in the stored bytes; one box at a time is in memory.
-  public func outline() throws(StorageError) -> StorageOutline {
+  package func outline() throws(StorageError) -> StorageOutline {
     try withDatabase { database, statements in
       let reader = try read(database, statements)
       state?.index = reader.index
@@ -79,7 +79,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   /// Reads change sets.
   ///
   /// - Complexity: O(*n*) in their bytes.
-  public func changeSets(
+  package func changeSets(
     _ references: [ChangeSetReference], in store: StoreIdentifier
   ) throws(StorageError) -> [StoredChangeSet?] {
     try withDatabase { database, statements in
@@ -133,7 +133,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   }
 
   /// Reads the membership records alone.
-  public func records() throws(StorageError) -> [[UInt8]] {
+  package func records() throws(StorageError) -> [[UInt8]] {
     try withDatabase { database, _ in
       for table in [Twin.record.table, Twin.record.copy] {
         let rows = try CheckedRows(database, table)
@@ -151,7 +151,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   /// the commit tried once more.
   ///
   /// - Complexity: O(*n* log *m*), and one `fdatasync`.
-  public func commit(_ mutations: [Mutation]) throws(StorageError) {
+  package func commit(_ mutations: [Mutation]) throws(StorageError) {
     let log = path + "-wal"
     if Files.room(path) ?? .max < Connection.tightRoom,
       Files.size(log) > Connection.shortLog
@@ -194,7 +194,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   }
 
   /// Empties the write-ahead log into the database and closes it. Later calls throw.
-  public func close() throws(StorageError) {
+  package func close() throws(StorageError) {
     do {
       try queue.unsafeReentrantWrite { database in
         guard let statements = state?.statements else { return }

@@ -17,7 +17,7 @@
   /// ```
   ///
   /// Members call each other through the class, so a subclass may override them. Typed setters call
-  /// ``set(_:forKey:)-(Any?,_)`` and typed getters call ``object(forKey:)``; a test double needs
+  /// `set(_:forKey:)` of any value and typed getters call ``object(forKey:)``; a test double needs
   /// only those two.
   ///
   /// The rules are those of Apple's
@@ -147,37 +147,37 @@
       hub.set(anObject, forKey: aKey)
     }
 
-    /// Sets a string; nil removes the key. See ``set(_:forKey:)-(Any?,_)``.
+    /// Sets a string; nil removes the key. See `set(_:forKey:)` of any value.
     open func set(_ aString: String?, forKey aKey: String) {
       set(aString.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets data; nil removes the key. See ``set(_:forKey:)-(Any?,_)``.
+    /// Sets data; nil removes the key. See `set(_:forKey:)` of any value.
     open func set(_ aData: Data?, forKey aKey: String) {
       set(aData.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets an array; nil removes the key. See ``set(_:forKey:)-(Any?,_)``.
+    /// Sets an array; nil removes the key. See `set(_:forKey:)` of any value.
     open func set(_ anArray: [Any]?, forKey aKey: String) {
       set(anArray.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets a dictionary; nil removes the key. See ``set(_:forKey:)-(Any?,_)``.
+    /// Sets a dictionary; nil removes the key. See `set(_:forKey:)` of any value.
     open func set(_ aDictionary: [String: Any]?, forKey aKey: String) {
       set(aDictionary.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets an integer; see ``set(_:forKey:)-(Any?,_)``.
+    /// Sets an integer; see `set(_:forKey:)` of any value.
     open func set(_ value: Int64, forKey aKey: String) {
       set(NSNumber(value: value) as Any, forKey: aKey)
     }
 
-    /// Sets a number; see ``set(_:forKey:)-(Any?,_)``.
+    /// Sets a number; see `set(_:forKey:)` of any value.
     open func set(_ value: Double, forKey aKey: String) {
       set(NSNumber(value: value) as Any, forKey: aKey)
     }
 
-    /// Sets a bool; see ``set(_:forKey:)-(Any?,_)``.
+    /// Sets a bool; see `set(_:forKey:)` of any value.
     open func set(_ value: Bool, forKey aKey: String) {
       set(NSNumber(value: value) as Any, forKey: aKey)
     }

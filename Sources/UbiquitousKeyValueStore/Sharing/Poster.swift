@@ -15,20 +15,21 @@
   extension Notice {
     /// Joins changes into one notice for each reason, in order of first occurrence, with the keys
     /// of changed values and of lost writes.
-    static func joining(_ changes: [Change]) -> [Notice] {
+    static func joining(_ changes: [KeyValueStore.Change]) -> [Notice] {
       var reasons: [Int] = []
-      var keys: [Int: Set<Key>] = [:]
+      var keys: [Int: Set<KeyValueStore.Key>] = [:]
       for change in changes {
         let reason = reason(change.reason)
         if keys[reason] == nil { reasons.append(reason) }
-        keys[reason, default: []].formUnion((change.keys + change.superseded).map { Key($0) })
+        keys[reason, default: []].formUnion(
+          (change.keys + change.superseded).map { KeyValueStore.Key($0) })
       }
       return reasons.map { reason in
         Notice(reason: reason, keys: (keys[reason] ?? []).sorted().map(\.text))
       }
     }
 
-    private static func reason(_ reason: ChangeReason) -> Int {
+    private static func reason(_ reason: KeyValueStore.ChangeReason) -> Int {
       switch reason {
       case .ownWrite, .serverChange: NSUbiquitousKeyValueStoreServerChange
       case .initialSyncChange: NSUbiquitousKeyValueStoreInitialSyncChange

@@ -45,10 +45,12 @@
       let refusals = backing.refusals
       guard let last = refusals.last else { return }
       for (reason, number) in [
-        (Refusal.Reason.initialSync, NSUbiquitousKeyValueStoreInitialSyncChange),
+        (KeyValueStore.Refusal.Reason.initialSync, NSUbiquitousKeyValueStoreInitialSyncChange),
         (.quota, NSUbiquitousKeyValueStoreQuotaViolationChange),
       ] {
-        let keys = refusals.filter { $0.reason == reason }.flatMap(\.writes).map { Key($0.key) }
+        let keys = refusals.filter { $0.reason == reason }.flatMap(\.writes).map {
+          KeyValueStore.Key($0.key)
+        }
         guard !keys.isEmpty else { continue }
         await poster.post(Notice(reason: number, keys: Set(keys).sorted().map(\.text)))
       }
@@ -58,8 +60,10 @@
     /// Removes the refusals just announced: Apple's class cannot ask for them, and their number is
     /// limited.
     private func take(refusalsOf notice: Notice) {
-      let keys = Set(notice.keys.map { Key($0) })
-      let told = backing.refusals.prefix { $0.writes.allSatisfy { keys.contains(Key($0.key)) } }
+      let keys = Set(notice.keys.map { KeyValueStore.Key($0) })
+      let told = backing.refusals.prefix {
+        $0.writes.allSatisfy { keys.contains(KeyValueStore.Key($0.key)) }
+      }
       if let last = told.last { backing.takeRefusals(through: last.number) }
     }
 

@@ -97,7 +97,7 @@
     }
   }
 
-  extension [Key: PropertyListValue] {
+  extension [KeyValueStore.Key: PropertyListValue] {
     /// All values for a program. If Swift treats two keys as equal though their bytes differ, the
     /// last in order of bytes is returned.
     ///

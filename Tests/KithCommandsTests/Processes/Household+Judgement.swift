@@ -15,7 +15,7 @@ extension Household {
       for member in members {
         let stores = try await member.client.report().stores
         guard stores.allSatisfy({ $0.drafts == 0 }) else { return false }
-        digests.insert(stores.map(\.digest.hex))
+        digests.insert(stores.map(\.digest))
       }
       guard digests.count == 1 else { return false }
       var exports: Set<String> = []
@@ -28,9 +28,9 @@ extension Household {
   /// What all nodes show, what is hidden, and what each was told was refused.
   func outcome() async throws -> History.Outcome {
     let client = members[0].client
-    var hidden: [Key: PropertyListValue] = [:]
+    var hidden: [KeyValueStore.Key: PropertyListValue] = [:]
     for item in try await client.hiddenEntries(in: Self.store) {
-      hidden[Key(item.key)] = item.value
+      hidden[KeyValueStore.Key(item.key)] = item.value
     }
     var refused: [Set<String>] = []
     for member in members {

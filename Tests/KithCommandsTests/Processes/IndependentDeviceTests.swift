@@ -30,7 +30,7 @@ struct IndependentDeviceTests {
 
     let shown = try #require(
       try await node.client.report().stores.first { $0.identifier.rawValue == Self.store })
-    #expect(printed.last?.last.map(String.init) == shown.digest.hex)
+    #expect(printed.last?.last.map(String.init) == shown.digest)
     let values = try await household.run(node, "export", "--json", "--store", Self.store).output
     for text in [#""from": "python""#, #""greeting": "hallo""#, #""after": "last""#] {
       #expect(values.contains(text), "\(values)")

@@ -3,7 +3,7 @@ import Glibc
 import Kith
 import KithCore
 import KithTerminal
-import KithTesting
+import KithProxy
 import Testing
 
 @testable import KithCommands

@@ -74,9 +74,9 @@ import Testing
       else { return message }
       parts += 1
       if parts == 1 {
-        world.devices[1].replica.sessions[session]?.mismatched.insert(TestWorld.store)
+        world.devices[1].replica.links[session]?[TestWorld.store].isMismatched = true
       } else {
-        world.devices[1].replica.sessions[session]?.mismatched.remove(TestWorld.store)
+        world.devices[1].replica.links[session]?[TestWorld.store].isMismatched = false
       }
       return message
     }
@@ -129,9 +129,9 @@ import Testing
     }
     let replica = world.devices[1].replica
     #expect(
-      replica.sessions[session]?.vectors[TestWorld.store]?.count ?? 0 <= Limits.chainsPerStore)
+      replica.links[session]?[TestWorld.store].vector.count ?? 0 <= Limits.chainsPerStore)
     #expect(
-      replica.knowledge[device]?[TestWorld.store]?.count ?? 0 <= Limits.chainsPerStore)
+      replica.believed(of: device, in: TestWorld.store).count <= Limits.chainsPerStore)
   }
 
   @Test func `a store listed twice makes a have malformed`() throws {
@@ -224,7 +224,8 @@ import Testing
           set("k\((first + 1) % 8)", .integer(Int64(number))),
         ], on: 0, flush: false)
     }
-    #expect(world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.count ?? 0 <= Limits.drafts)
+    #expect(
+      world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.count ?? 0 <= Limits.drafts)
     world.flush(0)
     let before = world.view(0)
     try world.restart(0)
