@@ -173,9 +173,6 @@ extension ChangeSetLog {
     return Coverage.Own(
       vector: vector,
       latest: Dictionary(
-        uniqueKeysWithValues: latest.map {
-          let covered = vector[$0.chain] ?? 0
-          return ($0.chain, Canary.stateWhatIsNotStored.isPlanted ? covered + 1 : covered)
-        }))
+        uniqueKeysWithValues: latest.map { ($0.chain, vector[$0.chain] ?? 0) }))
   }
 }
