@@ -36,7 +36,7 @@ struct LinkFixture {
       transportKey: keys.transportPublicKey,
       hello: Hello(
         version: 1, clock: HybridTime(generation: 1, milliseconds: time + 5), isSynchronised: false,
-        process: ProcessID(Blake2b.digest128([process])), rosterDigest: Blake2b.digest256([]),
+        process: ProcessID(Digest128 { $0[0] = process }), rosterDigest: Blake2b.digest256([]),
         port: 0, device: keys.id),
       isDialled: isDialled, address: "192.0.2.1:4114", isMembershipOnly: isMembershipOnly)
   }
@@ -60,7 +60,8 @@ struct LinkFixture {
     let author = author ?? fixture.creator
     let epoch = try #require(keyring.current)
     let certificate = try #require(roster.certificate(of: fixture.creator.id))
-    let box = try #require(keyring.sharedBox(epoch: epoch.id, author: certificate))
+    let shared = keyring.sharedBox(epoch: epoch.id, author: certificate)
+    let box = try #require(shared)
     let clock = HybridTime(generation: 1, milliseconds: Self.time + sequence)
     let entry = Entry(
       key: Key("k\(sequence)"), stamp: Stamp(clock: clock, device: author.id),

@@ -195,7 +195,7 @@ final class ScriptedNode: Sendable {
   func say(_ bytes: ByteBuffer) throws { try end.send(bytes) }
 
   /// Tells the changes of one step.
-  func tell(_ changes: Change...) throws {
+  func tell(_ changes: KeyValueStore.Change...) throws {
     try say(0, .changes(.test, try changes.map { try LocalChange($0) }))
   }
 
