@@ -100,9 +100,8 @@ package enum Limits {
   static let generationsSince: UInt64 = 1_767_225_600_000
   /// The time for one more generation, in milliseconds.
   static let generationMilliseconds: UInt64 = 30 * 24 * 3_600_000
-  /// How early a batch may be to wait, in milliseconds, and the bytes of batches queued after it.
+  /// How early a batch may be to wait for its time, in milliseconds.
   static let earlyMilliseconds: Int64 = 60_000
-  static let earlyBytes = 16 << 20
   /// The time between full `Have`s, in milliseconds, less up to a quarter of jitter.
   static let haveIntervalMilliseconds: UInt64 = 30_000
   /// The age at which a session is dialled anew, in milliseconds.

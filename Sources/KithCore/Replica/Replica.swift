@@ -173,6 +173,8 @@ package struct Replica: Sendable {
   // MARK: Time
 
   private mutating func passTime() {
+    // The wake that was asked for has come.
+    wakeAt = nil
     fulfilDutiesIfDue()
     passTimeOnLinks()
     passOn()
@@ -187,7 +189,9 @@ package struct Replica: Sendable {
     }
     let linksAt = links.values.lazy.map(\.wakeAt).min()
     let statementAt = links.isEmpty ? nil : hearsay.nextAt
-    let next = [linksAt, statementAt, members.duties.dueAt, healAt].compactMap(\.self).min()
+    // A joiner has no duties yet.
+    let dutiesAt = isJoining ? nil : members.duties.dueAt
+    let next = [linksAt, statementAt, dutiesAt, healAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))

@@ -161,11 +161,12 @@ struct ReportTests {
         """)
   }
 
-  @Test(
-    arguments: [
-      [("a", 1), ("$date", "x")], [("$date", "x")], [("$dictionary", ["a": 1])],
-      [("format", "kith export"), ("version", 1)], [("é", 1.0), ("z", .data(.init([0, 255])))], [],
-    ] as [[(String, PropertyListValue)]])
+  private static let exports: [[(String, PropertyListValue)]] = [
+    [("a", 1), ("$date", "x")], [("$date", "x")], [("$dictionary", ["a": 1])],
+    [("format", "kith export"), ("version", 1)], [("é", 1.0), ("z", .data(.init([0, 255])))], [],
+  ]
+
+  @Test(arguments: exports)
   func `an export is imported as it was`(entries: [(String, PropertyListValue)]) throws {
     let document = ExportDocument(store: "s", entries: entries)
     for text in [document.plain.text(), document.versioned.text()] {

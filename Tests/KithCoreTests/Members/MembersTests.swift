@@ -6,7 +6,8 @@ import Testing
 /// What a device makes of records, and owes the account.
 @Suite struct MembersTests {
   private let fixture: Fixture
-  private let (second, third) = (deviceKeys(2), deviceKeys(3))
+  private let second = deviceKeys(2)
+  private let third = deviceKeys(3)
   private var entropy: any Entropy = SeededEntropy(seed: 5)
 
   init() throws { fixture = try Fixture() }
