@@ -31,10 +31,6 @@ let package = Package(
       name: "_KithInternals",
       targets: ["Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithStorage"]),
   ],
-  traits: [
-    // Bugs that can be planted into the core, for the simulator to catch; never for programs.
-    "Canaries"
-  ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),

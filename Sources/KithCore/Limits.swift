@@ -70,12 +70,17 @@ package enum Limits {
   static let statementsPerMessage = 1_024
   /// How often in a session all records are sent again to a peer that cannot judge something.
   static let recordsSentAgain = 3
-  /// Bytes of a statement's body.
+  /// The maximum number of bytes of the extent that statements share.
   static let statementBytes = 1_024
-  /// Entries of its vector that a statement names.
+  /// The maximum number of vector entries that statements name.
   static let statementEntries = 8
-  /// How long statements wait for others, in milliseconds, less up to a half of jitter.
-  static let hearsayMilliseconds: UInt64 = 200
+  /// The time in which changes of the statements held are told together, in milliseconds, less up to
+  /// a half of jitter.
+  static let statementWaitMilliseconds: UInt64 = 200
+  /// The time from an answer until the statements about a store are asked for again, in milliseconds.
+  static let statementRestMilliseconds: UInt64 = 100
+  /// The time after which another peer is asked if one does not answer, in milliseconds.
+  static let statementAnswerMilliseconds: UInt64 = 2_000
   /// The time between a device's statements of a store, in milliseconds for each member.
   static let statementPaceMilliseconds: UInt64 = 20
   /// How long a member may lack unchanged data before the network is told to dial it, in
@@ -137,7 +142,7 @@ package enum Limits {
   static let revocationNewsMilliseconds: UInt64 = 30 * 24 * 3_600_000
   /// Kept addresses of one device.
   static let addressesPerDevice = 8
-  /// So many of them, the first, are safe from hearsay.
+  /// So many of them, the first, are not displaced by those that others tell.
   static let addressesBeforeHearsay = 4
   /// Trial openings of beacons in a second.
   static let beaconWorkPerSecond = 1_024

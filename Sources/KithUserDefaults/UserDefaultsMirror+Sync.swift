@@ -82,18 +82,10 @@ extension UserDefaultsMirror {
   /// Returns the store's values, of one moment and account. Marks of another account are dropped:
   /// its values were never in this store.
   private func look(_ state: inout State) -> [KeyValueStore.Key: PropertyListValue] {
-    var standing = store.standing
-    while true {
-      let shown = store.dictionary
-      let after = store.standing
-      guard after == standing else {
-        standing = after
-        continue
-      }
-      if !standing.isSameDevice(as: state.standing) { state.marks = [:] }
-      state.standing = standing
-      return shown
-    }
+    let (device, shown) = store.owned
+    if device != state.device { state.marks = [:] }
+    state.device = device
+    return shown
   }
 
   // MARK: One key
@@ -167,7 +159,7 @@ extension UserDefaultsMirror {
 
   private func save(_ state: inout State) {
     state.marks = state.marks.filter { $0.value != .nothing && keys.contains($0.key) }
-    state.defaults.save(state.marks, of: state.standing.device?.hex)
+    state.defaults.save(state.marks, of: state.device.hex)
   }
 }
 

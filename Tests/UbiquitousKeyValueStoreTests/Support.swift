@@ -77,10 +77,10 @@ final class FakeBacking: Backing {
   private let accountStream = AsyncStream<AccountID?>.makeStream()
 
   init() {
-    guard let identifier = StoreIdentifier("com.example.Fake") else {
-      preconditionFailure("it is an identifier")
-    }
-    view = StoreView(identifier: identifier, values: [:])
+    guard let identifier = StoreIdentifier("com.example.Fake"),
+      let device = DeviceID(hex: String(repeating: "07", count: 32))
+    else { preconditionFailure("they are an identifier and a device") }
+    view = StoreView(identifier: identifier, device: device, values: [:])
   }
 
   func value(forKey key: String) -> PropertyListValue? { state.withLock { $0.values[Key(key)] } }

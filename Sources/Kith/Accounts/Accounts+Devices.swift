@@ -68,7 +68,7 @@ extension Accounts {
   }
 
   /// The node of the account that is signed in: this program's, or the one that it is attached to.
-  func account() throws(KithError) -> any StoreAccess {
+  private func account() throws(KithError) -> any NodeAccess {
     if let account = try seated().account { return account }
     throw KithError(
       .missing, "Nobody is signed in here. Create an account or join one first.",
@@ -76,15 +76,15 @@ extension Accounts {
   }
 
   /// The node behind the stores now; as `account` only if somebody is signed in.
-  func seated() throws(KithError) -> (node: any StoreAccess, account: (any StoreAccess)?) {
+  func seated() throws(KithError) -> (node: any NodeAccess, account: (any NodeAccess)?) {
     let (kind, isSignedIn) = try state.withLock { state throws(KithError) in
       if state.isClosed { throw .closedNode }
       return (state.seat.kind, state.seat.place != .signedOut)
     }
-    let node: any StoreAccess =
+    let node: any NodeAccess =
       switch kind {
       case .own(let node): node
-      case .attached(let attachment): ControlClient(directory: attachment.directory)
+      case .attached(let node): LocalClient(directory: node.directory)
       }
     return (node, isSignedIn ? node : nil)
   }

@@ -2,9 +2,6 @@ public import KithCore
 internal import Synchronization
 
 extension Accounts {
-  /// How often a node of another program is asked.
-  private static let askInterval = Duration.seconds(1)
-
   /// What the node knows of itself and its peers: this program's, or the one that it is attached to.
   ///
   /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` where that one does not
@@ -17,7 +14,6 @@ extension Accounts {
   /// ```swift
   /// for await status in accounts.statusUpdates { show(status.peers.count, status.problems) }
   /// ```
-  /// A node of another program is asked once a second.
   public var statusUpdates: StatusUpdates { StatusUpdates(accounts: self) }
 
   /// What the accounts' node says of itself, whenever that changes; see ``Accounts/statusUpdates``.
@@ -55,30 +51,20 @@ extension Accounts {
   /// What can change the status, as of before it was looked at.
   private struct Moment {
     let moved: (signal: Signal, version: UInt64)
-    /// Of this program's own node.
-    let progress: (signal: Signal, version: UInt64)?
+    /// Of the node.
+    let progress: (signal: Signal, version: UInt64)
 
     init(_ accounts: Accounts) {
       moved = (accounts.moved, accounts.moved.version)
-      let seat = accounts.state.withLock { $0.seat }
-      if case .own(let node) = seat.kind {
-        progress = (node.engine.progress, node.engine.progress.version)
-      } else {
-        progress = nil
-      }
+      let signal = accounts.state.withLock { $0.seat.service }.progress
+      progress = (signal, signal.version)
     }
 
     /// Returns once there may be something new.
     func pass() async {
       await withTaskGroup(of: Void.self) { group in
         group.addTask { [moved] in await moved.signal.wait(after: moved.version) }
-        group.addTask { [progress] in
-          if let progress {
-            await progress.signal.wait(after: progress.version)
-          } else {
-            try? await Task.sleep(for: askInterval)
-          }
-        }
+        group.addTask { [progress] in await progress.signal.wait(after: progress.version) }
         await group.next()
         group.cancelAll()
       }

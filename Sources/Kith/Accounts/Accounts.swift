@@ -98,7 +98,9 @@ public final class Accounts: Service, Sendable {
   /// Raised when somebody has signed in or out, and when what stands behind the stores has ended.
   let moved = Signal()
 
-  /// Opens the stores of who is signed in. It blocks for as long as the disk takes.
+  /// Opens the stores of who is signed in, or attaches to the program that has them open. It blocks for
+  /// as long as the disk takes, and up to 10 seconds while another process has the directory open and
+  /// is starting or ending.
   ///
   /// - Throws: ``KithError`` with `inUse` where another process has the directory open and runs no
   ///   node, `passphrase`, `unsafePermissions`, `damaged`, `newerSchema`, or another storage code.
@@ -106,7 +108,7 @@ public final class Accounts: Service, Sendable {
     self.configuration = configuration
     directory = AccountsDirectory(path: configuration.directory)
     try directory.prepare()
-    let seat = try Seat(at: directory.place(), in: directory, configuration)
+    let seat = try Seat(at: directory.place(), in: directory, configuration, onEnd: moved.raise)
     state = Mutex(State(seat: seat))
     identity = Mutex(seat.account)
     _ = state.withLock { adopt(&$0) }
@@ -134,9 +136,11 @@ public final class Accounts: Service, Sendable {
         }
         return known.store
       }
-      let (backing, view) = try state.seat.open(name, policy, onEnd: moved.raise)
-      let store = KeyValueStore(backing: backing, view: view) { [weak self] isGone in
-        self?.succeed(isGone: isGone) ?? false
+      let service = state.seat.service
+      let store = KeyValueStore(
+        service: service, view: try service.open(name, policy: policy)
+      ) { [weak self] in
+        self?.succeed() ?? false
       }
       state.stores[name] = OpenStore(store: store, policy: policy)
       return store
@@ -157,7 +161,7 @@ public final class Accounts: Service, Sendable {
   }
 
   /// Makes everything durable, ends all sequences and unlocks the directory. Call it once ``run()``
-  /// has ended.
+  /// has ended. If another program has the directory open, it waits up to 30 seconds for its answer.
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code where something
   ///   could not be made durable; it is closed then all the same.
@@ -170,7 +174,7 @@ public final class Accounts: Service, Sendable {
       guard !state.isClosed else { return }
       state.isClosed = true
       defer { for open in state.stores.values { open.store.view.finish() } }
-      try state.seat.close(state.stores.values.map(\.store))
+      try state.seat.close()
     }
   }
 }

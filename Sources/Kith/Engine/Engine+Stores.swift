@@ -27,7 +27,7 @@ extension Engine {
       }
       if let view { return (.success(view), effects) }
       let values = state.shell.replica.view(of: store).compactMapValues { try? $0.decoded() }
-      let made = StoreView(identifier: store, values: values)
+      let made = StoreView(identifier: store, device: keys.id, values: values)
       state.views[store] = made
       return (.success(made), effects.filter { if case .view = $0 { false } else { true } })
     }
@@ -52,7 +52,7 @@ extension Engine {
       }
       state.views[store] = view
       later = view.show(
-        state.shell.replica.view(of: store), reason: reason, superseded: superseded)
+        state.shell.replica.view(of: store), of: keys.id, reason: reason, superseded: superseded)
       return (.success(()), effects.filter { if case .view = $0 { false } else { true } })
     }
     for run in later { run() }

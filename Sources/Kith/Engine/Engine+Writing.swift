@@ -6,10 +6,11 @@ extension Engine {
   /// A write that gathers waits up to `Shell.gatheringMilliseconds` for others, with which it is
   /// committed and published, unless something else wants a commit before.
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool = false
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool = false,
+    origin: WriteOrigin
   ) throws(KithError) {
     retryIfDue()
-    let accepted = perform(drainsHere: false) { state in
+    let accepted = perform(drainsHere: false, origin: origin) { state in
       let isAwaited = !state.isRunning
       let (result, effects) = self.take(
         isAwaited: isAwaited, gathers: gathers && !isAwaited, &state

@@ -103,7 +103,7 @@ final class Engine: Sendable {
       let (result, effects) = body(&state)
       later = state.show(effects, origin: origin, reporting: report)
       if let before, let slowed = endTurn(before, &state) { later.append(slowed) }
-      return (result, self.drainer(of: state, drainsHere: drainsHere))
+      return (result, self.drainer(of: &state, drainsHere: drainsHere))
     }
     for run in later { run() }
     switch drainer {
@@ -121,7 +121,7 @@ final class Engine: Sendable {
     case here
   }
 
-  private func drainer(of state: EngineState, drainsHere: Bool) -> Drainer {
+  private func drainer(of state: inout EngineState, drainsHere: Bool) -> Drainer {
     let hasWork = !drainsHere && !state.shell.isBusy && state.shell.hasWork
     guard state.isRunning else { return hasWork && !state.shell.isClosed ? .here : .nobody }
     let wakes = [state.shell.wakesAtMilliseconds, state.nextResumption].compactMap(\.self)

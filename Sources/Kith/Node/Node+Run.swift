@@ -61,7 +61,7 @@ extension Node {
       group.addTask { try await transport.run() }
       if let discovery { group.addTask { await discovery.run() } }
       if configuration.servesControlSocket {
-        let server = ControlServer(
+        let server = LocalServer(
           node: self, path: opened.controlSocketPath, logger: configuration.logger)
         group.addTask { try await server.run() }
       }

@@ -50,7 +50,7 @@ package final class Node: Service, Sendable {
   ///   `unsafePermissions`, `damaged`, `newerSchema`, `notAMember`, `network` for a malformed
   ///   peer, or another storage code.
   package static func open(_ configuration: Configuration) async throws(KithError) -> Node {
-    try Node(opening: configuration)
+    try await BlockingThread.run { () throws(KithError) in try Node(opening: configuration) }
   }
 
   /// Opens the device of a directory; it blocks for as long as the disk takes.
@@ -98,7 +98,7 @@ package final class Node: Service, Sendable {
     _ identifier: String, policy: Policy = .standard
   ) throws(KithError) -> KeyValueStore {
     let name = try Self.checked(identifier, policy)
-    return KeyValueStore(backing: engine, view: try engine.open(name, policy: policy))
+    return KeyValueStore(service: engine, view: try engine.open(name, policy: policy))
   }
 
   /// A store's identifier, if it and the limits are allowed.

@@ -4,7 +4,7 @@ internal import KithNetwork
 internal import NIOPosix
 
 /// A device that asks to join, for a person to decide about.
-package struct JoinCandidate: Sendable, Hashable {
+package struct JoinCandidate: Codable, Sendable, Hashable {
   /// The device.
   package var device: DeviceID
   /// The name it gives itself.
@@ -16,7 +16,7 @@ package struct JoinCandidate: Sendable, Hashable {
 }
 
 /// An invitation that waits for a device.
-package struct OpenInvitation: Sendable, Hashable {
+package struct OpenInvitation: Codable, Sendable, Hashable {
   /// The short code for people, such as `4071-3352`; nil where only the token lets in.
   package var code: String?
   /// The token for scripts: one long line that says where the invitation is, too.
@@ -33,7 +33,7 @@ package struct OpenInvitation: Sendable, Hashable {
 }
 
 /// What happens to an invitation before a device has shown its code or token.
-package enum InvitationEvent: Sendable, Hashable {
+package enum InvitationEvent: Codable, Sendable, Hashable {
   /// It waits for a device: show the code.
   case opened(OpenInvitation)
   /// Somebody tried a wrong code; so many more may be tried.

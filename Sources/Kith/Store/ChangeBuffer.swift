@@ -29,15 +29,16 @@ final class ChangeBuffer: Sendable {
   private let seesOwnWrites: Bool
   /// The program whose writes count as own writes.
   let perspective: Perspective
-  /// Raised on each change and at the end, for a consumer that waits for other things too.
-  private let signal: Signal?
+  /// Called at each change and at the end, for a consumer that is no task.
+  private let onOffer: (@Sendable () -> Void)?
 
   init(
-    seesOwnWrites: Bool, perspective: Perspective = .program(.owner), raising signal: Signal? = nil
+    seesOwnWrites: Bool, perspective: Perspective = .program(.owner),
+    onOffer: (@Sendable () -> Void)? = nil
   ) {
     self.seesOwnWrites = seesOwnWrites
     self.perspective = perspective
-    self.signal = signal
+    self.onOffer = onOffer
   }
 
   /// Whether the sequence has ended.
@@ -61,10 +62,10 @@ final class ChangeBuffer: Sendable {
         state.waiting[state.waiting.count - 1].join(change)
       }
       let consumer = state.consumer.take()
-      guard consumer != nil || signal != nil else { return nil }
+      guard consumer != nil || onOffer != nil else { return nil }
       return {
         consumer?.resume()
-        self.signal?.raise()
+        self.onOffer?()
       }
     }
   }
@@ -113,7 +114,7 @@ final class ChangeBuffer: Sendable {
       return state.consumer.take()
     }
     consumer?.resume()
-    signal?.raise()
+    onOffer?()
   }
 }
 

@@ -8,7 +8,7 @@ extension KeyValueStore {
   /// ```
   ///
   /// - Complexity: O(1).
-  public var usage: Usage { backing.usage(of: identifier) }
+  public var usage: Usage { service.usage(of: identifier) }
 
   /// The hidden writes with their devices, in order of keys.
   ///
@@ -17,7 +17,7 @@ extension KeyValueStore {
   /// ```
   ///
   /// - Complexity: O(*n*) in the hidden bytes.
-  public var hiddenEntries: [HiddenEntry] { backing.hiddenEntries(of: identifier) }
+  public var hiddenEntries: [HiddenEntry] { service.hiddenEntries(of: identifier) }
 
   /// The transactions that were refused when they were to be published, oldest first.
   ///
@@ -27,7 +27,7 @@ extension KeyValueStore {
   /// for refusal in store.refusals { print(refusal.writes.map(\.key)) }
   /// store.takeRefusals()
   /// ```
-  public var refusals: [Refusal] { backing.refusals(of: identifier) }
+  public var refusals: [Refusal] { service.refusals(of: identifier) }
 
   /// Removes and returns refusals that the program has handled.
   ///
@@ -35,10 +35,10 @@ extension KeyValueStore {
   /// - Returns: The refusals that were removed.
   @discardableResult
   public func takeRefusals(through number: UInt64? = nil) -> [Refusal] {
-    let backing = backing
-    let taken = backing.refusals(of: identifier).filter { $0.number <= number ?? .max }
+    let service = service
+    let taken = service.refusals(of: identifier).filter { $0.number <= number ?? .max }
     guard let last = taken.last else { return [] }
     // A refusal that was not removed would be returned again.
-    return backing.takeRefusals(of: identifier, through: last.number) ? taken : []
+    return service.takeRefusals(of: identifier, through: last.number) ? taken : []
   }
 }

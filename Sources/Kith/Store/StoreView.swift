@@ -6,6 +6,8 @@ internal import Synchronization
 /// state between.
 final class StoreView: Sendable {
   private struct State {
+    /// The device whose values these are.
+    var device: DeviceID
     var values: [Key: PropertyListValue] = [:]
     var buffers: [UInt64: ChangeBuffer] = [:]
     var lastNumber: UInt64 = 0
@@ -16,9 +18,9 @@ final class StoreView: Sendable {
   let identifier: StoreIdentifier
   private let state: Mutex<State>
 
-  init(identifier: StoreIdentifier, values: [Key: PropertyListValue]) {
+  init(identifier: StoreIdentifier, device: DeviceID, values: [Key: PropertyListValue]) {
     self.identifier = identifier
-    state = Mutex(State(values: values))
+    state = Mutex(State(device: device, values: values))
   }
 
   /// Returns the value that a key shows.
@@ -34,6 +36,11 @@ final class StoreView: Sendable {
   /// - Complexity: O(1); the dictionary is copied when either copy changes.
   var values: [Key: PropertyListValue] {
     state.withLock { $0.values }
+  }
+
+  /// All values that are shown, and the device that they belong to.
+  var owned: (device: DeviceID, values: [Key: PropertyListValue]) {
+    state.withLock { ($0.device, $0.values) }
   }
 
   /// Applies the changes of one step of the core at once. Returns closures to run after the lock is
@@ -69,7 +76,7 @@ final class StoreView: Sendable {
     }
   }
 
-  /// Replaces the values by those of the store's new backing. Returns closures to run after the
+  /// Replaces the values by those of the store's new service, for a device. Returns closures to run after the
   /// lock is released.
   ///
   /// `superseded` are keys whose writes by this program were not taken over.
@@ -79,13 +86,16 @@ final class StoreView: Sendable {
   /// shown so far, then about the keys that the account brought and the lost writes. Otherwise they are told about the
   /// differences; a write that was not taken over is reported as a violation of the quota.
   func show(
-    _ shown: [Key: EncodedValue], reason: ChangeReason, superseded: Set<Key>
+    _ shown: [Key: EncodedValue], of device: DeviceID, reason: ChangeReason,
+    superseded: Set<Key>
   ) -> [() -> Void] {
     if reason == .accountChange || reason == .initialSyncChange {
       return replace(
-        with: shown.compactMapValues { try? $0.decoded() }, because: reason,
+        with: shown.compactMapValues { try? $0.decoded() }, of: device, because: reason,
         superseded: superseded.sorted().map(\.text))
     }
+    // The device may be the same one, opened by another process.
+    state.withLock { $0.device = device }
     var changed = difference(to: shown)
     let undone = ViewChange(
       store: identifier, reason: .quotaViolationChange,
@@ -109,10 +119,12 @@ final class StoreView: Sendable {
 
   /// Replaces the values by those of another account.
   private func replace(
-    with values: [Key: PropertyListValue], because reason: ChangeReason, superseded: [String]
+    with values: [Key: PropertyListValue], of device: DeviceID, because reason: ChangeReason,
+    superseded: [String]
   ) -> [() -> Void] {
     state.withLock { state in
       let old = state.values
+      state.device = device
       state.values = values
       guard !state.buffers.isEmpty else { return [] }
       func items(_ keys: some Sequence<Key>) -> [KeyValueStore.Change.Item] {

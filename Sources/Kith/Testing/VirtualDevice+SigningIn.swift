@@ -19,7 +19,7 @@ extension VirtualDevice {
       try engine.open(
         store.view, policy: policy, reason: reason,
         superseded: superseded[store.identifier] ?? [])
-      store.backing = engine
+      store.replaceService(by: engine)
     }
   }
 

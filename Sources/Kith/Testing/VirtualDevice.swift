@@ -42,7 +42,7 @@ package final class VirtualDevice: Sendable {
   package func store(
     _ identifier: StoreIdentifier, policy: Policy
   ) throws(KithError) -> KeyValueStore {
-    KeyValueStore(backing: engine, view: try engine.open(identifier, policy: policy))
+    KeyValueStore(service: engine, view: try engine.open(identifier, policy: policy))
   }
 
   /// Passes an input to the core, and executes the effects.

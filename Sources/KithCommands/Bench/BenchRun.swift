@@ -20,6 +20,7 @@ struct BenchRun {
     defer { try? FileManager.default.removeItem(at: root) }
     var report = BenchReport(isQuick: isQuick)
     try await written(root.appending(path: "sync"), &report)
+    try await attached(root.appending(path: "shared"), &report)
     try await caughtUp(root, &report)
     try admitted(&report)
     try await remembered(root, &report)
@@ -78,6 +79,15 @@ struct BenchRun {
     report.add(
       "setToNotifiedRatio", "  of its parts' sum", notified.median / (budget / 1.5), .ratio,
       .atMost(1.5))
+  }
+
+  /// Measures a `set` by the owner of a directory, and by a program that is attached to it.
+  private func attached(_ directory: URL, _ report: inout BenchReport) async throws {
+    progress("set by the owner of a directory and by another program")
+    let (owner, attached) = try await AttachedBench.sets(directory, rounds: isQuick ? 400 : 5_000)
+    report.add("set", "set, accepted", owner.median, .seconds)
+    report.add("attachedSet", "  by an attached program", attached.median, .seconds)
+    report.add("attachedSetP99", "  by an attached program, p99", attached.p99, .seconds)
   }
 
   /// Measures how new devices pull a full store, each form in its own account, because a node

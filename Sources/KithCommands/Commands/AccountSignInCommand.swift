@@ -52,7 +52,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
   }
 
   private static func hasNode(_ directory: String) async -> Bool {
-    (try? await ControlClient(directory: directory).version()) != nil
+    (try? await LocalClient(directory: directory).version()) != nil
   }
 }
 

@@ -21,7 +21,7 @@ struct AccountSignOutCommand: AsyncParsableCommand {
         .directory,
         "\(options.directoryURL.path): nobody is signed in here; \(CommonOptions.signingIn)")
     }
-    let client = ControlClient(directory: left.directory)
+    let client = LocalClient(directory: left.directory)
     let isLeft = await SignInReport.isReached { (try? await client.version()) == nil }
     let server = isLeft ? nil : DirectoryOwner.processID(of: left.directory)
     try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server)) { _ in "" }

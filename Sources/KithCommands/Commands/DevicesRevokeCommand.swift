@@ -63,7 +63,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   }
 
   /// Makes the plan from options or questions.
-  private func makePlan(_ node: some StoreAccess) async throws -> RevocationPlan {
+  private func makePlan(_ node: any NodeAccess) async throws -> RevocationPlan {
     let devices = try await node.report().devices
     let device = try DeviceReference(self.device).find(in: devices)
     guard !device.isThisDevice else {

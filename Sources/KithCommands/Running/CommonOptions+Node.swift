@@ -74,7 +74,7 @@ extension CommonOptions {
   func withNode<Result: Sendable>(
     needsNode: Bool = false, readsMembershipOnly: Bool = false, writes: Bool = false,
     passphrase: PassphraseQuestion? = nil,
-    _ body: (any StoreAccess) async throws -> Result
+    _ body: (any NodeAccess) async throws -> Result
   ) async throws -> Result {
     let directory = try Accounts.deviceDirectory(in: directoryURL.path)
     let isSignedOut = try isSignedOut
@@ -86,38 +86,33 @@ extension CommonOptions {
       }
       try Accounts.makeLocalStores(in: directoryURL.path)
     }
-    let client = ControlClient(directory: directory)
-    let end = ContinuousClock.now + Self.patience
     var configuration = Node.Configuration(directory: directory)
     configuration.readsMembershipOnly = readsMembershipOnly
     // Commands print errors themselves; a log line would disturb a question.
     configuration.logger.logLevel = .critical
     configuration.passphrase = passphrase ?? passphraseQuestionAskedOnce
-    func use(_ node: some StoreAccess) async throws -> Result {
-      let result = try await body(node)
-      if writes && isSignedOut {
-        console.talk(
-          "Nobody is signed in at \(directoryURL.path), so this stays on this host. To have it on your "
-            + "other devices, \(Self.signingIn).")
-      }
-      return result
+    let entered: NodeDoor.Entered
+    do throws(KithError) {
+      entered = try await NodeDoor.enter(
+        configuration, needsNode: needsNode, waiting: Self.patience)
+    } catch {
+      guard needsNode, error.code == .notRunning else { throw error }
+      throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)
     }
-    while true {
-      do {
-        _ = try await client.version()
-        return try await use(client)
-      } catch let error as KithError where error.code == .notRunning {
-        guard !needsNode else {
-          throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)
-        }
-      }
-      do {
-        return try await Node.open(configuration).use { try await use($0) }
-      } catch let error as KithError where error.code == .inUse && ContinuousClock.now < end {
-        // Another command has it open, or its node is starting or stopping.
-        try await Task.sleep(for: .milliseconds(25))
-      }
+    let result: Result
+    do {
+      result = try await body(entered.node)
+    } catch {
+      try? entered.close()
+      throw error
     }
+    try entered.close()
+    if writes && isSignedOut {
+      console.talk(
+        "Nobody is signed in at \(directoryURL.path), so this stays on this host. To have it on your "
+          + "other devices, \(Self.signingIn).")
+    }
+    return result
   }
 
   private static func noProgram(in directory: String) -> CommandFailure {
@@ -159,7 +154,7 @@ extension Closable {
 
 extension CommonOptions {
   /// Warns if part of a store was damaged here and is missing: a key may be missing, or older.
-  func warnIfLacking(_ store: String, at node: any StoreAccess) async throws {
+  func warnIfLacking(_ store: String, at node: any NodeAccess) async throws {
     guard try await node.isLacking(store) else { return }
     console.warn(
       "a part of the store \"\(Columns.printable(store))\" was damaged on this disk and is missing: "
@@ -167,7 +162,7 @@ extension CommonOptions {
   }
 }
 
-extension StoreAccess {
+extension NodeAccess {
   /// Whether part of a store was damaged here and is missing.
   func isLacking(_ store: String) async throws -> Bool {
     try await report().stores

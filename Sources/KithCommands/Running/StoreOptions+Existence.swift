@@ -18,12 +18,12 @@ extension StoreOptions {
   /// Returns the store that a command reads.
   ///
   /// - Throws: ``CommandFailure`` if the account has no store of that name.
-  func existing(at node: any StoreAccess) async throws -> String {
+  func existing(at node: any NodeAccess) async throws -> String {
     guard try await isThere(at: node) else { throw try missing("see: kith status") }
     return try identifier.rawValue
   }
 
-  fileprivate func isThere(at node: any StoreAccess) async throws -> Bool {
+  fileprivate func isThere(at node: any NodeAccess) async throws -> Bool {
     if try isUsual { return true }
     let name = try identifier
     return try await node.report().stores.contains { $0.identifier == name }
@@ -47,7 +47,7 @@ struct WrittenStoreOptions: ParsableArguments {
 
   /// Returns the store that a command writes to. A new name needs a confirmation or `--create`: a
   /// mistyped store would stay on all devices for ever.
-  func writable(at node: any StoreAccess, _ console: Console) async throws -> String {
+  func writable(at node: any NodeAccess, _ console: Console) async throws -> String {
     let name = try store.identifier.rawValue
     guard !create, try await !store.isThere(at: node) else { return name }
     guard Terminal.hasInput else {

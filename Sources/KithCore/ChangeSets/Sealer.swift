@@ -49,9 +49,7 @@ package struct Sealer {
     var digests: [Digest256] = []
     for (index, plaintext) in plaintexts.enumerated() {
       let index = UInt32(index)
-      let sealed =
-        Canary.sendPlaintext.isPlanted
-        ? plaintext : box.seal(plaintext, nonce: BoxNonce(prefix: noncePrefix, index: index))
+      let sealed = box.seal(plaintext, nonce: BoxNonce(prefix: noncePrefix, index: index))
       entries[index] = sealed
       digests.append(Blake2b.digest256(sealed))
     }

@@ -16,7 +16,7 @@ package struct HybridClock: Hashable, Sendable {
     let wall = HybridTime(
       generation: max(latest.generation, HybridTime.firstGeneration),
       milliseconds: min(instant.wallMilliseconds, Limits.lastWallMilliseconds))
-    latest = Canary.setTheClockBack.isPlanted ? wall : max(wall, latest.successor)
+    latest = max(wall, latest.successor)
     return latest
   }
 

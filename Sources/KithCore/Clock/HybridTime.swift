@@ -49,3 +49,17 @@ package struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertib
   /// Compares as times.
   package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
+
+extension HybridTime: Codable {
+  /// Reads the bits.
+  public init(from decoder: any Decoder) throws {
+    let bits = try decoder.singleValueContainer().decode(Int64.self)
+    self.init(rawValue: UInt64(bitPattern: bits))
+  }
+
+  /// Writes the bits as a signed integer, which property lists have.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(Int64(bitPattern: rawValue))
+  }
+}

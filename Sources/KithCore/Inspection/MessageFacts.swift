@@ -32,7 +32,10 @@ extension InboundMessage {
         }, hasMore: part.hasMore)
     case .have(let have):
       .have(
-        Dictionary(have.stores.map { ($0.store, $0.vector) }, uniquingKeysWith: { old, _ in old }))
+        Dictionary(
+          have.stores.map { ($0.store, $0.vector) }
+            + have.statements.filter(\.said.isEmpty).map { ($0.extent.store, $0.extent.entries) },
+          uniquingKeysWith: { old, _ in old }))
     case .records(let records): .records(records.map(\.record.id))
     case .addresses, .done: .other
     }
@@ -55,9 +58,11 @@ extension InboundMessage {
   package var traffic: Traffic {
     switch body {
     case .batch: .changes
-    case .have(let have) where !have.statements.isEmpty: .statements
-    case .have(let have) where !have.isWhole && !have.listsAll: .progress
-    case .have, .records, .addresses, .done: .other
+    case .have(let have) where have.isWhole || have.listsAll: .other
+    case .have(let have):
+      have.statements.isEmpty || have.statements.contains { !$0.said.isEmpty }
+        ? .statements : .progress
+    case .records, .addresses, .done: .other
     }
   }
 }

@@ -94,7 +94,7 @@ extension Replica {
 
   /// The coverage of a store that this device believes of another.
   package func believed(of device: DeviceID, in identifier: StoreIdentifier) -> [ChainID: UInt64] {
-    knowledge[device]?[identifier] ?? [:]
+    coverage.covered(by: device, of: identifier)
   }
 
   /// The chain under which this device publishes; nil before the start.

@@ -55,7 +55,6 @@ struct BatchAssembly {
       case .cannotJudge:
         taint.chains.insert(changeSet.header.chain)
         taint.isUnjudged = true
-        if Canary.countWhatCannotBeJudged.isPlanted { batch.changeSets.append(changeSet) }
       case .tooMuch:
         taint.chains.insert(changeSet.header.chain)
         taint.overLimit.insert(author)
@@ -97,7 +96,7 @@ struct BatchRoom {
     let fits =
       weights[author] + changeSet.weight <= authorBytes
       && elsewhereBytes + weights.total + changeSet.weight <= Limits.authorsBytes
-    return fits || Canary.takeEverything.isPlanted ? .keep : .tooMuch
+    return fits ? .keep : .tooMuch
   }
 }
 

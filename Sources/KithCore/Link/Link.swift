@@ -36,8 +36,6 @@ struct Link {
   var stores: [StoreIdentifier: StoreExchange] = [:]
   var flow = Flow()
   var assembly = BatchAssembly()
-  /// Statements that the peer was not sent and did not show that it has.
-  var unpassed: Set<StatementName> = []
 
   init(to peer: SessionPeer, at now: Instant) {
     self.init(.stranger(Stranger()), peer: peer, at: now)

@@ -90,17 +90,18 @@ extension Link {
   /// Notes what the peer covers. If that is more than is kept of one peer, only chains count that
   /// this device knows.
   mutating func note(
-    _ theirs: StoreHave, isWhole: Bool, knowing isKnown: (ChainID) -> Bool
+    _ told: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool,
+    knowing isKnown: (ChainID) -> Bool
   ) {
-    var vector = theirs.vector
-    if !isWhole { vector.merge(self[theirs.store].vector, uniquingKeysWith: max) }
+    var vector = told
+    if !isWhole { vector.merge(self[store].vector, uniquingKeysWith: max) }
     let others = stores.reduce(0) {
-      $1.key == theirs.store ? $0 : $0 + $1.value.vector.count
+      $1.key == store ? $0 : $0 + $1.value.vector.count
     }
     if vector.count + others > Limits.vectorEntriesPerSession {
       vector = vector.filter { isKnown($0.key) }
     }
-    if vector.count <= Limits.chainsPerStore { self[theirs.store].vector = vector }
+    if vector.count <= Limits.chainsPerStore { self[store].vector = vector }
   }
 
   /// Forgets what the peer covers of revoked devices' chains.

@@ -111,13 +111,12 @@ private struct Admitter {
     }
     all.sort { left, right in
       left.claim != right.claim
-        ? (left.claim < right.claim) != Canary.admitTheLatestFirst.isPlanted
+        ? left.claim < right.claim
         : (left.offer, left.step) < (right.offer, right.step)
     }
     var start = 0
     for (position, (claim, offer, step)) in all.enumerated() {
-      let isNew =
-        position == 0 || all[position - 1].claim != claim || Canary.splitATransaction.isPlanted
+      let isNew = position == 0 || all[position - 1].claim != claim
       if isNew {
         if position > 0 { partsOfGroup.append(start..<parts.count) }
         start = parts.count
@@ -147,9 +146,7 @@ private struct Admitter {
 
   mutating func run() -> [ShownStep?] {
     var tree = LeastTree(bytesToAdd.indices.map { isSettled[$0] ? .max : bytesToAdd[$0] })
-    while let group = tree.first(
-      atMost: Canary.admitTooMuch.isPlanted ? .max - 1 : policy.totalBytes - bytes)
-    {
+    while let group = tree.first(atMost: policy.totalBytes - bytes) {
       // Too many keys. Their number never falls, so the group waits until one of its keys shows
       // something.
       guard keys + keysToAdd[group] <= policy.keys else {

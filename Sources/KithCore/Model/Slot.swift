@@ -81,7 +81,7 @@ struct Slot {
   }
 
   private func keeps(runnerUp: KeptEntry) -> Bool {
-    guard !newest.entry.isRemoval, !Canary.dropTheRunnerUp.isPlanted else { return false }
+    guard !newest.entry.isRemoval else { return false }
     guard let replaced = newest.entry.replaced else { return true }
     return replaced < runnerUp.entry.stamp
   }

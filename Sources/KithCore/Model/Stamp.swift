@@ -13,10 +13,7 @@ package struct Stamp: Hashable, Comparable, Sendable {
 
   /// Compares by clock, then by device id.
   package static func < (left: Self, right: Self) -> Bool {
-    if Canary.compareStampsWrongly.isPlanted, left.device != right.device {
-      return left.device < right.device
-    }
-    return left.clock != right.clock ? left.clock < right.clock : left.device < right.device
+    left.clock != right.clock ? left.clock < right.clock : left.device < right.device
   }
 }
 

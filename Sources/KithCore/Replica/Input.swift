@@ -26,7 +26,7 @@ package struct WriteID: Hashable, Sendable {
 }
 
 /// One write of a local transaction.
-package struct Operation: Hashable, Sendable {
+package struct Operation: Codable, Hashable, Sendable {
   /// The key.
   package var key: String
   /// The value to set; nil removes the key.
@@ -40,7 +40,7 @@ package struct Operation: Hashable, Sendable {
 }
 
 /// A transaction that was written while nobody was signed in.
-package struct LocalWrite: Hashable, Sendable {
+package struct LocalWrite: Codable, Hashable, Sendable {
   /// When, by the clock of the local stores: each is later than the one before.
   package var clock: HybridTime
   /// What it writes.

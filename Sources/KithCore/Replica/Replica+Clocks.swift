@@ -160,16 +160,11 @@ extension Replica {
   private mutating func restampDrafts() {
     let first = HybridTime(
       generation: timeKeeper.generation, milliseconds: now.wallMilliseconds)
-    let limit =
-      Canary.restampOnlyWhatIsAhead.isPlanted
-      ? HybridTime(
-        generation: first.generation,
-        milliseconds: first.milliseconds + UInt64(Limits.healingMilliseconds)) : first
     let author = keys.id
     var outcome = StoreOutcome()
     for identifier in stores.keys.sorted() {
       outcome +=
-        stores[identifier]?.restampDrafts(from: limit, author: author, clock: &timeKeeper)
+        stores[identifier]?.restampDrafts(from: first, author: author, clock: &timeKeeper)
         ?? StoreOutcome()
     }
     effects.append(.persist([.setClock(clock.latest)]))

@@ -10,12 +10,13 @@ extension Replica {
       var have = stores[identifier]?.have()
       have?.isAwaited = link[identifier].isAwaited
       have?.isUnjudged = link[identifier].isUnjudged
-      have?.statements = hearsay.table.digest(of: identifier)
       return have
     }
-    let have = Have(
+    var have = Have(
       number: number, isWhole: true, listsAll: identifiers == nil, stores: listed,
       time: toldTime)
+    have.started = coverage.started ?? .zero
+    have.held = coverage.held(of: listed.map(\.store), tellingOn: id)
     for message in have.messages() { effects.append(.send(id, message)) }
   }
 
@@ -33,41 +34,23 @@ extension Replica {
     for id in links.keys.sorted() where id != source { sendHave(on: id, only: identifiers) }
   }
 
-  /// Tells peers what is covered now, of the chains that changed since they were told.
-  mutating func tellProgress() {
-    var told: [StoreHave] = []
-    for identifier in stores.keys.sorted() {
-      guard let chains = stores[identifier]?.untold, !chains.isEmpty else { continue }
-      stores[identifier]?.noteRisen()
-      vectorChanged(in: identifier)
-      if let have = stores[identifier]?.have(only: chains) { told.append(have) }
-    }
-    guard !told.isEmpty else { return }
-    let messages = Have(
-      number: 0, isWhole: false, listsAll: false, stores: told, time: toldTime
-    ).messages()
-    for id in links.keys.sorted() where exchanges(id) {
-      for message in messages { effects.append(.send(id, message)) }
-    }
-  }
-
   mutating func receive(_ have: Have, on id: SessionID) {
     guard let link = links[id], let device = link.device, link.isToldTime else { return }
     if let told = have.time, !link.isInviter { judge(told, from: device, on: id) }
     guard exchanges(id) else { return }
     let have = members.withoutRevoked(have)
-    hear(have.statements, on: id)
     if have.stores.contains(where: \.isUnjudged), links[id]?.maySendRecordsAgain() == true {
       // They went out when the session began, but the peer may have had no room for one then.
       sendRecords(on: id)
     }
     adopt(have.stores)
     for theirs in have.stores where agreesOnPolicy(theirs, on: id, device) {
-      note(theirs, isWhole: have.isWhole, on: id)
-      compareHearsay(theirs, on: id)
+      note(
+        theirs.vector, of: theirs.store, isWhole: have.isWhole, on: id, started: have.started)
       guard have.number > 0, have.isWhole else { continue }
       answer(theirs, number: have.number, on: id, device)
     }
+    guard hearCoverage(have, on: id) else { return }
     if have.listsAll {
       links[id]?.list(have.stores.map(\.store))
       notePulled(on: id)
@@ -104,32 +87,6 @@ extension Replica {
       }
       return false
     case nil: return false
-    }
-  }
-
-  /// Remembers what the peer covers.
-  mutating func note(_ theirs: StoreHave, isWhole: Bool, on id: SessionID) {
-    let chains = stores[theirs.store]?.log.chains ?? [:]
-    links[id]?.note(theirs, isWhole: isWhole) { chains[$0] != nil }
-    know(of: theirs.store, on: id, isWhole: isWhole)
-  }
-
-  /// Remembers, also for when the peer is away, what it covers of the chains that we know: what it
-  /// says of others helps nobody and would be kept for ever. What it says of the whole counts
-  /// instead of all before, for it may have been restored and cover less.
-  mutating func know(of identifier: StoreIdentifier, on id: SessionID, isWhole: Bool) {
-    guard let link = links[id], let device = link.device,
-      let chains = stores[identifier]?.log.chains
-    else { return }
-    let vector = link[identifier].vector.filter { chains[$0.key] != nil }
-    let process = link.peer.hello.process.tag
-    let isSame = hearsay.processes[device]?[identifier] == process
-    hearsay.processes[device, default: [:]][identifier] = process
-    if isWhole || !isSame {
-      knowledge[device, default: [:]][identifier] = vector
-    } else {
-      knowledge[device, default: [:]][identifier, default: [:]]
-        .merge(vector, uniquingKeysWith: max)
     }
   }
 }

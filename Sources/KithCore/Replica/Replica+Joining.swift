@@ -19,7 +19,7 @@ extension Replica {
     links[id] = Link(
       .joiner(certificate.device, records: joiner.records),
       peer: joinPeer(certificate, isDialled: false, joiner.address), at: now)
-    if Canary.takeInBeforeItExists.isPlanted { learn(joiner.records) }
+    beginCoverage(on: id, with: certificate.device, isMember: false)
     flush()
     for message in roster.records.sorted(by: Record.isSentBefore).messages() {
       effects.append(.send(id, message))
@@ -32,9 +32,11 @@ extension Replica {
     guard case .joiner(let joiner, let records)? = links[id]?.state else { return }
     switch body {
     case .have(let have):
+      hearOwn(have, on: id)
       for theirs in members.withoutRevoked(have).stores
       where stores[theirs.store] != nil && agreesOnPolicy(theirs, on: id, joiner) {
-        note(theirs, isWhole: have.isWhole, on: id)
+        note(
+          theirs.vector, of: theirs.store, isWhole: have.isWhole, on: id, started: have.started)
         if have.number > 0, have.isWhole { answer(theirs, number: have.number, on: id, joiner) }
       }
     case .done:
@@ -58,6 +60,7 @@ extension Replica {
     links[id] = Link(
       .inviter(certificate.device, Link.Pull()),
       peer: joinPeer(certificate, isDialled: true, inviter.address), at: now)
+    beginCoverage(on: id, with: certificate.device, isMember: false)
     sendHave(on: id)
   }
 

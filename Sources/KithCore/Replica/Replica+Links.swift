@@ -61,11 +61,13 @@ extension Replica {
   /// next is made under the epoch that both have by then.
   mutating func beginExchange(on id: SessionID) {
     guard let link = links[id], let device = link.device else { return }
-    lastSeen[device] = now.wallMilliseconds
-    heard[device] = HeardOfDevice(
-      software: link.peer.hello.software,
-      clockOffsetMilliseconds: link.clockOffsetMilliseconds,
-      epoch: link.peer.isMembershipOnly ? nil : keyring.current?.id)
+    coverage.note(
+      device,
+      HeardOfDevice(
+        software: link.peer.hello.software,
+        clockOffsetMilliseconds: link.clockOffsetMilliseconds,
+        epoch: link.peer.isMembershipOnly ? nil : keyring.current?.id),
+      at: now.wallMilliseconds)
     guard link.isToldTime else { return }
     let agrees = hearHello(from: device, on: id)
     switch links[id]?.judge(clocksAgree: agrees) {
@@ -78,9 +80,9 @@ extension Replica {
 
   /// Begins to exchange stores with a member.
   mutating func exchange(on id: SessionID) {
+    if let device = links[id]?.device { beginCoverage(on: id, with: device, isMember: true) }
     sendHave(on: id)
     sendAddresses(on: id)
-    beginHearsay()
     // Last: what is sent before need not wait for it to be durable.
     rememberAddress(of: id)
     effects.append(.progress)
@@ -97,10 +99,9 @@ extension Replica {
   /// The session is over.
   mutating func disconnect(_ id: SessionID) {
     guard let link = links.removeValue(forKey: id) else { return }
-    if let device = link.device {
-      lastSeen[device] = now.wallMilliseconds
-      endHearsay(of: device, link.peer.hello)
-    }
+    if let device = link.device { coverage.note(device, at: now.wallMilliseconds) }
+    coverage.end(id)
+    planCoverage()
     effects.append(.progress)
   }
 
@@ -109,7 +110,7 @@ extension Replica {
   mutating func receive(_ message: InboundMessage, on id: SessionID) {
     guard let link = links[id] else { return }
     if link.joiner != nil { return receive(message.body, fromJoiner: id) }
-    if let device = link.device { lastSeen[device] = now.wallMilliseconds }
+    if let device = link.device { coverage.note(device, at: now.wallMilliseconds) }
     repeater = message.repeater
     defer { repeater = nil }
     switch message.body {

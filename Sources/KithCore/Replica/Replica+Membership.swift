@@ -10,7 +10,7 @@ extension Replica {
   ///
   /// - Complexity: O(*n*) in the devices.
   package func handshakeEpochs(at instant: Instant) -> [EpochKeys] {
-    members.handshakeEpochs(at: instant) { heard[$0]?.epoch }
+    members.handshakeEpochs(at: instant) { coverage.meetings[$0]?.hello?.epoch }
   }
 
   // MARK: What a person asks for
@@ -52,6 +52,7 @@ extension Replica {
   private mutating func take(_ news: Members.News?, from source: SessionID? = nil) {
     guard let news else { return recogniseStrangers() }
     effects.append(.persist(news.mutations))
+    coverage.setMembers(roster.sortedMembers.map(\.device))
     partFromFormerMembers(news.revoked)
     let messages = news.records.messages()
     for id in links.keys.sorted() where id != source && links[id]?.mayBeSentRecords() == true {

@@ -11,22 +11,18 @@ extension Replica {
   mutating func forget(_ revoked: Set<DeviceID>) {
     var mutations: [Mutation] = []
     for device in revoked.sorted() {
-      knowledge[device] = nil
-      heard[device] = nil
       if contacts.forget(device) {
         mutations.append(.setAddresses(device, []))
         effects.append(.addresses([device: []]))
       }
     }
-    func others(_ vectors: [StoreIdentifier: [ChainID: UInt64]])
-      -> [StoreIdentifier: [ChainID: UInt64]]
-    { vectors.mapValues { $0.filter { !revoked.contains($0.key.device) } } }
-    knowledge = knowledge.mapValues(others)
+    coverage.forget(revoked)
     for id in links.keys { links[id]?.forget(revoked) }
     for identifier in stores.keys.sorted() {
       mutations += stores[identifier]?.withhold(revoked) ?? []
     }
-    forgetHearsay(of: revoked)
+    // It is without their chains now.
+    for identifier in stores.keys { vectorChanged(in: identifier) }
     if !mutations.isEmpty { effects.append(.persist(mutations)) }
   }
 }

@@ -107,6 +107,6 @@ extension Replica {
         if let piece { send(piece, on: id) }
       }
     }
-    planHearsay()
+    planCoverage()
   }
 }

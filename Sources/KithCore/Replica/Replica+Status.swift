@@ -54,8 +54,7 @@ extension Replica {
     let own = store.log.vector.filter { $0.key.device == keys.id }
     var holders: [DeviceID: Bool] = [:]
     for member in roster.sortedMembers where member.device != keys.id {
-      let known = knowledge[member.device]?[identifier] ?? [:]
-      holders[member.device] = own.allSatisfy { known[$0.key] ?? 0 >= $0.value }
+      holders[member.device] = coverage.covers(own, of: identifier, member.device)
     }
     return holders
   }
@@ -66,8 +65,8 @@ extension Replica {
   /// - Complexity: O(*c*) in the chains.
   package func behind(_ device: DeviceID) -> [StoreIdentifier: UInt64] {
     var behind: [StoreIdentifier: UInt64] = [:]
-    for (identifier, store) in stores {
-      guard let known = knowledge[device]?[identifier] else { continue }
+    for (identifier, store) in stores where coverage.knows(device, of: identifier) {
+      let known = coverage.covered(by: device, of: identifier)
       behind[identifier] = store.log.vector.reduce(0) { sum, chain in
         sum + chain.value - min(chain.value, known[chain.key] ?? 0)
       }
@@ -78,23 +77,27 @@ extension Replica {
   /// What a device said of its version of Kith when it was met since the start; nil where it was not,
   /// or did not say.
   package func software(of device: DeviceID) -> String? {
-    heard[device].flatMap { $0.software.isEmpty ? nil : $0.software }
+    let software = coverage.meetings[device]?.hello?.software ?? ""
+    return software.isEmpty ? nil : software
   }
 
   /// A device's clock less ours, in milliseconds, when it was met last since the start.
   package func clockOffsetMilliseconds(of device: DeviceID) -> Int64? {
-    heard[device]?.clockOffsetMilliseconds
+    coverage.meetings[device]?.hello?.clockOffsetMilliseconds
   }
 
   /// When a device was met last since the start, in milliseconds since 1970.
-  package func lastSeenMilliseconds(of device: DeviceID) -> UInt64? { lastSeen[device] }
+  package func lastSeenMilliseconds(of device: DeviceID) -> UInt64? {
+    coverage.meetings[device]?.lastSeenMilliseconds
+  }
 
   /// Whether anything was ever heard of a device since it became a member: from itself, or from others
   /// that met it. One that never was may have died on its way into the account.
   ///
   /// - Complexity: O(*c*) in the chains.
   package func wasHeard(_ device: DeviceID) -> Bool {
-    device == keys.id || lastSeen[device] != nil || contacts.addresses[device]?.isEmpty == false
+    device == keys.id || coverage.meetings[device] != nil
+      || contacts.addresses[device]?.isEmpty == false
       || stores.values.contains { store in
         store.log.vector.keys.contains { $0.device == device }
       }
@@ -147,7 +150,7 @@ extension Replica {
     device.revocation = roster.revocation(of: id).map {
       NodeStatus.Revocation(revokers: $0.by, milliseconds: $0.issued.asSigned)
     }
-    device.lastSeenMilliseconds = lastSeen[id]
+    device.lastSeenMilliseconds = lastSeenMilliseconds(of: id)
     device.wasHeard = wasHeard(id)
     device.addresses = contacts.addresses[id] ?? []
     if device.isThisDevice {

@@ -167,10 +167,10 @@ extension Replica {
   private mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
     guard stores[identifier]?.hasExcessRemovals == true else { return [] }
     let others = roster.sortedMembers.map(\.device).filter { $0 != keys.id }
-    let knowledge = others.map { self.knowledge[$0]?[identifier] ?? [:] }
+    let covered = others.map { coverage.covered(by: $0, of: identifier) }
     return stores[identifier]?.pruneRemovals { home in
       let chain = ChainID(device: home.changeSet.device, incarnation: home.changeSet.incarnation)
-      return knowledge.allSatisfy { $0[chain] ?? 0 >= home.changeSet.sequence }
+      return covered.allSatisfy { $0[chain] ?? 0 >= home.changeSet.sequence }
     } ?? []
   }
 
@@ -200,17 +200,12 @@ extension Replica {
       judge.budgets[author] = AuthorBudget(
         of: author, beside: batch.store, among: stores, own: keys.id)
     }
-    let chains = stores[batch.store]?.log.chains.count
+    let chainCount = stores[batch.store]?.log.chains.count
     let taken = stores[batch.store]?.take(
       batch, tainted: taint, from: peer, by: judge, &members.keyring)
     guard var intake = taken else { return }
     timeKeeper.witness(intake.latest)
-    if stores[batch.store]?.log.chains.count != chains {
-      // What peers have said of a chain before we knew it counts now.
-      for other in sessions.keys where exchanges(other) {
-        know(of: batch.store, on: other, isWhole: false)
-      }
-    }
+    if stores[batch.store]?.log.chains.count != chainCount { learnChains(of: batch.store) }
     links[id]?[batch.store].noteApplied(
       isAnswer: batch.answers > 0, isUnjudged: intake.taint.isUnjudged)
     // Before anything is published: what this database knows of its chain is not all of it.
@@ -224,7 +219,6 @@ extension Replica {
     let relayed = Batch(
       store: batch.store, isEverything: batch.isEverything, changeSets: intake.passedOn,
       covers: isWithholding ? [] : intake.covered)
-    if Canary.sendBeforePersist.isPlanted { push(relayed, except: id) }
     carryOut(intake.outcome, in: [batch.store])
     if !relayed.isEmpty { push(relayed, except: id) }
     if let own { push(own, except: nil) }

@@ -23,13 +23,8 @@ package struct Replica: Sendable {
   package var pieceBytes = Limits.pieceBytes
   var links: [SessionID: Link] = [:]
   var contacts = Contacts()
-  /// What devices are known to cover, also those that are away.
-  var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
-  /// What devices say that they cover, and others pass on.
-  var hearsay = Hearsay()
-  var lastSeen: [DeviceID: UInt64] = [:]
-  /// What was heard of devices in handshakes since the start.
-  var heard: [DeviceID: HeardOfDevice] = [:]
+  /// Which devices cover what.
+  var coverage: Coverage
   var counters = NodeStatus.Counters()
   /// What storage found damaged, until the start has seen to it.
   var damage = StorageDamage()
@@ -108,6 +103,8 @@ package struct Replica: Sendable {
     members = Members(of: roster, keys: keys)
     self.process = process
     self.entropy = entropy
+    coverage = Coverage(device: keys.id)
+    coverage.setMembers(roster.sortedMembers.map(\.device))
   }
 
   /// The account.
@@ -188,10 +185,9 @@ package struct Replica: Sendable {
       healAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
     }
     let linksAt = links.values.lazy.map(\.wakeAt).min()
-    let statementAt = links.isEmpty ? nil : hearsay.nextAt
     // A joiner has no duties yet.
     let dutiesAt = isJoining ? nil : members.duties.dueAt
-    let next = [linksAt, statementAt, dutiesAt, healAt].compactMap(\.self).min()
+    let next = [linksAt, coverage.dueAt, dutiesAt, healAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))

@@ -46,9 +46,8 @@ struct DraftQueue {
     }
   }
 
-  /// Adds a draft, and forgets those that it makes unnecessary.
-  ///
-  /// - Parameter limit: bytes of drafts above which those go whose keys are all written later.
+  /// Adds a draft, and forgets those that it makes unnecessary: above `limit` bytes of drafts, those
+  /// whose keys are all written later.
   @discardableResult
   mutating func add(_ operations: [Operation], clock: HybridTime, limit: Int) -> OnAdd {
     var draft = Draft(ordinal: next, clock: clock, operations: operations)
@@ -155,7 +154,7 @@ struct DraftQueue {
   /// What storage has to do to hold exactly these drafts.
   mutating func save(in store: StoreIdentifier) -> [Mutation] {
     guard !unsaved.isEmpty else { return [] }
-    let written = Canary.loseADraft.isPlanted ? [] : drafts.filter { unsaved.contains($0.ordinal) }
+    let written = drafts.filter { unsaved.contains($0.ordinal) }
     let removed = unsaved.intersection(stored).subtracting(written.map(\.ordinal))
     stored = Set(drafts.map(\.ordinal))
     unsaved = []

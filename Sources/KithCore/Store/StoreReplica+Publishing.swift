@@ -31,11 +31,8 @@ extension StoreReplica {
     _ entropy: inout any Entropy
   ) -> ChangeSet {
     let last = log.chains[sealer.chain]?.received ?? 0
-    let sequence = Canary.reuseASequence.isPlanted ? max(1, last) : last + 1
-    var system = SystemRandom()
     return sealer.seal(
-      part.map(\.plaintext), sequence: sequence, clock: clock,
-      noncePrefix: Canary.drawFromTheSystem.isPlanted ? system.draw() : entropy.draw())
+      part.map(\.plaintext), sequence: last + 1, clock: clock, noncePrefix: entropy.draw())
   }
 
   /// Keeps a change set of our own in the place of the drafts that it publishes.
@@ -94,16 +91,13 @@ extension StoreReplica {
   /// Publishes again, under this device's name, what revoked devices wrote and no other device has
   /// carried over, and drops their change sets. Nothing that is shown changes.
   ///
-  /// - Parameter sealer: nil: this device cannot publish.
-  /// - Returns: What storage has to do; nil: the entries have to wait.
+  /// Returns what storage has to do; nil: the entries wait, for there is no sealer.
   mutating func inherit(
     by sealer: Sealer?, clock: inout TimeKeeper, entropy: inout any Entropy
   ) -> [Mutation]? {
     // The plaintext that its author sealed, byte for byte: an entry has one encoding.
     let entries = withheldEntries.map { ($0.entry, $0.entry.plaintext()) }
-    guard !entries.isEmpty, !Canary.leaveWhatTheRevokedWrote.isPlanted else {
-      return log.dropWithheld(in: identifier)
-    }
+    guard !entries.isEmpty else { return log.dropWithheld(in: identifier) }
     guard let sealer else { return nil }
     var mutations: [Mutation] = []
     var changeSets: [ChangeSet] = []

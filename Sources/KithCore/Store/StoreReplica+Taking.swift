@@ -30,8 +30,7 @@ extension StoreReplica {
   ) -> Intake {
     let shown = drafts.isEmpty ? nil : state.shown
     var intake = Intake(taint: taint)
-    let half = Canary.applyHalfABatch.isPlanted ? batch.changeSets.count / 2 : 0
-    for changeSet in batch.changeSets.dropLast(half) {
+    for changeSet in batch.changeSets {
       take(changeSet, repairing: batch.isEverything, by: judge, &keyring, noting: &intake)
     }
     for (author, count) in intake.misdirected.sorted(by: { $0.key < $1.key }) {
@@ -55,7 +54,6 @@ extension StoreReplica {
     let isCovered = log.isCovered(changeSet.header)
     guard !isKnown || !isCovered || repairing || log.hasLost else { return }
     switch self.judge(changeSet, by: judge, &keyring) {
-    case .notYet where Canary.countWhatCannotBeJudged.isPlanted: log.insert(changeSet)
     case .notYet:
       intake.taint.chains.insert(chain)
       intake.taint.isUnjudged = true
@@ -206,8 +204,7 @@ extension StoreReplica {
       .serverChange, changes.filter { written.contains($0.key) }, superseded: drafted.superseded,
       noting: &intake.outcome)
     view(
-      .quotaViolationChange,
-      Canary.forgetAChange.isPlanted ? [] : changes.filter { !written.contains($0.key) },
+      .quotaViolationChange, changes.filter { !written.contains($0.key) },
       superseded: drafted.refused, noting: &intake.outcome)
   }
 }

@@ -9,8 +9,7 @@ extension StoreReplica {
     _ operations: [Operation], author: DeviceID, clock: inout TimeKeeper
   ) throws(WriteError) -> [ViewChange] {
     for operation in operations { try policy.check(operation) }
-    let taken = Canary.showLate.isPlanted ? Array(operations.prefix(1)) : operations
-    let effective = effective(taken)
+    let effective = effective(operations)
     guard !effective.isEmpty else { return [] }
     if let full = lackOfSpace(for: effective) { throw full }
     guard let changes = accept(effective, clock: clock.tick(), author: author) else {
@@ -80,9 +79,6 @@ extension StoreReplica {
   ///
   /// What became of the writes, and which was the last, goes in one commit. So a crash before the
   /// local stores are emptied adopts and refuses nothing twice.
-  ///
-  /// - Parameters:
-  ///   - isAlone: whether the account has no other device.
   mutating func adopt(
     _ writes: [LocalWrite], author: DeviceID, isAlone: Bool, clock: inout TimeKeeper
   ) -> StoreOutcome {
@@ -91,11 +87,10 @@ extension StoreReplica {
     var outcome = StoreOutcome()
     var own = Set<Key>()
     var lost = Set<Key>()
-    for write in writes where write.clock > adopted || Canary.adoptTwice.isPlanted {
+    for write in writes where write.clock > adopted {
       let operations = effective(write.operations)
       guard !operations.isEmpty else { continue }
-      let isReal = isAlone || Canary.stampAdoptedNow.isPlanted
-      let stamp = isReal ? clock.tick() : write.clock.adopted
+      let stamp = isAlone ? clock.tick() : write.clock.adopted
       if let reason = adopt(operations, clock: stamp, author: author, over: own) {
         let draft = Draft(ordinal: 0, clock: stamp, operations: operations)
         refuse(draft, because: reason, noting: &outcome)
@@ -165,7 +160,6 @@ extension StoreReplica {
   private mutating func refuse(
     _ draft: Draft, because reason: Refusal.Reason, noting outcome: inout StoreOutcome
   ) {
-    if Canary.loseARefusal.isPlanted { return }
     let refusal = refusals.add(draft, because: reason)
     outcome.mutations.append(.putRefusal(identifier, refusal.number, refusal.encoded()))
     outcome.hasProgress = true

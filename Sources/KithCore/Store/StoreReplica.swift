@@ -19,8 +19,6 @@ struct StoreReplica {
   var waiting: [WriteID] = []
   /// Chains whose coverage peers have not been told.
   var untold: Set<ChainID> = []
-  /// Chains of other devices whose coverage rose last, the latest first.
-  private var risenLast: [ChainID] = []
   /// Change sets in storage whose entries cannot be opened: they stay there, and count as lost.
   var unreadable: Set<ChangeSetReference> = []
   /// How much was damaged and dropped, until all of it is covered again.
@@ -67,32 +65,11 @@ struct StoreReplica {
     return digest
   }
 
-  /// What peers are told of this store.
-  mutating func have(only chains: Set<ChainID>? = nil) -> StoreHave {
-    var vector = log.vector
-    if let chains { vector = vector.filter { chains.contains($0.key) } }
-    return StoreHave(
-      store: identifier, vector: vector, digest: chains == nil ? digest() : nil, policy: policy,
-      isBeyond: chains == nil && log.holdsUncovered)
-  }
-
-  /// Notes which chains' coverage peers are told of now.
-  mutating func noteRisen() {
-    let chains = untold.sorted()
-    risenLast = Array(
-      (chains + risenLast.filter { !untold.contains($0) }).prefix(Limits.statementEntries))
-    untold = []
-  }
-
-  /// What a device's statement names of the vector: what rose last, and others while there is room.
-  func risen(_ device: DeviceID) -> [ChainID: UInt64] {
-    let vector = log.vector
-    let rest = vector.keys.filter { $0.device != device && !risenLast.contains($0) }.sorted()
-    let named = (risenLast.filter { $0.device != device } + rest).prefix(Limits.statementEntries)
-    return Dictionary(
-      uniqueKeysWithValues: named.compactMap { chain in
-        vector[chain].map { (chain, $0) }
-      })
+  /// What peers are asked with about this store.
+  mutating func have() -> StoreHave {
+    StoreHave(
+      store: identifier, vector: log.vector, digest: digest(), policy: policy,
+      isBeyond: log.holdsUncovered)
   }
 
   // MARK: Entries

@@ -75,9 +75,7 @@ struct StoreState {
       slots[key] = Slot(entry)
       outcome = .kept(dropped: [])
     }
-    if Canary.forgetARemoval.isPlanted, slots[key]?.newest.entry.isRemoval == true {
-      slots[key] = nil
-    } else if slots[key]?.newest.entry.isRemoval == true {
+    if slots[key]?.newest.entry.isRemoval == true {
       removals.insert(key)
     } else {
       removals.remove(key)

@@ -48,7 +48,7 @@ package struct InboundMessage: Sendable {
       }
       body = .records(decoded.map { CheckedRecord($0, account: account) })
     case .have(let have):
-      guard let have = Have(have, account: account, concurrently: concurrently) else { return nil }
+      guard let have = Have(have) else { return nil }
       body = .have(have)
     case .batch(let batch):
       guard let part = BatchPart(batch, account: account, concurrently: concurrently) else {

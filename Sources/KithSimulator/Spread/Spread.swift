@@ -109,16 +109,19 @@ package struct Spread {
     let degrees = devices.map(\.sessions.count)
     result.connections = SpreadResult.Range(degrees.map(UInt64.init))
     for _ in 0..<setup.changes {
-      result.changes.append(follow(Int(chance.next() % UInt64(devices.count))))
-      // All messages under way arrive before the next write.
+      let knownAt = follow(Int(chance.next() % UInt64(devices.count)))
+      // All messages under way arrive before the next write, and count too.
       pass(until: now + 30_000_000)
+      result.changes.append(SpreadResult.Change(followed, knownAt: knownAt))
+      followed = nil
     }
     return result
   }
 
   // MARK: Writes
 
-  private mutating func follow(_ writer: Int) -> SpreadResult.Change {
+  /// Returns when the writer knew that all have what it wrote; nil: it never did.
+  private mutating func follow(_ writer: Int) -> UInt64? {
     let replica = devices[writer].replica
     let sequence =
       (replica.covered(of: Self.store).filter { $0.key == replica.ownChain }.values.first ?? 0) + 1
@@ -137,8 +140,7 @@ package struct Spread {
       !spread.devices[writer].replica.holders(of: Self.store).allSatisfy(\.value)
     })
     let isKnown = devices[writer].replica.holders(of: Self.store).allSatisfy(\.value)
-    defer { followed = nil }
-    return SpreadResult.Change(followed, knownAt: isKnown ? now : nil)
+    return isKnown ? now : nil
   }
 
   // MARK: Time

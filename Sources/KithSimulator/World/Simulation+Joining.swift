@@ -183,6 +183,10 @@ extension Simulation {
     queue.add(
       .emptyLocal(device.number, life: device.life, store),
       at: now + UInt64.random(in: 0...200_000, using: &nemesisChance))
+    // One process of three dies before that, and hands over the same writes again.
+    if faults.contains(.crash), Int.random(in: 0..<3, using: &nemesisChance) == 0 {
+      device.fuse = (Int.random(in: 0..<3, using: &nemesisChance), 500_000)
+    }
   }
 
   func emptyLocal(_ store: StoreIdentifier, of device: SimulatedDevice) throws(Violation) {

@@ -76,6 +76,8 @@ final class DirectoryLock: Sendable {
     state.withLock { state in
       guard state.descriptor >= 0 else { return }
       flock(state.descriptor, LOCK_UN)
+      // Tells a process that waits for the directory: inotify(7), IN_ATTRIB.
+      fchmod(state.descriptor, 0o600)
       Glibc.close(state.descriptor)
       state.descriptor = -1
     }

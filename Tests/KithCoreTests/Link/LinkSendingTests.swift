@@ -122,7 +122,7 @@ import Testing
     mismatched[LinkFixture.store].isMismatched = true
     outcomes.append(push(&mismatched))
     var has = link
-    has.note(LinkFixture.have([fixture.chain(): 1]), isWhole: true) { _ in true }
+    has.note([fixture.chain(): 1], of: LinkFixture.store, isWhole: true) { _ in true }
     outcomes.append(push(&has))
     #expect(outcomes == [.nothing, .send, .nothing, .nothing])
     var full = link

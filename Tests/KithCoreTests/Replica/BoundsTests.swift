@@ -131,7 +131,7 @@ import Testing
     #expect(
       replica.links[session]?[TestWorld.store].vector.count ?? 0 <= Limits.chainsPerStore)
     #expect(
-      replica.knowledge[device]?[TestWorld.store]?.count ?? 0 <= Limits.chainsPerStore)
+      replica.believed(of: device, in: TestWorld.store).count <= Limits.chainsPerStore)
   }
 
   @Test func `a store listed twice makes a have malformed`() throws {

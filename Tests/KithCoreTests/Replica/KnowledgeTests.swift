@@ -7,7 +7,7 @@ import Testing
 @Suite struct KnowledgeTests {
   private func known(of peer: Int, on index: Int, in world: TestWorld) -> [ChainID: UInt64] {
     let device = world.devices[peer].keys.id
-    return world.devices[index].replica.knowledge[device]?[TestWorld.store] ?? [:]
+    return world.devices[index].replica.believed(of: device, in: TestWorld.store)
   }
 
   @Test func `a device that was restored was taken to cover what it had lost`() throws {

@@ -6,10 +6,13 @@ import Testing
 @testable import Kith
 
 /// A store that takes writes, and whose disk takes none.
-private final class UnflushedBacking: StoreBacking {
+private final class UnflushedService: StoreService {
   let view: StoreView
+  let progress = Signal()
 
   init(_ view: StoreView) { self.view = view }
+
+  private static let full = KithError(.diskFull, "No room.")
 
   func write(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
@@ -20,10 +23,17 @@ private final class UnflushedBacking: StoreBacking {
   }
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
-  ) async throws(KithError) {
-    throw KithError(.diskFull, "No room.")
-  }
-  func flush() throws(KithError) { throw KithError(.diskFull, "No room.") }
+  ) async throws(KithError) { throw Self.full }
+  func flush() throws(KithError) { throw Self.full }
+  var hasLostWrites: Bool { false }
+  func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView { view }
+  func open(
+    _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<Kith.Key>
+  ) throws(KithError) {}
+  func release(_ view: StoreView) {}
+  func adopt(
+    _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
+  ) throws(KithError) -> Set<Kith.Key> { throw Self.full }
   func usage(of store: StoreIdentifier) -> Usage { Usage(bytes: 0, keys: 0, policy: .standard) }
   func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] { [] }
   func refusals(of store: StoreIdentifier) -> [Refusal] { [] }
@@ -48,8 +58,8 @@ struct MirrorDurabilityTests {
     }
     func store(_ theme: PropertyListValue) throws -> KeyValueStore {
       let view = StoreView(
-        identifier: try #require(StoreIdentifier("com.example.test")), values: ["theme": theme])
-      return KeyValueStore(backing: UnflushedBacking(view), view: view)
+        identifier: .test, device: .test, values: ["theme": theme])
+      return KeyValueStore(service: UnflushedService(view), view: view)
     }
     func mirror(_ store: KeyValueStore) -> UserDefaultsMirror {
       UserDefaultsMirror(store, keys: ["theme"], suite: suite)
