@@ -68,7 +68,7 @@ extension Accounts {
   }
 
   /// The node of the account that is signed in: this program's, or the one that it is attached to.
-  private func account() throws(KithError) -> any NodeAccess {
+  func account() throws(KithError) -> any NodeAccess {
     if let account = try seated().account { return account }
     throw KithError(
       .missing, "Nobody is signed in here. Create an account or join one first.",

@@ -1,4 +1,4 @@
-package import KithCore
+internal import KithCore
 
 /// The local stores of a directory in which nobody is signed in and nothing was written yet: there is
 /// no device to ask, and looking makes none.

@@ -1,4 +1,4 @@
-internal import KithCore
+package import KithCore
 internal import Synchronization
 
 #if canImport(FoundationEssentials)

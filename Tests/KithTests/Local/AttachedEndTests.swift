@@ -22,13 +22,14 @@ struct AttachedEndTests {
       }
       #expect(operations == [try .encoding(2, forKey: "b")])
       #expect(store.value(forKey: "b") == nil)
-      try node.tell(Change(reason: .ownWrite, items: [.init("b", nil, 2)]))
+      try node.tell(KeyValueStore.Change(reason: .ownWrite, items: [.init("b", nil, 2)]))
       try node.say(request.id, .answer(.done))
     }
     try await written
     #expect(store.value(forKey: "b") == 2)
     var heard = changes.makeAsyncIterator()
-    #expect(await heard.next() == Change(reason: .ownWrite, items: [.init("b", nil, 2)]))
+    #expect(
+      await heard.next() == KeyValueStore.Change(reason: .ownWrite, items: [.init("b", nil, 2)]))
     try await program.close()
   }
 
@@ -54,15 +55,19 @@ struct AttachedEndTests {
     let changes = program.store.changes
     try await blocking {
       try node.tell(
-        Change(reason: .serverChange, items: [.init("a", nil, 1)]),
-        Change(reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
+        KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)]),
+        KeyValueStore.Change(
+          reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
     }
     var heard = changes.makeAsyncIterator()
-    #expect(await heard.next() == Change(reason: .serverChange, items: [.init("a", nil, 1)]))
+    #expect(
+      await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)])
+    )
     #expect(program.store.dictionary == ["a": 1, "b": 2])
     #expect(
       await heard.next()
-        == Change(reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
+        == KeyValueStore.Change(
+          reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
     try await program.close()
   }
 
@@ -128,7 +133,8 @@ struct AttachedEndTests {
       try await blocking { try ended.flush() }
       var heard = changes.makeAsyncIterator()
       #expect(
-        await heard.next() == Change(reason: .serverChange, items: [.init("c", nil, "theirs")]))
+        await heard.next()
+          == KeyValueStore.Change(reason: .serverChange, items: [.init("c", nil, "theirs")]))
       try await next.close()
     }
     try served.node.close()
