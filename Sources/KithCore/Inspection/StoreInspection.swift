@@ -120,7 +120,7 @@ extension Replica {
 
   /// Sessions that exchange stores.
   package var exchangingSessions: [SessionID] {
-    sessions.filter(\.value.isExchanging).keys.sorted()
+    links.filter(\.value.isExchanging).keys.sorted()
   }
 
   /// The largest share of an author in a store, in bytes, before the last change set.

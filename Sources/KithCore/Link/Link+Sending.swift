@@ -25,9 +25,7 @@ extension Link {
   }
 
   /// Answers with every kept change set above the peer's vector, piece by piece; if the session takes
-  /// no more, later.
-  ///
-  /// - Parameter digest: the state's, if the peer's vector is ours and it told a digest.
+  /// no more, later. `digest`: the state's, if the peer's vector is ours and it told a digest.
   mutating func answer(
     _ theirs: StoreHave, number: UInt64, from log: ChangeSetLog, digest: Digest256?,
     pieceBytes: Int

@@ -14,10 +14,10 @@ extension Replica {
 
   /// Remembers where a peer was met, and tells the others.
   mutating func rememberAddress(of id: SessionID) {
-    guard let session = sessions[id], let device = session.device,
-      session.peer.isDialled || session.peer.hello.port != 0
+    guard let link = links[id], let device = link.device,
+      link.peer.isDialled || link.peer.hello.port != 0
     else { return }
-    carryOut(contacts.meet(device, at: session.peer.address), for: device, except: id)
+    carryOut(contacts.meet(device, at: link.peer.address), for: device, except: id)
   }
 
   /// Tells a peer where other devices were met.
@@ -39,17 +39,17 @@ extension Replica {
     guard case .changed(let kept, let news) = outcome else { return }
     effects += [.persist([.setAddresses(device, kept)]), .addresses([device: kept])]
     guard !news.isEmpty else { return }
-    for id in sessions.keys.sorted() where id != source && exchanges(id) {
+    for id in links.keys.sorted() where id != source && exchanges(id) {
       send(addresses: [device: news], on: id)
     }
   }
 
   private mutating func send(addresses: [DeviceID: [String]], on id: SessionID) {
-    guard let session = sessions[id] else { return }
+    guard let link = links[id] else { return }
     var message = WireMessage()
     for (device, addresses) in addresses.sorted(by: { $0.key < $1.key })
-    where device != session.device {
-      let useful = Contacts.useful(addresses, at: session.peer.address)
+    where device != link.device {
+      let useful = Contacts.useful(addresses, at: link.peer.address)
       guard !useful.isEmpty else { continue }
       var wire = WireDeviceAddresses()
       wire.device = .init(device.bytes)

@@ -114,11 +114,6 @@ package struct Replica: Sendable {
   /// The epochs' keys that this device holds.
   package var keyring: Keyring { members.keyring }
   var keys: DeviceKeys { members.keys }
-  /// For what is not moved yet.
-  var sessions: [SessionID: Link] {
-    get { links }
-    _modify { yield &links }
-  }
 
   /// Takes in one input and says what is to be done about it, in order.
   package mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
