@@ -28,12 +28,12 @@ private final class UnflushedService: StoreService {
   var hasLostWrites: Bool { false }
   func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView { view }
   func open(
-    _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<Kith.Key>
+    _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<KeyValueStore.Key>
   ) throws(KithError) {}
   func release(_ view: StoreView) {}
   func adopt(
     _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
-  ) throws(KithError) -> Set<Kith.Key> { throw Self.full }
+  ) throws(KithError) -> Set<KeyValueStore.Key> { throw Self.full }
   func usage(of store: StoreIdentifier) -> Usage { Usage(bytes: 0, keys: 0, policy: .standard) }
   func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] { [] }
   func refusals(of store: StoreIdentifier) -> [Refusal] { [] }
