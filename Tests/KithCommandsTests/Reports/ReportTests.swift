@@ -1,6 +1,5 @@
 import Foundation
 import Kith
-import KithCore
 import KithCrypto
 import Testing
 
@@ -31,7 +30,7 @@ struct ReportTests {
   private static let store = {
     var store = NodeStatus.Store(
       identifier: StoreIdentifier("default")!,
-      usage: Usage(bytes: 1_000_000, keys: 264, policy: .standard))
+      usage: KeyValueStore.Usage(bytes: 1_000_000, keys: 264, policy: .standard))
     store.hiddenKeys = 2
     store.drafts = 1
     store.refusals = 1
