@@ -6,7 +6,13 @@ extension Accounts {
   ///
   /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` where that one does not
   ///   answer.
-  public func report() async throws(KithError) -> NodeStatus { try await seated().node.report() }
+  public func report() async throws(KithError) -> NodeStatus {
+    let (node, account) = try seated()
+    var status = try await node.report()
+    // The device of the local stores is in no account of a person.
+    if account == nil { (status.account, status.device, status.devices) = (nil, nil, []) }
+    return status
+  }
 
   /// The ``report()`` now and whenever it changes, through signing in and out. Only the latest is kept
   /// for who is slow. It ends when the accounts are closed or the task is cancelled.

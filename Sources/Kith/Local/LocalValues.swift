@@ -52,18 +52,20 @@ package struct LocalChange: Codable, Sendable {
       items.append(KeyValueStore.Change.Item(key: entry.key, old: shown[key], new: new))
       shown[key] = new
     }
-    return KeyValueStore.Change(reason: reason, items: items, superseded: superseded, isJoined: isJoined)
+    return KeyValueStore.Change(
+      reason: reason, items: items, superseded: superseded, isJoined: isJoined)
   }
 
   /// The change of a view.
   func viewChange(of store: StoreIdentifier) -> ViewChange {
     ViewChange(
-      store: store, reason: reason == .ownWrite ? nil : reason, changes: values.map { (Key($0.key), $0.value) },
+      store: store, reason: reason == .ownWrite ? nil : reason,
+      changes: values.map { (Key($0.key), $0.value) },
       superseded: superseded.map { Key($0) })
   }
 }
 
-/// A ``HiddenEntry``.
+/// A ``KeyValueStore/HiddenEntry``.
 package struct LocalHidden: Codable, Sendable {
   var entry: KithCore.Operation
   var bytes: Int
@@ -83,7 +85,7 @@ package struct LocalHidden: Codable, Sendable {
   }
 }
 
-/// A ``Refusal``.
+/// A ``KeyValueStore/Refusal``.
 package struct LocalRefusal: Codable, Sendable {
   var number: UInt64
   var reason: UInt8

@@ -15,7 +15,7 @@ extension KeyValueStore {
       public var new: PropertyListValue?
 
       /// Makes an item.
-      public init(key: String, old: PropertyListValue?, new: PropertyListValue?) {
+      package init(key: String, old: PropertyListValue?, new: PropertyListValue?) {
         self.key = key
         self.old = old
         self.new = new
@@ -54,7 +54,7 @@ extension KeyValueStore {
     }
 
     /// Makes a change.
-    public init(
+    package init(
       reason: ChangeReason, items: [Item], superseded: [String] = [], isJoined: Bool = false
     ) {
       self.reason = reason

@@ -3,10 +3,18 @@ public import KithCore
 extension KeyValueStore {
   /// The bytes and keys that the store uses, with its limits.
   ///
+  /// ```swift
+  /// let left = store.usage.policy.totalBytes - store.usage.bytes
+  /// ```
+  ///
   /// - Complexity: O(1).
   public var usage: Usage { service.usage(of: identifier) }
 
   /// The hidden writes with their devices, in order of keys.
+  ///
+  /// ```swift
+  /// for entry in store.hiddenEntries { print(entry.key, entry.bytes, entry.device) }
+  /// ```
   ///
   /// - Complexity: O(*n*) in the hidden bytes.
   public var hiddenEntries: [HiddenEntry] { service.hiddenEntries(of: identifier) }

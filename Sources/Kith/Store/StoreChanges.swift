@@ -9,11 +9,6 @@ public struct StoreChanges: AsyncSequence, Sendable {
     let subscription: Subscription
 
     /// Returns the next change, or nil at the end.
-    public mutating func next() async -> KeyValueStore.Change? {
-      await subscription.buffer.next(isolation: nil)
-    }
-
-    /// Returns the next change, or nil at the end.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> KeyValueStore.Change?
     {
       await subscription.buffer.next(isolation: actor)

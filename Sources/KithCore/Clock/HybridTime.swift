@@ -52,13 +52,13 @@ package struct HybridTime: Hashable, Comparable, Sendable, CustomStringConvertib
 
 extension HybridTime: Codable {
   /// Reads the bits.
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     let bits = try decoder.singleValueContainer().decode(Int64.self)
     self.init(rawValue: UInt64(bitPattern: bits))
   }
 
   /// Writes the bits as a signed integer, which property lists have.
-  public func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(Int64(bitPattern: rawValue))
   }

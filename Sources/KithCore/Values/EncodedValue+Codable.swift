@@ -6,12 +6,12 @@
 
 extension EncodedValue: Codable {
   /// Reads bytes, and checks that they are an encoding.
-  public init(from decoder: any Decoder) throws {
+  package init(from decoder: any Decoder) throws {
     try self.init(checking: [UInt8](decoder.singleValueContainer().decode(Data.self)))
   }
 
   /// Writes the bytes.
-  public func encode(to encoder: any Encoder) throws {
+  package func encode(to encoder: any Encoder) throws {
     var container = encoder.singleValueContainer()
     try container.encode(Data(bytes))
   }

@@ -1,6 +1,5 @@
 import Foundation
 import Kith
-import KithCore
 import KithCrypto
 import Testing
 
@@ -31,7 +30,7 @@ struct ReportTests {
   private static let store = {
     var store = NodeStatus.Store(
       identifier: StoreIdentifier("default")!,
-      usage: Usage(bytes: 1_000_000, keys: 264, policy: .standard))
+      usage: KeyValueStore.Usage(bytes: 1_000_000, keys: 264, policy: .standard))
     store.hiddenKeys = 2
     store.drafts = 1
     store.refusals = 1
@@ -161,11 +160,12 @@ struct ReportTests {
         """)
   }
 
-  @Test(
-    arguments: [
-      [("a", 1), ("$date", "x")], [("$date", "x")], [("$dictionary", ["a": 1])],
-      [("format", "kith export"), ("version", 1)], [("é", 1.0), ("z", .data(.init([0, 255])))], [],
-    ] as [[(String, PropertyListValue)]])
+  private static let exports: [[(String, PropertyListValue)]] = [
+    [("a", 1), ("$date", "x")], [("$date", "x")], [("$dictionary", ["a": 1])],
+    [("format", "kith export"), ("version", 1)], [("é", 1.0), ("z", .data(.init([0, 255])))], [],
+  ]
+
+  @Test(arguments: exports)
   func `an export is imported as it was`(entries: [(String, PropertyListValue)]) throws {
     let document = ExportDocument(store: "s", entries: entries)
     for text in [document.plain.text(), document.versioned.text()] {

@@ -28,7 +28,8 @@ struct AttachedEndTests {
     try await written
     #expect(store.value(forKey: "b") == 2)
     var heard = changes.makeAsyncIterator()
-    #expect(await heard.next() == KeyValueStore.Change(reason: .ownWrite, items: [.init("b", nil, 2)]))
+    #expect(
+      await heard.next() == KeyValueStore.Change(reason: .ownWrite, items: [.init("b", nil, 2)]))
     try await program.close()
   }
 
@@ -55,14 +56,18 @@ struct AttachedEndTests {
     try await blocking {
       try node.tell(
         KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)]),
-        KeyValueStore.Change(reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
+        KeyValueStore.Change(
+          reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
     }
     var heard = changes.makeAsyncIterator()
-    #expect(await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)]))
+    #expect(
+      await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)])
+    )
     #expect(program.store.dictionary == ["a": 1, "b": 2])
     #expect(
       await heard.next()
-        == KeyValueStore.Change(reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
+        == KeyValueStore.Change(
+          reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
     try await program.close()
   }
 
@@ -128,7 +133,8 @@ struct AttachedEndTests {
       try await blocking { try ended.flush() }
       var heard = changes.makeAsyncIterator()
       #expect(
-        await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("c", nil, "theirs")]))
+        await heard.next()
+          == KeyValueStore.Change(reason: .serverChange, items: [.init("c", nil, "theirs")]))
       try await next.close()
     }
     try served.node.close()

@@ -23,7 +23,9 @@ extension StoreIdentifier {
 
 extension DeviceID {
   /// A device of these tests.
-  static var test: Self { Self(hex: String(repeating: "07", count: 32)) ?? { preconditionFailure() }() }
+  static var test: Self {
+    Self(hex: String(repeating: "07", count: 32)) ?? { preconditionFailure() }()
+  }
 }
 
 /// A program that is attached.
@@ -166,7 +168,8 @@ final class ScriptedNode: Sendable {
         1,
         .answer(
           .hello(
-            version: LocalLimits.version, account: AccountID(try Digest256(repeatElement(UInt8(7), count: 32))),
+            version: LocalLimits.version,
+            account: AccountID(try Digest256(repeatElement(UInt8(7), count: 32))),
             device: .test)))
       let open = try self.next()
       guard case .open(.test, _) = open.call else { throw TimedOut() }
