@@ -41,7 +41,7 @@ struct EngineFixture {
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
       clock: { time.now })
     let identifier = try #require(StoreIdentifier("com.example.test"))
-    store = KeyValueStore(backing: engine, view: try engine.open(identifier, policy: .standard))
+    store = KeyValueStore(service: engine, view: try engine.open(identifier, policy: .standard))
   }
 
   func advance(milliseconds: UInt64) {
