@@ -216,7 +216,7 @@ struct JudgementTests {
     let check = RosterCheck()
     func findings(
       _ devices: [NodeStatus.Device], _ peers: [NodeStatus.Peer] = []
-    ) throws -> [Finding] {
+    ) -> [Finding] {
       check.findings((), of: running(report(devices: devices, peers: peers)))
     }
     let own = device("own", isSelf: true)

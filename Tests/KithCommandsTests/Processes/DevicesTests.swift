@@ -93,7 +93,7 @@ struct DevicesTests {
     #expect(revoked.status == 0, "\(revoked)")
     #expect(revoked.output.contains(#""name": "two""#))
     let known = try await list(household, one)
-    #expect(known["two"]?.member == false)
+    #expect(known["two"]?.isMember == false)
     #expect(!(try await household.run(one, "devices").output.contains("two")))
     #expect(try await household.run(one, "devices", "list", "--all").output.contains("taken out"))
     let again = try await household.run(one, "devices", "revoke", "two", "--yes")
@@ -132,8 +132,8 @@ struct DevicesTests {
       #expect(result.status == 0, "\(result)")
       #expect(result.talk.contains(staysMember ? "these stay: three" : "With it go"), "\(result)")
       let known = try await list(household, one)
-      #expect(known["two"]?.member == false)
-      #expect(known["three"]?.member == staysMember, "\(options)")
+      #expect(known["two"]?.isMember == false)
+      #expect(known["three"]?.isMember == staysMember, "\(options)")
       _ = three
     }
   }
