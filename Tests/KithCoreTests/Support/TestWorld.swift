@@ -227,7 +227,8 @@ final class TestWorld {
     var shown: [StoreIdentifier: [Key: EncodedValue]]?
     if case .flush = input { shown = device.replica.shownValues }
     guard case .handled(let effects) = device.shell.take(input, at: instant(of: index)) else {
-      return Issue.record("\(device.name) takes no input")
+      Issue.record("\(device.name) takes no input")
+      return
     }
     for effect in effects { carryOut(effect, on: index) }
     drain(index)
