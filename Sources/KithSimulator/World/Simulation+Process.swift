@@ -166,9 +166,12 @@ extension Simulation {
 
   // MARK: Time
 
-  /// Sees to it that the shell is woken when it wants to be.
+  /// Sees to it that the shell is woken when it wants to be. Work that is about to begin may be what
+  /// it waits for.
   private func planWake(_ device: SimulatedDevice) {
-    guard let reading = device.shell?.wakesAtMilliseconds, reading != device.wakesAt else { return }
+    guard !device.isDrainPlanned, let reading = device.shell?.wakesAtMilliseconds,
+      reading != device.wakesAt
+    else { return }
     device.wakesAt = reading
     let wait = device.clock.wait(untilMonotonic: reading, at: now)
     queue.add(.wake(device.number, life: device.life, atMonotonic: reading), at: now + wait)
@@ -189,7 +192,7 @@ extension Simulation {
 
   /// Has the shell's work begun soon, if it has some, and the shell woken.
   func nextDrain(_ device: SimulatedDevice) throws(Violation) {
-    planWake(device)
+    defer { planWake(device) }
     guard let shell = device.shell, !shell.isBusy, !device.isDrainPlanned,
       shell.hasWork || shell.isReloadDue(at: device.clock.instant(at: now))
     else { return }
@@ -202,6 +205,7 @@ extension Simulation {
   func drain(_ device: SimulatedDevice) throws(Violation) {
     if device.shell?.wantsFlush == true { try hand(.flush, to: device) }
     device.isDrainPlanned = false
+    defer { planWake(device) }
     switch device.shell?.next(at: device.clock.instant(at: now)) {
     case .idle, .busy, nil: return
     case .reload: try reload(device)
