@@ -9,10 +9,10 @@ internal import NIOPosix
   internal import Darwin
 #endif
 
-/// Why an address could not be listened on or reached, in words for people.
-package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible {
+/// The reason why an address could not be listened on or reached, in words for people.
+public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible {
   /// The cause of the failure.
-  package enum Reason: Hashable, Sendable {
+  public enum Reason: Hashable, Sendable {
     /// Another socket of this host listens on the port.
     case portTaken
     /// The address to listen on does not belong to this host.
@@ -34,11 +34,11 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
   }
 
   /// The host, as it was given.
-  package let host: String
+  public let host: String
   /// The TCP port.
-  package let port: UInt16
+  public let port: UInt16
   /// The cause of the failure.
-  package let reason: Reason
+  public let reason: Reason
 
   package init(host: String, port: UInt16, reason: Reason) {
     self.host = host
@@ -46,6 +46,7 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
     self.reason = reason
   }
 
+  /// Makes the failure of a listener.
   init(listeningOn host: String, port: Int, _ error: any Error) {
     let reason: Reason =
       switch error {
@@ -60,6 +61,7 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
     self.init(host: host, port: UInt16(clamping: port), reason: reason)
   }
 
+  /// Makes the failure of a connection.
   init(connectingTo address: PeerAddress, _ error: any Error) {
     self.init(host: address.host, port: address.port, reason: Self.reason(error))
   }
@@ -68,7 +70,7 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
     switch error {
     case let error as IOError: reason(error.errnoCode)
     case let error as NIOConnectionError:
-      // If a name has several addresses, the host's own answer is the most useful.
+      // If a name has several addresses, the answer of the host itself is the most useful.
       error.connectionErrors.map { reason($0.error) }.min { rank($0) < rank($1) } ?? .unknownHost
     case ChannelError.connectTimeout: .noAnswer
     case is SocketAddressError, is SocketAddressError.UnknownHost: .unknownHost
@@ -100,7 +102,7 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
   }
 
   /// The cause, as the beginning of a sentence without a capital letter.
-  package var description: String {
+  public var description: String {
     let host = self.host.contains(":") ? "[\(self.host)]" : self.host
     let place = "\(host):\(port)"
     return switch reason {

@@ -2,14 +2,14 @@
 ///
 /// Written `192.0.2.1:4114`, `[2001:db8::1]:4114`, `[fe80::1%eth0]:4114` or `name.local:4114`.
 /// Without a port, 4114 is used.
-package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// A host name, an IPv4 address, or an IPv6 address (without brackets, with its zone if any).
-  package let host: String
+  public let host: String
   /// The TCP port, never 0.
-  package let port: UInt16
+  public let port: UInt16
 
   /// Makes an address from its parts, which are checked as if parsed.
-  package init(host: String, port: UInt16 = NetworkLimits.defaultPort) throws(PeerAddressError) {
+  public init(host: String, port: UInt16 = NetworkLimits.defaultPort) throws(PeerAddressError) {
     guard port != 0 else { throw PeerAddressError(text: "\(host):0", problem: .port) }
     let isValid = host.contains(":") ? Self.isIPv6(host) : Self.isName(host)
     guard isValid else { throw PeerAddressError(text: host, problem: .host) }
@@ -18,7 +18,7 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
   }
 
   /// Parses an address; if it has no port, the default is used.
-  package init(
+  public init(
     _ text: String, defaultPort: UInt16 = NetworkLimits.defaultPort
   ) throws(PeerAddressError) {
     guard !text.isEmpty else { throw PeerAddressError(text: text, problem: .empty) }
@@ -54,12 +54,12 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
   }
 
   /// The address in the form of ``init(_:)``, always with its port.
-  package var description: String {
+  public var description: String {
     host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 
   /// Compares by host, then by port.
-  package static func < (left: Self, right: Self) -> Bool {
+  public static func < (left: Self, right: Self) -> Bool {
     (left.host, left.port) < (right.host, right.port)
   }
 
@@ -92,9 +92,9 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
 }
 
 /// The error for a text that is not a peer address, with the right form.
-package struct PeerAddressError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct PeerAddressError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The mistake in the text.
-  package enum Problem: String, Hashable, Sendable {
+  public enum Problem: String, Hashable, Sendable {
     /// The text is empty.
     case empty
     /// The host is neither a name nor an address.
@@ -108,12 +108,12 @@ package struct PeerAddressError: Error, Hashable, Sendable, CustomStringConverti
   }
 
   /// The given text.
-  package let text: String
+  public let text: String
   /// The mistake in the text.
-  package let problem: Problem
+  public let problem: Problem
 
   /// The text, the mistake and the right form.
-  package var description: String {
+  public var description: String {
     let reason =
       switch problem {
       case .empty: "the address is empty"

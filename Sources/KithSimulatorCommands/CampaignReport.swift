@@ -1,7 +1,7 @@
 internal import KithSimulator
 internal import KithTerminal
 
-/// The report of a campaign.
+/// What a campaign found, for people and for programs.
 struct CampaignReport {
   private let campaign: Campaign
   private let summary: Campaign.Summary
@@ -13,7 +13,7 @@ struct CampaignReport {
     self.arguments = arguments
   }
 
-  /// The report for people.
+  /// Tables: what happened, which faults were on, what failed.
   func text(_ style: Style) -> String {
     var parts = [faults.text(style), happenings.text(style), totals.text(style)]
     parts += summary.failures.map { failure($0, style) }
@@ -73,7 +73,7 @@ struct CampaignReport {
       """
   }
 
-  /// The report for programs.
+  /// The same for programs.
   func json() throws -> String {
     struct Failure: Encodable {
       var seed: UInt64

@@ -17,6 +17,7 @@ enum DefaultsValue {
     }
   }
 
+  /// Returns the object of a value.
   static func object(of value: PropertyListValue) -> Any {
     switch value {
     case .bool(let bool): bool

@@ -1,4 +1,4 @@
-import KithProxy
+import KithTesting
 import NIOPosix
 import Testing
 

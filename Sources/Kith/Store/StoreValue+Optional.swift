@@ -22,10 +22,9 @@ extension Optional: StoreValue where Wrapped: StoreValue {
     }
     return try self.propertyListValue()
   }
-}
 
-extension Optional: OptionalStoreValue where Wrapped: StoreValue {
-  func wrappedStoredValue() throws(KithError) -> PropertyListValue? {
+  /// The value that setting a key writes: the wrapped value's, or nil, which removes the key.
+  public func storedValue() throws(KithError) -> PropertyListValue? {
     try self?.storedValue()
   }
 }

@@ -1,4 +1,3 @@
-internal import KithCore
 internal import Synchronization
 
 /// A key in its store: for a property `@Stored var theme`, the value of `$theme`.
@@ -72,9 +71,9 @@ public struct StoredKey<Value: StoreValue>: Sendable {
 
   /// Removes the key, so that the property shows its default.
   ///
-  /// - Throws: ``KithError`` as ``KeyValueStore/reset(_:)`` does.
+  /// - Throws: ``KithError`` as ``KeyValueStore/remove(_:)-(StoreKey<Value>)`` does.
   public func remove() throws(KithError) {
-    try write { (store) throws(KithError) in try store.reset(key) }
+    try write { (store) throws(KithError) in try store.remove(key) }
   }
 
   /// Sets the value, and passes a refusal to `onRefusal`.

@@ -1,5 +1,3 @@
-internal import KithCore
-
 /// The program of this host that wrote. To each program, writes of the others come from outside.
 enum WriteOrigin: Hashable, Sendable {
   /// The program that has the directory open.
@@ -16,7 +14,7 @@ enum Perspective: Hashable, Sendable {
   case device
 
   /// Returns the reason of a change that a program's write made, for this consumer.
-  func reason(of origin: WriteOrigin) -> ChangeReason {
+  func reason(of origin: WriteOrigin) -> Change.Reason {
     switch self {
     case .program(let own): own == origin ? .ownWrite : .serverChange
     case .device: .ownWrite

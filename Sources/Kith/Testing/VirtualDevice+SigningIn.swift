@@ -2,28 +2,28 @@ package import KithCore
 
 /// A program signs out and in: the same store objects show another device's stores.
 extension VirtualDevice {
-  /// Shows in stores this device's data instead of `other`'s, as `Accounts` does.
+  /// Has stores show what this device has in the place of what `other` has, as `Accounts` does.
   ///
   /// - Parameters:
   ///   - stores: The stores, with their limits.
   ///   - other: The device that they showed so far.
-  ///   - reason: The reason: `initialSyncChange` on signing in.
-  ///   - superseded: The keys whose writes lost, by store.
+  ///   - reason: Why: `initialSyncChange` on signing in.
+  ///   - superseded: The keys whose writes were not taken over, by store.
   /// - Throws: ``KithError`` with a storage code.
   package func show(
     _ stores: [(store: KeyValueStore, policy: Policy)], insteadOf other: VirtualDevice,
-    reason: ChangeReason = .accountChange, superseded: [StoreIdentifier: Set<Key>] = [:]
+    reason: Change.Reason = .accountChange, superseded: [StoreIdentifier: Set<Key>] = [:]
   ) throws(KithError) {
     for (store, policy) in stores {
       other.engine.release(store.view)
       try engine.open(
         store.view, policy: policy, reason: reason,
         superseded: superseded[store.identifier] ?? [])
-      store.replaceService(by: engine)
+      store.backing = engine
     }
   }
 
-  /// Adopts the writes made while nobody was signed in, and removes them there.
+  /// Takes over what was written while nobody was signed in, and removes it there.
   ///
   /// - Parameter local: The storage of the local stores, whose device is closed.
   /// - Returns: The keys whose writes lost, by store.

@@ -5,18 +5,19 @@ import KithStorage
 import KithCore
 import KithTerminal
 
+/// `kith account create`.
 struct AccountCreateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "create",
-    abstract: "Create an account, with this as its first device.",
+    abstract: "Begin an account, with this as its first device.",
     discussion: """
-      Prints the recovery key once and keeps it nowhere. The key can take over the account; if \
-      all devices are lost, only it regains the account.
+      Prints the recovery key once. It is kept nowhere: whoever has it can take over the \
+      account, and nobody can regain the account without it when all devices are lost.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: "This device's name. Default: the host's.")
+  @Option(help: "What people call this device. Otherwise the host's name.")
   var name: String?
 
   @OptionGroup var device: NewDeviceOptions

@@ -2,9 +2,10 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
+/// `kith account list`.
 struct AccountListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "List the accounts with a device on this host.")
+    commandName: "list", abstract: "List the accounts whose devices are on this host.")
 
   @OptionGroup var options: CommonOptions
 

@@ -7,19 +7,27 @@ import KithTerminal
 struct CommonOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("The device's directory; see kith --help.", valueName: "path"),
+    help: ArgumentHelp(
+      "The device's directory.",
+      discussion: """
+        Otherwise KITH_DIRECTORY, $XDG_DATA_HOME/kith or ~/.local/share/kith, in this order.
+        """,
+      valueName: "path"),
     completion: .directory)
   var directory: String?
 
   @Option(
-    help: ArgumentHelp("The device's passphrase; see kith account lock.", valueName: "file"),
+    help: ArgumentHelp(
+      "A file with the passphrase of the device's secrets, where they are under one.",
+      discussion: "Otherwise it is looked for as `kith account lock --help` says.",
+      valueName: "file"),
     completion: .file())
   var passphraseFile: String?
 
-  @Flag(name: .long, help: "Print JSON.")
+  @Flag(name: .long, help: "Print JSON for programs.")
   var json = false
 
-  @Flag(name: [.short, .long], help: "Print only errors on standard error.")
+  @Flag(name: [.short, .long], help: "Say nothing but errors on standard error.")
   var quiet = false
 
   func validate() throws {
@@ -34,6 +42,7 @@ struct CommonOptions: ParsableArguments {
     Self.directory(option: directory, environment: ProcessInfo.processInfo.environment)
   }
 
+  /// The output of the command.
   var console: Console { Console(isQuiet: quiet) }
 
   /// Prints a report in the requested form. An empty text prints nothing.
@@ -50,11 +59,23 @@ struct CommonOptions: ParsableArguments {
     }
   }
 
+  /// Returns the directory from option and environment.
   static func directory(option: String?, environment: [String: String]) -> URL {
-    exactly(option ?? UsualDirectory.path(environment: environment))
+    func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+    if let path = option ?? named("KITH_DIRECTORY") {
+      return exactly(path)
+    }
+    // The XDG Base Directory Specification takes absolute paths only.
+    if let path = named("XDG_DATA_HOME"), path.hasPrefix("/") {
+      return exactly(path).appending(path: "kith")
+    }
+    let home = named("HOME").map(exactly)
+    return (home ?? FileManager.default.homeDirectoryForCurrentUser)
+      .appending(path: ".local/share/kith")
   }
 
-  /// Returns a directory with exactly the given name; Foundation would replace a leading `~`.
+  /// Returns a directory with exactly the given name. Foundation would replace a leading `~` by a
+  /// home, which is the shell's task.
   static func exactly(_ path: String) -> URL {
     let isAbsolute = path.hasPrefix("/")
     let base = FileManager.default.currentDirectoryPath
@@ -66,9 +87,12 @@ struct CommonOptions: ParsableArguments {
 struct StoreOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("The store; see kith --help.", valueName: "identifier"))
+    help: ArgumentHelp(
+      "The store's identifier.", discussion: "Otherwise KITH_STORE_IDENTIFIER or \"default\".",
+      valueName: "identifier"))
   var store: String?
 
+  /// Returns the identifier from option and environment.
   static func identifier(
     option: String?, environment: [String: String]
   ) throws(CommandFailure) -> StoreIdentifier {

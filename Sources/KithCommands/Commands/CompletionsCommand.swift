@@ -1,10 +1,11 @@
 import ArgumentParser
 import KithTerminal
 
+/// `kith completions`.
 struct CompletionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "completions",
-    abstract: "Print a shell's completion script.",
+    abstract: "Print the script that completes commands in a shell.",
     discussion: """
       For bash: kith completions bash > ~/.local/share/bash-completion/completions/kith
       """)
@@ -12,6 +13,7 @@ struct CompletionsCommand: ParsableCommand {
   @Argument(help: "The shell: bash, zsh or fish.")
   var shell: Shell
 
+  /// The supported shells.
   enum Shell: String, CaseIterable, ExpressibleByArgument {
     case bash, zsh, fish
 

@@ -2,28 +2,30 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
+/// `kith doctor`.
 struct DoctorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Check this device for problems, and say what to do.",
+    abstract: "Look for what keeps this device from working, and say what to do.",
     discussion: """
-      Each line says what was tried and seen, the next one what to do. It asks the running node, \
-      or opens the directory; it repairs nothing and leaves nothing. Status 7 for a problem.
+      Each line says what was tried and what was seen, and the one below it what to do. It asks the \
+      node that runs, or opens the directory as every command does; it mends nothing, and leaves \
+      nothing behind. Status 7 if something is to be mended.
 
-      --accept-loss does something else: if a part of a store was damaged on this disk and no \
-      device has returned it, that part counts as lost, and `kith export` and `kith status` call \
-      the store whole. If a device returns it later, it is accepted all the same.
+      With --accept-loss it does one other thing instead: where a part of a store was damaged on \
+      this disk and no device has given it back, it takes that part for lost, so that `kith export` \
+      and `kith status` find the store whole. What a device gives back later is taken all the same.
       """)
 
   @OptionGroup var options: CommonOptions
 
   @Option(
     parsing: .unconditional,
-    help: "The port to check if no node runs. Default: 4114.",
+    help: "The port on which a node is to listen, where none runs. Otherwise 4114.",
     transform: NumberOption.port)
   var port: UInt16?
 
-  @Flag(help: "Count damaged data that is still missing as lost.")
+  @Flag(help: "Take for lost what was damaged here and is missing still.")
   var acceptLoss = false
 
   @Flag(name: [.short, .long], help: "Accept the loss without asking.")
@@ -39,18 +41,18 @@ struct DoctorCommand: AsyncParsableCommand {
     if acceptLoss { try await takeForLost() } else { try await examine() }
   }
 
-  /// Asks, and accepts the loss of every store.
+  /// Asks, and takes for lost what is missing of every store.
   private func takeForLost() async throws {
     let stores = try await options.withNode { node in
-      let report = try await node.report()
+      let report = try await node.statusReport()
       let stores = report.stores.filter(\.isLacking)
       guard !stores.isEmpty else { return stores }
       for store in stores {
         options.console.talk(
-          "\(Columns.printable(store.identifier.rawValue)): a part is missing (\(store.missingText)); of which "
+          "\(Columns.printable(store.identifier)): a part is missing (\(store.missingText)); of which "
             + "keys cannot be told. A write that no other device has is gone.")
       }
-      let others = report.others.count
+      let others = report.devices.count { !$0.isSelf }
       if others > 0 {
         options.console.talk(
           "Meet the \(Humane.count(others, "other device")) of the account first, if you can: they may "
@@ -58,12 +60,12 @@ struct DoctorCommand: AsyncParsableCommand {
       }
       guard yes || Terminal.hasInput else {
         throw CommandFailure(
-          .refused, "standard input is no terminal; pass --yes")
+          .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
       }
       guard yes || Confirmation.isGiven("Take it for lost?", options.console) else {
         throw CommandFailure(.refused, "nothing was done")
       }
-      for store in stores { try await node.acceptLoss(in: store.identifier.rawValue) }
+      for store in stores { try await node.acceptLoss(in: store.identifier) }
       return stores
     }
     try options.print(AcceptedLoss(stores: stores).document) { _ in "" }
@@ -76,7 +78,7 @@ struct DoctorCommand: AsyncParsableCommand {
     do throws(KithError) {
       directory = try Accounts.deviceDirectory(in: options.directoryURL.path)
     } catch {
-      // The list of accounts is damaged; the other checks still work.
+      // The list of accounts is damaged; the other checks are still possible.
       options.console.warn(error.description)
       directory = options.directoryURL.path
     }
@@ -88,21 +90,24 @@ struct DoctorCommand: AsyncParsableCommand {
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {
       throw CommandFailure(
-        .unhealthy, "\(Humane.count(report.problems, "problem")); see above")
+        .unhealthy, "\(Humane.count(report.problems, "thing")) to mend; see above")
     }
   }
 }
 
+/// What was taken for lost.
 struct AcceptedLoss {
-  var stores: [NodeStatus.Store]
+  var stores: [StoreFacts]
 
-  /// The accepted loss, for programs.
+  /// The same, for programs.
   var document: Document {
     .versioned([
       "accepted": .list(
         stores.map {
           .object([
-            "missing": $0.missing.map(Document.of), "store": .string($0.identifier.rawValue),
+            "missingChangeSets": $0.missingChangeSets.map(Document.int),
+            "missingEntries": $0.missingEntries.map(Document.int),
+            "store": .string($0.identifier),
           ])
         })
     ])

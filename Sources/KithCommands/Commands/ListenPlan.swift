@@ -3,6 +3,7 @@ import KithTerminal
 
 /// The listening addresses of a node: several hosts, one port.
 struct ListenPlan: Equatable {
+  /// The default port.
   static let defaultPort: UInt16 = 4114
 
   /// The hosts; `::` includes IPv4.

@@ -1,24 +1,27 @@
 import Kith
+import KithStorage
 
 /// The subject of all checks: a directory and its node.
 struct Patient: Sendable {
   /// The state of the directory's device.
   enum Device: Sendable {
-    /// A node is running and answered with this status.
-    case running(NodeStatus)
+    /// A node is running and answered with this report; its process, if it is known.
+    case running(NodeReport, processID: Int32?)
     /// No node is running; the directory was opened for this report.
-    case opened(NodeStatus)
+    case opened(NodeReport)
     /// The directory holds no device.
     case none
     /// The directory could not be opened.
     case failed(KithError)
   }
 
+  /// The device's directory.
   var directory: String
   /// The port for a node if none is running.
   var port: UInt16
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
+  /// The device.
   var device: Device
   /// Whether the user is signed out: the directory is that of the local stores.
   var isSignedOut = false
@@ -26,9 +29,9 @@ struct Patient: Sendable {
   var versions: [String: String] = [:]
 
   /// The device's report, if there is one.
-  var report: NodeStatus? {
+  var report: NodeReport? {
     switch device {
-    case .running(let report), .opened(let report): report
+    case .running(let report, _), .opened(let report): report
     case .none, .failed: nil
     }
   }
@@ -44,6 +47,10 @@ struct Patient: Sendable {
     return port
   }
 
+  /// Returns a device's name for people.
+  func name(_ id: String) -> String {
+    report?.devices.first { $0.id == id }?.name ?? String(id.prefix(16))
+  }
 }
 
 extension Patient {
@@ -56,7 +63,8 @@ extension Patient {
       directory: directory, port: port, nowMilliseconds: nowMilliseconds,
       device: await Self.device(of: directory, passphrase))
     guard isRunning else { return }
-    for device in report?.others ?? [] {
+    let devices = try? await ControlClient(directory: directory).deviceReports()
+    for device in devices ?? [] where device.isMember && !device.isThisDevice {
       versions[device.name] = device.software
     }
   }
@@ -65,7 +73,8 @@ extension Patient {
     of directory: String, _ passphrase: @escaping PassphraseQuestion
   ) async -> Device {
     do throws(KithError) {
-      return .running(try await LocalClient(directory: directory).report())
+      let report = try await ControlClient(directory: directory).report()
+      return .running(report, processID: DirectoryOwner.processID(of: directory))
     } catch  where error.code != .notRunning {
       return .failed(error)
     } catch {}
@@ -74,7 +83,7 @@ extension Patient {
       configuration.passphrase = passphrase
       configuration.logger.logLevel = .critical
       let node = try await Node.open(configuration)
-      let report = node.status
+      let report = NodeReport(node.status)
       try node.close()
       return .opened(report)
     } catch {

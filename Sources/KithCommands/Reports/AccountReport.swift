@@ -1,22 +1,27 @@
 import Kith
+import KithCore
 import KithTerminal
 
 /// The report of `kith account` and `kith join`.
 struct AccountReport: Equatable, Sendable {
-  var account: AccountID
-  var device: NodeStatus.Device
+  /// The account's id in hexadecimal.
+  var account: String
+  /// This device.
+  var device: DeviceFacts
+  /// The directory.
   var directory: String
   /// The recovery key, shown once, when the account is created.
   var recoveryKey: String?
   /// The other devices of the account, if they are known.
-  var others: [NodeStatus.Device] = []
+  var others: [DeviceFacts] = []
 
+  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([("", .left), ("", .left)])
     func add(_ name: String, _ text: String, _ tone: Style.Tone = .plain) {
       table.add([Table.Cell(name, .faint), Table.Cell(text, tone)])
     }
-    add("account", account.hex)
+    add("account", account)
     add("device", Columns.printable(device.name), .strong)
     add("fingerprint", device.fingerprint)
     add("directory", directory)
@@ -27,11 +32,15 @@ struct AccountReport: Equatable, Sendable {
     return table.text(style)
   }
 
+  /// The report for programs.
   var document: Document {
     .versioned([
-      "account": .string(account.hex),
-      "device": device.document,
-      "devices": others.isEmpty ? nil : .of(others),
+      "account": .string(account),
+      "device": .object([
+        "fingerprint": .string(device.fingerprint), "id": .string(device.id),
+        "name": .string(device.name),
+      ]),
+      "devices": others.isEmpty ? nil : .list(others.map(\.document)),
       "directory": .string(directory),
       "recoveryKey": .string(recoveryKey),
     ])
@@ -42,7 +51,10 @@ extension AccountReport {
   /// Makes the report on a directory that was just created.
   init(_ summary: AccountSummary, directory: String, recoveryKey: String? = nil) {
     self.init(
-      account: summary.account, device: .init(id: summary.device, name: summary.name),
+      account: Hexadecimal.text(summary.account.bytes),
+      device: DeviceFacts(
+        id: Hexadecimal.text(summary.device.bytes), name: summary.name,
+        fingerprint: Fingerprint(of: summary.device).description, isSelf: true),
       directory: directory, recoveryKey: recoveryKey)
   }
 }

@@ -8,6 +8,7 @@ struct SyncShortfall: CustomStringConvertible {
   var have: Int
   /// The requested number of devices; nil: all.
   var wanted: Int?
+  /// The names of connected devices.
   var connected: Set<String>
   /// Whether drafts wait for a peer.
   var isUnpublished: Bool

@@ -2,7 +2,8 @@ import Kith
 import KithTerminal
 import Synchronization
 
-/// Shows a person the progress of joining: when the stores are known, then every two seconds.
+/// Tells a person how much of the account has come to a joining device: when the stores are known, and
+/// every two seconds while it takes that long.
 final class JoinProgressLine: Sendable {
   private static let pause = Duration.seconds(2)
 
@@ -13,7 +14,7 @@ final class JoinProgressLine: Sendable {
     self.console = console
   }
 
-  /// Shows it, at most every two seconds.
+  /// Shows it, unless it was shown a moment ago.
   func show(_ progress: JoinProgress) {
     let isDue = told.withLock { told in
       let isNews = told.map { $0.stores != progress.stores } ?? true

@@ -10,6 +10,7 @@ indirect enum JSONNode: Equatable {
   case object([JSONMember])
 }
 
+/// A member of a JSON object.
 struct JSONMember: Equatable {
   let key: String
   let value: JSONNode

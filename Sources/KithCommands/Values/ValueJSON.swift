@@ -46,6 +46,7 @@ enum ValueJSON {
     return try value(try reader.read())
   }
 
+  /// Returns the value of a JSON node.
   static func value(_ node: JSONNode) throws(ValueJSONError) -> PropertyListValue {
     switch node {
     case .null: throw ValueJSONError("null is no value")

@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// A kept change set: the facts needed to judge, count and name it. Header, signature and boxes lie
-/// in storage, and are read on sending.
+/// A change set that is kept: what is needed to judge, count and name it. Its header's bytes, its
+/// signature and its boxes lie in storage, and are read when it is sent.
 struct KeptChangeSet: Hashable, Sendable {
   /// A sealed entry that still counts.
   private struct Box: Hashable {
@@ -10,11 +10,12 @@ struct KeptChangeSet: Hashable, Sendable {
   }
 
   let reference: ChangeSetReference
+  /// The publishing clock.
   let clock: HybridTime
   private let headerBytes: Int
   /// By index, ascending.
   private var boxes: [Box]
-  /// Its weight in a node's memory and disk, counted against its author.
+  /// What it takes of a node's memory and disk, counted against its author.
   private(set) var weight: Int
 
   init(_ changeSet: ChangeSet) {
@@ -32,7 +33,7 @@ struct KeptChangeSet: Hashable, Sendable {
 
   var sequence: UInt64 { reference.sequence }
 
-  /// Whether no entry of it counts.
+  /// Whether no entry of it counts any more.
   var isEmpty: Bool { boxes.isEmpty }
 
   /// The entries that still count, by index, ascending.
@@ -49,7 +50,7 @@ struct KeptChangeSet: Hashable, Sendable {
     return true
   }
 
-  /// Puts an entry back.
+  /// Takes an entry back.
   mutating func restore(_ index: UInt32, bytes: Int) {
     let (place, isThere) = place(of: index)
     guard !isThere else { return }

@@ -1,22 +1,23 @@
-package import KithCrypto
+public import KithCrypto
 
-/// A device's own secrets, which never leave it. A class, so that they are once in guarded memory.
-package final class DeviceKeys: Sendable {
+/// A device's own secrets, which never leave it. It is a class, so that they are in one place of
+/// guarded memory and shared by reference.
+public final class DeviceKeys: Sendable {
   /// Signs change sets and records.
-  package let signing: SigningKey
+  public let signing: SigningKey
   /// Opens epoch secrets, seals entries.
-  package let box: BoxKey
+  public let box: BoxKey
   /// The Noise static key.
-  package let transport: TransportPrivateKey
+  public let transport: TransportPrivateKey
   /// The device's id.
-  package let id: DeviceID
+  public let id: DeviceID
   /// The public half of ``box``.
-  package let boxPublicKey: BoxPublicKey
+  public let boxPublicKey: BoxPublicKey
   /// The public half of ``transport``.
-  package let transportPublicKey: TransportPublicKey
+  public let transportPublicKey: TransportPublicKey
 
   /// Makes the keys from their seeds.
-  package init(
+  public init(
     signingSeed: borrowing SigningSeed, boxSeed: borrowing BoxSeed,
     transport: consuming TransportPrivateKey
   ) {

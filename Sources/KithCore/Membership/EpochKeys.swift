@@ -1,26 +1,26 @@
-package import KithCrypto
+public import KithCrypto
 
 /// The keys that the members of an epoch share, derived from its secret by `crypto_kdf` with the
-/// context `KithEpo1` (`Docs/Protocol.md`, "Membership"). A class, so that they are once in guarded
-/// memory.
-package final class EpochKeys: Sendable {
+/// context `KithEpo1` (`Docs/Protocol.md`, "Membership"). It is a class, so that the secrets are in
+/// one place of guarded memory.
+public final class EpochKeys: Sendable {
   /// The epoch's id: the BLAKE2b-256 of its box public key.
-  package let id: EpochID
+  public let id: EpochID
   /// The epoch's generation: 1 + the highest of its parents'.
-  package let generation: UInt32
+  public let generation: UInt32
   /// Subkey 1: entries are sealed to it.
-  package let box: BoxKey
+  public let box: BoxKey
   /// Subkey 2: the pre-shared key of handshakes.
-  package let psk: PresharedKey
+  public let psk: PresharedKey
   /// Subkey 3: hides store identifiers.
-  package let storeTagKey: StoreTagKey
+  public let storeTagKey: StoreTagKey
   /// Subkey 4: seals beacons, which hides the sending device.
-  package let beaconKey: BeaconKey
+  public let beaconKey: BeaconKey
   /// The secret that all keys are derived from.
   let secret: EpochSecret
 
   /// Derives the keys of a secret.
-  package init(secret: consuming EpochSecret, generation: UInt32) {
+  public init(secret: consuming EpochSecret, generation: UInt32) {
     let seed: BoxSeed = KeyDerivation.derive(1, context: "KithEpo1", from: secret)
     box = BoxKey(seed: seed)
     psk = KeyDerivation.derive(2, context: "KithEpo1", from: secret)
@@ -33,7 +33,7 @@ package final class EpochKeys: Sendable {
 
   /// Returns a store's tag, which only members of the epoch can compute: keyed BLAKE2b-128 of the
   /// identifier (`Docs/Protocol.md`, "Entries and change sets").
-  package func storeTag(of store: StoreIdentifier) -> Digest128 {
+  public func storeTag(of store: StoreIdentifier) -> Digest128 {
     Blake2b.keyed128(Array(store.rawValue.utf8), key: storeTagKey)
   }
 

@@ -1,23 +1,23 @@
-internal import KithCrypto
+public import KithCrypto
 
 /// The inviter's account, id and name, in handshake message 2 of an invitation.
-package struct Invitation: Hashable, Sendable {
+public struct Invitation: Hashable, Sendable {
   /// The account to join.
-  package var account: AccountID
+  public var account: AccountID
   /// The inviter.
-  package var device: DeviceID
+  public var device: DeviceID
   /// The inviter's name for people.
-  package var name: String
+  public var name: String
 
   /// Makes an invitation.
-  package init(account: AccountID, device: DeviceID, name: String) {
+  public init(account: AccountID, device: DeviceID, name: String) {
     self.account = account
     self.device = device
     self.name = name
   }
 
   /// Reads an invitation; nil if the bytes are malformed or the name is not valid.
-  package init?(decoding bytes: [UInt8]) {
+  public init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       let wire = try? WireInvitation(serializedBytes: bytes),
       let account = try? Digest256(wire.account), let device = try? DeviceID(wire.device),
@@ -27,7 +27,7 @@ package struct Invitation: Hashable, Sendable {
   }
 
   /// The invitation's bytes.
-  package func encoded() -> [UInt8] {
+  public func encoded() -> [UInt8] {
     var wire = WireInvitation()
     wire.account = .init(account.bytes)
     wire.device = .init(device.bytes)
@@ -37,17 +37,17 @@ package struct Invitation: Hashable, Sendable {
 }
 
 /// The joiner's request in handshake message 3: to sign its certificate.
-package struct JoinRequestMessage: Hashable, Sendable {
+public struct JoinRequestMessage: Hashable, Sendable {
   /// The joiner's certificate, signed by itself.
-  package var certificate: Record
+  public var certificate: Record
 
   /// Makes a request.
-  package init(certificate: Record) {
+  public init(certificate: Record) {
     self.certificate = certificate
   }
 
   /// Reads a request; nil if the bytes are malformed.
-  package init?(decoding bytes: [UInt8]) {
+  public init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       let wire = try? WireJoinRequest(serializedBytes: bytes),
       let record = try? Record(wire.certificate), case .certificate = record.kind
@@ -56,42 +56,42 @@ package struct JoinRequestMessage: Hashable, Sendable {
   }
 
   /// The request's bytes.
-  package func encoded() -> [UInt8] {
+  public func encoded() -> [UInt8] {
     var wire = WireJoinRequest()
     wire.certificate = certificate.wire
     return wire.encodedBytes()
   }
 }
 
-/// The joiner's message that its person confirmed.
-package struct JoinConfirm: Hashable, Sendable {
+/// The joiner's message that its person has confirmed as well.
+public struct JoinConfirm: Hashable, Sendable {
   /// Makes a confirmation.
-  package init() {}
+  public init() {}
 
   /// Reads a confirmation; nil if the bytes are malformed.
-  package init?(decoding bytes: [UInt8]) {
+  public init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       (try? WireJoinConfirm(serializedBytes: bytes)) != nil
     else { return nil }
   }
 
   /// The confirmation's bytes.
-  package func encoded() -> [UInt8] { WireJoinConfirm().encodedBytes() }
+  public func encoded() -> [UInt8] { WireJoinConfirm().encodedBytes() }
 }
 
 /// The inviter's answer, once a person has confirmed or declined.
-package struct JoinReply: Hashable, Sendable {
+public struct JoinReply: Hashable, Sendable {
   /// Whether the joiner may join.
-  package var isAccepted: Bool
+  public var isAccepted: Bool
   /// All of the account's records, with the joiner's.
-  package var records: [Record]
+  public var records: [Record]
   /// The addresses of devices.
-  package var addresses: [DeviceID: [String]]
+  public var addresses: [DeviceID: [String]]
   /// The inviter's hybrid clock, which the joiner takes over.
-  package var clock: HybridTime
+  public var clock: HybridTime
 
   /// Makes a reply.
-  package init(
+  public init(
     isAccepted: Bool, records: [Record] = [], addresses: [DeviceID: [String]] = [:],
     clock: HybridTime = .zero
   ) {
@@ -102,7 +102,7 @@ package struct JoinReply: Hashable, Sendable {
   }
 
   /// Reads a reply; nil if the bytes are malformed or exceed the limits of a reply.
-  package init?(decoding bytes: [UInt8]) {
+  public init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.joinReplyBytes,
       MessageOutline.joinReply.permits(bytes),
       let wire = try? WireJoinReply(serializedBytes: bytes),
@@ -119,7 +119,7 @@ package struct JoinReply: Hashable, Sendable {
   }
 
   /// The reply's bytes.
-  package func encoded() -> [UInt8] {
+  public func encoded() -> [UInt8] {
     var wire = WireJoinReply()
     wire.accepted = isAccepted
     wire.records = records.map(\.wire)
@@ -134,13 +134,14 @@ package struct JoinReply: Hashable, Sendable {
   }
 }
 
-/// The joiner's last message: its device exists, with everything.
-package struct JoinDone: Hashable, Sendable {
+/// The joiner's last message, on the session that the pairing became: the device exists, with
+/// everything.
+public struct JoinDone: Hashable, Sendable {
   /// Makes the message.
-  package init() {}
+  public init() {}
 
-  /// The bytes of the session's message with it.
-  package func encodedMessage() -> [UInt8] {
+  /// The bytes of the session's message that carries it.
+  public func encodedMessage() -> [UInt8] {
     var message = WireMessage()
     message.done = WireJoinDone()
     return message.encodedBytes()

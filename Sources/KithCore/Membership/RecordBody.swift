@@ -1,71 +1,71 @@
-package import KithCrypto
+public import KithCrypto
 
 /// The content of a genesis: the account's recovery key and its first device (`Docs/Protocol.md`,
 /// "Membership").
-package struct Genesis: Hashable, Sendable {
+public struct Genesis: Hashable, Sendable {
   /// The recovery key's Ed25519 half.
-  package let recoverySigningKey: SigningPublicKey
+  public let recoverySigningKey: SigningPublicKey
   /// The recovery key's X25519 half.
-  package let recoveryBoxKey: BoxPublicKey
+  public let recoveryBoxKey: BoxPublicKey
   /// The certificate of the account's creator.
-  package let firstDevice: Certificate
+  public let firstDevice: Certificate
 }
 
 /// An epoch's secret, sealed to one device.
-package struct SealedSecret: Hashable, Sendable {
+public struct SealedSecret: Hashable, Sendable {
   /// The bytes of a sealed secret: `crypto_box_seal` of 32 bytes.
-  package static let boxBytes = secretKeyByteCount + AnonymousBox.overhead
+  public static let boxBytes = secretKeyByteCount + AnonymousBox.overhead
 
   /// The device that can open it.
-  package let device: DeviceID
+  public let device: DeviceID
   /// The sealed secret.
-  package let box: [UInt8]
+  public let box: [UInt8]
 }
 
 /// The content of an epoch's record (`Docs/Protocol.md`, "Membership").
-package struct EpochRecord: Hashable, Sendable {
+public struct EpochRecord: Hashable, Sendable {
   /// The epochs that this one follows, ascending.
-  package let parents: [EpochID]
+  public let parents: [EpochID]
   /// The epoch's generation: 1 + the highest of its parents'.
-  package let generation: UInt32
+  public let generation: UInt32
   /// The key that entries are sealed to.
-  package let boxPublicKey: BoxPublicKey
+  public let boxPublicKey: BoxPublicKey
   /// The secret sealed to each recipient, ascending by device.
-  package let recipients: [SealedSecret]
+  public let recipients: [SealedSecret]
   /// The secret, sealed to the recovery key.
-  package let recoverySecret: [UInt8]
+  public let recoverySecret: [UInt8]
 
   /// The epoch's id: the BLAKE2b-256 of its box public key.
-  package var id: EpochID { EpochID(Blake2b.digest256(boxPublicKey.bytes)) }
+  public var id: EpochID { EpochID(Blake2b.digest256(boxPublicKey.bytes)) }
 }
 
 /// An epoch's secret for a member that the epoch's record does not name (`Docs/Protocol.md`,
 /// "Membership").
-package struct LockboxRecord: Hashable, Sendable {
+public struct LockboxRecord: Hashable, Sendable {
   /// The epoch.
-  package let epoch: EpochID
+  public let epoch: EpochID
   /// The secret for one device.
-  package let secret: SealedSecret
+  public let secret: SealedSecret
 }
 
 /// The revocation of a device (`Docs/Protocol.md`, "Membership").
-package struct RevocationRecord: Hashable, Sendable {
+public struct RevocationRecord: Hashable, Sendable {
   /// The revoked device.
-  package let device: DeviceID
+  public let device: DeviceID
   /// The devices that it enrolled and that stay, ascending.
-  package let keeps: [DeviceID]
+  public let keeps: [DeviceID]
   /// The time of issue, in milliseconds since 1970.
-  package let issued: UInt64
+  public let issued: UInt64
 }
 
 /// A name for a device, in place of its certificate's (`Docs/Protocol.md`, "Membership").
-package struct RenameRecord: Hashable, Sendable {
+public struct RenameRecord: Hashable, Sendable {
   /// The device.
-  package let device: DeviceID
+  public let device: DeviceID
   /// The new name, valid as in a ``Certificate``.
-  package let name: String
+  public let name: String
   /// The time of issue, in milliseconds since 1970. The latest rename of a device counts.
-  package let issued: UInt64
+  public let issued: UInt64
 }
 
 /// Reads and writes the bodies of records.

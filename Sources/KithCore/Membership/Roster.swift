@@ -1,26 +1,26 @@
-package import KithCrypto
+public import KithCrypto
 
 /// The result of learning a record.
-package enum Learned: Hashable, Sendable {
+public enum Learned: Hashable, Sendable {
   /// The record is new, and is kept.
   case new
   /// The record holds nothing new.
   case known
   /// The record was known, and gained another signature that counts.
   case improved
-  /// The signatures are valid, but the signers unknown, or there is no space. The record is held,
-  /// within a limit.
+  /// The signatures are valid, but the signers are not known yet, or there is no room. The record
+  /// is held, within a limit.
   case notYet
   /// The record changed nothing.
   case rejected(RecordRejection)
 }
 
 /// The reason why a record changed nothing.
-package enum RecordRejection: String, Error, Hashable, Sendable {
+public enum RecordRejection: String, Error, Hashable, Sendable {
   /// It is the genesis of another account.
   case wrongAccount
-  /// A required signature is missing or forged: of a genesis the recovery key's and the first
-  /// device's, of a certificate the device's own, otherwise any.
+  /// A required signature is missing or forged: the recovery key's and the first device's for a
+  /// genesis, the device's own for a certificate, any for the others.
   case missingSignature
   /// The roster is full of records of that kind, and others come first.
   case full
@@ -29,16 +29,18 @@ package enum RecordRejection: String, Error, Hashable, Sendable {
 /// The membership records of one account, and the members that follow from them
 /// (`Docs/Protocol.md`, "Membership").
 ///
-/// Members, digest and records are a function of the held records, in any order. At the limits of
-/// ``MembershipLimits`` rosters still agree after an exchange (``RosterSelection``).
-package struct Roster: Sendable {
+/// Members, digest and records are a function of the set of held records, in any order. At the
+/// limits of ``MembershipLimits``, rosters that have exchanged their records also agree
+/// (``RosterSelection``).
+public struct Roster: Sendable {
   /// The account.
-  package let account: AccountID
+  public let account: AccountID
 
   /// The attached records, and those with valid signatures that are not attached yet, by id.
   private var held: [Digest256: Record] = [:]
 
-  /// Attached records without a place, by id. Most changes do not look at them: see ``evaluate()``.
+  /// Attached records without room, by id. They are left out of the work of most changes: see
+  /// ``evaluate()``.
   private var heldBack: [Digest256: Record] = [:]
   private var heldBackBytes = 0
 
@@ -47,21 +49,21 @@ package struct Roster: Sendable {
 
   /// The attached records with the signatures that count, ascending by id. They are stored, sent
   /// and digested.
-  package private(set) var records: [Record] = []
+  public private(set) var records: [Record] = []
 
   /// Makes a roster without records.
-  package init(account: AccountID) {
+  public init(account: AccountID) {
     self.account = account
   }
 
-  /// The number of held records without a known signer, or without a place.
-  package var pendingCount: Int { held.count - records.count + heldBack.count }
+  /// The number of held records without a known signer, or without room.
+  public var pendingCount: Int { held.count - records.count + heldBack.count }
 
   /// Learns a record with any content.
   ///
-  /// It may attach earlier records, which ``learn(all:)`` returns too.
+  /// Earlier records may become attached through it; ``learn(all:)`` returns those too.
   /// - Complexity: O(*r*) in the records held, and one verification for each signature.
-  package mutating func learn(_ record: Record) -> Learned {
+  public mutating func learn(_ record: Record) -> Learned {
     learn(CheckedRecord(record, account: account))
   }
 
@@ -80,20 +82,22 @@ package struct Roster: Sendable {
     return before == after ? .known : .improved
   }
 
-  /// Learns records in any order, and returns the new or improved ones, also those attached only
-  /// now, ascending by id, to be stored and relayed. Rejected ones are left out.
+  /// Learns records in any order, and returns the records that became new or improved, ascending by
+  /// id. They include earlier records that are attached only now. The caller stores them and passes
+  /// them on. Rejected records are left out.
   ///
   /// - Complexity: O(*r* + *n*) for *n* records, and one verification for each signature.
-  package mutating func learn(all new: [Record]) -> [Record] {
+  public mutating func learn(all new: [Record]) -> [Record] {
     learn(all: new.map { CheckedRecord($0, account: account) })
   }
 
-  /// Learns records with checked signatures, and returns the new or improved ones.
+  /// Learns records whose signatures were checked before, and returns the new or improved ones.
   ///
   /// - Complexity: O(*r* + *n*) for *n* records.
   mutating func learn(all new: [CheckedRecord]) -> [Record] { take(all: new).fresh }
 
-  /// Learns records as ``learn(all:)`` does, and also returns the dropped records, to be deleted.
+  /// Learns records as ``learn(all:)`` does, and also returns the records that were dropped, so
+  /// that the caller deletes them.
   ///
   /// - Complexity: O(*n*) if no record is new.
   mutating func take(all new: [CheckedRecord]) -> (fresh: [Record], gone: [Digest256]) {
@@ -108,7 +112,7 @@ package struct Roster: Sendable {
   }
 
   /// Returns the attached record with an id.
-  package func record(_ id: Digest256) -> Record? {
+  public func record(_ id: Digest256) -> Record? {
     membership.attached.contains(id) ? held[id].map(counting) : nil
   }
 
@@ -143,7 +147,7 @@ package struct Roster: Sendable {
         signatures: Array((better + others).prefix(MembershipLimits.signatures)))
     }
     guard taken != before else { return .nothingNew }
-    // A held-back record is considered again: its sender has space for it.
+    // A held-back record is considered again, because its sender has room for it.
     if let back = heldBack.removeValue(forKey: record.id) { heldBackBytes -= back.body.count }
     held[record.id] = taken
     return .held
@@ -159,11 +163,11 @@ package struct Roster: Sendable {
     }
   }
 
-  /// Computes the members, then drops waiting records beyond the limits.
+  /// Computes the members from the records, then drops waiting records beyond the limits.
   ///
-  /// It chooses among kept and new records: a dropped one would be dropped again until there is
-  /// space. Records held back are considered only if there may be space, or if they exceed their
-  /// limit by an eighth.
+  /// It chooses among the kept and the new records. A dropped record would be dropped again until
+  /// there is room. So a change costs as much as the kept records, without those held back. These
+  /// are considered only if there may be room, or if they exceed their limit by an eighth.
   private mutating func evaluate() {
     let (before, countsBefore) = (membership, Self.countsByKind(records))
     var selection = choose()
@@ -176,7 +180,7 @@ package struct Roster: Sendable {
       selection = choose()
     }
     membership = selection.membership
-    // Leaves some space, so that this is not soon repeated.
+    // After all were considered some room is left, so that this is not soon repeated.
     let eighths = heldBack.isEmpty ? 8 : 9
     let mostRecords = MembershipLimits.heldBackRecords * eighths / 8
     let mostBytes = MembershipLimits.heldBackBytes * eighths / 8
@@ -201,7 +205,7 @@ package struct Roster: Sendable {
   }
 
   /// Returns whether holding back these records too would exceed the limits. Renames and unknown
-  /// kinds do not count: they are dropped first.
+  /// kinds are not counted: they would be dropped first, so without room they are dropped at once.
   private func isTooMuch(_ excess: [Record]) -> Bool {
     let excess = excess.filter { record in
       switch record.kind {
@@ -215,8 +219,9 @@ package struct Roster: Sendable {
         / 8
   }
 
-  /// Returns whether a held-back record may have a place now: fewer of a kind are kept, or a device
-  /// was revoked or is a member again.
+  /// Returns whether a held-back record may have a place now. Either fewer records of a kind are
+  /// kept than before, or signatures count differently, because a device was revoked or is a
+  /// member again.
   private func hasRoomComeFree(
     in selection: RosterSelection, since before: Membership, _ countsBefore: [Int: Int]
   ) -> Bool {

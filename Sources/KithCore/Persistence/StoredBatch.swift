@@ -1,17 +1,18 @@
 internal import KithCrypto
 
-/// A batch of change sets in storage, whose boxes are read when it is sent.
+/// A batch of change sets that lie in storage: boxes are not kept in memory, and are read when they
+/// are sent.
 ///
-/// Its content is the storage's at its place among the effects. Before a shell joins several
-/// persists into one commit it calls ``Swift/Array/filled(from:)``.
-package struct StoredBatch: Hashable, Sendable {
-  /// Its store.
-  package let store: StoreIdentifier
+/// What it holds is what storage holds at its place among the effects. A shell that joins several
+/// persists into one commit calls ``Swift/Array/filled(from:)`` before that commit.
+public struct StoredBatch: Hashable, Sendable {
+  /// The store that it is about.
+  public let store: StoreIdentifier
   var answers: UInt64 = 0
   var isEverything = false
   var changeSets: [KeptChangeSet] = []
   var covers: [Cover] = []
-  /// Change sets as of this place, if a later effect alters them; nil: not there.
+  /// Change sets as they are at this place, where a later effect alters them; nil: not there.
   private var held: [ChangeSetReference: StoredChangeSet?] = [:]
 
   init(store: StoreIdentifier, answers: UInt64 = 0, isEverything: Bool = false) {
@@ -22,18 +23,18 @@ package struct StoredBatch: Hashable, Sendable {
 
   var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
 
-  /// The approximate size of its messages, in bytes.
-  package var byteCount: Int { changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight } }
+  /// About the size of its messages, in bytes.
+  public var byteCount: Int { changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight } }
 
   /// Encodes its messages, one after another.
   ///
-  /// If storage lacks a change set, that is a defect: its chain is not covered, so the receiver
-  /// asks others for it.
+  /// Storage that lacks what the core believes to be kept is a defect: chains of which something is
+  /// missing are not covered, so that the receiver asks others for it.
   ///
   /// - Returns: How many change sets are missing, or lack an entry.
-  /// - Throws: The storage's error; `damaged` if a change set is damaged.
+  /// - Throws: What storage reports; `damaged` if a change set does not hold any more.
   /// - Complexity: O(*n*) in the bytes.
-  package func forEachMessage(
+  public func forEachMessage(
     from storage: any ReplicaStorage, _ body: ([UInt8]) -> Void
   ) throws(StorageError) -> Int {
     try forEachMessage(
@@ -68,20 +69,20 @@ package struct StoredBatch: Hashable, Sendable {
     return missing
   }
 
-  /// Stores a change set as of this place.
+  /// Remembers a change set as it is at this place.
   fileprivate mutating func hold(_ changeSet: StoredChangeSet?, as reference: ChangeSetReference) {
     held.updateValue(changeSet, forKey: reference)
   }
 }
 
 extension [Effect] {
-  /// Returns the effects, whose stored batches hold the change sets that these effects remove or
-  /// change: after the commit they could not be read.
+  /// The effects, in which stored batches hold those change sets of which these effects themselves
+  /// remove something: once all of it is committed they cannot be read any more.
   ///
-  /// - Parameter storage: The state before these effects.
+  /// - Parameter storage: what was committed before any of these effects.
   /// - Returns: The effects, in the same order.
-  /// - Throws: The storage's error.
-  package func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
+  /// - Throws: What storage reports.
+  public func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
     var sent = Set<Place>()
     for case .sendStored(_, let batch) in self {
       for kept in batch.changeSets {
@@ -129,14 +130,14 @@ extension [Effect] {
   }
 }
 
-/// The place of a change set.
+/// Where a change set is kept.
 private struct Place: Hashable {
   var store: StoreIdentifier
   var reference: ChangeSetReference
 }
 
 extension Mutation {
-  /// Its change set.
+  /// The change set that it is about.
   fileprivate var place: Place? {
     switch self {
     case .putHeader(let store, let reference, _, _), .removeChangeSet(let store, let reference),

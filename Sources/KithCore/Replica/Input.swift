@@ -1,83 +1,83 @@
-package import KithCrypto
+public import KithCrypto
 
 /// Names a session with a peer, as long as it lasts.
-package struct SessionID: Hashable, Comparable, Sendable {
+public struct SessionID: Hashable, Comparable, Sendable {
   /// The shell counts them: 1, 2, 3 …
-  package let rawValue: UInt64
+  public let rawValue: UInt64
 
   /// Makes an id.
-  package init(rawValue: UInt64) {
+  public init(rawValue: UInt64) {
     self.rawValue = rawValue
   }
 
   /// By age.
-  package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+  public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// Names a local transaction, so that its fate can be reported.
-package struct WriteID: Hashable, Sendable {
+public struct WriteID: Hashable, Sendable {
   /// The shell counts them: 1, 2, 3 …
-  package let rawValue: UInt64
+  public let rawValue: UInt64
 
   /// Makes an id.
-  package init(rawValue: UInt64) {
+  public init(rawValue: UInt64) {
     self.rawValue = rawValue
   }
 }
 
 /// One write of a local transaction.
-package struct Operation: Codable, Hashable, Sendable {
+public struct Operation: Hashable, Sendable {
   /// The key.
-  package var key: String
+  public var key: String
   /// The value to set; nil removes the key.
-  package var value: EncodedValue?
+  public var value: EncodedValue?
 
   /// Makes an operation.
-  package init(key: String, value: EncodedValue?) {
+  public init(key: String, value: EncodedValue?) {
     self.key = key
     self.value = value
   }
 }
 
 /// A transaction that was written while nobody was signed in.
-package struct LocalWrite: Codable, Hashable, Sendable {
+public struct LocalWrite: Hashable, Sendable {
   /// When, by the clock of the local stores: each is later than the one before.
-  package var clock: HybridTime
+  public var clock: HybridTime
   /// What it writes.
-  package var operations: [Operation]
+  public var operations: [Operation]
 
   /// Makes a write.
-  package init(clock: HybridTime, operations: [Operation]) {
+  public init(clock: HybridTime, operations: [Operation]) {
     self.clock = clock
     self.operations = operations
   }
 }
 
 /// A new device that a person has confirmed.
-package struct Joiner: Hashable, Sendable {
+public struct Joiner: Hashable, Sendable {
   /// What makes it a member: its certificate, signed by both sides, and the epochs for it.
-  package var records: [Record]
+  public var records: [Record]
   /// Where it is.
-  package var address: String
+  public var address: String
 
   /// Makes a joiner.
-  package init(records: [Record], address: String) {
+  public init(records: [Record], address: String) {
     self.records = records
     self.address = address
   }
 }
 
 /// The device through which this one joins.
-package struct Inviter: Hashable, Sendable {
+public struct Inviter: Hashable, Sendable {
   /// The device.
-  package var device: DeviceID
+  public var device: DeviceID
   /// Its hybrid clock, which is taken over.
-  package var clock: HybridTime
+  public var clock: HybridTime
   /// Where it is.
-  package var address: String
+  public var address: String
 
   /// Makes an inviter.
-  package init(device: DeviceID, clock: HybridTime, address: String) {
+  public init(device: DeviceID, clock: HybridTime, address: String) {
     self.device = device
     self.clock = clock
     self.address = address
@@ -85,21 +85,21 @@ package struct Inviter: Hashable, Sendable {
 }
 
 /// The other side of an established session, as the handshake showed it.
-package struct SessionPeer: Hashable, Sendable {
+public struct SessionPeer: Hashable, Sendable {
   /// The peer's proved Noise static key.
-  package var transportKey: TransportPublicKey
+  public var transportKey: TransportPublicKey
   /// What the peer said of itself.
-  package var hello: Hello
+  public var hello: Hello
   /// Whether this side dialled.
-  package var isDialled: Bool
+  public var isDialled: Bool
   /// Where the peer is, `host:port`; with its listening port where that is known.
-  package var address: String
+  public var address: String
   /// Whether the session was made under an older epoch's pre-shared key: it carries membership only,
   /// whoever the peer is, as long as it lasts.
-  package var isMembershipOnly: Bool
+  public var isMembershipOnly: Bool
 
   /// Makes a peer.
-  package init(
+  public init(
     transportKey: TransportPublicKey, hello: Hello, isDialled: Bool, address: String,
     isMembershipOnly: Bool = false
   ) {
@@ -112,7 +112,7 @@ package struct SessionPeer: Hashable, Sendable {
 }
 
 /// What happens to a replica.
-package enum Input: Sendable {
+public enum Input: Sendable {
   /// The process has started, its node is about to serve. Given once, first. `isCopy`: the
   /// database's file or machine is another than the one it was made on (`Docs/Protocol.md`,
   /// "Entries and change sets").

@@ -6,8 +6,9 @@
 
 /// Reads only the canonical encoding.
 ///
-/// It is safe on any bytes: reads are checked against their message's end, a length allocates only
-/// once its bytes exist, and recursion ends at ``PropertyListValue/maximumDepth``.
+/// It is safe on any bytes. Every read is checked against the end of its message. A length
+/// allocates memory only after its bytes are known to exist. Recursion ends at
+/// ``PropertyListValue/maximumDepth``.
 struct ValueDecoder {
   private let bytes: [UInt8]
   private var position = 0
@@ -16,6 +17,7 @@ struct ValueDecoder {
     self.bytes = bytes
   }
 
+  /// Decodes the value of all the bytes.
   mutating func decode() throws(ValueError) -> PropertyListValue {
     try value(end: bytes.count, depth: 0)
   }
@@ -115,8 +117,8 @@ struct ValueDecoder {
     position += 1
   }
 
-  /// Returns the error for an unexpected tag: malformed if a known field has another wire type,
-  /// otherwise not canonical.
+  /// Returns the error for an unexpected tag. A known field of another wire type is malformed; an
+  /// unknown field is only not canonical.
   private func unexpected(_ tag: UInt8) -> ValueError {
     let field = tag >> 3
     let wireType = tag & 7

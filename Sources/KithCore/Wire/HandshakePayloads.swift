@@ -1,31 +1,31 @@
-package import KithCrypto
+public import KithCrypto
 
 /// What a dialler offers in the payload of handshake message 1.
-package struct Offer: Hashable, Sendable {
+public struct Offer: Hashable, Sendable {
   /// Protocol versions that the dialler speaks.
-  package var versions: [UInt32]
+  public var versions: [UInt32]
 
   /// The versions that this code speaks, best first.
-  package static let current = Self(versions: [1])
+  public static let current = Self(versions: [1])
 
   /// Makes an offer.
-  package init(versions: [UInt32]) {
+  public init(versions: [UInt32]) {
     self.versions = versions
   }
 
   /// Reads an offer; nil where the bytes are malformed.
-  package init?(decoding bytes: [UInt8]) {
+  public init?(decoding bytes: [UInt8]) {
     guard let wire = try? WireOffer(serializedBytes: bytes) else { return nil }
     versions = wire.versions
   }
 
   /// The highest version that both sides speak, or nil.
-  package func chosen(from other: Offer) -> UInt32? {
+  public func chosen(from other: Offer) -> UInt32? {
     versions.filter(other.versions.contains).max()
   }
 
   /// The offer's bytes.
-  package func encoded() -> [UInt8] {
+  public func encoded() -> [UInt8] {
     var wire = WireOffer()
     wire.versions = versions
     return wire.encodedBytes()
@@ -33,27 +33,27 @@ package struct Offer: Hashable, Sendable {
 }
 
 /// What each side says of itself in the payloads of handshake messages 2 and 3.
-package struct Hello: Hashable, Sendable {
+public struct Hello: Hashable, Sendable {
   /// The protocol version, chosen by the listener.
-  package var version: UInt32
+  public var version: UInt32
   /// The side's hybrid logical clock.
-  package var clock: HybridTime
+  public var clock: HybridTime
   /// Whether the side's kernel calls its clock synchronised.
-  package var isSynchronised: Bool
+  public var isSynchronised: Bool
   /// The side's process.
-  package var process: ProcessID
+  public var process: ProcessID
   /// The digest of the membership records that the side holds.
-  package var rosterDigest: Digest256
+  public var rosterDigest: Digest256
   /// The port that the side listens on; 0: none.
-  package var port: UInt16
+  public var port: UInt16
   /// The side's version of Kith, for people; empty: not said.
-  package var software: String
+  public var software: String
   /// Which device the side is: its certificate binds it to the handshake's static key, and this the
   /// key to it. Nil: not said.
-  package var device: DeviceID?
+  public var device: DeviceID?
 
   /// Makes a hello.
-  package init(
+  public init(
     version: UInt32, clock: HybridTime, isSynchronised: Bool, process: ProcessID,
     rosterDigest: Digest256, port: UInt16, software: String = "", device: DeviceID? = nil
   ) {
@@ -68,7 +68,7 @@ package struct Hello: Hashable, Sendable {
   }
 
   /// Reads a hello; nil where the bytes are malformed.
-  package init?(decoding bytes: [UInt8]) {
+  public init?(decoding bytes: [UInt8]) {
     guard let wire = try? WireHello(serializedBytes: bytes),
       let process = try? Digest128(wire.processID),
       let digest = try? Digest256(wire.rosterDigest),
@@ -89,7 +89,7 @@ package struct Hello: Hashable, Sendable {
   }
 
   /// The hello's bytes.
-  package func encoded() -> [UInt8] {
+  public func encoded() -> [UInt8] {
     var wire = WireHello()
     wire.version = version
     wire.clock = clock.rawValue

@@ -1,11 +1,11 @@
 /// How many records a session may bring: each signature takes processor time, and what was brought
 /// before can be brought again. Refilled as time passes.
-package struct RecordAllowance: Sendable {
+public struct RecordAllowance: Sendable {
   private var bytes = Limits.recordBurstBytes
   private var refilledAt: UInt64
 
   /// The whole allowance, at a reading of the monotonic clock in milliseconds.
-  package init(at milliseconds: UInt64) {
+  public init(at milliseconds: UInt64) {
     refilledAt = milliseconds
   }
 
@@ -13,7 +13,7 @@ package struct RecordAllowance: Sendable {
   /// is to be closed.
   ///
   /// - Complexity: O(1).
-  package mutating func take(_ message: InboundMessage, at milliseconds: UInt64) -> Bool {
+  public mutating func take(_ message: InboundMessage, at milliseconds: UInt64) -> Bool {
     guard case .records = message.body else { return true }
     let passed = milliseconds - min(refilledAt, milliseconds)
     refilledAt = milliseconds

@@ -1,14 +1,14 @@
 import CSodium
 
 /// An X25519 key that boxes are sealed to and from (`crypto_box_seed_keypair`).
-package struct BoxKey: ~Copyable, Sendable {
+public struct BoxKey: ~Copyable, Sendable {
   private let secret: SecretBytes
 
   /// The key that others seal to.
-  package let publicKey: BoxPublicKey
+  public let publicKey: BoxPublicKey
 
   /// Makes the key of a seed.
-  package init(seed: borrowing BoxSeed) {
+  public init(seed: borrowing BoxSeed) {
     var publicKey = BoxPublicKey(storage: Bytes32())
     secret = seed.withUnsafeBytes { seed in
       SecretBytes(count: Int(crypto_box_SECRETKEYBYTES)) { secret in

@@ -2,14 +2,14 @@ import CSodium
 
 /// One direction of an encrypted transport (Noise, section 5.1): ChaCha20-Poly1305 under a key
 /// and a counter that rises with each message.
-package struct CipherState: ~Copyable, Sendable {
+public struct CipherState: ~Copyable, Sendable {
   /// The number of bytes that encryption adds to the plaintext.
-  package static let overhead = Int(crypto_aead_chacha20poly1305_ietf_ABYTES)
+  public static let overhead = Int(crypto_aead_chacha20poly1305_ietf_ABYTES)
 
   private let key: SecretBytes
 
   /// The counter of the next message; the largest number is never used.
-  package private(set) var nextNonce: UInt64
+  public private(set) var nextNonce: UInt64
 
   /// Makes a cipher with a key of 32 bytes; the caller has checked the count.
   package init(key: consuming SecretBytes, nextNonce: UInt64 = 0) {
@@ -22,7 +22,7 @@ package struct CipherState: ~Copyable, Sendable {
   ///
   /// Throws `messageTooLong` if the result would exceed 65,535 bytes, and `nonceExhausted`.
   /// - Complexity: O(*n*).
-  package mutating func encrypt(
+  public mutating func encrypt(
     _ plaintext: [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) -> [UInt8] {
     var message = plaintext
@@ -34,7 +34,7 @@ package struct CipherState: ~Copyable, Sendable {
   /// Decrypts a message. If it throws, the counter does not change.
   ///
   /// - Complexity: O(*n*).
-  package mutating func decrypt(
+  public mutating func decrypt(
     _ message: [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) -> [UInt8] {
     var plaintext = message
@@ -46,7 +46,7 @@ package struct CipherState: ~Copyable, Sendable {
   /// Encrypts in place: the plaintext is all but the last 16 bytes, which get the tag.
   ///
   /// - Complexity: O(*n*), without allocating if the array is not shared.
-  package mutating func encryptInPlace(
+  public mutating func encryptInPlace(
     _ message: inout [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) {
     let nonce = try checkedNonce(for: message.count)
@@ -57,7 +57,7 @@ package struct CipherState: ~Copyable, Sendable {
   /// Encrypts in place: the plaintext is all but the last 16 bytes, which get the tag.
   ///
   /// - Complexity: O(*n*), without allocating.
-  package mutating func encryptInPlace(
+  public mutating func encryptInPlace(
     _ message: UnsafeMutableRawBufferPointer
   ) throws(NoiseError) {
     let nonce = try checkedNonce(for: message.count)
@@ -68,7 +68,7 @@ package struct CipherState: ~Copyable, Sendable {
   /// Decrypts in place, and returns the number of plaintext bytes at the front.
   ///
   /// - Complexity: O(*n*), without allocating if the array is not shared.
-  package mutating func decryptInPlace(
+  public mutating func decryptInPlace(
     _ message: inout [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) -> Int {
     let nonce = try checkedNonce(for: message.count)
@@ -82,7 +82,7 @@ package struct CipherState: ~Copyable, Sendable {
   /// Decrypts in place, and returns the number of plaintext bytes at the front.
   ///
   /// - Complexity: O(*n*), without allocating.
-  package mutating func decryptInPlace(
+  public mutating func decryptInPlace(
     _ message: UnsafeMutableRawBufferPointer
   ) throws(NoiseError) -> Int {
     let nonce = try checkedNonce(for: message.count)
@@ -120,17 +120,17 @@ package struct CipherState: ~Copyable, Sendable {
 }
 
 /// The longest Noise message, handshake or transport, in bytes.
-package let noiseMessageByteLimit = 65_535
+public let noiseMessageByteLimit = 65_535
 
 /// The two directions of a transport after a finished handshake.
-package struct TransportPair: ~Copyable, Sendable {
+public struct TransportPair: ~Copyable, Sendable {
   /// Encrypts the messages that this side sends.
-  package var send: CipherState
+  public var send: CipherState
   /// Decrypts the messages that this side receives.
-  package var receive: CipherState
+  public var receive: CipherState
 
   /// Passes the two directions to separate owners.
-  package consuming func take(
+  public consuming func take(
     _ body: (consuming CipherState, consuming CipherState) -> Void
   ) {
     body(send, receive)

@@ -4,7 +4,7 @@ enum HandshakeToken: String, Sendable {
 }
 
 /// The side of a handshake.
-package enum HandshakeRole: Sendable {
+public enum HandshakeRole: Sendable {
   /// Writes the first message.
   case initiator
   /// Reads the first message.

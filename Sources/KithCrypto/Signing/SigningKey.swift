@@ -1,24 +1,24 @@
 import CSodium
 
 /// An Ed25519 signature of 64 bytes.
-package struct Signature: FixedBytes {
+public struct Signature: FixedBytes {
   /// The bytes.
-  package let storage: Bytes64
+  public let storage: Bytes64
 
   /// Makes the value with these bytes.
-  @inlinable package init(storage: Bytes64) { self.storage = storage }
+  @inlinable public init(storage: Bytes64) { self.storage = storage }
 }
 
 /// An Ed25519 key that signs (`crypto_sign_detached`).
-package struct SigningKey: ~Copyable, Sendable {
+public struct SigningKey: ~Copyable, Sendable {
   /// Seed and public key, as libsodium keeps them.
   private let expanded: SecretBytes
 
   /// The key that verifies this one's signatures.
-  package let publicKey: SigningPublicKey
+  public let publicKey: SigningPublicKey
 
   /// Makes the key of a seed.
-  package init(seed: borrowing SigningSeed) {
+  public init(seed: borrowing SigningSeed) {
     var publicKey = SigningPublicKey(storage: Bytes32())
     expanded = seed.withUnsafeBytes { seed in
       SecretBytes(count: Int(crypto_sign_SECRETKEYBYTES)) { secret in
@@ -33,7 +33,7 @@ package struct SigningKey: ~Copyable, Sendable {
   /// Signs the message. The same message always gets the same signature.
   ///
   /// - Complexity: O(*n*) in the length of the message, which is hashed twice.
-  package borrowing func sign(_ message: [UInt8]) -> Signature {
+  public borrowing func sign(_ message: [UInt8]) -> Signature {
     expanded.withUnsafeBytes { secret in
       Signature {
         _ = crypto_sign_detached(
@@ -48,7 +48,7 @@ extension SigningPublicKey {
   ///
   /// Keys and points of low order, and non-canonical encodings, are never valid.
   /// - Complexity: O(*n*) in the length of the message.
-  package func isValid(_ signature: Signature, for message: [UInt8]) -> Bool {
+  public func isValid(_ signature: Signature, for message: [UInt8]) -> Bool {
     Sodium.start()
     return withUnsafeBytes { key in
       signature.withUnsafeBytes { signature in

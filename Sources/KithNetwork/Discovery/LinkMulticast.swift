@@ -1,60 +1,61 @@
 internal import KithCore
-package import Logging
-package import NIOCore
+public import Logging
+public import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
 /// Datagrams of one size to and from the hosts of the same links, by IPv4 and IPv6 multicast.
 ///
-/// It uses every interface that is up and supports multicast, except tunnels, and loopback for
-/// nodes of one host; it checks for changes every few seconds.
+/// It uses every interface that is up and supports multicast, except tunnels. It also uses
+/// loopback, so that several nodes of one host hear each other. Every few seconds it checks for new
+/// and removed interfaces.
 ///
-/// The hop limit is 1, and only datagrams of the right size with a source on the link are passed
-/// on. So nothing leaves or enters the LAN. A sender hears itself. Missing multicast is logged
-/// once; the checks continue.
-package final class LinkMulticast: Sendable {
+/// Datagrams are sent with a hop limit of 1. Only those of the right size with a source on the link
+/// are passed to the program. So nothing leaves the LAN, and nothing enters from elsewhere. A
+/// sender also hears itself. If there is no multicast, this is logged once, and the checks go on.
+public final class LinkMulticast: Sendable {
   /// The multicast groups, and the limits of datagrams.
-  package struct Configuration: Sendable {
+  public struct Configuration: Sendable {
     /// The IPv4 group, of the local scope (RFC 2365).
-    package var groupIPv4 = "239.255.75.104"
+    public var groupIPv4 = "239.255.75.104"
     /// The IPv6 group, of the link-local scope, not permanent (RFC 4291, RFC 3307).
-    package var groupIPv6 = "ff12::cb69:7468"
+    public var groupIPv6 = "ff12::cb69:7468"
     /// The UDP port, which several processes may share.
-    package var port: UInt16
+    public var port: UInt16
     /// The size of a datagram; others are dropped.
-    package var datagramBytes: Int
+    public var datagramBytes: Int
     /// Whether only the loopback interface is used.
-    package var isLoopbackOnly = false
+    public var isLoopbackOnly = false
     /// The time between two checks of the interfaces.
-    package var scanInterval: Duration = .seconds(5)
+    public var scanInterval: Duration = .seconds(5)
 
     /// Makes a configuration with a port and a size; the rest has defaults.
-    package init(port: UInt16, datagramBytes: Int) {
+    public init(port: UInt16, datagramBytes: Int) {
       self.port = port
       self.datagramBytes = datagramBytes
     }
   }
 
   /// A received datagram.
-  package struct Datagram: Sendable, Hashable {
+  public struct Datagram: Sendable, Hashable {
     /// The bytes, of the configured size.
-    package var bytes: [UInt8]
+    public var bytes: [UInt8]
     /// The sending host as ``PeerAddress`` takes it, with its zone if it is link-local.
-    package var source: String
+    public var source: String
     /// The receiving interface.
-    package var interface: String
+    public var interface: String
   }
 
   /// One interface in one family.
-  package struct Link: Sendable, Hashable {
+  public struct Link: Sendable, Hashable {
     /// The interface's name.
-    package var interface: String
+    public var interface: String
     /// Whether it reaches only this host.
-    package var isLoopback: Bool
+    public var isLoopback: Bool
     /// The family.
-    package var family: LinkFamily
+    public var family: LinkFamily
     /// The system's error of the last failed attempt; nil if the link works.
-    package var problem: String?
+    public var problem: String?
   }
 
   struct Key: Hashable, Comparable {
@@ -95,7 +96,7 @@ package final class LinkMulticast: Sendable {
   ///   - configuration: The multicast groups, and the limits of datagrams.
   ///   - eventLoopGroup: The threads, of which one is used.
   ///   - logger: The log.
-  package init(
+  public init(
     configuration: Configuration, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
     self.configuration = configuration
@@ -111,7 +112,7 @@ package final class LinkMulticast: Sendable {
   ///   - onDatagram: Called with each datagram, at most ``NetworkLimits/datagramsPerSecond`` for a
   ///     link. Called on an event loop, so it must not block.
   ///   - onLinksChanged: Called on an event loop when a link becomes usable or unusable.
-  package func start(
+  public func start(
     onDatagram: @escaping @Sendable (Datagram) -> Void,
     onLinksChanged: @escaping @Sendable () -> Void = {}
   ) {
@@ -123,8 +124,8 @@ package final class LinkMulticast: Sendable {
   }
 
   /// Sends a datagram on every working link. If the system refuses it, it is lost, and the link is
-  /// retried later.
-  package func send(_ bytes: [UInt8]) {
+  /// tried again later.
+  public func send(_ bytes: [UInt8]) {
     let channels = state.withLock { state in
       state.entries.compactMap { key, entry in entry.channel.map { (key, $0) } }
     }
@@ -142,7 +143,7 @@ package final class LinkMulticast: Sendable {
   }
 
   /// Stops listening. No datagram is passed on after it has returned.
-  package func stop() async {
+  public func stop() async {
     let (timer, channels) = state.withLock { state in
       defer {
         state.timer = nil
@@ -157,7 +158,7 @@ package final class LinkMulticast: Sendable {
   }
 
   /// The links, by interface; a link without a problem works.
-  package var links: [Link] {
+  public var links: [Link] {
     state.withLock { state in
       state.entries.sorted { $0.key < $1.key }
         .filter { $0.value.channel != nil || $0.value.problem != nil }
@@ -201,7 +202,7 @@ package final class LinkMulticast: Sendable {
       state.timer = eventLoop.scheduleTask(in: TimeAmount(configuration.scanInterval)) {
         self.scan()
       }
-      // The host's addresses changed, though its sockets stay.
+      // This host's addresses have changed, though its sockets stay.
       return (closed, opening, !before.isEmpty && before != state.interfaces)
     }
     for channel in closed { channel.close(promise: nil) }

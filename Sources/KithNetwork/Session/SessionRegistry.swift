@@ -1,5 +1,6 @@
 internal import KithCore
 
+/// The established sessions, as a value.
 struct SessionRegistry {
   private struct Entry {
     var link: SessionLink?

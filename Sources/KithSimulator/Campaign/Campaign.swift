@@ -1,10 +1,10 @@
-/// Many seeds, several at a time.
+/// Many seeds, as many at once as there are processors to give.
 package struct Campaign: Sendable {
   /// The first seed; the others follow it.
   package var firstSeed: UInt64
   /// How many seeds; nil: until the time is over.
   package var seeds: Int?
-  /// The time after which no new seed begins; nil: after all seeds.
+  /// For how long no new seed is begun; nil: until the seeds are through.
   package var limit: Duration?
   package var bounds: ScheduleMaker.Bounds
   /// Runs at one time.
@@ -24,7 +24,7 @@ package struct Campaign: Sendable {
     self.failureLimit = failureLimit
   }
 
-  /// The result of the runs so far.
+  /// What the runs so far came to.
   package struct Summary: Sendable {
     package var runs = 0
     package var failures: [RunResult] = []
@@ -53,8 +53,8 @@ package struct Campaign: Sendable {
 
   /// Runs the campaign.
   ///
-  /// - Parameter progress: called after each run with the result so far.
-  /// - Returns: The result of all runs; failures in the order of their seeds.
+  /// - Parameter progress: told after each run what all so far came to.
+  /// - Returns: What all runs came to; failures in the order of their seeds.
   package func run(_ progress: (Summary) -> Void) async -> Summary {
     let clock = ContinuousClock()
     let start = clock.now

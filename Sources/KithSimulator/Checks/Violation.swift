@@ -15,6 +15,7 @@ package struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   package var promise: Promise
+  /// What was found, and where.
   package var text: String
 
   package init(_ promise: Promise, _ text: String) {
@@ -22,6 +23,6 @@ package struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
     self.text = text
   }
 
-  /// The promise's number and name, and the finding.
+  /// The promise's number and name, and what was found.
   package var description: String { "promise \(promise.rawValue) (\(promise)): \(text)" }
 }

@@ -1,10 +1,11 @@
 internal import KithCore
 
+/// A write that is followed on its way.
 struct FollowedChange {
   let chain: ChainID?
   let sequence: UInt64
   let startedAt: UInt64
-  /// The hops to each device; nil: not yet.
+  /// Of each device, over how many others it came; nil: not yet.
   private(set) var hops: [Int?]
   private(set) var duplicates = 0
   private(set) var traffic: [Traffic: SpreadResult.Amount] = [:]
@@ -42,6 +43,7 @@ struct FollowedChange {
   }
 }
 
+/// What a spread came to.
 package struct SpreadResult: Codable, Hashable, Sendable {
   /// Messages and their bytes, before the session's encryption and padding.
   package struct Amount: Codable, Hashable, Sendable {
@@ -49,7 +51,7 @@ package struct SpreadResult: Codable, Hashable, Sendable {
     package var bytes = 0
   }
 
-  /// Minimum, median and maximum.
+  /// The least, the middle and the greatest.
   package struct Range: Codable, Hashable, Sendable {
     package var least: UInt64 = 0
     package var median: UInt64 = 0
@@ -62,22 +64,23 @@ package struct SpreadResult: Codable, Hashable, Sendable {
     }
   }
 
+  /// One write.
   package struct Change: Codable, Hashable, Sendable {
-    /// The hops to each device.
+    /// Over how many devices it came to each.
     package var hops: Range
-    /// Virtual milliseconds until all devices had it; nil: some never did.
+    /// Virtual time until all devices had it, in milliseconds; nil: some never did.
     package var spreadMilliseconds: UInt64?
-    /// Virtual milliseconds until its writer knew that; nil: it never did.
+    /// Virtual time until its writer knew that, in milliseconds; nil: it never did.
     package var knownMilliseconds: UInt64?
-    /// How often it arrived at a device that had it.
+    /// How often it came to a device that had it.
     package var duplicates: Int
     /// Batches of change sets.
     package var changes: Amount
-    /// Devices' reports of their own vectors to peers.
+    /// What devices said of their own vectors to their peers.
     package var progress: Amount
-    /// Statements, signed and relayed.
+    /// Statements, signed and passed on.
     package var statements: Amount
-    /// Full `Have`s, one in 30 s on every session, and all else.
+    /// Full `Have`s, of which one is due on every session in 30 s, and whatever else there was.
     package var other: Amount
 
     init(_ followed: FollowedChange?, knownAt: UInt64?) {

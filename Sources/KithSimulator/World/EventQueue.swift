@@ -1,7 +1,7 @@
 internal import HeapModule
 internal import KithCore
 
-/// Future events, by virtual time, then in the order of their requests.
+/// What is to happen, by virtual time; of one moment, in the order in which it was asked for.
 struct EventQueue {
   private struct Item: Comparable {
     let time: UInt64
@@ -18,13 +18,13 @@ struct EventQueue {
   private var heap = Heap<Item>()
   private var count: UInt64 = 0
 
-  /// Requests an event at a time, in microseconds since the run began.
+  /// Asks for an event at a time, in microseconds since the run began.
   mutating func add(_ event: Event, at time: UInt64) {
     count += 1
     heap.insert(Item(time: time, order: count, event: event))
   }
 
-  /// Takes the next event up to a time.
+  /// The next event not after a time.
   mutating func next(until limit: UInt64) -> (time: UInt64, event: Event)? {
     guard let first = heap.min, first.time <= limit else { return nil }
     let item = heap.removeMin()
@@ -32,26 +32,29 @@ struct EventQueue {
   }
 }
 
-/// An event. One of a process names its life, and is void in another.
+/// Something that happens at a moment. Those that are about a process name its life, and mean
+/// nothing in another.
 enum Event {
   case action(Action.Kind)
-  /// An input for the core, a moment after its cause.
+  /// Something for the core that comes a moment after what caused it.
   case input(DeviceNumber, life: Int, Input)
   /// The shell commits and sends what waits.
   case drain(DeviceNumber, life: Int)
   /// A commit reaches the disk.
   case committed(DeviceNumber, life: Int, Round)
-  /// The shell has something to do.
-  case wake(DeviceNumber, life: Int, atMonotonic: UInt64)
+  /// The core asked for a tick.
+  case tick(DeviceNumber, life: Int, atMonotonic: UInt64)
+  /// A failed disk is tried again.
+  case retry(DeviceNumber, life: Int)
   /// The local stores are emptied of what was adopted.
   case emptyLocal(DeviceNumber, life: Int, StoreIdentifier)
   /// A dead process starts again.
   case start(DeviceNumber, life: Int)
-  /// A stopped process continues.
+  /// A process goes on.
   case resume(DeviceNumber, life: Int)
-  /// A device dials another, unless they are connected.
+  /// A device dials another unless they are connected.
   case dial(DeviceNumber, to: DeviceNumber)
-  /// A device's overlay decides again.
+  /// A device decides anew whom it dials.
   case plan(DeviceNumber)
   /// A handshake is done.
   case established(DeviceNumber, to: DeviceNumber, lives: [Int])
@@ -59,13 +62,19 @@ enum Event {
   case deliver(ConnectionNumber, end: Int)
   /// A side learns that its connection ended.
   case ended(ConnectionNumber, end: Int)
-  /// A silent connection is given up.
+  /// A connection on which nothing passes is given up.
   case giveUp(ConnectionNumber)
-  /// A stranger's session that proved nothing is closed.
+  /// A session with a stranger that has not proved to be a member is closed.
   case strangerTime(ConnectionNumber)
-  /// A pair's partition ends.
+  /// Nothing keeps these two apart any more.
   case rejoin(DeviceNumber, DeviceNumber)
 }
 
 typealias DeviceNumber = Int
 typealias ConnectionNumber = Int
+
+/// What one commit makes durable, and what is done after it.
+struct Round {
+  var mutations: [KithCore.Mutation]
+  var effects: ArraySlice<KithCore.Effect>
+}

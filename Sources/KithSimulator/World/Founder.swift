@@ -1,9 +1,9 @@
 package import KithCore
 package import KithCrypto
 
-/// Founds the account of a run, or of a program's test: members with keys, and their first records.
+/// Begins the account of a run, or of a program's test: its members with their keys, and the records that each starts from.
 package struct Founder {
-  /// A member, and its disk's first content.
+  /// A member, and what its disk holds at first.
   package struct Member {
     package var keys: DeviceKeys
     package var snapshot: Snapshot
@@ -11,10 +11,10 @@ package struct Founder {
 
   package let account: AccountID
   package private(set) var members: [Member] = []
-  /// The records that all members know.
+  /// What all members know.
   let roster: Roster
 
-  /// Makes an account of so many devices: the first created it, the others joined it empty.
+  /// An account of so many devices; the first created it, and the others joined while it was empty.
   package init(devices: Int, entropy: inout SeededEntropy) {
     let first = Self.makeKeys(&entropy)
     let recovery = RecoveryKey(entropy: &entropy)
@@ -44,13 +44,14 @@ package struct Founder {
     }
   }
 
-  /// The first content of a new member's disk.
+  /// What a new member's disk holds.
   package static func snapshot(_ roster: Roster) -> Snapshot {
     var snapshot = Snapshot()
     for record in roster.records { snapshot.records[record.id] = record.encoded }
     return snapshot
   }
 
+  /// Keys that entropy decides.
   package static func makeKeys(_ entropy: inout SeededEntropy) -> DeviceKeys {
     DeviceKeys(
       signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),

@@ -3,24 +3,26 @@ import GRDB
 import KithCore
 import KithCrypto
 
-/// Turns a commit's mutations into as few statements as possible: each touched row may dirty a
-/// page, and each dirty page is written before the commit counts.
+/// Turns the mutations of one commit into statements: as few as will do, since each row that is
+/// touched may dirty a page, and every dirty page is written before the commit counts.
 struct CommitWriter {
   let database: Database
   let statements: Statements
   var index: RowIndex
-  /// A header not yet written, because its first entry may follow into the same row.
+  /// A header not yet written, because its first entry may follow and go into the same row.
   private var pending: PendingHeader?
-  /// Change sets that this commit will still remove, the last first. A new one reuses their rows:
-  /// one page instead of two, and no half-empty page for SQLite to balance.
+  /// Removals of change sets that are still to come in this commit, the last one first. A new
+  /// change set takes the row of one that goes: one page is written where else two would be, and
+  /// no page is left half empty for SQLite to balance.
   private var doomed: [RowIndex.ChangeSetKey] = []
-  /// Free rows of change sets that this commit removed.
+  /// Rows of change sets that this commit has removed, and that no new one has taken.
   private var freeRows: [Int64] = []
-  /// Free rows of drafts that this commit removed. The core removes replaced drafts before it puts
-  /// the new one.
+  /// Rows of drafts that this commit has removed, and that no new one has taken. The core removes
+  /// what makes way for a draft before it puts the draft.
   var freeDraftRows: [Int64] = []
+  /// Whether this commit sets the clock.
   var hasNewClock = false
-  /// Whether this commit wrote the clock in a draft's row.
+  /// Whether this commit has written a draft's row, and the clock in it.
   var hasNewDraft = false
 
   private struct PendingHeader {
@@ -201,7 +203,7 @@ extension CommitWriter {
     }
   }
 
-  /// Writes the waiting header, if any, with its first entry, if that came.
+  /// Writes the header that waits, if one does, with its first entry, if that has come.
   private mutating func writePending(with entry: (index: UInt32, box: [UInt8])?) throws {
     guard let header = pending else { return }
     pending = nil
@@ -227,8 +229,8 @@ extension CommitWriter {
     RowChecksum.of(digest: reference.digest.bytes, index: index, box: box)
   }
 
-  /// Returns the row of a change set that this commit removes, or a new one. Other mutations of the
-  /// removed one have no effect, so its row is free at once.
+  /// The row of a change set that this commit removes, or a new one. Whatever else the commit does
+  /// to that change set before its removal is void, so it may go at once.
   private mutating func takeRow(for key: RowIndex.ChangeSetKey) throws -> Int64 {
     if let row = freeRows.popLast() { return row }
     while let old = doomed.popLast() {
@@ -282,7 +284,7 @@ extension CommitWriter {
   ) throws {
     guard let row = index.stores[store] else { return }
     let key = RowIndex.ChangeSetKey(store: row, reference: reference)
-    // An entry leaves with its change set.
+    // An entry of a change set that goes next goes with it.
     guard pending?.key != key, doomed.last != key, let slot = index.changeSets[key] else { return }
     if slot.inlineIndex == entry {
       try statements.run(

@@ -1,7 +1,9 @@
 import KithCore
 
-/// The rows of stores, change sets and drafts, in memory, so that commits look nothing up.
+/// Where the rows of stores, change sets and drafts are, kept in memory so that a commit looks
+/// nothing up.
 struct RowIndex {
+  /// A change set of one store.
   struct ChangeSetKey: Hashable {
     var store: Int64
     var reference: ChangeSetReference
@@ -10,13 +12,13 @@ struct RowIndex {
   /// A change set's row.
   struct Slot {
     var id: Int64
-    /// The entry in the row itself.
+    /// Which entry lies in the row itself.
     var inlineIndex: UInt32?
     /// Whether the table of further entries may hold some of it.
     var hasMore = false
   }
 
-  /// The content of a store's row, which is written whole.
+  /// What a store's row holds, which is written whole.
   struct Store {
     var policy: Policy
     var adopted = HybridTime.zero
@@ -27,8 +29,9 @@ struct RowIndex {
   var storeRows: [StoreIdentifier: Store] = [:]
   var changeSets: [ChangeSetKey: Slot] = [:]
   var drafts = DraftIndex()
+  /// What was found damaged.
   var damaged = DamagedRows()
-  /// The highest used row id.
+  /// The highest row id given out.
   var lastChangeSet: Int64 = 0
   var lastStore: Int64 = 0
 }

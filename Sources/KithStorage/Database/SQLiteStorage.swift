@@ -1,32 +1,32 @@
 import GRDB
-package import KithCore
+public import KithCore
 import KithCrypto
 
 /// A replica's memory in one SQLite database: write-ahead log, synchronous commits, one writer.
 ///
-/// Calls run one after another on their threads, and block until the disk has answered. A commit
-/// that throws has changed nothing; the next may succeed.
-package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
+/// Calls are served one after another, on whatever thread they come; each blocks until the disk
+/// has answered. A commit that throws has changed nothing, and the next one may succeed.
+public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   // Unchecked: `state` is touched only inside `queue`, which runs one closure at a time.
 
-  /// The state of the open connection.
+  /// What belongs to the open connection.
   private struct State {
     let statements: Statements
-    /// The rows; nil before loading and after a failed commit.
+    /// Where rows are; nil until it is read, and again after a commit that failed.
     var index: RowIndex?
-    /// Whether a damaged write-ahead log lost commits, until that is noted.
+    /// Whether commits were lost with a part of the write-ahead log, until that is noted.
     var lacksCommits: Bool
   }
 
   /// The database file's path.
-  package let path: String
+  public let path: String
 
   private let queue: DatabaseQueue
   private let seal: RowSeal
   private let origin: OriginGuard
   private var state: State?
 
-  /// Opens a device's database, or creates it if `isNew`, and checks its origin.
+  /// Opens the database of a device, or creates it if `isNew`, and finds out where it comes from.
   init(
     path: String, device: DeviceID, key: consuming StorageKey, lock: DirectoryLock, isNew: Bool
   ) throws(StorageError) {
@@ -45,7 +45,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
         if isNew {
           try Meta.set(.device, device.bytes, statements)
         } else if try Meta.get(.device, database) != device.bytes {
-          // Before any write: it is not this device's.
+          // Before anything is written: it is not ours.
           throw StorageError(
             code: .damaged, path: path,
             message: "this is the database of another device than the one whose secrets lie beside "
@@ -61,14 +61,14 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     self.queue = queue
   }
 
-  /// Whether the database was copied or restored since this device wrote it, until it takes a new
-  /// incarnation.
-  package var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin.isCopy } }
+  /// Whether the database was copied or restored since this device last wrote it, and has not
+  /// taken a new incarnation yet.
+  public var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin.isCopy } }
 
-  /// Loads all that was committed, change sets by name. Checks the structure and every row.
+  /// All that was committed, change sets by name only. Checks the database's structure, and every row.
   ///
-  /// - Complexity: O(*n*) in the stored bytes; one box at a time is in memory.
-  package func outline() throws(StorageError) -> StorageOutline {
+  /// - Complexity: O(*n*) in the bytes stored; no two boxes are in memory at once.
+  public func outline() throws(StorageError) -> StorageOutline {
     try withDatabase { database, statements in
       let reader = try read(database, statements)
       state?.index = reader.index
@@ -76,10 +76,10 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// Reads change sets.
+  /// Change sets as they were committed.
   ///
   /// - Complexity: O(*n*) in their bytes.
-  package func changeSets(
+  public func changeSets(
     _ references: [ChangeSetReference], in store: StoreIdentifier
   ) throws(StorageError) -> [StoredChangeSet?] {
     try withDatabase { database, statements in
@@ -123,7 +123,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295
       """, slot.id
     ) { row in
-      // Damaged ones are left out until they are dropped.
+      // One that was found damaged is left out until it is dropped.
       let place = (slot.id, row.integer(0))
       guard !known.entries.contains(where: { $0 == place }) else { return }
       guard let entry = EntryRow(row, from: 0, of: reference) else { throw damaged }
@@ -132,8 +132,8 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     return changeSet
   }
 
-  /// Reads the membership records alone.
-  package func records() throws(StorageError) -> [[UInt8]] {
+  /// The membership records alone.
+  public func records() throws(StorageError) -> [[UInt8]] {
     try withDatabase { database, _ in
       for table in [Twin.record.table, Twin.record.copy] {
         let rows = try CheckedRows(database, table)
@@ -143,15 +143,15 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// Applies mutations in order, durably, all or none. With `setIncarnation` among them the
-  /// database is no longer a copy.
+  /// Applies mutations in order, durably, together or not at all. With `setIncarnation` among
+  /// them, the database also settles where it is: it is no copy any more.
   ///
-  /// With little space left the write-ahead log is kept short: otherwise it would fill the disk,
-  /// and could not be copied into the database. If others filled the disk, the log is emptied, and
-  /// the commit tried once more.
+  /// Where the disk has little room left, the write-ahead log is kept short: it would fill the disk,
+  /// and then lack the room to be copied into the database. Where the disk was filled by others, the
+  /// log is emptied, and the commit tried once more.
   ///
   /// - Complexity: O(*n* log *m*), and one `fdatasync`.
-  package func commit(_ mutations: [Mutation]) throws(StorageError) {
+  public func commit(_ mutations: [Mutation]) throws(StorageError) {
     let log = path + "-wal"
     if Files.room(path) ?? .max < Connection.tightRoom,
       Files.size(log) > Connection.shortLog
@@ -169,7 +169,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   private func commitOnce(_ mutations: [Mutation]) throws(StorageError) {
     try withDatabase { database, statements in
       let index = try state?.index ?? read(database, statements).index
-      // After a failed commit the index is read again.
+      // A failed commit leaves the index as unknown: it is read again.
       state?.index = nil
       var writer = CommitWriter(database, statements: statements, index: index)
       try transaction(database, statements) {
@@ -182,8 +182,8 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// Copies the write-ahead log into the database, which needs little space: most pages exist.
-  /// Returns whether it succeeded.
+  /// Moves what the write-ahead log holds into the database, which takes little room or none: its
+  /// pages are there already, mostly. Whether that was possible.
   private func emptyLog() -> Bool {
     do throws(StorageError) {
       try withDatabase { database, _ in try database.execute(sql: Connection.emptyingLog) }
@@ -194,7 +194,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   }
 
   /// Empties the write-ahead log into the database and closes it. Later calls throw.
-  package func close() throws(StorageError) {
+  public func close() throws(StorageError) {
     do {
       try queue.unsafeReentrantWrite { database in
         guard let statements = state?.statements else { return }
@@ -240,19 +240,19 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       try body()
       try statements.run("COMMIT")
     } catch {
-      // SQLite may have rolled back. If rolling back fails, the first error matters, and the
-      // transaction ends with the connection.
+      // SQLite may have rolled back on its own. If rolling back fails too, the error that matters
+      // is the first, and the transaction ends with the connection.
       if database.isInsideTransaction { try? statements.run("ROLLBACK") }
       throw error
     }
   }
 
-  /// Bounds the file, for tests of a full disk; nil: no bound.
+  /// Bounds the file for tests of a full disk; nil lifts the bound.
   func limitPages(_ pages: Int?) throws(StorageError) {
     try execute("PRAGMA max_page_count = \(pages ?? 0x3fff_ffff)")
   }
 
-  /// Runs SQL, for tests that damage the database.
+  /// Runs SQL as it stands, for tests that damage the database.
   func execute(_ sql: String) throws(StorageError) {
     try withDatabase { database, _ in try database.execute(sql: sql) }
   }

@@ -1,8 +1,8 @@
-package import KithCore
-package import KithCrypto
+public import KithCore
+public import KithCrypto
 
 /// The identity of a device: four secrets of 32 bytes, drawn once.
-package struct DeviceSecrets: ~Copyable, Sendable {
+public struct DeviceSecrets: ~Copyable, Sendable {
   /// The seed of the key that signs.
   let signing: SigningSeed
   /// The seed of the key that opens boxes.
@@ -16,7 +16,7 @@ package struct DeviceSecrets: ~Copyable, Sendable {
   static let byteCount = 4 * secretKeyByteCount
 
   /// Draws new secrets.
-  package init(random entropy: inout some Entropy) {
+  public init(random entropy: inout some Entropy) {
     signing = SigningSeed(random: &entropy)
     box = BoxSeed(random: &entropy)
     transport = TransportPrivateKey(random: &entropy)
@@ -33,7 +33,7 @@ package struct DeviceSecrets: ~Copyable, Sendable {
   }
 
   /// Returns the device's keys, which follow from the secrets.
-  package borrowing func makeKeys() -> DeviceKeys {
+  public borrowing func makeKeys() -> DeviceKeys {
     DeviceKeys(signingSeed: signing, boxSeed: box, transport: transport.copy())
   }
 

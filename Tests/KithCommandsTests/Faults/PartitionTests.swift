@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import Kith
-import KithProxy
+import KithTesting
 import Testing
 
 @testable import KithCommands

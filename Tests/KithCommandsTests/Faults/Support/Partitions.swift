@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import Kith
-import KithProxy
+import KithTesting
 
 @testable import KithCommands
 

@@ -1,5 +1,5 @@
 import Foundation
-@testable import KithCrypto
+import KithCrypto
 import SwiftProtobuf
 
 @testable import KithCore

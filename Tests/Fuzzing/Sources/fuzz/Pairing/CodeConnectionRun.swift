@@ -1,4 +1,4 @@
-@testable import KithCrypto
+import KithCrypto
 import NIOCore
 import NIOEmbedded
 

@@ -1,4 +1,4 @@
-@testable import KithCrypto
+import KithCrypto
 
 @testable import KithCore
 
