@@ -31,10 +31,6 @@ let package = Package(
       name: "_KithInternals",
       targets: ["Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithStorage"]),
   ],
-  traits: [
-    // Bugs that can be planted into the core, for the simulator to catch; never for programs.
-    "Canaries"
-  ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
@@ -91,7 +87,7 @@ let package = Package(
     .target(
       name: "KithUserDefaults",
       dependencies: [
-        "Kith", "KithCrypto",
+        "Kith", "KithCore", "KithCrypto",
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
       ],
       swiftSettings: strict),
@@ -115,12 +111,15 @@ let package = Package(
       swiftSettings: strict),
     .target(
       name: "KithTesting",
+      dependencies: ["Kith", "KithCore", "KithCrypto", "KithSimulator"], swiftSettings: strict),
+    // A bad network between real processes, for the project's own tests.
+    .target(
+      name: "KithProxy",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithSimulator",
-        .product(name: "NIOCore", package: "swift-nio"),
+        "KithCrypto", "KithSimulator", .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
-      swiftSettings: strict),
+      path: "Tests/KithProxy", swiftSettings: strict),
     .executableTarget(name: "kith", dependencies: ["KithCommands"], swiftSettings: strict),
     .target(name: "KithTerminal", swiftSettings: strict),
     .target(
@@ -154,7 +153,7 @@ let package = Package(
     .testTarget(
       name: "KithNetworkTests",
       dependencies: [
-        "KithNetwork", "KithCore", "KithCrypto", "KithTesting",
+        "KithNetwork", "KithCore", "KithCrypto", "KithProxy", "KithTesting",
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       swiftSettings: strict),
@@ -179,10 +178,11 @@ let package = Package(
       name: "KithMainActorTests", dependencies: ["Kith", "KithTesting"],
       swiftSettings: strict + [.defaultIsolation(MainActor.self)]),
     .testTarget(
-      name: "KithTestingTests",
-      dependencies: [
-        "KithTesting", "Kith", .product(name: "NIOCore", package: "swift-nio"),
-      ],
+      name: "KithTestingTests", dependencies: ["KithTesting", "Kith", "KithCore"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "KithProxyTests",
+      dependencies: ["KithProxy", "Kith", .product(name: "NIOCore", package: "swift-nio")],
       swiftSettings: strict),
     .testTarget(
       name: "KithUserDefaultsTests", dependencies: ["KithUserDefaults", "Kith", "KithTesting"],
@@ -199,7 +199,10 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "KithCommandsTests",
-      dependencies: ["CLinux", "KithCommands", "Kith", "KithCore", "KithTerminal", "KithTesting"],
+      dependencies: [
+        "CLinux", "KithCommands", "Kith", "KithCore", "KithCrypto", "KithProxy", "KithTerminal",
+        "KithTesting",
+      ],
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
     .testTarget(
       name: "KithTerminalTests", dependencies: ["KithTerminal"], swiftSettings: strict),

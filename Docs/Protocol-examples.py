@@ -230,17 +230,26 @@ def entry_of_vector(device, incarnation, sequence):
 def statement():
     vector = [(laptop.id, INCARNATION, 1), (phone.id, 0x42, 3)]
     digest = vector_digest(vector)
-    body = encode(
-        "StatementBody", device=laptop.id, store=STORE, clock=CLOCK + 2,
-        process=0x0B0B0B0B0B0B0B0B, vector_digest=digest, risen=[entry_of_vector(phone.id, 0x42, 3)])
-    signature = sign(laptop.signing, b"kith statement v1\0" + account + body)
+    extent = encode(
+        "Extent", store=STORE, vector_digest=digest,
+        entries=[entry_of_vector(*entry) for entry in sorted(vector)])
+    age = struct.pack(">QI", CLOCK + 2, 1)
+    signature = sign(laptop.signing, b"kith statement v1\0" + account + laptop.id + age + extent)
+    held = blake2b(laptop.id + age)[:16]
+    filter = bytearray(8)
+    for index in (1, 2):
+        position = int.from_bytes(signature[4 * index:4 * index + 4], "big") % 64
+        filter[position // 8] |= 1 << position % 8
     message = encode("Message", have={
-        "clock": CLOCK, "synchronised": True,
-        "statements": [{"body": body, "signature": signature}]})
-    held = blake2b(laptop.id + struct.pack(">Q", CLOCK + 2))
+        "clock": CLOCK, "synchronised": True, "started": CLOCK + 2,
+        "statements": [{"extent": extent, "said": [{
+            "device": int.from_bytes(laptop.id[:8], "big"), "started": CLOCK + 2, "number": 1,
+            "signature": signature}]}],
+        "held": [{"store": STORE, "digest": held, "salt": 1, "filter": bytes(filter)}]})
     return [
-        ("vector digest", digest), ("body", body), ("signature", signature),
-        ("message", message), ("digest of the statements held", held)]
+        ("vector digest", digest), ("extent", extent), ("signature", signature),
+        ("digest of the statements held", held), ("filter, salt 1", bytes(filter)),
+        ("message", message)]
 
 
 def answer():

@@ -1,5 +1,5 @@
-// Counts the public symbols of symbol graphs, and names those without a doc comment: Docs/build runs
-// it. Status 1 where there is one, or no symbol at all.
+// Counts the public symbols of symbol graphs, and names those without a doc comment (for Docs/build).
+// Status 1 if there is one, or no symbol at all.
 //
 //   check-comments FOLDER
 

@@ -16,6 +16,8 @@ install_missing() {
   command -v ip >/dev/null || missing+=(iproute2)
   command -v mkfs.ext4 >/dev/null || missing+=(e2fsprogs)
   compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || missing+=(faketime)
+  # For the patches of Tests/Canaries.
+  command -v git >/dev/null || missing+=(git)
   # For the device in Python, which is written along Docs/Protocol.md.
   command -v python3 >/dev/null || missing+=(python3)
   if [ "${#missing[@]}" -gt 0 ]; then

@@ -6,21 +6,31 @@ public typealias DeviceID = KithCore.DeviceID
 public typealias AccountID = KithCore.AccountID
 /// Names a store of an account.
 public typealias StoreIdentifier = KithCore.StoreIdentifier
-/// A key of a store, which compares as UTF-8 bytes.
-public typealias Key = KithCore.Key
-/// A store's limits.
-public typealias Policy = KithCore.Policy
 /// A value of a store: what property lists can hold.
 public typealias PropertyListValue = KithCore.PropertyListValue
-/// A value in the one encoding that it has.
-public typealias EncodedValue = KithCore.EncodedValue
-/// What a store uses of its policy.
-public typealias Usage = KithCore.Usage
-/// What a replica knows of itself, its peers and its stores.
-public typealias ReplicaStatus = KithCore.ReplicaStatus
-/// A hybrid logical clock's reading.
-public typealias HybridTime = KithCore.HybridTime
-/// When an entry was written, and by which device.
-public typealias Stamp = KithCore.Stamp
-/// The numbers of a quota refusal.
-public typealias QuotaNumbers = KithCore.QuotaNumbers
+/// What a node knows of itself, its peers and its stores: `devices`, `peers`, `stores`, `clock`,
+/// `problems` and more. `Docs/CommandLine.md` ("Status") explains each member.
+///
+/// ```swift
+/// for await status in accounts.statusUpdates {
+///   for problem in status.problems { show(problem.message) }
+/// }
+/// ```
+public typealias NodeStatus = KithCore.NodeStatus
+
+extension KeyValueStore {
+  /// A key of a store, which compares as UTF-8 bytes.
+  public typealias Key = KithCore.Key
+  /// A store's limits.
+  public typealias Policy = KithCore.Policy
+  /// The bytes and keys that a store shows, and its limits.
+  public typealias Usage = KithCore.Usage
+  /// The numbers of a write that does not fit.
+  public typealias QuotaNumbers = KithCore.QuotaNumbers
+  /// A newest write that the quota hides.
+  public typealias HiddenEntry = KithCore.HiddenEntry
+  /// A transaction that was accepted offline, but did not fit later.
+  public typealias Refusal = KithCore.Refusal
+  /// Why the values that a store shows changed.
+  public typealias ChangeReason = KithCore.ChangeReason
+}

@@ -1,4 +1,4 @@
 public import KithCrypto
 
-/// What a person remembers or a file holds, in guarded memory.
+/// A person's or file's passphrase, in guarded memory.
 public typealias Passphrase = KithCrypto.Passphrase

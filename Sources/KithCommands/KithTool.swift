@@ -28,8 +28,8 @@ public enum KithTool {
     }
   }
 
-  /// Refuses arguments that are not UTF-8. Swift would replace characters, and the command would
-  /// work on another key or file.
+  /// Refuses arguments that are not UTF-8: Swift would replace characters, and the command would
+  /// use another key or file.
   static func checkArguments(
     _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32
   ) throws(CommandFailure) {
@@ -55,7 +55,6 @@ public enum KithTool {
     case error(String)
   }
 
-  /// Returns the exit status and the output for an error.
   static func ending(of error: any Error) -> (status: Int32, output: Output) {
     if let failure = CommandFailure(error) {
       return (failure.status.rawValue, failure.message.map(Output.error) ?? .nothing)

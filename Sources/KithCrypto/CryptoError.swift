@@ -1,5 +1,5 @@
 /// The errors of this module's cryptographic operations.
-public enum CryptoError: Error, Equatable, Sendable {
+package enum CryptoError: Error, Equatable, Sendable {
   /// A fixed-size input has the wrong size.
   case wrongLength(expected: Int, actual: Int)
   /// A public key is of low order, so a shared secret made with it would be public.

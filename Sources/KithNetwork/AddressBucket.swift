@@ -8,8 +8,8 @@ internal import NIOCore
   internal import Darwin
 #endif
 
-/// The unit for limits on connections from one address: an IPv4 address (also if mapped into IPv6),
-/// or the /64 of an IPv6 address, because one host owns all of it.
+/// The unit for limits on connections from one address: an IPv4 address (mapped ones too), or an
+/// IPv6 /64, because one host owns all of it.
 struct AddressBucket: Hashable, Sendable {
   private let isIPv4: Bool
   private let bits: UInt64

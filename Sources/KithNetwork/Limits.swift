@@ -1,12 +1,10 @@
 internal import NIOCore
 
-/// All limits of this module. Those that a test must shorten are in ``TransportConfiguration``,
-/// with these as defaults.
-public enum NetworkLimits {
+/// All limits of this module. ``TransportConfiguration`` has those that a test must shorten.
+package enum NetworkLimits {
   /// The port of an address that names none.
-  public static let defaultPort: UInt16 = 4114
+  package static let defaultPort: UInt16 = 4114
 
-  /// Bytes of a Noise tag.
   static let tagBytes = 16
   /// Bytes of the length word before a frame.
   static let frameLengthBytes = 2
@@ -20,13 +18,13 @@ public enum NetworkLimits {
   static let paddingBytes = 64
 
   /// The maximum number of bytes of a message on a member's session.
-  public static let messageBytes = 8 << 20
+  package static let messageBytes = 8 << 20
   /// The maximum number of bytes of a message on a membership-only session.
-  public static let membershipMessageBytes = 16 << 10
+  package static let membershipMessageBytes = 16 << 10
   /// The maximum number of bytes that a membership-only session may receive in all.
-  public static let membershipSessionBytes = 1 << 20
+  package static let membershipSessionBytes = 1 << 20
   /// The maximum number of bytes of a pairing message.
-  public static let pairingMessageBytes = 64 << 10
+  package static let pairingMessageBytes = 64 << 10
   /// The maximum number of waiting pairing messages.
   static let pairingQueuedMessages = 8
   /// A pairing that became a session is closed when nothing came for so long.
@@ -38,23 +36,23 @@ public enum NetworkLimits {
   /// the kernel.
   static let discardedBytes = 64 << 10
   /// The maximum number of pre-shared keys that a first message is tried with.
-  public static let presharedKeys = 8
+  package static let presharedKeys = 8
   /// The number of initiators' ephemeral keys that are remembered as answered.
-  public static let answeredEphemerals = 8192
+  package static let answeredEphemerals = 8192
   /// The minimum number of bytes of handshake message 1: an ephemeral key and a tag.
   static let leastFirstMessageBytes = 48
 
   /// The maximum number of half-open connections in all.
-  public static let halfOpen = 256
+  package static let halfOpen = 256
   /// The maximum number of half-open connections from one address (IPv6: one /64).
-  public static let halfOpenPerAddress = 16
+  package static let halfOpenPerAddress = 16
   /// The maximum number of established sessions.
-  public static let sessions = 64
+  package static let sessions = 64
   /// The maximum number of membership-only sessions among them.
-  public static let membershipSessions = 16
+  package static let membershipSessions = 16
   /// The number of connections that wait in the kernel to be accepted.
   static let backlog: Int32 = 512
-  /// The pause of accepting if the system has no room for another connection.
+  /// The pause of accepting if the system has no resources for another connection.
   static let acceptPause = TimeAmount.seconds(1)
   /// Shortages at most this far apart are logged as one.
   static let shortageInterval = TimeAmount.minutes(1)
@@ -64,13 +62,13 @@ public enum NetworkLimits {
   static let highWaterBytes = 1 << 20
   /// See ``highWaterBytes``.
   static let lowWaterBytes = 256 << 10
-  /// The number of unsent bytes above which a session is closed. It fits the core's largest batch,
-  /// the data that the core may send before it, their frames, and as much again of other messages.
-  public static let queuedBytes = 160 << 20
+  /// The number of unsent bytes above which a session is closed: the core's largest batch, the data
+  /// that may precede it, their frames, and as much again of other messages.
+  package static let queuedBytes = 160 << 20
   /// Small messages are joined into one buffer up to this size.
   static let joinedBytes = 256 << 10
-  /// The time after which a probed session ends if its peer does not answer. It is watched for
-  /// twice this time.
+  /// The time after which a probed session ends without an answer. It is watched for twice this
+  /// time.
   static let probeTime = TimeAmount.seconds(5)
   /// The time without data after which a session is probed when a person looks at the status.
   static let quietTime = TimeAmount.seconds(2)
@@ -78,27 +76,27 @@ public enum NetworkLimits {
   static let readBytes = 64 << 10
   /// The time for passing on a session's messages before the event loop does other work.
   static let turn = TimeAmount.milliseconds(5)
-  /// The size above which a receive buffer is released when it is empty.
+  /// The size above which an empty receive buffer is released.
   static let keptBufferBytes = 128 << 10
 
   /// The maximum number of configured addresses.
-  public static let staticTargets = 256
+  package static let staticTargets = 256
   /// The maximum number of devices whose learned addresses are dialled.
-  public static let learnedDevices = 1_024
+  package static let learnedDevices = 1_024
   /// The maximum number of learned addresses of one device.
-  public static let addressesPerDevice = 8
+  package static let addressesPerDevice = 8
   /// The maximum number of simultaneous dials.
   static let dials = 16
   /// The number of membership-only sessions in a row after which a target is redialled at once;
-  /// after later ones it waits as after failures.
+  /// then it waits as after failures.
   static let quickRedials = 5
 
   /// The UDP port of discovery.
-  public static let discoveryPort: UInt16 = 4114
+  package static let discoveryPort: UInt16 = 4114
   /// The maximum number of interfaces for datagrams, counted separately for IPv4 and IPv6.
   static let links = 32
   /// The maximum number of datagrams of one link that are passed on in a second.
-  public static let datagramsPerSecond = 256
+  package static let datagramsPerSecond = 256
   /// The number of datagrams read before other connections are served.
   static let datagramsPerRead: UInt = 16
   /// The number of bytes that may wait in the kernel on one link.
@@ -111,10 +109,9 @@ public enum NetworkLimits {
   static let linkRetryMilliseconds: UInt64 = 10_000
 
   /// The number of wrong tokens that end an invitation.
-  public static let pairingTries = 3
-  /// The port of an invitation with a code, if it is free. Invitations are announced at the same
-  /// UDP port.
-  public static let defaultPairingPort: UInt16 = 4115
+  package static let pairingTries = 3
+  /// The port of an invitation with a code, if free, and the UDP port of its announcements.
+  package static let defaultPairingPort: UInt16 = 4115
   /// The time between two announcements of an invitation.
   static let announcementInterval = TimeAmount.seconds(1)
   /// The maximum number of announced invitations that one search considers.
@@ -122,7 +119,7 @@ public enum NetworkLimits {
   /// The maximum number of them from one host.
   static let announcedInvitationsPerHost = 4
   /// The number of exchanges in which one typed code is proved, over all inviters.
-  public static let pairingExchanges = 3
+  package static let pairingExchanges = 3
   /// The maximum number of half-open connections of an invitation.
   static let pairingHalfOpen = 16
 }

@@ -9,10 +9,9 @@ internal import NIOCore
 #endif
 
 extension SocketAddress {
-  /// Returns the IP address in a host's text, with its zone if it has one; nil for a name.
+  /// Returns the IP address in a host's text, with its zone if any; nil for a name.
   ///
-  /// No resolver is used: if a host has no IPv6 network, the system's resolver returns no IPv6
-  /// address, not even `::`.
+  /// No resolver is used: without an IPv6 network it returns no IPv6 address, not even `::`.
   static func literal(_ host: String, port: Int) -> SocketAddress? {
     let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
     guard let text = parts.first,

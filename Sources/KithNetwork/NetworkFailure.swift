@@ -9,10 +9,10 @@ internal import NIOPosix
   internal import Darwin
 #endif
 
-/// The reason why an address could not be listened on or reached, in words for people.
-public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible {
+/// Why an address could not be listened on or reached, in words for people.
+package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible {
   /// The cause of the failure.
-  public enum Reason: Hashable, Sendable {
+  package enum Reason: Hashable, Sendable {
     /// Another socket of this host listens on the port.
     case portTaken
     /// The address to listen on does not belong to this host.
@@ -34,11 +34,11 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
   }
 
   /// The host, as it was given.
-  public let host: String
+  package let host: String
   /// The TCP port.
-  public let port: UInt16
+  package let port: UInt16
   /// The cause of the failure.
-  public let reason: Reason
+  package let reason: Reason
 
   package init(host: String, port: UInt16, reason: Reason) {
     self.host = host
@@ -46,7 +46,6 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     self.reason = reason
   }
 
-  /// Makes the failure of a listener.
   init(listeningOn host: String, port: Int, _ error: any Error) {
     let reason: Reason =
       switch error {
@@ -61,7 +60,6 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     self.init(host: host, port: UInt16(clamping: port), reason: reason)
   }
 
-  /// Makes the failure of a connection.
   init(connectingTo address: PeerAddress, _ error: any Error) {
     self.init(host: address.host, port: address.port, reason: Self.reason(error))
   }
@@ -70,7 +68,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
     switch error {
     case let error as IOError: reason(error.errnoCode)
     case let error as NIOConnectionError:
-      // If a name has several addresses, the answer of the host itself is the most useful.
+      // If a name has several addresses, the host's own answer is the most useful.
       error.connectionErrors.map { reason($0.error) }.min { rank($0) < rank($1) } ?? .unknownHost
     case ChannelError.connectTimeout: .noAnswer
     case is SocketAddressError, is SocketAddressError.UnknownHost: .unknownHost
@@ -102,7 +100,7 @@ public struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible
   }
 
   /// The cause, as the beginning of a sentence without a capital letter.
-  public var description: String {
+  package var description: String {
     let host = self.host.contains(":") ? "[\(self.host)]" : self.host
     let place = "\(host):\(port)"
     return switch reason {

@@ -2,14 +2,14 @@
 ///
 /// Written `192.0.2.1:4114`, `[2001:db8::1]:4114`, `[fe80::1%eth0]:4114` or `name.local:4114`.
 /// Without a port, 4114 is used.
-public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
+package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// A host name, an IPv4 address, or an IPv6 address (without brackets, with its zone if any).
-  public let host: String
+  package let host: String
   /// The TCP port, never 0.
-  public let port: UInt16
+  package let port: UInt16
 
   /// Makes an address from its parts, which are checked as if parsed.
-  public init(host: String, port: UInt16 = NetworkLimits.defaultPort) throws(PeerAddressError) {
+  package init(host: String, port: UInt16 = NetworkLimits.defaultPort) throws(PeerAddressError) {
     guard port != 0 else { throw PeerAddressError(text: "\(host):0", problem: .port) }
     let isValid = host.contains(":") ? Self.isIPv6(host) : Self.isName(host)
     guard isValid else { throw PeerAddressError(text: host, problem: .host) }
@@ -18,7 +18,7 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
   }
 
   /// Parses an address; if it has no port, the default is used.
-  public init(
+  package init(
     _ text: String, defaultPort: UInt16 = NetworkLimits.defaultPort
   ) throws(PeerAddressError) {
     guard !text.isEmpty else { throw PeerAddressError(text: text, problem: .empty) }
@@ -54,12 +54,12 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
   }
 
   /// The address in the form of ``init(_:)``, always with its port.
-  public var description: String {
+  package var description: String {
     host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 
   /// Compares by host, then by port.
-  public static func < (left: Self, right: Self) -> Bool {
+  package static func < (left: Self, right: Self) -> Bool {
     (left.host, left.port) < (right.host, right.port)
   }
 
@@ -92,9 +92,9 @@ public struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertib
 }
 
 /// The error for a text that is not a peer address, with the right form.
-public struct PeerAddressError: Error, Hashable, Sendable, CustomStringConvertible {
+package struct PeerAddressError: Error, Hashable, Sendable, CustomStringConvertible {
   /// The mistake in the text.
-  public enum Problem: String, Hashable, Sendable {
+  package enum Problem: String, Hashable, Sendable {
     /// The text is empty.
     case empty
     /// The host is neither a name nor an address.
@@ -108,12 +108,12 @@ public struct PeerAddressError: Error, Hashable, Sendable, CustomStringConvertib
   }
 
   /// The given text.
-  public let text: String
+  package let text: String
   /// The mistake in the text.
-  public let problem: Problem
+  package let problem: Problem
 
   /// The text, the mistake and the right form.
-  public var description: String {
+  package var description: String {
     let reason =
       switch problem {
       case .empty: "the address is empty"

@@ -1,33 +1,33 @@
-public import KithCore
+package import KithCore
 internal import KithCrypto
 internal import NIOCore
 
 extension Transport {
   // MARK: Sessions
 
-  /// Sends a message, after all messages sent before on the session. Messages sent while the event
-  /// loop is busy leave with one flush. A message for an ended session is dropped.
+  /// Sends a message, after all earlier ones of the session. While the event loop is busy, messages
+  /// gather for one flush. A message for an ended session is dropped.
   ///
-  /// A session is closed if its unsent bytes exceed ``TransportConfiguration/queueLimit``, or if a
-  /// message exceeds ``NetworkLimits/messageBytes``.
+  /// A session is closed if its unsent bytes exceed ``TransportConfiguration/queueLimit``, or a
+  /// message ``NetworkLimits/messageBytes``.
   /// - Complexity: O(*n*) on the session's event loop.
-  public func send(_ id: SessionID, _ message: [UInt8]) {
+  package func send(_ id: SessionID, _ message: [UInt8]) {
     send(id, many: [message])
   }
 
   /// Sends messages in order with one flush; see ``send(_:_:)``.
-  public func send(_ id: SessionID, many messages: [[UInt8]]) {
+  package func send(_ id: SessionID, many messages: [[UInt8]]) {
     registry.withLock { $0.link(of: id) }?.send(messages)
   }
 
-  /// Requests one call of `sessionHasRoom` when few bytes sent before are left unsent. The call
-  /// comes after this returns, and never if the session has ended.
-  public func awaitRoom(_ id: SessionID) {
+  /// Requests one call of `sessionHasRoom` when few of the bytes sent before are unsent. It comes
+  /// after this returns, and never if the session has ended.
+  package func awaitRoom(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.awaitRoom()
   }
 
   /// Ends a session after the messages sent before. `sessionClosed` follows.
-  public func close(_ id: SessionID, reason: CloseReason) {
+  package func close(_ id: SessionID, reason: CloseReason) {
     let link = registry.withLock { registry in
       registry.setCloseReason(reason, of: id)
       return registry.link(of: id)
@@ -35,31 +35,31 @@ extension Transport {
     link?.close()
   }
 
-  /// Stops reading from a session's socket, so that its peer must wait. Messages that were read
-  /// already may still come.
-  public func pauseReading(_ id: SessionID) {
+  /// Stops reading from a session's socket, so that its peer waits. Messages already read may still
+  /// come.
+  package func pauseReading(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.setReading(false)
   }
 
   /// Resumes reading after ``pauseReading(_:)``.
-  public func resumeReading(_ id: SessionID) {
+  package func resumeReading(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.setReading(true)
   }
 
-  /// Returns whether a session is membership-only and was not promoted. It is if its peer's static
-  /// key was unknown, or it used an older epoch's pre-shared key.
-  public func isMembershipOnly(_ id: SessionID) -> Bool {
+  /// Returns whether a session is membership-only: its peer's static key was unknown or its epoch
+  /// older, and it was not promoted.
+  package func isMembershipOnly(_ id: SessionID) -> Bool {
     registry.withLock { $0.isMembershipOnly(id) }
   }
 
   /// Lifts the limits of a membership-only session, because the peer has proved to be a member.
-  public func promote(_ id: SessionID) {
+  package func promote(_ id: SessionID) {
     let link = registry.withLock { $0.promote(id) ? $0.link(of: id) : nil }
     link?.setMessageLimit(NetworkLimits.messageBytes)
   }
 
   /// The counters so far.
-  public var statistics: TransportStatistics {
+  package var statistics: TransportStatistics {
     var statistics = counters.snapshot
     statistics.halfOpen = gate.halfOpen
     return statistics
@@ -103,7 +103,6 @@ extension Transport {
 }
 
 extension DialSchedule.Delays {
-  /// Makes the delays of a configuration.
   init(_ configuration: TransportConfiguration) {
     func milliseconds(_ duration: Duration) -> UInt64 {
       UInt64(clamping: TimeAmount(duration).nanoseconds / 1_000_000)

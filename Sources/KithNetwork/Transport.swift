@@ -1,15 +1,15 @@
-public import KithCore
-public import KithCrypto
-public import Logging
-public import NIOCore
+package import KithCore
+package import KithCrypto
+package import Logging
+package import NIOCore
 internal import Synchronization
 
 /// Sessions between the devices of an account, over TCP (`Docs/Protocol.md`, "Handshake").
 ///
-/// Each node has one. It listens, dials, shakes hands, encrypts, and passes complete messages to
-/// its ``TransportDelegate``. All its work is done within ``run()``, on the caller's event loops.
-/// Every other method may be called from any thread, before, during and after.
-public final class Transport: Sendable {
+/// Each node has one. It listens, dials, shakes hands, encrypts, and passes messages to its
+/// ``TransportDelegate``. All work is within ``run()``, on the caller's event loops. Other methods
+/// may be called from any thread, at any time.
+package final class Transport: Sendable {
   let configuration: TransportConfiguration
   let keys: DeviceKeys
   let delegate: any TransportDelegate
@@ -23,7 +23,7 @@ public final class Transport: Sendable {
   let entropy: SharedEntropy
   private let logger: Logger
   private let listeners = Mutex<[any Channel]>([])
-  /// The time of the last shortage of room for a connection.
+  /// The time of the last shortage of resources for a connection.
   private let lastShortage = Mutex<NIODeadline?>(nil)
 
   /// Makes a transport that is not running yet.
@@ -35,7 +35,7 @@ public final class Transport: Sendable {
   ///   - logger: The log, which never holds keys of stores, values or secrets.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
   ///   - entropy: The source of ephemeral keys and jitter.
-  public init(
+  package init(
     configuration: TransportConfiguration, keys: DeviceKeys, delegate: any TransportDelegate,
     logger: Logger, eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
   ) {
@@ -65,7 +65,7 @@ public final class Transport: Sendable {
   /// - Returns: The addresses.
   /// - Throws: ``NetworkFailure`` if a host cannot be bound; then none is bound.
   @discardableResult
-  public func bind(port: UInt16? = nil) async throws -> [PeerAddress] {
+  package func bind(port: UInt16? = nil) async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
       group, hosts: configuration.hosts, port: port ?? configuration.port,
       userTimeout: configuration.userTimeout, onShortage: { self.noteShortage($0) }
@@ -74,11 +74,11 @@ public final class Transport: Sendable {
     return try bound.map { try PeerAddress(bound: $0) }
   }
 
-  /// Serves and dials until the task is cancelled, then closes everything. Earlier messages are
-  /// flushed, the end of every session is reported, and no connection is left.
+  /// Serves and dials until the task is cancelled, then closes everything: earlier messages are
+  /// flushed, and the end of every session is reported.
   ///
-  /// If ``bind()`` was not called, it binds first. Throws if binding fails or a listener ends.
-  public func run() async throws {
+  /// Binds first if ``bind()`` was not called. Throws if binding fails or a listener ends.
+  package func run() async throws {
     if listeners.withLock({ $0.isEmpty }) { try await bind() }
     let (ended, continuation) = AsyncStream<Never>.makeStream()
     for listener in listeners.withLock({ $0 }) {
@@ -145,34 +145,34 @@ extension Transport {
   // MARK: Dialling
 
   /// Replaces the configured addresses, which are dialled continually.
-  public func setTargets(_ addresses: [PeerAddress]) {
+  package func setTargets(_ addresses: [PeerAddress]) {
     dialler.update { $0.setStatic(addresses) }
   }
 
   /// Adds a configured address. If it turned out to be this node, it is tried again.
-  public func addTarget(_ address: PeerAddress) {
+  package func addTarget(_ address: PeerAddress) {
     dialler.update { $0.addStatic(address) }
   }
 
-  /// Sets the learned addresses of a device; without addresses it is not dialled any more.
+  /// Sets the learned addresses of a device; without any it is no longer dialled.
   ///
-  /// A device is not dialled while there is a session with its transport key. Without a given key,
-  /// the one met at its addresses is used.
-  public func setLearnedAddresses(
+  /// A device is not dialled while there is a session with its transport key, given or met at its
+  /// addresses.
+  package func setLearnedAddresses(
     _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey? = nil
   ) {
     guard device != keys.id else { return }
     dialler.update { $0.setLearned(addresses, of: device, key: transportKey) }
   }
 
-  /// Sets the devices that may lack data that others have had for long. Some of them are dialled,
-  /// even if this node has enough sessions.
-  public func setLeftBehind(_ devices: [DeviceID]) {
+  /// Sets the devices that may lack old data. Some are dialled even if this node has enough
+  /// sessions.
+  package func setLeftBehind(_ devices: [DeviceID]) {
     dialler.update { $0.setLeftBehind(devices) }
   }
 
-  /// Sets the addresses at which a device is heard on the link; an empty list means that it is not
-  /// heard. They are tried before others.
+  /// Sets the addresses at which a device is heard on the link, which are tried first; empty: not
+  /// heard.
   func setFoundAddresses(
     _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey?, isNew: Bool
   ) {
@@ -208,7 +208,7 @@ extension Transport {
 }
 
 /// The error that stops a transport, or a refusal.
-public enum TransportError: Error, Hashable, Sendable {
+package enum TransportError: Error, Hashable, Sendable {
   /// A listening socket was closed, though `run()` was not cancelled.
   case listenerClosed
   /// There are too many connections; more are refused until one ends.

@@ -1,23 +1,22 @@
-public import KithCore
-public import KithCrypto
+package import KithCore
+package import KithCrypto
 
 /// A pre-shared key with several owners: a noncopyable key cannot be in an array.
-public final class SharedPresharedKey: Sendable {
+package final class SharedPresharedKey: Sendable {
   /// The key.
-  public let key: PresharedKey
+  package let key: PresharedKey
 
   /// Takes over the key.
-  public init(_ key: consuming PresharedKey) {
+  package init(_ key: consuming PresharedKey) {
     self.key = key
   }
 }
 
-/// The node's side of a ``Transport``.
+/// The node's side of a ``Transport``, held strongly.
 ///
-/// Called on event-loop threads; an implementation must not block. For each session,
-/// `sessionOpened` is called first and `sessionClosed` last, once each, and all calls come from one
-/// thread. The transport holds its delegate strongly.
-public protocol TransportDelegate: AnyObject, Sendable {
+/// Called on event-loop threads; must not block. For each session, `sessionOpened` is first and
+/// `sessionClosed` last, once each, all from one thread.
+package protocol TransportDelegate: AnyObject, Sendable {
   /// Returns the epochs' pre-shared keys, the newest first. Those after the eighth are not tried.
   func presharedKeys() -> [SharedPresharedKey]
   /// Returns whether a static key belongs to a member.

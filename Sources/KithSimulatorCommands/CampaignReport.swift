@@ -1,7 +1,7 @@
 internal import KithSimulator
 internal import KithTerminal
 
-/// What a campaign found, for people and for programs.
+/// The report of a campaign.
 struct CampaignReport {
   private let campaign: Campaign
   private let summary: Campaign.Summary
@@ -13,7 +13,7 @@ struct CampaignReport {
     self.arguments = arguments
   }
 
-  /// Tables: what happened, which faults were on, what failed.
+  /// The report for people.
   func text(_ style: Style) -> String {
     var parts = [faults.text(style), happenings.text(style), totals.text(style)]
     parts += summary.failures.map { failure($0, style) }
@@ -73,7 +73,7 @@ struct CampaignReport {
       """
   }
 
-  /// The same for programs.
+  /// The report for programs.
   func json() throws -> String {
     struct Failure: Encodable {
       var seed: UInt64

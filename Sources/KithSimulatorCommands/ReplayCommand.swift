@@ -5,13 +5,13 @@ internal import KithTerminal
 /// `kith-sim replay`: one run again, event for event.
 struct ReplayCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "replay", abstract: "Run one seed, or a schedule from a file, again.",
-    discussion: "Prints the trace's hash: equal hashes mean equal runs, event for event.")
+    commandName: "replay", abstract: "Repeat a seed, or a schedule from a file.",
+    discussion: "Equal trace hashes mean equal runs, event for event.")
 
   @Argument(help: ArgumentHelp("A seed, or a file that shrink wrote.", valueName: "seed-or-file"))
   var what: String
-  @Flag(name: .shortAndLong, help: "Tell every event.") var verbose = false
-  @Flag(help: "Print the schedule and do not run it.") var schedule = false
+  @Flag(name: .shortAndLong, help: "Print every event.") var verbose = false
+  @Flag(help: "Print the schedule without running it.") var schedule = false
   @OptionGroup var options: SimOptions
 
   func run() throws {

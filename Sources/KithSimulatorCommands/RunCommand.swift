@@ -6,21 +6,20 @@ internal import KithTerminal
 /// `kith-sim run`: a campaign.
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "run", abstract: "Run many seeds and say what was found.",
+    commandName: "run", abstract: "Run many seeds.",
     discussion: """
-      Ends after so many seeds or minutes, whichever comes first, or after ten
-      failures. Says for each failure the promise that was broken and the command
-      that repeats it.
+      Ends after the seeds, the minutes, or ten failures. Names for each failure the
+      broken promise and the command that repeats it.
       """)
 
   @Option(help: ArgumentHelp("How many seeds.", valueName: "number")) var seeds: Int?
-  @Option(help: ArgumentHelp("For how many minutes.", valueName: "number")) var minutes: Double?
-  @Option(help: ArgumentHelp("The first seed; a random one without it.", valueName: "seed"))
+  @Option(help: ArgumentHelp("How many minutes.", valueName: "number")) var minutes: Double?
+  @Option(help: ArgumentHelp("The first seed. Default: random.", valueName: "seed"))
   var first: UInt64?
   @Option(
-    help: ArgumentHelp("Runs at one time; as many as there are processors.", valueName: "number"))
+    help: ArgumentHelp("Runs at one time. Default: one a processor.", valueName: "number"))
   var workers: Int?
-  @Flag(help: "Print a JSON document instead of tables.") var json = false
+  @Flag(help: "Print JSON.") var json = false
   @Flag(name: .shortAndLong, help: "Show no progress.") var quiet = false
   @OptionGroup var options: SimOptions
 

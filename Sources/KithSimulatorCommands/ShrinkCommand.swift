@@ -8,9 +8,8 @@ struct ShrinkCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "shrink", abstract: "Find a shorter schedule that fails like a seed.",
     discussion: """
-      Leaves out phases, actions, faults, devices and stores as long as the run
-      still breaks the same promise. Writes the schedule to a file, which replay
-      takes, and which may be kept among the regression tests
+      Leaves out phases, actions, faults, devices and stores while the same promise
+      still breaks. Writes a file for replay, or for the regression tests
       (Tests/KithSimulatorTests/Schedules).
       """)
 
@@ -19,7 +18,7 @@ struct ShrinkCommand: ParsableCommand {
   @Option(help: ArgumentHelp("The most runs.", valueName: "number")) var runs = 1_500
   @Option(
     name: .shortAndLong,
-    help: ArgumentHelp("Where to write; shrunk-SEED.json without it.", valueName: "file"))
+    help: ArgumentHelp("The file. Default: shrunk-SEED.json.", valueName: "file"))
   var output: String?
   @Flag(name: .shortAndLong, help: "Show no progress.") var quiet = false
   @OptionGroup var options: SimOptions

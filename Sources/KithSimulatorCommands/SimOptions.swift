@@ -3,18 +3,18 @@ internal import Foundation
 internal import KithSimulator
 internal import KithTerminal
 
-/// What several commands take.
+/// Options of several commands.
 struct SimOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
-      "The most devices, 2 to 64, or the fewest and the most, such as 12-64.",
+      "At most so many devices, 2 to 64, or a range such as 12-64.",
       valueName: "number"))
   var devices = "64"
 
   @Option(
     help: ArgumentHelp(
-      "Only these faults, with commas between them. Without it any, some of them in each run.",
-      discussion: "One or more of: \(Fault.allCases.map(\.rawValue).joined(separator: ", ")).",
+      "Only these faults, with commas. Default: some of all in each run.",
+      discussion: "Faults: \(Fault.allCases.map(\.rawValue).joined(separator: ", ")).",
       valueName: "names"))
   var faults: String?
 
@@ -41,12 +41,12 @@ struct SimOptions: ParsableArguments {
     return ScheduleMaker.Bounds(devices: fewest...most, faults: chosen)
   }
 
-  /// The options as they stand on a command line that repeats a run.
+  /// The options for a command line that repeats a run.
   var text: String {
     (devices == "64" ? "" : " --devices \(devices)") + (faults.map { " --faults \($0)" } ?? "")
   }
 
-  /// The schedule that a seed names, or that a file holds.
+  /// The schedule of a seed or a file.
   func schedule(_ text: String) throws(CommandFailure) -> Schedule {
     if let seed = UInt64(text) { return ScheduleMaker.schedule(seed: seed, within: try bounds()) }
     do {
@@ -60,7 +60,7 @@ struct SimOptions: ParsableArguments {
 }
 
 extension Schedule {
-  /// As it is kept in a file.
+  /// The content of its file.
   var json: Data {
     get throws {
       let encoder = JSONEncoder()
@@ -70,7 +70,7 @@ extension Schedule {
   }
 }
 
-/// JSON for programs: members in the order of their names.
+/// JSON with sorted members.
 func json(_ value: some Encodable) throws -> String {
   let encoder = JSONEncoder()
   encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -4,7 +4,7 @@ internal import KithTerminal
 
 /// The tool `kith-sim`, from the command line to the exit status.
 public enum SimTool {
-  /// Runs what the command line asks for, and ends the process where it fails.
+  /// Runs the command of the command line, and ends the process if it fails.
   public static func main() async {
     StandardFiles.occupy()
     do {
@@ -23,25 +23,23 @@ public enum SimTool {
   }
 }
 
-/// `kith-sim` itself: what it is for, and its subcommands.
+/// The root of the tool: `kith-sim`.
 struct SimCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "kith-sim",
     abstract: "Runs Kith's core under faults, in virtual time, from one seed.",
     discussion: """
-      Each seed makes devices, stores, programs that write, and faults of every
-      kind; then all is mended, and the devices must agree. Every promise of the
-      design is checked on the way. The same seed gives the same run, event for
-      event.
+      Each seed makes devices, stores, programs that write, and faults; then the
+      faults end, and the devices must agree. Every promise is checked on the way.
+      The same seed gives the same run, event for event.
 
         kith-sim run --seeds 200   a small campaign
         kith-sim replay 4711       one seed again
         kith-sim shrink 4711       a shorter schedule that fails alike
-        kith-sim canaries          plants bugs, and counts seeds until each is caught
+        kith-sim canaries          planted bugs, and the seeds until each is caught
         kith-sim spread            how a change spreads among many devices
 
-      Exit status: 0 all promises held, 1 one was broken, 64 the command line
-      cannot be understood.
+      Exit status: 0 all promises held, 1 one was broken, 64 wrong usage.
       """,
     subcommands: [
       RunCommand.self, ReplayCommand.self, ShrinkCommand.self, CanariesCommand.self,

@@ -7,19 +7,18 @@ struct SpreadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "spread", abstract: "Measure how a change spreads among many devices.",
     discussion: """
-      The production core and the production overlay, in virtual time and without
-      faults: latency of 5 to 30 ms one way, 2 ms a commit. For each number of
-      devices it says how many sessions each has, over how many devices a change
-      comes, when all have it and when its writer knows that, and what that sends.
-      The figures are of one seed, and the same each time.
+      The production core and overlay, in virtual time, without faults: 5 to 30 ms
+      one way, 2 ms a commit. Shows for each number of devices their sessions, a
+      change's hops, when all have it, when its writer knows, and the traffic. A
+      seed gives the same figures each time.
       """)
 
   @Option(
-    help: ArgumentHelp("How many devices, with commas between numbers.", valueName: "numbers"))
+    help: ArgumentHelp("Numbers of devices, with commas.", valueName: "numbers"))
   var devices = "8,32,128,512"
-  @Option(help: ArgumentHelp("How many changes are followed.", valueName: "number")) var changes = 3
-  @Option(help: ArgumentHelp("Decides all that is random.", valueName: "seed")) var seed: UInt64 = 1
-  @Flag(help: "Print a JSON document instead of a table.") var json = false
+  @Option(help: ArgumentHelp("How many changes.", valueName: "number")) var changes = 3
+  @Option(help: ArgumentHelp("The seed of all randomness.", valueName: "seed")) var seed: UInt64 = 1
+  @Flag(help: "Print JSON.") var json = false
 
   func run() throws {
     var sizes: [Int] = []

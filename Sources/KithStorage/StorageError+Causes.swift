@@ -47,8 +47,8 @@ extension StorageError {
       message: "cannot be written (\(reason)); make file and directory writable for this user")
   }
 
-  /// Makes the error for a failure of SQLite with the database at `path`. `systemError` is the
-  /// `errno` of the failed system call, if there was one.
+  /// Makes the error for a failure of SQLite with the database at `path`. `systemError`: the failed
+  /// system call's `errno`, if any.
   static func database(_ path: String, _ error: any Error, systemError: Int32 = 0) -> Self {
     if let error = error as? StorageError { return error }
     guard let error = error as? DatabaseError else {
@@ -65,8 +65,7 @@ extension StorageError {
       return .readOnly(path, String(cString: strerror(systemError)))
     case .SQLITE_IOERR where [ENOSPC, EDQUOT, EFBIG].contains(systemError):
       return .diskFull(path, String(cString: strerror(systemError)))
-    // The text of a table's definition may be damaged; otherwise none of Kith's statements
-    // fails so.
+    // A table's definition may be damaged; none of Kith's statements fails so otherwise.
     case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR, .SQLITE_MISMATCH:
       return .damaged(path, "the database is damaged (\(reason))")
     default:

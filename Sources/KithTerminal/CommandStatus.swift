@@ -1,8 +1,7 @@
 /// The exit statuses of `kith`, which scripts may rely on (README.md, the table "exit status").
 package enum CommandStatus: Int32, CaseIterable, Sendable {
-  /// The command succeeded.
   case success = 0
-  /// A failure without a status of its own: a disk, a file, a bench over its budget.
+  /// A failure without its own status: a disk, a file, a bench over its budget.
   case failure = 1
   /// The key, or the whole store, is missing.
   case notFound = 2
@@ -25,11 +24,11 @@ package enum CommandStatus: Int32, CaseIterable, Sendable {
     case .success: "done"
     case .failure: "failed: a file, a disk, a budget missed in bench"
     case .notFound: "the key, or the store, is missing"
-    case .refused: "refused: quota, key, value, token, or a person said no"
+    case .refused: "refused: quota, key, value, code, token, or a person said no"
     case .directory: "the directory is not set up, is set up already, or is in use"
     case .unreachable: "a node or peer cannot be reached, or not in time"
     case .passphrase: "a passphrase is needed, wrong, or cannot be read"
-    case .unhealthy: "doctor found something to mend"
+    case .unhealthy: "doctor found a problem"
     case .usage: "the command line cannot be understood"
     }
   }

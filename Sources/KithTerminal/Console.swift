@@ -40,8 +40,7 @@ package struct Console: Sendable {
     prompt("\(tool): \(Columns.readable(text, indent: ""))\n")
   }
 
-  /// Writes prompts and progress to standard error, unchanged. A failure cannot be
-  /// reported anywhere.
+  /// Writes prompts and progress to standard error, unchanged; failures are ignored.
   package func prompt(_ text: String) { _ = Self.write(Array(text.utf8), to: STDERR_FILENO) }
 
   private static func write(_ text: String) throws(CommandFailure) { try write(Array(text.utf8)) }
@@ -56,7 +55,7 @@ package struct Console: Sendable {
   }
 
   /// Writes all bytes; returns 0 or the error. If the reader has closed, such as `head`, the
-  /// process ends as the signal would end it.
+  /// process ends as by the signal.
   private static func write(_ bytes: [UInt8], to file: Int32) -> Int32 {
     bytes.withUnsafeBytes { bytes in
       var rest = bytes[...]
@@ -80,9 +79,7 @@ package struct Console: Sendable {
   }
 }
 
-/// The properties of the terminal.
 package enum Terminal {
-  /// Whether standard output is a terminal.
   package static var hasOutput: Bool { isatty(STDOUT_FILENO) == 1 }
   /// Whether standard error is a terminal.
   package static var hasTalk: Bool { isatty(STDERR_FILENO) == 1 }
@@ -96,8 +93,8 @@ package enum Terminal {
     return Int(size.ws_col)
   }
 
-  /// Returns whether standard output may have colour: it is a terminal, and neither `NO_COLOR`
-  /// (no-color.org) nor a dumb terminal forbids it.
+  /// Returns whether standard output may have colour: a terminal, without `NO_COLOR`
+  /// (no-color.org), not dumb.
   package static func allowsColour(environment: [String: String], isTerminal: Bool) -> Bool {
     isTerminal && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
   }

@@ -1,4 +1,4 @@
-/// The effect of a character on a terminal, in text of others.
+/// The effect of a character of foreign text on a terminal.
 package enum CharacterEffect {
   /// It is displayed.
   case drawn
@@ -7,9 +7,8 @@ package enum CharacterEffect {
   /// It is invisible, so that two texts look alike.
   case unseen
 
-  /// Makes the effect of a character. C0, C1 and Unicode's bidirectional controls are
-  /// obeyed. Characters without width are invisible, except those that choose between two
-  /// forms of an emoji.
+  /// Makes the effect of a character. Terminals obey C0, C1 and Unicode's bidirectional controls.
+  /// Characters without width are invisible, except those that choose an emoji's form.
   package init(_ scalar: Unicode.Scalar) {
     self =
       switch scalar.value {
@@ -25,8 +24,8 @@ package enum CharacterEffect {
 }
 
 extension Columns {
-  /// Returns the text on one line, with obeyed and invisible characters as numbers. Names and keys
-  /// come from other devices: a terminal must not obey them, and two of them must not look alike.
+  /// Returns the text on one line, with obeyed and invisible characters as numbers, since names and
+  /// keys come from other devices.
   package static func printable(_ text: String, limit: Int = .max) -> String {
     var shown = ""
     var count = 0
@@ -45,7 +44,7 @@ extension Columns {
     return shown
   }
 
-  /// Returns the text in its lines, with obeyed characters as numbers. Line feeds and tabs stay.
+  /// Returns the text in its lines, with obeyed characters as numbers; line feeds and tabs stay.
   /// Lines after the first begin with `indent`, so that none looks like another message.
   package static func readable(_ text: String, indent: String = "  ") -> String {
     var shown = ""

@@ -20,7 +20,6 @@ package struct ProgressBar: Sendable {
     console.prompt("\r\u{1B}[K" + Self.line(title, done, total, columns: Terminal.columns - 1))
   }
 
-  /// Removes the bar.
   package func finish() {
     if isShown { console.prompt("\r\u{1B}[K") }
   }

@@ -29,8 +29,8 @@ package enum SecretPrompt {
     defer { close(terminal) }
     var settings = termios()
     guard tcgetattr(terminal, &settings) == 0 else { return .nobody }
-    // Reads character by character: Ctrl-C arrives here, so no signal leaves the terminal
-    // without echo.
+    // Reads character by character: Ctrl-C arrives here, so no signal leaves the terminal without
+    // echo.
     var silent = settings
     silent.c_lflag &= ~tcflag_t(ECHO | ECHONL | ICANON | ISIG)
     // Set before the prompt, so that nothing typed after it is discarded.

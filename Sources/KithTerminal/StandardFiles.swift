@@ -2,9 +2,8 @@ import Glibc
 
 /// The three standard files of a process.
 package enum StandardFiles {
-  /// Opens those that are closed. Otherwise a database, lock or socket could get the number of
-  /// standard output, and printed text would be written into it. Reading and writing fail as with
-  /// closed files.
+  /// Opens those that are closed. Otherwise a database, lock or socket could get standard output's
+  /// number, and printed text would go into it. Reading and writing fail as with closed files.
   package static func occupy() {
     for file in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
     where fcntl(file, F_GETFD) == -1 && errno == EBADF {

@@ -15,7 +15,6 @@ package struct Style: Sendable {
   /// Whether tones are shown.
   package let isColoured: Bool
 
-  /// A style without colours.
   package static let plain = Style(isColoured: false)
 
   /// The style that standard output allows.
@@ -25,7 +24,6 @@ package struct Style: Sendable {
         environment: ProcessInfo.processInfo.environment, isTerminal: Terminal.hasOutput))
   }
 
-  /// Returns the text in a tone.
   package func callAsFunction(_ tone: Tone, _ text: String) -> String {
     guard isColoured, tone != .plain, !text.isEmpty else { return text }
     return "\u{1B}[\(tone.rawValue)m\(text)\u{1B}[0m"

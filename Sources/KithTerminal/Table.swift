@@ -29,13 +29,11 @@ package struct Table {
     alignments = columns.map(\.alignment)
   }
 
-  /// Whether there are no rows.
   package var isEmpty: Bool { rows.isEmpty }
 
   /// Adds a row; missing cells are empty.
   package mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
-  /// Returns the lines.
   package func lines(_ style: Style = .plain) -> [String] {
     let head = heads.map { Cell($0, .faint) }
     let all = (heads.allSatisfy(\.isEmpty) ? [] : [head]) + rows

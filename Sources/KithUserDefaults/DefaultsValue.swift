@@ -17,7 +17,6 @@ enum DefaultsValue {
     }
   }
 
-  /// Returns the object of a value.
   static func object(of value: PropertyListValue) -> Any {
     switch value {
     case .bool(let bool): bool

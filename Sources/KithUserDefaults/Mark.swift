@@ -1,5 +1,6 @@
 internal import Foundation
 internal import Kith
+internal import KithCore
 internal import KithCrypto
 
 /// The values that both sides held for a key when the mirror last compared them, as digests.

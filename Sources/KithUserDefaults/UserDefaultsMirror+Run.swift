@@ -16,9 +16,11 @@ extension UserDefaultsMirror: Service {
     await cancelWhenGracefulShutdown {
       await withTaskGroup(of: Void.self) { group in
         group.addTask {
-          let keys = Set(self.keys.map { Key($0) })
+          let keys = Set(self.keys.map { KeyValueStore.Key($0) })
           for await change in changes
-          where change.isJoined || change.items.contains(where: { keys.contains(Key($0.key)) }) {
+          where change.isJoined
+            || change.items.contains(where: { keys.contains(KeyValueStore.Key($0.key)) })
+          {
             self.sync()
           }
         }

@@ -23,7 +23,7 @@ extension UserDefaultsMirror {
       let before = state.problems
       let shown = look(&state)
       let marks = state.marks
-      for key in keys { reconcile(key, shown[Key(key)], &state, &report) }
+      for key in keys { reconcile(key, shown[KeyValueStore.Key(key)], &state, &report) }
       if !report.stored.isEmpty { settle(marks, &state, &report) }
       state.problems = report.problems
       if state.marks != marks { save(&state) }
@@ -79,21 +79,13 @@ extension UserDefaultsMirror {
   /// - Throws: As ``set(_:forKey:)`` does.
   public func remove(_ key: String) throws(KithError) { try set(nil, forKey: key) }
 
-  /// Returns the store's values, of one moment and one account. Marks of another account are
-  /// dropped: its values were never in this store, so their absence is not a removal.
-  private func look(_ state: inout State) -> [Key: PropertyListValue] {
-    var standing = store.standing
-    while true {
-      let shown = store.dictionary
-      let after = store.standing
-      guard after == standing else {
-        standing = after
-        continue
-      }
-      if !standing.isSameDevice(as: state.standing) { state.marks = [:] }
-      state.standing = standing
-      return shown
-    }
+  /// Returns the store's values, of one moment and account. Marks of another account are dropped:
+  /// its values were never in this store.
+  private func look(_ state: inout State) -> [KeyValueStore.Key: PropertyListValue] {
+    let (device, shown) = store.owned
+    if device != state.device { state.marks = [:] }
+    state.device = device
+    return shown
   }
 
   // MARK: One key
@@ -151,8 +143,8 @@ extension UserDefaultsMirror {
     }
   }
 
-  /// Makes copies to the store durable before their marks are saved. After a crash between, the
-  /// store's old value would look new and replace the program's.
+  /// Makes copies to the store durable before their marks: after a crash between, the old value
+  /// would look new and replace the program's.
   private func settle(_ old: [String: Mark], _ state: inout State, _ report: inout Report) {
     do throws(KithError) {
       try store.flush()
@@ -167,7 +159,7 @@ extension UserDefaultsMirror {
 
   private func save(_ state: inout State) {
     state.marks = state.marks.filter { $0.value != .nothing && keys.contains($0.key) }
-    state.defaults.save(state.marks, of: state.standing.device?.hex)
+    state.defaults.save(state.marks, of: state.device.hex)
   }
 }
 

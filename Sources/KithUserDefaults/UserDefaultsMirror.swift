@@ -50,8 +50,8 @@ public final class UserDefaultsMirror: Sendable {
 
   struct State {
     var defaults: Defaults
-    /// The owner of the store that the marks belong to.
-    var standing: Standing
+    /// The device that the marks belong to.
+    var device: DeviceID
     var marks: [String: Mark]
     var problems: [String: KithError] = [:]
   }
@@ -95,9 +95,9 @@ public final class UserDefaultsMirror: Sendable {
     self.keys = Set(keys).sorted()
     self.interval = interval
     self.onSync = onSync
-    let standing = store.standing
-    let marks = defaults.marks(of: standing.device?.hex)
-    state = Mutex(State(defaults: defaults, standing: standing, marks: marks))
+    let device = store.owned.device
+    let marks = defaults.marks(of: device.hex)
+    state = Mutex(State(defaults: defaults, device: device, marks: marks))
   }
 
   /// The keys that could not be copied at the last comparison, with the reasons.

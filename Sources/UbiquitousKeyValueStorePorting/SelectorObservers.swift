@@ -23,7 +23,6 @@
 
     private let registrations = Mutex<[ObjectIdentifier: [Registration]]>([:])
 
-    /// The number of registrations.
     var count: Int { registrations.withLock { $0.values.reduce(0) { $0 + $1.count } } }
 
     /// Calls a method of an observer for each notification, as long as the observer lives.

@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(arguments: [
-    (0, "Examples/Sources/ReadmeModern/Bookmarks.swift"),
+    (0, "Examples/Sources/ReadmeModern/main.swift"),
     (1, "Examples/Sources/ReadmeClassic/main.swift"),
   ])
   func `the programs of README are whole, and are built with the examples`(
@@ -33,6 +33,10 @@ import Testing
   ) throws {
     let blocks = try Self.blocks("README.md")
     #expect(try #require(blocks.dropFirst(block).first) == (try Self.text(path)))
+  }
+
+  @Test func `the reference opens with the program of README`() throws {
+    #expect(try Self.blocks("Sources/Kith/Kith.docc/Kith.md").first == Self.blocks("README.md")[0])
   }
 
   @Test func `all code of the guides is compiled`() throws {
@@ -45,8 +49,9 @@ import Testing
       .joined(separator: "\n")
     var count = 0
     for page in pages.sorted() + ["README.md"] {
-      // The first two of README are programs of their own.
-      for block in try Self.blocks(page).dropFirst(page == "README.md" ? 2 : 0) {
+      // The first two of README, and the first of the reference, are programs of their own.
+      let programs = page == "README.md" ? 2 : page.hasSuffix("/Kith.md") ? 1 : 0
+      for block in try Self.blocks(page).dropFirst(programs) {
         for paragraph in Self.lines(block).split(separator: "") {
           let code = paragraph.joined(separator: "\n")
           count += 1

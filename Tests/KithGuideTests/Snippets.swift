@@ -86,10 +86,11 @@ func signIn(
   try await accounts.signOut()
   try await accounts.signIn(to: account)  // one of `known`
 
-  try await accounts.invite { event in
-    if case .opened(let invitation) = event { await show(invitation.code) }
-  } onJoinRequest: { candidate in
-    await ask("Does \(candidate.name) show \(candidate.fingerprint), too?")
+  try await accounts.invite { invitation in
+    await show(invitation.code)
+    for await candidate in invitation.candidates {
+      if await ask("Does \(candidate.name) show \(candidate.fingerprint)?") { candidate.accept() }
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import KithTesting
+import KithProxy
 import NIOPosix
 import Testing
 

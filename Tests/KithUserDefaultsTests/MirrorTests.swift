@@ -104,7 +104,7 @@ struct MirrorTests {
     fixture.defaults.removeObject(forKey: "theme")
     #expect(mirror.sync().stored == ["theme"])
     #expect(other.keys == ["fontSize"])
-    try other.remove("fontSize")
+    try other.removeValue(forKey: "fontSize")
     #expect(mirror.sync().taken == ["fontSize"])
     #expect(fixture.defaults.object(forKey: "fontSize") == nil)
   }
@@ -117,7 +117,7 @@ struct MirrorTests {
     try mirror.set(11, forKey: "fontSize")
     try mirror.set(true, forKey: "flag")
     // Removed elsewhere, changed here, changed on both sides.
-    try other.remove("theme")
+    try other.removeValue(forKey: "theme")
     fixture.defaults.set(12, forKey: "fontSize")
     try other.set(false, forKey: "flag")
     fixture.defaults.set("no", forKey: "flag")
@@ -135,7 +135,7 @@ struct MirrorTests {
     let (store, other) = (try fixture.store(), try fixture.store(1))
     let mirror = fixture.mirror(store)
     try mirror.set("dark", forKey: "theme")
-    try other.remove("theme")
+    try other.removeValue(forKey: "theme")
     fixture.defaults.set("light", forKey: "theme")
     #expect(mirror.sync().stored == ["theme"])
     #expect(other.value(forKey: "theme") == "light")
@@ -210,12 +210,12 @@ struct MirrorTests {
       #expect(mirror.sync().stored.isEmpty, "\(value)")
       #expect(fixture.mirror(store, keys: ["value"]).sync().stored.isEmpty, "\(value)")
       #expect(store.value(forKey: "value") == value)
-      try other.remove("value")
+      try other.removeValue(forKey: "value")
       mirror.sync()
       fixture.defaults.set(DefaultsValue.object(of: value), forKey: "value")
       #expect(mirror.sync().stored == ["value"], "\(value)")
       #expect(other.value(forKey: "value") == value)
-      try other.remove("value")
+      try other.removeValue(forKey: "value")
       mirror.sync()
     }
   }

@@ -11,6 +11,7 @@ away. Each kind is a row of the table of floods in Docs/Testing.md.
 import os
 import random
 import select
+import struct
 import sys
 import time
 
@@ -48,13 +49,14 @@ def have(store, vector=()):
 
 def statements(member, count):
     """What the member says that it covers, of as many stores."""
-    said = []
+    said, started = [], member.tick()
     for number in range(count):
-        body = encode(
-            "StatementBody", device=member.id, store=f"com.example.S{number}", clock=member.tick(),
-            process=7, vector_digest=os.urandom(32))
-        signed = b"kith statement v1\0" + member.roster.account + body
-        said.append({"body": body, "signature": sign(member.private, signed)})
+        extent = encode("Extent", store=f"com.example.S{number}", vector_digest=os.urandom(32))
+        signed = (b"kith statement v1\0" + member.roster.account + member.id
+                  + struct.pack(">QI", started, 1) + extent)
+        said.append({"extent": extent, "said": [{
+            "device": int.from_bytes(member.id[:8], "big"), "started": started, "number": 1,
+            "signature": sign(member.private, signed)}]})
     return encode("Message", have={"statements": said})
 
 

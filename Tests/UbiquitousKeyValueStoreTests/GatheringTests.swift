@@ -28,9 +28,9 @@ import Testing
   }
 
   private static func change(
-    _ reason: Change.Reason, _ keys: String..., superseded: [String] = []
-  ) -> Change {
-    Change(
+    _ reason: KeyValueStore.ChangeReason, _ keys: String..., superseded: [String] = []
+  ) -> KeyValueStore.Change {
+    KeyValueStore.Change(
       reason: reason, items: keys.map { .init(key: $0, old: nil, new: 1) }, superseded: superseded)
   }
 

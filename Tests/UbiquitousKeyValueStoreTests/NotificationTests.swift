@@ -40,7 +40,7 @@ import Testing
     #expect(
       heard.all == [.init(object: ObjectIdentifier(store), reason: 0, keys: ["size", "theme"])])
     #expect(store.string(forKey: "theme") == "dark")
-    try here.remove("theme")
+    try here.removeValue(forKey: "theme")
     try await until { heard.all.count == 2 }
     #expect(heard.keys.last == ["theme"])
     #expect(store.object(forKey: "theme") == nil)
@@ -65,7 +65,7 @@ import Testing
     }
     defer { NotificationCenter.default.removeObserver(token) }
     backing.tell(
-      Change(
+      KeyValueStore.Change(
         reason: .initialSyncChange,
         items: [
           .init(key: "a", old: nil, new: 1), .init(key: "b", old: 1, new: nil),
@@ -79,10 +79,10 @@ import Testing
     let store = NSUbiquitousKeyValueStore.on(backing)
     #expect(store.synchronize())
     let heard = Heard(store)
-    let reasons: [Change.Reason] = [
+    let reasons: [KeyValueStore.ChangeReason] = [
       .serverChange, .initialSyncChange, .quotaViolationChange, .accountChange,
     ]
-    for reason in reasons { backing.tell(Change(reason: reason, items: [])) }
+    for reason in reasons { backing.tell(KeyValueStore.Change(reason: reason, items: [])) }
     try await until { heard.all.count == 4 }
     #expect(heard.reasons == [0, 1, 2, 3])
   }
@@ -93,7 +93,7 @@ import Testing
     #expect(store.synchronize())
     let heard = Heard(store)
     backing.tell(
-      Change(
+      KeyValueStore.Change(
         reason: .initialSyncChange, items: [.init(key: "b", old: 1, new: 2)],
         superseded: ["a", "b"]))
     try await until { !heard.all.isEmpty }
@@ -127,7 +127,8 @@ import Testing
     }
     #expect(third == nil)
     let (one, two) = (Heard(first), Heard(second))
-    backing.tell(Change(reason: .serverChange, items: [.init(key: "a", old: nil, new: 1)]))
+    backing.tell(
+      KeyValueStore.Change(reason: .serverChange, items: [.init(key: "a", old: nil, new: 1)]))
     try await until { !one.all.isEmpty && !two.all.isEmpty }
     #expect(one.all == [.init(object: ObjectIdentifier(first), reason: 0, keys: ["a"])])
     #expect(two.all == [.init(object: ObjectIdentifier(second), reason: 0, keys: ["a"])])

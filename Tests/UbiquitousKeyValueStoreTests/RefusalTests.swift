@@ -8,7 +8,7 @@ import Testing
 /// What has no room, and what the disk refuses.
 @Suite struct RefusalTests {
   private static let name = "com.example.Editor"
-  private static let small = Policy(totalBytes: 100, keys: 4, valueBytes: 80)
+  private static let small = KeyValueStore.Policy(totalBytes: 100, keys: 4, valueBytes: 80)
 
   @Test func `over quota nothing is added, and the refused key is told`() async throws {
     let account = try TestAccount(devices: 1)
@@ -134,13 +134,13 @@ import Testing
     let store = NSUbiquitousKeyValueStore.on(backing)
     let heard = Heard(store)
     #expect(store.synchronize())
-    backing.tell(Change(reason: .serverChange, items: []))
+    backing.tell(KeyValueStore.Change(reason: .serverChange, items: []))
     try await until { heard.all.count == 1 }
     backing.state.withLock { $0.refusals = [.test(1, .quota, ["a"]), .test(2, .quota, ["b"])] }
-    backing.tell(Change(reason: .quotaViolationChange, items: [], superseded: ["a"]))
+    backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a"]))
     try await until { backing.refusals.count == 1 }
     #expect(backing.refusals.map(\.number) == [2])
-    backing.tell(Change(reason: .quotaViolationChange, items: [], superseded: ["b"]))
+    backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["b"]))
     try await until { backing.refusals.isEmpty }
   }
 
@@ -149,16 +149,17 @@ import Testing
     let store = NSUbiquitousKeyValueStore.on(backing)
     let heard = Heard(store)
     #expect(store.synchronize())
-    backing.tell(Change(reason: .serverChange, items: []))
+    backing.tell(KeyValueStore.Change(reason: .serverChange, items: []))
     try await until { heard.all.count == 1 }
     backing.state.withLock { $0.refusals = [.test(1, .quota, ["a", "b"])] }
     // Each is told once what came before has been dealt with.
     for keys in [["a"], ["other"], ["another"]] {
-      backing.tell(Change(reason: .quotaViolationChange, items: [], superseded: keys))
+      backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: keys))
       try await until { heard.keys.last == keys }
     }
     #expect(backing.refusals.map(\.number) == [1], "nobody has heard of b")
-    backing.tell(Change(reason: .quotaViolationChange, items: [], superseded: ["a", "b"]))
+    backing.tell(
+      KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a", "b"]))
     try await until { backing.refusals.isEmpty }
   }
 

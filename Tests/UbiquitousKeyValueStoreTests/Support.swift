@@ -66,7 +66,7 @@ final class FakeBacking: Backing {
   struct State {
     var values: [Key: PropertyListValue] = [:]
     var problem: KithError?
-    var refusals: [RefusedTransaction] = []
+    var refusals: [Refusal] = []
     var account: AccountID?
     var flushes = 0
   }
@@ -77,10 +77,10 @@ final class FakeBacking: Backing {
   private let accountStream = AsyncStream<AccountID?>.makeStream()
 
   init() {
-    guard let identifier = StoreIdentifier("com.example.Fake") else {
-      preconditionFailure("it is an identifier")
-    }
-    view = StoreView(identifier: identifier, values: [:])
+    guard let identifier = StoreIdentifier("com.example.Fake"),
+      let device = DeviceID(hex: String(repeating: "07", count: 32))
+    else { preconditionFailure("they are an identifier and a device") }
+    view = StoreView(identifier: identifier, device: device, values: [:])
   }
 
   func value(forKey key: String) -> PropertyListValue? { state.withLock { $0.values[Key(key)] } }
@@ -102,7 +102,7 @@ final class FakeBacking: Backing {
   var changes: StoreChanges? {
     StoreChanges(subscription: .init(buffer: buffer, view: view, number: 0))
   }
-  var refusals: [RefusedTransaction] { state.withLock { $0.refusals } }
+  var refusals: [Refusal] { state.withLock { $0.refusals } }
   func takeRefusals(through number: UInt64) {
     state.withLock { $0.refusals.removeAll { $0.number <= number } }
   }
@@ -110,7 +110,7 @@ final class FakeBacking: Backing {
   var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { accountStream.stream }
   func run() async {}
 
-  func tell(_ change: Change) { buffer.offer(change)?() }
+  func tell(_ change: KeyValueStore.Change) { buffer.offer(change)?() }
   func signIn(_ account: AccountID?) {
     state.withLock { $0.account = account }
     accountStream.continuation.yield(account)
@@ -160,7 +160,7 @@ struct EndlessBacking: Backing {
   func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {}
   func flush() throws(KithError) {}
   var changes: StoreChanges? { nil }
-  var refusals: [RefusedTransaction] { [] }
+  var refusals: [Refusal] { [] }
   func takeRefusals(through number: UInt64) {}
   var account: AccountID? { nil }
   var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { nothing.accountUpdates }
@@ -177,10 +177,10 @@ extension AccountID {
   }
 }
 
-extension RefusedTransaction {
+extension Refusal {
   static func test(_ number: UInt64, _ reason: Reason, _ keys: [String]) -> Self {
     Self(
       number: number, reason: reason, clock: HybridTime(rawValue: 0),
-      writes: keys.map { Write(key: $0, value: nil) })
+      operations: keys.map { KithCore.Operation(key: $0, value: nil) })
   }
 }

@@ -28,7 +28,7 @@ struct BookmarkManager {
   }
 
   /// What other devices change, from now on, and what is shown then.
-  func watch(_ show: (Change, [Bookmark]) -> Void) async {
+  func watch(_ show: (KeyValueStore.Change, [Bookmark]) -> Void) async {
     for await change in store.changes where change.keys.contains(StoreKey.bookmarks.name) {
       show(change, all)
     }

@@ -1,4 +1,3 @@
-internal import Glibc
 internal import KithCore
 internal import KithStorage
 internal import Logging
@@ -7,8 +6,6 @@ internal import Synchronization
 extension AccountsDirectory {
   /// How long a node may take to give back the local stores, or to serve its control socket.
   static let longestWait = Duration.seconds(10)
-  /// How long to wait between two looks, in microseconds.
-  static let lookMicroseconds: UInt32 = 20_000
 
   /// Hands what was written while nobody was signed in to an account. What the account took, or
   /// refused (``KeyValueStore/refusals``), is the local stores' no more: nobody else has them until
@@ -23,17 +20,17 @@ extension AccountsDirectory {
   ///   account from taking them; what it has taken by then is not handed over again.
   @discardableResult
   func handOver(
-    waiting wait: Duration = .zero, to account: () throws(KithError) -> Seat.Kind
+    waiting wait: Duration = .zero, to account: () throws(KithError) -> any StoreService
   ) throws(KithError) -> [StoreIdentifier: Set<Key>] {
     guard DeviceDirectory.holdsDevice(local) else { return [:] }
     let device = try openLocal(waiting: wait)
     defer { try? device.close() }
     var superseded: [StoreIdentifier: Set<Key>] = [:]
-    var recipient: Seat.Kind?
+    var recipient: (any StoreService)?
     for (store, stored) in try Storage.load(device).stores.sorted(by: { $0.key < $1.key }) {
       let drafts = stored.draftedWrites
       guard !drafts.isEmpty else { continue }
-      let chosen: Seat.Kind
+      let chosen: any StoreService
       if let recipient { chosen = recipient } else { chosen = try account() }
       recipient = chosen
       superseded[store] = try chosen.adopt(store, stored.policy, drafts.map(\.write))
@@ -49,44 +46,14 @@ extension AccountsDirectory {
 
   /// Opens the local stores' device, once whoever has it open has given it back.
   func openLocal(waiting wait: Duration) throws(KithError) -> OpenDevice {
-    let begun = ContinuousClock.now
+    let turn = DirectoryTurn(local, within: wait)
     while true {
       do throws(KithError) {
         return try Storage.open(local, nil)
       } catch {
-        guard error.code == .inUse, ContinuousClock.now - begun < wait else { throw error }
+        guard error.code == .inUse, turn.wait() else { throw error }
       }
-      usleep(Self.lookMicroseconds)
     }
-  }
-}
-
-extension Seat.Kind {
-  /// Hands transactions that were written while nobody was signed in to the device. Durable on return.
-  /// With none, tells it that the local stores hold no more of those that it took.
-  ///
-  /// - Returns: The keys whose writes lost.
-  fileprivate func adopt(
-    _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
-  ) throws(KithError) -> Set<Key> {
-    switch self {
-    case .own(let node): try node.adopt(store, policy, writes)
-    case .attached(let attachment): try attachment.adopt(store, policy, writes)
-    }
-  }
-}
-
-extension Node {
-  /// Takes in what was written to a store while nobody was signed in; it blocks until that is durable.
-  /// The policy counts where the account has no such store.
-  ///
-  /// - Returns: The keys whose writes lost.
-  func adopt(
-    _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
-  ) throws(KithError) -> Set<Key> {
-    let known = engine.read { $0.usage(of: store)?.policy } ?? policy
-    _ = try engine.open(store, policy: known)
-    return try engine.adopt(store, writes)
   }
 }
 
@@ -106,6 +73,8 @@ extension Accounts {
   private static let shortTroubles: Set<KithError.Code> = [.inUse, .notRunning]
   /// How long a disk is left alone after it took no writes.
   private static let adoptionPause = Duration.seconds(5)
+  /// How long another process's turn is waited for, by ``run()``.
+  private static let shortPause = Duration.milliseconds(500)
 
   /// Hands what was written while nobody was signed in to the account that is. Where another process
   /// has the local stores open, or a disk takes no writes, it is owed and tried again.
@@ -116,17 +85,17 @@ extension Accounts {
     let before = state.owed
     state.owed = nil
     guard state.seat.place != .signedOut else { return [:] }
-    let recipient = state.seat.kind
+    let seat = state.seat
     do throws(KithError) {
-      let superseded = try directory.handOver { () throws(KithError) in recipient }
-      if case .own(let node) = recipient { try node.endAdoption() }
+      let superseded = try directory.handOver { () throws(KithError) in seat.service }
+      if case .own(let node) = seat.kind { try node.endAdoption() }
       return superseded
     } catch {
       let isShort = Self.shortTroubles.contains(error.code)
       state.owed = Debt(
         error: error,
         retryAt: Self.passingTroubles.contains(error.code)
-          ? .now + (isShort ? .zero : Self.adoptionPause) : nil)
+          ? .now + (isShort ? Self.shortPause : Self.adoptionPause) : nil)
       // Once, however often it is tried again.
       if !isShort && before?.retryAt == nil {
         configuration.logger.error(
@@ -138,8 +107,8 @@ extension Accounts {
   }
 
   /// Tries again what is owed, if the time has come; whether it is settled with that.
-  func adoptIfOwed(_ state: inout State) -> Bool {
-    guard let time = state.owed?.retryAt, time <= .now else { return false }
+  func adoptIfOwed(_ state: inout State, atOnce: Bool = false) -> Bool {
+    guard let time = state.owed?.retryAt, atOnce || time <= .now else { return false }
     adopt(&state)
     return state.owed == nil
   }
@@ -149,17 +118,16 @@ extension Accounts {
   ///
   /// - Throws: ``KithError`` that says why it is not.
   func settleDebt() throws(KithError) {
-    let begun = ContinuousClock.now
+    let turn = DirectoryTurn(directory.local, within: AccountsDirectory.longestWait)
     while true {
       let debt = state.withLock { state in
-        _ = adoptIfOwed(&state)
+        _ = adoptIfOwed(&state, atOnce: true)
         return state.owed
       }
       guard let debt else { return }
-      guard Self.shortTroubles.contains(debt.error.code),
-        ContinuousClock.now - begun < AccountsDirectory.longestWait
-      else { throw .owed(debt.error) }
-      usleep(AccountsDirectory.lookMicroseconds)
+      guard Self.shortTroubles.contains(debt.error.code), turn.wait() else {
+        throw .owed(debt.error)
+      }
     }
   }
 }

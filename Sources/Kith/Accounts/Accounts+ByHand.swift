@@ -136,12 +136,12 @@ extension Accounts {
     let place = try directory.place()
     guard place != .signedOut else { return }
     var seat: Seat?
-    defer { try? seat?.close([]) }
+    defer { try? seat?.close() }
     do throws(KithError) {
       try directory.handOver(waiting: AccountsDirectory.longestWait) { () throws(KithError) in
         let taken = try Seat(at: place, in: directory, configuration)
         seat = taken
-        return taken.kind
+        return taken.service
       }
     } catch {
       throw .owed(error)
@@ -153,7 +153,7 @@ extension Accounts {
     _ directory: AccountsDirectory, _ configuration: Configuration
   ) throws(KithError) -> AccountID? {
     let seat = try Seat(at: .signedIn(directory: "."), in: directory, configuration)
-    defer { try? seat.close([]) }
+    defer { try? seat.close() }
     return seat.account
   }
 }

@@ -5,9 +5,8 @@ internal import ServiceLifecycle
 internal import Synchronization
 
 extension Accounts {
-  /// How often the directory is looked at: another program, or a person at the command line, may
-  /// have signed in or out.
-  private static let lookInterval = Duration.milliseconds(500)
+  /// How often the directory is looked at if the kernel does not tell of its changes.
+  private static let lookInterval = Duration.seconds(1)
 
   /// Serves whoever is signed in, until the task is cancelled or its service group shuts down:
   /// listens, dials, publishes and takes in, serves the programs that attach, follows whoever signs
@@ -21,7 +20,14 @@ extension Accounts {
       if state.isRunning { throw KithError(.alreadyRunning, "The accounts are served already.") }
       state.isRunning = true
     }
-    defer { state.withLock { $0.isRunning = false } }
+    defer {
+      let stores = state.withLock { state in
+        state.isRunning = false
+        return state.stores.values.map(\.store)
+      }
+      // Those who wait for another service see to it themselves.
+      for store in stores { store.wakeWaiters() }
+    }
     do {
       try await cancelWhenGracefulShutdown { try await self.serve() }
     } catch is CancellationError {
@@ -30,6 +36,10 @@ extension Accounts {
   }
 
   private func serve() async throws {
+    // Another program, or a person at the command line, may sign in or out.
+    let watch = DirectoryWatch(directory.path, onChange: moved.raise)
+    defer { watch?.cancel() }
+    let isTold = watch != nil
     while !Task.isCancelled {
       _ = try await BlockingThread.run { () throws(KithError) in
         try self.follow(isServing: true)
@@ -39,7 +49,7 @@ extension Accounts {
         if case .own(let node) = seat.kind {
           group.addTask { try await self.serve(node) }
         }
-        group.addTask { try await self.watch(seat) }
+        group.addTask { try await self.watch(seat, isTold: isTold) }
         defer { group.cancelAll() }
         try await group.next()
       }
@@ -60,15 +70,19 @@ extension Accounts {
 
   /// Returns once the seat is to be left: somebody has signed in or out, or who had the directory
   /// open has ended.
-  private func watch(_ seat: Seat) async throws {
+  private func watch(_ seat: Seat, isTold: Bool) async throws {
     while !Task.isCancelled {
       let version = moved.version
       if try await BlockingThread.run({ () throws(KithError) in try self.lookAgain(seat) }) {
         return
       }
+      let retryAt = state.withLock { $0.owed?.retryAt }
+      let next = retryAt ?? (isTold ? nil : .now + Self.lookInterval)
       await withTaskGroup(of: Void.self) { group in
         group.addTask { await self.moved.wait(after: version) }
-        group.addTask { try? await Task.sleep(for: Self.lookInterval) }
+        if let next {
+          group.addTask { try? await Task.sleep(until: next, clock: .continuous) }
+        }
         await group.next()
         group.cancelAll()
       }
@@ -88,11 +102,8 @@ extension Accounts {
 
   /// Whether the seat is to be left. Hands over what local stores still owe.
   private func look(_ seat: Seat) throws(KithError) -> Bool {
-    let (stores, isSettled) = state.withLock { state in
-      (state.stores.values.map(\.store), adoptIfOwed(&state))
-    }
-    if isSettled { moved.raise() }
-    return try mustLeave(seat, stores)
+    if state.withLock({ adoptIfOwed(&$0) }) { moved.raise() }
+    return try mustLeave(seat)
   }
 
   /// Takes the place that counts now, and shows in all stores what it has. Does nothing where the
@@ -106,19 +117,17 @@ extension Accounts {
     let outcome = try state.withLock { state throws(KithError) -> (isOurs: Bool, hasMoved: Bool) in
       guard isServing || !state.isRunning else { return (false, false) }
       guard !state.isClosed else { throw .closedNode }
-      let stores = state.stores.values.map(\.store)
-      guard try mustLeave(state.seat, stores) else { return (true, false) }
-      try move(&state, stores)
+      guard try mustLeave(state.seat) else { return (true, false) }
+      try move(&state)
       return (true, true)
     }
     if outcome.hasMoved { moved.raise() }
     return outcome.isOurs
   }
 
-  /// Blocks while stores get something else behind them. Where what stood there is gone, sees to it;
-  /// whether it may be still to come.
-  func succeed(isGone: Bool) -> Bool {
-    guard isGone else { return state.withLock { $0.isRunning } }
+  /// Takes the place that counts now, if the service of the stores has ended; whether another service
+  /// may come.
+  func succeed() -> Bool {
     do throws(KithError) {
       return try !follow(isServing: false)
     } catch {
@@ -127,63 +136,47 @@ extension Accounts {
   }
 
   /// Leaves the seat for the one that counts now.
-  private func move(_ state: inout State, _ stores: [KeyValueStore]) throws(KithError) {
+  private func move(_ state: inout State) throws(KithError) {
     let old = state.seat
     let place = try directory.place()
     let isTakeOver = place == old.place
-    var pending = Attachment.leave(stores)
-    if !isTakeOver {
-      // Another account's.
-      Attachment.settle(&pending, .closedNode)
-    }
-    if case .attached = old.kind, old.place == .signedOut {
+    if case .attached = old.kind, old.place == .signedOut, !isTakeOver {
       // The node that serves the local stores follows, too. It keeps them until it has the account's
       // device: not to be waited for by one that has that open.
       try? directory.openLocal(waiting: AccountsDirectory.longestWait).close()
     }
-    let next: Seat
-    do throws(KithError) {
-      next = try Seat(at: place, in: directory, configuration)
-    } catch {
-      Attachment.settle(&pending, error)
-      throw error
-    }
-    old.release(stores)
+    let next = try Seat(at: place, in: directory, configuration, onEnd: moved.raise)
+    for open in state.stores.values { old.service.release(open.store.view) }
     state.seat = next
     identity.withLock { $0 = next.account }
     // Closed before local stores are adopted: whoever has them open cannot be another.
-    if case .own = old.kind { close(old, stores) }
-    let superseded = isTakeOver ? [:] : adopt(&state)
-    let reason: Change.Reason =
-      isTakeOver ? .serverChange : old.place == .signedOut ? .initialSyncChange : .accountChange
-    for open in state.stores.values {
-      let store = open.store
-      do throws(KithError) {
-        store.backing = try next.open(
-          store.view, open.policy, reason: reason,
-          superseded: superseded[store.identifier] ?? [],
-          pending: pending[store.identifier] ?? [], onEnd: moved.raise)
-      } catch {
-        configuration.logger.error(
-          "a store cannot be opened there", metadata: ["code": "\(error.code)"])
-      }
-    }
-  }
-
-  /// Whether another place counts now, or who had the directory open has ended.
-  private func mustLeave(_ seat: Seat, _ stores: [KeyValueStore]) throws(KithError) -> Bool {
-    if try directory.place() != seat.place { return true }
-    guard case .attached(let attachment) = seat.kind else { return false }
-    return Attachment.hasEnded(stores) || stores.isEmpty && attachment.account == nil
-  }
-
-  /// Leaves a place; what could not be made durable there is lost with its cause in the log.
-  private func close(_ seat: Seat, _ stores: [KeyValueStore]) {
     do throws(KithError) {
-      try seat.close(stores)
+      try old.close()
     } catch {
       configuration.logger.error(
         "what was written last was not made durable", metadata: ["code": "\(error.code)"])
     }
+    let superseded = isTakeOver ? [:] : adopt(&state)
+    let reason: ChangeReason =
+      isTakeOver ? .serverChange : old.place == .signedOut ? .initialSyncChange : .accountChange
+    for open in state.stores.values {
+      let store = open.store
+      do throws(KithError) {
+        try next.service.open(
+          store.view, policy: open.policy, reason: reason,
+          superseded: superseded[store.identifier] ?? [])
+      } catch {
+        configuration.logger.error(
+          "a store cannot be opened there", metadata: ["code": "\(error.code)"])
+      }
+      store.replaceService(by: next.service)
+    }
+  }
+
+  /// Whether another place counts now, or who had the directory open has ended.
+  private func mustLeave(_ seat: Seat) throws(KithError) -> Bool {
+    if try directory.place() != seat.place { return true }
+    guard case .attached(let node) = seat.kind else { return false }
+    return node.hasEnded
   }
 }

@@ -8,8 +8,8 @@ extension Accounts {
 
   /// An account whose device is on this host.
   public struct KnownAccount: Sendable, Hashable {
-    /// The account's id, in hexadecimal.
-    public var account: String
+    /// The account.
+    public var account: AccountID
     /// Where its device is.
     public var directory: String
     /// Whether it is signed in.
@@ -155,17 +155,13 @@ extension Accounts {
 
   /// Signs in to an account whose device is here.
   ///
+  /// ```swift
+  /// for known in try accounts.known where !known.isSignedIn { offer(known.account) }
+  /// try await accounts.signIn(to: chosen)
+  /// ```
+  ///
   /// - Throws: ``KithError`` with `missing` where there is none, `timedOut` or a storage code.
   public func signIn(to account: AccountID) async throws(KithError) {
-    try await signIn(toAccount: account.digest.hex)
-  }
-
-  /// Signs in to an account of ``known``; see ``signIn(to:)-(AccountID)``.
-  public func signIn(to account: KnownAccount) async throws(KithError) {
-    try await signIn(toAccount: account.account)
-  }
-
-  private func signIn(toAccount account: String) async throws(KithError) {
     let registry = try registry()
     try await move(to: directory.place(of: account, in: registry), registry)
   }
@@ -183,7 +179,7 @@ extension Accounts {
   /// begins.
   ///
   /// - Throws: ``KithError`` with `damaged` or another storage code.
-  public static func deviceDirectory(in path: String) throws(KithError) -> String {
+  package static func deviceDirectory(in path: String) throws(KithError) -> String {
     let accounts = AccountsDirectory(path: path)
     return try accounts.directory(of: accounts.place())
   }

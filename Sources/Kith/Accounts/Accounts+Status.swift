@@ -1,15 +1,18 @@
-internal import KithCore
+public import KithCore
 internal import Synchronization
 
 extension Accounts {
-  /// How often a node of another program is asked.
-  private static let askInterval = Duration.seconds(1)
-
   /// What the node knows of itself and its peers: this program's, or the one that it is attached to.
   ///
   /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` where that one does not
   ///   answer.
-  public func report() async throws(KithError) -> NodeReport { try await seated().node.report() }
+  public func report() async throws(KithError) -> NodeStatus {
+    let (node, account) = try seated()
+    var status = try await node.report()
+    // The device of the local stores is in no account of a person.
+    if account == nil { (status.account, status.device, status.devices) = (nil, nil, []) }
+    return status
+  }
 
   /// The ``report()`` now and whenever it changes, through signing in and out. Only the latest is kept
   /// for who is slow. It ends when the accounts are closed or the task is cancelled.
@@ -17,7 +20,6 @@ extension Accounts {
   /// ```swift
   /// for await status in accounts.statusUpdates { show(status.peers.count, status.problems) }
   /// ```
-  /// A node of another program is asked once a second.
   public var statusUpdates: StatusUpdates { StatusUpdates(accounts: self) }
 
   /// What the accounts' node says of itself, whenever that changes; see ``Accounts/statusUpdates``.
@@ -25,14 +27,14 @@ extension Accounts {
     /// Takes the statuses.
     public struct AsyncIterator: AsyncIteratorProtocol {
       let accounts: Accounts
-      private var last: NodeReport?
+      private var last: NodeStatus?
 
       init(_ accounts: Accounts) {
         self.accounts = accounts
       }
 
       /// The status, once it differs from the one before; nil at the end.
-      public mutating func next() async -> NodeReport? {
+      public mutating func next() async -> NodeStatus? {
         while !Task.isCancelled, !accounts.moved.isFinished {
           let moment = Moment(accounts)
           // Where nobody answers, somebody else is about to.
@@ -55,30 +57,20 @@ extension Accounts {
   /// What can change the status, as of before it was looked at.
   private struct Moment {
     let moved: (signal: Signal, version: UInt64)
-    /// Of this program's own node.
-    let progress: (signal: Signal, version: UInt64)?
+    /// Of the node.
+    let progress: (signal: Signal, version: UInt64)
 
     init(_ accounts: Accounts) {
       moved = (accounts.moved, accounts.moved.version)
-      let seat = accounts.state.withLock { $0.seat }
-      if case .own(let node) = seat.kind {
-        progress = (node.engine.progress, node.engine.progress.version)
-      } else {
-        progress = nil
-      }
+      let signal = accounts.state.withLock { $0.seat.service }.progress
+      progress = (signal, signal.version)
     }
 
     /// Returns once there may be something new.
     func pass() async {
       await withTaskGroup(of: Void.self) { group in
         group.addTask { [moved] in await moved.signal.wait(after: moved.version) }
-        group.addTask { [progress] in
-          if let progress {
-            await progress.signal.wait(after: progress.version)
-          } else {
-            try? await Task.sleep(for: askInterval)
-          }
-        }
+        group.addTask { [progress] in await progress.signal.wait(after: progress.version) }
         await group.next()
         group.cancelAll()
       }

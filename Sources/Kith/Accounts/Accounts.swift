@@ -4,17 +4,23 @@ public import Logging
 public import ServiceLifecycle
 internal import Synchronization
 
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
 /// The stores of whoever is signed in on this host: one account, or none.
 ///
 /// ```swift
-/// let accounts = try Accounts(.init(directory: directory))
-/// let store = try accounts.store("com.example.App")   // stays the same object, whoever signs in
-/// try await accounts.run()                             // or hand it to a ServiceGroup
+/// let accounts = try Accounts()
+/// let store = try accounts.store("com.example.App")  // stays the same object, whoever signs in
+/// try await accounts.run()                            // or hand it to a ServiceGroup
 /// ```
 /// Without an account the stores work locally. What was written so far is the account's once somebody
 /// signs in, unless the account has those keys already: a program's early writes never erase good
 /// data. Signing out, or in to another account, shows the other stores in the place of these, with
-/// ``Change/Reason/accountChange``; each account's data stays in its own directory.
+/// `ChangeReason.accountChange`; each account's data stays in its own directory.
 ///
 /// Several programs may use one directory at once: the first has it open, the others attach to its
 /// node, and one of them takes over when it ends.
@@ -44,9 +50,19 @@ public final class Accounts: Service, Sendable {
     /// right where a person chose both.
     package var insistsOnItsOwn = false
 
-    /// The defaults, for a directory.
-    public init(directory: String) {
-      self.directory = directory
+    /// The defaults.
+    ///
+    /// ```swift
+    /// var configuration = Accounts.Configuration(directory: directory)
+    /// configuration.peers = ["nas.local:4114"]
+    /// let accounts = try Accounts(configuration)
+    /// ```
+    ///
+    /// - Parameter directory: The directory; nil: the one that `kith` uses, which is
+    ///   `KITH_DIRECTORY`, `$XDG_DATA_HOME/kith` or `~/.local/share/kith`.
+    public init(directory: String? = nil) {
+      self.directory =
+        directory ?? UsualDirectory.path(environment: ProcessInfo.processInfo.environment)
     }
   }
 
@@ -82,15 +98,17 @@ public final class Accounts: Service, Sendable {
   /// Raised when somebody has signed in or out, and when what stands behind the stores has ended.
   let moved = Signal()
 
-  /// Opens the stores of who is signed in. It blocks for as long as the disk takes.
+  /// Opens the stores of who is signed in, or attaches to the program that has them open. It blocks for
+  /// as long as the disk takes, and up to 10 seconds while another process has the directory open and
+  /// is starting or ending.
   ///
   /// - Throws: ``KithError`` with `inUse` where another process has the directory open and runs no
   ///   node, `passphrase`, `unsafePermissions`, `damaged`, `newerSchema`, or another storage code.
-  public init(_ configuration: Configuration) throws(KithError) {
+  public init(_ configuration: Configuration = Configuration()) throws(KithError) {
     self.configuration = configuration
     directory = AccountsDirectory(path: configuration.directory)
     try directory.prepare()
-    let seat = try Seat(at: directory.place(), in: directory, configuration)
+    let seat = try Seat(at: directory.place(), in: directory, configuration, onEnd: moved.raise)
     state = Mutex(State(seat: seat))
     identity = Mutex(seat.account)
     _ = state.withLock { adopt(&$0) }
@@ -118,9 +136,11 @@ public final class Accounts: Service, Sendable {
         }
         return known.store
       }
-      let (backing, view) = try state.seat.open(name, policy, onEnd: moved.raise)
-      let store = KeyValueStore(backing: backing, view: view) { [weak self] isGone in
-        self?.succeed(isGone: isGone) ?? false
+      let service = state.seat.service
+      let store = KeyValueStore(
+        service: service, view: try service.open(name, policy: policy)
+      ) { [weak self] in
+        self?.succeed() ?? false
       }
       state.stores[name] = OpenStore(store: store, policy: policy)
       return store
@@ -132,7 +152,7 @@ public final class Accounts: Service, Sendable {
 
   /// Who is signed in, now and whenever that changes. It ends when the accounts are closed or the
   /// task is cancelled.
-  public var signedInUpdates: SignedInUpdates { SignedInUpdates(accounts: self) }
+  package var signedInUpdates: SignedInUpdates { SignedInUpdates(accounts: self) }
 
   /// The node whose stores these are, if this process has it open. It is closed when somebody signs in
   /// or out.
@@ -141,7 +161,7 @@ public final class Accounts: Service, Sendable {
   }
 
   /// Makes everything durable, ends all sequences and unlocks the directory. Call it once ``run()``
-  /// has ended.
+  /// has ended. If another program has the directory open, it waits up to 30 seconds for its answer.
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code where something
   ///   could not be made durable; it is closed then all the same.
@@ -154,15 +174,15 @@ public final class Accounts: Service, Sendable {
       guard !state.isClosed else { return }
       state.isClosed = true
       defer { for open in state.stores.values { open.store.view.finish() } }
-      try state.seat.close(state.stores.values.map(\.store))
+      try state.seat.close()
     }
   }
 }
 
 /// Who is signed in, whenever that changes; see ``Accounts/signedInUpdates``.
-public struct SignedInUpdates: AsyncSequence, Sendable {
+package struct SignedInUpdates: AsyncSequence, Sendable {
   /// Takes the accounts.
-  public struct AsyncIterator: AsyncIteratorProtocol {
+  package struct AsyncIterator: AsyncIteratorProtocol {
     let accounts: Accounts
     private var last: AccountID??
 
@@ -171,7 +191,7 @@ public struct SignedInUpdates: AsyncSequence, Sendable {
     }
 
     /// The account that is signed in, or nil in it, once that has changed; nil at the end.
-    public mutating func next() async -> AccountID?? {
+    package mutating func next() async -> AccountID?? {
       let signal = accounts.moved
       while !Task.isCancelled {
         let version = signal.version
@@ -190,5 +210,5 @@ public struct SignedInUpdates: AsyncSequence, Sendable {
   let accounts: Accounts
 
   /// An iterator, which begins with who is signed in now.
-  public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
+  package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
 }

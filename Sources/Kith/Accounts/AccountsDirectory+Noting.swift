@@ -81,9 +81,11 @@ extension AccountsDirectory {
 
   /// The accounts of a registry.
   func known(_ registry: Registry) -> [Accounts.KnownAccount] {
-    registry.devices.map { device in
-      Accounts.KnownAccount(
-        account: device.account, directory: directory(of: .signedIn(directory: device.directory)),
+    registry.devices.compactMap { device in
+      guard let account = Digest256(hex: device.account) else { return nil }
+      return Accounts.KnownAccount(
+        account: AccountID(account),
+        directory: directory(of: .signedIn(directory: device.directory)),
         isSignedIn: device.directory == registry.signedIn)
     }
   }
@@ -91,11 +93,11 @@ extension AccountsDirectory {
   /// Where the device of an account is.
   ///
   /// - Throws: ``KithError`` with `missing` where none is here.
-  func place(of account: String, in registry: Registry) throws(KithError) -> Place {
-    guard let device = registry.devices.last(where: { $0.account == account }) else {
+  func place(of account: AccountID, in registry: Registry) throws(KithError) -> Place {
+    guard let device = registry.devices.last(where: { $0.account == account.hex }) else {
       throw KithError(
         .missing,
-        "No device of the account \(account.prefix(16)) is here. Join it with a pairing code.",
+        "No device of the account \(account.hex.prefix(16)) is here. Join it with a pairing code.",
         path: path)
     }
     return .signedIn(directory: device.directory)

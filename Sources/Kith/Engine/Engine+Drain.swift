@@ -1,136 +1,187 @@
 internal import KithCore
 
 extension Engine {
-  /// Drains if nobody does and there is something to do.
-  func drainIfIdle() {
-    let isOurs = state.withLock { state in
-      guard !state.isDraining, state.hasWork else { return false }
-      state.isDraining = true
-      return true
-    }
-    if isOurs { drain(until: nil) }
+  /// How the shell's work ended.
+  private enum Outcome {
+    case committed
+    case failed(StorageError, isCommitted: Bool)
+    case reloaded(Replica)
   }
 
-  /// Commits and sends round after round until nothing waits, or, while the node runs, until the
-  /// given write is settled: the rest is the writer's. The caller holds `isDraining`.
-  func drain(until write: WriteID?) {
-    while let round = nextRound(until: write) {
-      if let error = execute(round) {
-        fail(error)
+  /// The ways to the network.
+  private struct Links {
+    var node: (any SessionLink)?
+    var pairings: PairingSessions
+
+    func way(to session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : node }
+  }
+
+  /// Does the shell's work until there is none, or another thread does it; while the node runs, until
+  /// the given write is settled: the rest is the writer's.
+  func drain(until write: WriteID? = nil) {
+    var outcome: Outcome?
+    while true {
+      let (work, links, later) = state.withLock { state in
+        let links = Links(node: state.link, pairings: state.pairings)
+        var later: [() -> Void] = []
+        if let outcome { later = giveBack(outcome, links, &state) }
+        let work = nextWork(&state, until: write, &later)
+        return (work, links, later)
+      }
+      for run in later { run() }
+      switch work {
+      case .idle, .busy: return
+      case .round(let round): outcome = execute(round, over: links)
+      case .reload: outcome = reload()
       }
     }
   }
 
-  /// Takes everything that waits; nil once this drainer is done, which gives `isDraining` back.
-  private func nextRound(until write: WriteID?) -> [Effect]? {
-    var later: [() -> Void] = []
-    let round = state.withLock { state -> [Effect]? in
-      if let write, state.isRunning, !state.waiters.isUnderWay(write) {
-        endDraining(&state)
-        if state.hasWork { wakeup.signal() }
-        return nil
+  /// Asks the shell for work, after the flush that it wants before.
+  private func nextWork(
+    _ state: inout EngineState, until write: WriteID?, _ later: inout [() -> Void]
+  ) -> Shell.Work {
+    let now = clock()
+    let isWriters =
+      state.isRunning && state.problem == nil && write.map { !state.shell.isOpen($0) } ?? false
+    if isWriters {
+      if state.shell.hasWork { wakeup.signal() }
+    } else {
+      if state.shell.wantsFlush, case .success(let effects) = state.take(.flush, at: now) {
+        later += state.show(effects, reporting: report)
       }
-      guard state.hasWork else {
-        endDraining(&state)
-        return nil
+      let work = state.shell.next(at: now)
+      switch work {
+      case .idle: break
+      case .busy: return work
+      case .reload: return work
+      case .round:
+        state.resumeDrained()
+        return work
       }
-      if state.needsFlush {
-        state.hasWrites = false
-        state.gathersUntilMilliseconds = nil
-        let effects = state.replica.handle(.flush, at: clock())
-        later = state.absorb(effects, reporting: report)
-      }
-      guard !state.outbox.isEmpty else {
-        endDraining(&state)
-        return nil
-      }
-      let round = state.outbox
-      state.outbox = []
-      state.outboxBytes = 0
-      state.resumeDrained()
-      return round
     }
-    for run in later { run() }
-    return round
-  }
-
-  /// Gives `isDraining` back.
-  func endDraining(_ state: inout EngineState) {
-    state.isDraining = false
-    if state.isDrainAwaited {
+    if state.isDrainAwaited && !state.shell.isBusy {
       state.isDrainAwaited = false
       drained.signal()
     }
+    return .idle
   }
 
-  /// Does what stands before a round's first commit, commits all that it wants durable at once,
-  /// then does the rest in order. Joining the commits only ever makes an effect later than asked,
-  /// never earlier.
-  private func execute(_ round: [Effect]) -> KithError? {
-    let first = round.firstIndex { if case .persist = $0 { true } else { false } }
-    var bytes = 0
+  /// Gives work back to the shell. Returns closures to run once the lock is free.
+  private func giveBack(
+    _ outcome: Outcome, _ links: Links, _ state: inout EngineState
+  ) -> [() -> Void] {
+    let aftermath =
+      switch outcome {
+      case .committed: state.shell.committed()
+      case .failed(let error, let isCommitted):
+        state.shell.failed(error, isCommitted: isCommitted, at: clock())
+      case .reloaded(let replica):
+        state.shell.reopen(replica, isCopy: storage.isCopy, at: clock())
+      }
+    if !aftermath.settled.isEmpty { state.lastBatch = aftermath.settled.count }
+    var later = state.show(aftermath.effects, reporting: report) + state.tell(aftermath.settled)
+    switch (outcome, aftermath.turn) {
+    case (.failed(let error, _), .failed):
+      state.queuedBytes = [:]
+      state.pauses = [:]
+      later.append { self.noteFailure(error, links) }
+    case (_, .recovered): later.append { self.noteRecovery() }
+    case (.failed, _):
+      later.append {
+        self.progress.raise()
+        self.wakeup.signal()
+      }
+    default: break
+    }
+    return later
+  }
+
+  private func noteFailure(_ error: StorageError, _ links: Links) {
+    let error = KithError(error)
+    logger.error(
+      "storage refused a commit: nothing is kept until it takes one again",
+      metadata: ["code": "\(error.code)", "problem": "\(error.message)"])
+    meters.failures.increment()
+    links.node?.closeAll()
+    links.pairings.closeAll()
+    progress.raise()
+    // A program's task may have drained; the writer sleeps, and tries again.
+    wakeup.signal()
+  }
+
+  private func noteRecovery() {
+    logger.notice("storage takes commits again")
+    progress.raise()
+    wakeup.signal()
+  }
+
+  private func reload() -> Outcome {
     do throws(StorageError) {
-      let round = try round.filled(from: storage)
-      try act(on: round[..<(first ?? round.endIndex)])
-      guard let first else { return nil }
-      var mutations: [Mutation] = []
-      for case .persist(let some) in round[first...] { mutations += some }
+      return .reloaded(try Self.replica(account, keys, process, storage))
+    } catch {
+      return .failed(error, isCommitted: false)
+    }
+  }
+
+  private func execute(_ round: Round, over links: Links) -> Outcome {
+    let mutations = round.mutations
+    var isCommitted = mutations.isEmpty
+    do throws(StorageError) {
+      var round = round
+      try round.fill(from: storage)
+      try act(on: round.early, over: links)
       if !mutations.isEmpty {
         try meters.commit { () throws(StorageError) in try storage.commit(mutations) }
+        isCommitted = true
       }
-      try act(on: round[first...])
-      bytes = round.reduce(0) { $0 + $1.byteCount }
+      try act(on: round.late, over: links)
     } catch {
-      return KithError(error)
+      return .failed(error, isCommitted: isCommitted)
     }
-    if bytes > Self.largeRoundBytes { Self.giveMemoryBack() }
-    return nil
+    if round.byteCount > Self.largeRoundBytes { Self.giveMemoryBack() }
+    return .committed
   }
 
   /// After a round of more bytes memory is given back to the system.
   private static let largeRoundBytes = 4 << 20
 
-  /// Does what needs no commit any more. If a message cannot be read from storage, nothing more is
-  /// sent on its session, for what follows may say that it came; all else is done.
+  /// Carries out effects. If a message cannot be read from storage, nothing more is sent on its
+  /// session, for the messages after it may say that it came; all else is done.
   ///
   /// - Throws: The first such error, at the end.
-  private func act(on effects: ArraySlice<Effect>) throws(StorageError) {
+  private func act(on effects: ArraySlice<Effect>, over links: Links) throws(StorageError) {
     var failure: StorageError?
     var cut = Set<SessionID>()
-    var settled: [WriteID] = []
     var hasProgress = false
-    let (link, pairings) = state.withLock { ($0.link, $0.pairings) }
-    func way(to session: SessionID) -> (any SessionLink)? {
-      session.isPairing ? pairings : link
-    }
     for effect in effects {
       switch effect {
       case .send(let session, _) where cut.contains(session): break
       case .sendStored(let session, _) where cut.contains(session): break
       case .send(let session, let bytes):
         meters.sent(bytes.count)
-        way(to: session)?.send(bytes, to: session)
+        links.way(to: session)?.send(bytes, to: session)
       case .sendStored(let session, let batch):
-        guard let link = way(to: session) else { continue }
+        guard let link = links.way(to: session) else { continue }
         do throws(StorageError) {
           try send(batch, on: session, over: link)
         } catch {
           failure = failure ?? error
           cut.insert(session)
         }
-      case .awaitRoom(let session): way(to: session)?.awaitRoom(session)
-      case .close(let session, let reason): way(to: session)?.close(session, reason)
-      case .promote(let session): link?.promote(session)
-      case .durable(let write): settled.append(write)
-      case .addresses(let addresses): link?.setAddresses(addresses)
-      case .leftBehind(let devices): link?.setLeftBehind(devices)
-      case .pulledAll(let session): pairings.pulledAll(session)
-      case .progress, .refusals: hasProgress = true
-      case .persist, .accepted, .refused, .refusedStore, .refusedMembership, .view, .wake, .report:
+      case .awaitRoom(let session): links.way(to: session)?.awaitRoom(session)
+      case .close(let session, let reason): links.way(to: session)?.close(session, reason)
+      case .promote(let session): links.node?.promote(session)
+      case .addresses(let addresses): links.node?.setAddresses(addresses)
+      case .leftBehind(let devices): links.node?.setLeftBehind(devices)
+      case .pulledAll(let session): links.pairings.pulledAll(session)
+      case .progress: hasProgress = true
+      // The shell keeps account of these, or has given them out before.
+      case .persist, .durable, .accepted, .refused, .refusedStore, .refusedMembership, .view, .wake,
+        .report:
         break
       }
     }
-    settle(settled)
     if hasProgress { progress.raise() }
     if let failure { throw failure }
   }
@@ -145,14 +196,5 @@ extension Engine {
     guard missing > 0 else { return }
     meters.missing.increment(by: missing)
     report(.notStored(store: batch.store, count: missing))
-  }
-
-  private func settle(_ writes: [WriteID]) {
-    guard !writes.isEmpty else { return }
-    let waiting = state.withLock { state in
-      state.lastBatch = writes.count
-      return writes.compactMap { state.waiters.settle($0, .success(())) }
-    }
-    for tell in waiting { tell() }
   }
 }

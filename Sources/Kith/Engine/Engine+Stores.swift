@@ -7,30 +7,29 @@ extension Engine {
     _ store: StoreIdentifier, policy: Policy, isLooking: Bool = false
   ) throws(KithError) -> StoreView {
     let opened = perform(drainsHere: false) { state -> (Result<StoreView, KithError>, [Effect]) in
-      if state.isClosed { return (.failure(.closedNode), []) }
-      let isOpen = !isLooking && state.health.problem == nil
-      if let view = state.views[store] {
-        guard state.policies[store] ?? policy == policy else {
-          return (
-            .failure(
-              KithError(
-                .invalidPolicy,
-                "The store \(store) is open with other limits. Use the same everywhere.")), []
-          )
-        }
-        guard isOpen, state.policies[store] == nil else { return (.success(view), []) }
-        state.policies[store] = policy
-        return (.success(view), state.replica.handle(.open(store, policy), at: clock()))
+      if state.shell.isClosed { return (.failure(.closedNode), []) }
+      let limits = state.shell.opened[store]
+      let view = state.views[store]
+      if view != nil, let limits, limits != policy {
+        return (
+          .failure(
+            KithError(
+              .invalidPolicy,
+              "The store \(store) is open with other limits. Use the same everywhere.")), []
+        )
       }
-      let effects = isOpen ? state.replica.handle(.open(store, policy), at: clock()) : []
-      for case .refusedStore(store, let error) in effects {
+      var effects: [Effect] = []
+      if !isLooking, view == nil || limits == nil {
+        effects = (try? state.take(.open(store, policy), at: clock()).get()) ?? []
+      }
+      for case .refusedStore(store, let error) in effects where view == nil {
         return (.failure(KithError(error, store: store)), effects)
       }
-      let values = state.replica.view(of: store).compactMapValues { try? $0.decoded() }
-      let view = StoreView(identifier: store, values: values)
-      state.views[store] = view
-      if !isLooking { state.policies[store] = policy }
-      return (.success(view), effects.filter { if case .view = $0 { false } else { true } })
+      if let view { return (.success(view), effects) }
+      let values = state.shell.replica.view(of: store).compactMapValues { try? $0.decoded() }
+      let made = StoreView(identifier: store, device: keys.id, values: values)
+      state.views[store] = made
+      return (.success(made), effects.filter { if case .view = $0 { false } else { true } })
     }
     return try opened.get()
   }
@@ -38,21 +37,22 @@ extension Engine {
   /// Opens a store for a view that showed another engine's, and shows there what this one has.
   /// `superseded` are keys whose writes by this program were not taken.
   func open(
-    _ view: StoreView, policy: Policy, reason: Change.Reason, superseded: Set<Key>
+    _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<Key>
   ) throws(KithError) {
     let store = view.identifier
     var later: [() -> Void] = []
     let opened = perform(drainsHere: false) { state -> (Result<Void, KithError>, [Effect]) in
-      if state.isClosed { return (.failure(.closedNode), []) }
-      let effects =
-        state.health.problem == nil ? state.replica.handle(.open(store, policy), at: clock()) : []
+      let effects: [Effect]
+      switch state.take(.open(store, policy), at: clock()) {
+      case .failure(let error): return (.failure(error), [])
+      case .success(let some): effects = some
+      }
       for case .refusedStore(store, let error) in effects {
         return (.failure(KithError(error, store: store)), effects)
       }
       state.views[store] = view
-      state.policies[store] = policy
       later = view.show(
-        state.replica.view(of: store), reason: reason, superseded: superseded)
+        state.shell.replica.view(of: store), of: keys.id, reason: reason, superseded: superseded)
       return (.success(()), effects.filter { if case .view = $0 { false } else { true } })
     }
     for run in later { run() }
@@ -67,28 +67,26 @@ extension Engine {
     }
   }
 
-  /// Takes nothing in any more, and makes all durable that was written: where another thread is
-  /// at it, waits for that.
+  /// Takes nothing in any more, and makes all durable that was written; if another thread does the
+  /// shell's work, waits for it.
   func close() throws(KithError) {
-    state.withLock { state in
-      state.isClosed = true
-      state.endGathering()
+    state.withLock { $0.shell.close() }
+    while true {
+      drain()
+      let isDrainedElsewhere = state.withLock { state in
+        state.isDrainAwaited = state.shell.isBusy
+        return state.shell.isBusy
+      }
+      guard isDrainedElsewhere else { break }
+      drained.wait()
     }
-    drainIfIdle()
-    let isDrainedElsewhere = state.withLock { state in
-      state.isDrainAwaited = state.isDraining
-      return state.isDraining
+    let (views, later, problem) = state.withLock { state in
+      let (settled, problem) = state.shell.end()
+      return (Array(state.views.values), state.tell(settled), problem)
     }
-    if isDrainedElsewhere { drained.wait() }
-    let (views, waiting, problem) = state.withLock { state in
-      (
-        Array(state.views.values), state.waiters.settleAll(.failure(.closedNode)),
-        state.failureWhileClosing ?? state.health.problem
-      )
-    }
-    for tell in waiting { tell() }
+    for run in later { run() }
     for view in views { view.finish() }
     progress.finish()
-    if let problem { throw problem }
+    if let problem { throw KithError(problem) }
   }
 }

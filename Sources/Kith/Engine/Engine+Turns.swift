@@ -27,10 +27,10 @@ extension Engine {
   func endTurn(_ turn: Turn, _ state: inout EngineState) -> (() -> Void)? {
     let now = clock().monotonicMilliseconds
     let session = turn.session
-    state.queuedBytes[session, default: 0] += state.outboxBytes - turn.outboxBytes
+    state.queuedBytes[session, default: 0] += state.shell.outboxBytes - turn.outboxBytes
     let isForBytes =
       state.queuedBytes[session, default: 0] > Self.sessionPauseBytes
-      || state.outboxBytes > Self.pauseBytes && state.outboxBytes > turn.outboxBytes
+      || state.shell.outboxBytes > Self.pauseBytes && state.shell.outboxBytes > turn.outboxBytes
     let held = DispatchTime.now().uptimeNanoseconds - turn.nanoseconds
     let verdict = state.shares.count(
       held, of: turn.device, withRecords: turn.hasRecords, at: now)
@@ -42,7 +42,7 @@ extension Engine {
       untilMilliseconds: ends.max(), isForBytes: isForBytes || old?.isForBytes == true)
     state.link(of: session)?.pauseReading(session, true)
     guard verdict?.isFirst == true else { return nil }
-    let name = turn.device.flatMap { state.replica.roster.name(of: $0) }
+    let name = turn.device.flatMap { state.shell.replica.roster.name(of: $0) }
     return { [logger] in
       logger.info(
         "a device keeps this one so busy that its session is slowed",
@@ -73,8 +73,8 @@ extension EngineState {
   /// Notes what a session's message begins with.
   func beginTurn(of session: SessionID, hasRecords: Bool) -> Engine.Turn {
     Engine.Turn(
-      session: session, device: replica.device(of: session), hasRecords: hasRecords,
-      nanoseconds: DispatchTime.now().uptimeNanoseconds, outboxBytes: outboxBytes)
+      session: session, device: shell.replica.device(of: session), hasRecords: hasRecords,
+      nanoseconds: DispatchTime.now().uptimeNanoseconds, outboxBytes: shell.outboxBytes)
   }
 
   /// The outbox was taken: reads on the sessions that waited for it.

@@ -19,7 +19,7 @@ extension Engine {
   /// Whether the writer's thread takes over; false where it did before.
   func beginRunning(link: any SessionLink) -> Bool {
     state.withLock { state in
-      guard !state.isRunning, !state.isClosed else { return false }
+      guard !state.isRunning, !state.shell.isClosed else { return false }
       state.isRunning = true
       state.link = link
       return true
@@ -31,7 +31,7 @@ extension Engine {
     state.withLock { state in
       state.isRunning = false
       state.link = nil
-      state.endGathering()
+      state.shell.endGathering()
     }
     wakeup.signal()
   }
@@ -41,14 +41,9 @@ extension Engine {
       updateClockStatus()
       let now = clock().monotonicMilliseconds
       let (wake, isRunning) = state.withLock { state -> (UInt64, Bool) in
-        var wake = now + Self.longestSleepMilliseconds
-        if let tick = state.tickAtMilliseconds { wake = min(wake, tick) }
-        if let end = state.gathersUntilMilliseconds {
-          if end <= now { state.endGathering() } else { wake = min(wake, end) }
-        }
-        if let resumption = state.nextResumption { wake = min(wake, resumption) }
-        if case .failed(_, _, let time) = state.health { wake = min(wake, time) }
-        if state.hasWork && !state.isDraining { wake = now }
+        let wakes = [state.shell.wakesAtMilliseconds, state.nextResumption].compactMap(\.self)
+        var wake = min(now + Self.longestSleepMilliseconds, wakes.min() ?? .max)
+        if state.shell.hasWork && !state.shell.isBusy { wake = now }
         state.sleepsUntilMilliseconds = wake
         return (wake, state.isRunning)
       }
@@ -56,32 +51,27 @@ extension Engine {
       if wake > now {
         _ = wakeup.wait(timeout: .now() + .milliseconds(Int(min(wake - now, 60_000))))
       }
-      tickIfDue()
-      resumeIfDue()
-      retryIfDue()
-      drainIfIdle()
+      keepTime()
     }
-    drainIfIdle()
+    drain()
   }
 
-  func tickIfDue() {
-    let now = clock().monotonicMilliseconds
-    let isDue = state.withLock { state in
-      guard let time = state.tickAtMilliseconds, time <= now else { return false }
-      state.tickAtMilliseconds = nil
-      return true
-    }
-    if isDue { input(.tick) }
+  /// Does what is due by now.
+  func keepTime() {
+    perform(drainsHere: true) { state in ((), state.shell.wake(at: clock())) }
+    resumeIfDue()
+    drain()
+  }
+
+  /// Tries storage again, if it failed and the wait is over.
+  func retryIfDue() {
+    if state.withLock({ $0.shell.isReloadDue(at: clock()) }) { drain() }
   }
 
   /// Tells the core when the kernel's opinion of its clock has changed.
   func updateClockStatus() {
     let isSynchronised = SystemClock.isSynchronised
-    let isNews = state.withLock { state in
-      defer { state.isClockSynchronised = isSynchronised }
-      return state.isClockSynchronised != isSynchronised
-    }
-    guard isNews else { return }
+    guard state.withLock({ $0.shell.clockStatus?.isSynchronised }) != isSynchronised else { return }
     input(.clockStatus(isSynchronised: isSynchronised, hasHardware: SystemClock.hasHardware))
   }
 }

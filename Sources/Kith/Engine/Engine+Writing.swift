@@ -2,23 +2,23 @@ internal import Dispatch
 internal import KithCore
 
 extension Engine {
-  /// How long a write that gathers waits for others, in milliseconds: about one turn of a run loop.
-  static let gatheringMilliseconds: UInt64 = 20
-
-  /// Makes a write visible at once; it is durable soon after, or, where the node does not run, on
-  /// return. Where it gathers, what follows within ``gatheringMilliseconds`` is committed and
-  /// published with it, unless something else wants a commit before.
+  /// Makes a write visible at once. It is durable soon after, or, if the node does not run, on return.
+  /// A write that gathers waits up to `Shell.gatheringMilliseconds` for others, with which it is
+  /// committed and published, unless something else wants a commit before.
   func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool = false
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool = false,
+    origin: WriteOrigin
   ) throws(KithError) {
     retryIfDue()
-    let accepted = perform(drainsHere: false) { state in
+    let accepted = perform(drainsHere: false, origin: origin) { state in
       let isAwaited = !state.isRunning
-      let (result, effects) = self.write(
-        store, operations, isAwaited: isAwaited, gathers: gathers && !isAwaited, &state)
+      let (result, effects) = self.take(
+        isAwaited: isAwaited, gathers: gathers && !isAwaited, &state
+      ) { .write($0, store, operations) }
       return (result.map { ($0, isAwaited) }, effects)
     }
     let (write, isAwaited) = try accepted.get()
+    meters.sets.increment(by: operations.count)
     if isAwaited { try blockUntilSettled(write) }
   }
 
@@ -36,32 +36,41 @@ extension Engine {
     fileprivate let isCrowded: Bool
   }
 
-  /// Makes a program's write visible at once. Who accepts must ``settle(_:)``, which sees to its
-  /// commit.
+  /// Makes a program's write visible at once. The caller must ``settle(_:)`` it, which has it
+  /// committed.
   func accept(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], origin: WriteOrigin
   ) throws(KithError) -> AcceptedWrite {
     retryIfDue()
     let accepted = perform(drainsHere: true, origin: origin) { state in
-      let (result, effects) = self.write(store, operations, isAwaited: true, &state)
+      let (result, effects) = self.take(isAwaited: true, &state) { .write($0, store, operations) }
       return (result.map { AcceptedWrite(id: $0, isCrowded: state.lastBatch > 1) }, effects)
     }
-    return try accepted.get()
+    let write = try accepted.get()
+    meters.sets.increment(by: operations.count)
+    return write
   }
 
   /// Returns once an accepted write is durable.
   func settle(_ accepted: AcceptedWrite) async throws(KithError) {
     let write = accepted.id
-    // Where others write at the same time, leave them a moment to join the same commit.
+    // If others write at the same time, leave them a moment to join the same commit.
     if accepted.isCrowded { await Task.yield() }
-    if beginsDrain(for: write, isCrowded: accepted.isCrowded) { drain(until: write) }
+    let isWriters =
+      accepted.isCrowded
+      && state.withLock { $0.isRunning && !$0.shell.isBusy && $0.shell.isOpen(write) }
+    if isWriters { wakeup.signal() } else { drain(until: write) }
     let settled: Result<Void, KithError>
-    if let result = state.withLock({ $0.waiters.takeResult(write) }) {
-      settled = result
+    if let fate = state.withLock({ $0.fate(of: write) }) {
+      settled = fate
     } else {
       settled = await withCheckedContinuation { continuation in
-        let result = state.withLock { $0.waiters.wait(write, continuation) }
-        if let result { continuation.resume(returning: result) }
+        let fate = state.withLock { state in
+          let fate = state.fate(of: write)
+          if fate == nil { state.waiters[write] = .suspended(continuation) }
+          return fate
+        }
+        if let fate { continuation.resume(returning: fate) }
       }
     }
     try settled.get()
@@ -76,19 +85,10 @@ extension Engine {
     _ store: StoreIdentifier, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key> {
     var superseded: Set<Key> = []
-    let accepted = perform(drainsHere: false) { state -> (Result<WriteID, KithError>, [Effect]) in
-      if state.isClosed { return (.failure(.closedNode), []) }
-      if let problem = state.health.problem { return (.failure(problem), []) }
-      state.lastWrite += 1
-      let write = WriteID(rawValue: state.lastWrite)
-      let effects = state.replica.handle(.adopt(write, store, writes), at: clock())
-      for case .refused(write, let error) in effects {
-        return (.failure(KithError(error)), effects)
-      }
+    let accepted = perform(drainsHere: false) { state in
+      let (result, effects) = self.take(isAwaited: true, &state) { .adopt($0, store, writes) }
       for case .view(let change) in effects { superseded.formUnion(change.superseded) }
-      state.hasWrites = true
-      state.waiters.expect(write)
-      return (.success(write), effects)
+      return (result, effects)
     }
     try blockUntilSettled(accepted.get())
     return superseded
@@ -97,69 +97,48 @@ extension Engine {
   /// Makes everything durable that was accepted before, and returns when it is; it blocks for as
   /// long as the disk takes.
   func flush() throws(KithError) {
-    var later: [() -> Void] = []
-    let waited = state.withLock { state -> Result<WriteID?, KithError> in
-      if let problem = state.health.problem { return .failure(problem) }
-      state.endGathering()
-      guard state.hasWork || state.isDraining else { return .success(nil) }
-      state.hasWrites = false
-      later = state.absorb(state.replica.handle(.flush, at: clock()), reporting: report)
-      // Behind all that waits, so that it is settled with the last of it.
-      state.lastWrite += 1
-      let mark = WriteID(rawValue: state.lastWrite)
-      state.waiters.expect(mark)
-      state.outbox.append(.durable(mark))
-      return .success(mark)
+    let mark = state.withLock { state -> Result<WriteID?, KithError> in
+      let mark = state.nextWrite()
+      return switch state.shell.mark(mark) {
+      case .nothingWaits: .success(nil)
+      case .queued: .success(mark)
+      case .refused(let error): .failure(KithError(error))
+      }
     }
-    for run in later { run() }
-    guard let mark = try waited.get() else { return }
-    if beginsDrain(for: mark, isCrowded: false) { drain(until: mark) }
+    guard let mark = try mark.get() else { return }
+    drain(until: mark)
     try blockUntilSettled(mark)
   }
 
-  /// Waits on this thread for the fate of a write that somebody drains.
+  /// Waits on this thread for the fate of a write.
   private func blockUntilSettled(_ write: WriteID) throws(KithError) {
     let semaphore = DispatchSemaphore(value: 0)
-    var result = state.withLock { $0.waiters.block(write, semaphore) }
-    if result == nil {
+    var fate = state.withLock { state in
+      let fate = state.fate(of: write)
+      if fate == nil { state.waiters[write] = .blocked(semaphore) }
+      return fate
+    }
+    if fate == nil {
       semaphore.wait()
-      result = state.withLock { $0.waiters.takeResult(write) }
+      fate = state.withLock { $0.fate(of: write) }
     }
-    try (result ?? .failure(.closedNode)).get()
+    try (fate ?? .failure(.closedNode)).get()
   }
 
-  /// Whether the caller shall drain for its own write; otherwise somebody else does.
-  private func beginsDrain(for write: WriteID, isCrowded: Bool) -> Bool {
-    let (isOurs, wakes) = state.withLock { state -> (Bool, Bool) in
-      guard !state.isDraining, state.waiters.isUnderWay(write) else { return (false, false) }
-      if isCrowded && state.isRunning { return (false, true) }
-      state.isDraining = true
-      return (true, false)
-    }
-    if wakes { wakeup.signal() }
-    return isOurs
-  }
-
-  private func write(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], isAwaited: Bool,
-    gathers: Bool = false, _ state: inout EngineState
+  /// Hands a program's transaction to the shell. If it is awaited, the caller asks for its fate.
+  private func take(
+    isAwaited: Bool, gathers: Bool = false, _ state: inout EngineState,
+    _ input: (WriteID) -> Input
   ) -> (Result<WriteID, KithError>, [Effect]) {
-    if state.isClosed { return (.failure(.closedNode), []) }
-    if let problem = state.health.problem { return (.failure(problem), []) }
-    state.lastWrite += 1
-    let write = WriteID(rawValue: state.lastWrite)
-    let effects = state.replica.handle(.write(write, store, operations), at: clock())
-    for case .refused(let id, let error) in effects where id == write {
-      return (.failure(KithError(error)), effects)
+    let write = state.nextWrite()
+    switch state.take(input(write), gathers: gathers, at: clock()) {
+    case .failure(let error): return (.failure(error), [])
+    case .success(let effects):
+      for case .refused(write, let error) in effects {
+        return (.failure(KithError(error)), effects)
+      }
+      if isAwaited { state.shell.expect(write) }
+      return (.success(write), effects)
     }
-    meters.sets.increment(by: operations.count)
-    if gathers {
-      let end = clock().monotonicMilliseconds + Self.gatheringMilliseconds
-      state.gathersUntilMilliseconds = state.gathersUntilMilliseconds ?? end
-    } else {
-      state.hasWrites = true
-    }
-    if isAwaited { state.waiters.expect(write) }
-    return (.success(write), effects)
   }
 }

@@ -5,8 +5,8 @@ internal import KithCrypto
 internal import Logging
 internal import Synchronization
 
-/// The shell around the core: one lock for the replica and what programs see of it, one outbox for
-/// what must become durable or be sent, and one drainer at a time that empties it in order.
+/// Drives the core's `Shell` with threads, a disk and a network: one lock for it and for what
+/// programs see of it, and one drainer at a time that does its work.
 ///
 /// Who drains: while the node runs, a thread of its own (``runWriter()``), so that event loops and
 /// programs never wait for a disk; a lone durable write drains itself where it stands, which saves
@@ -79,13 +79,12 @@ final class Engine: Sendable {
   static func giveMemoryBack() { kith_give_memory_back() }
 
   /// Hands an input to the core. Inputs that come while storage fails, or after closing, are
-  /// dropped: sessions are made anew afterwards.
+  /// dropped: sessions are made anew afterwards. Returns whether it was taken.
   @discardableResult
   func input(_ input: Input) -> Bool {
     perform(drainsHere: false, message: input.message) { state in
-      guard !state.isClosed, state.health.problem == nil else { return (false, []) }
       if case .disconnected(let session) = input { state.forget(session) }
-      let effects = state.replica.handle(input, at: clock())
+      guard case .success(let effects) = state.take(input, at: clock()) else { return (false, []) }
       return (true, effects)
     }
   }
@@ -99,45 +98,40 @@ final class Engine: Sendable {
     _ body: (inout EngineState) -> (Result, [Effect])
   ) -> Result {
     var later: [() -> Void] = []
-    let (result, next) = state.withLock { state -> (Result, Drain) in
+    let (result, drainer) = state.withLock { state -> (Result, Drainer) in
       let before = message.map { state.beginTurn(of: $0.session, hasRecords: $0.hasRecords) }
       let (result, effects) = body(&state)
-      later = state.absorb(effects, origin: origin, reporting: report)
+      later = state.show(effects, origin: origin, reporting: report)
       if let before, let slowed = endTurn(before, &state) { later.append(slowed) }
-      return (result, nextDrain(&state, drainsHere: drainsHere))
+      return (result, self.drainer(of: &state, drainsHere: drainsHere))
     }
     for run in later { run() }
-    switch next {
+    switch drainer {
     case .nobody: break
-    case .thread: wakeup.signal()
-    case .here: drain(until: nil)
+    case .writer: wakeup.signal()
+    case .here: drain()
     }
     return result
   }
 
-  /// Who has to drain after an input.
-  private enum Drain {
+  /// The thread that drains after an input.
+  private enum Drainer {
     case nobody
-    case thread
+    case writer
     case here
   }
 
-  private func nextDrain(_ state: inout EngineState, drainsHere: Bool) -> Drain {
-    if state.isRunning {
-      let wakes = [
-        state.tickAtMilliseconds, state.nextResumption, state.gathersUntilMilliseconds,
-      ].compactMap(\.self)
-      let isEarlier = wakes.contains { $0 < state.sleepsUntilMilliseconds }
-      if isEarlier { return .thread }
-      return state.hasWork && !state.isDraining && !drainsHere ? .thread : .nobody
-    }
-    guard state.hasWork, !state.isDraining, !drainsHere, !state.isClosed else { return .nobody }
-    state.isDraining = true
-    return .here
+  private func drainer(of state: inout EngineState, drainsHere: Bool) -> Drainer {
+    let hasWork = !drainsHere && !state.shell.isBusy && state.shell.hasWork
+    guard state.isRunning else { return hasWork && !state.shell.isClosed ? .here : .nobody }
+    let wakes = [state.shell.wakesAtMilliseconds, state.nextResumption].compactMap(\.self)
+    let sleepEnd = state.sleepsUntilMilliseconds
+    let isEarlier = wakes.contains { $0 < sleepEnd }
+    return isEarlier || hasWork ? .writer : .nobody
   }
 
   /// Reads from the replica under the lock.
   func read<Result: Sendable>(_ body: (inout Replica) -> Result) -> Result {
-    state.withLock { body(&$0.replica) }
+    state.withLock { body(&$0.shell.replica) }
   }
 }

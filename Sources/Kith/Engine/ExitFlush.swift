@@ -9,10 +9,10 @@ final class ExitFlush: Sendable {
   static let longestWait = Duration.seconds(2)
 
   private struct Weak {
-    weak var backing: (any StoreBacking)?
+    weak var service: (any StoreService)?
   }
 
-  private let backings = Mutex<[Weak]>([])
+  private let services = Mutex<[Weak]>([])
   private let hasBegun = Atomic(false)
 
   /// What the process flushes at its end.
@@ -23,10 +23,10 @@ final class ExitFlush: Sendable {
   /// A child of `fork` inherits locks and connections, and must touch none.
   private static let process = getpid()
 
-  /// Flushes a backing at the end of the process, if it is still there.
-  static func register(_ backing: any StoreBacking) {
+  /// Flushes a service at the end of the process, if it is still there.
+  static func register(_ service: any StoreService) {
     _ = process
-    ofProcess.register(backing)
+    ofProcess.register(service)
   }
 
   private static func atEnd() {
@@ -34,11 +34,11 @@ final class ExitFlush: Sendable {
     ofProcess.run(within: longestWait)
   }
 
-  /// Flushes a backing in ``run(within:)``, if it is still there.
-  func register(_ backing: any StoreBacking) {
-    backings.withLock { backings in
-      backings.removeAll { $0.backing == nil }
-      backings.append(Weak(backing: backing))
+  /// Flushes a service in ``run(within:)``, if it is still there.
+  func register(_ service: any StoreService) {
+    services.withLock { services in
+      services.removeAll { $0.service == nil }
+      services.append(Weak(service: service))
     }
   }
 
@@ -50,16 +50,16 @@ final class ExitFlush: Sendable {
     let finished = DispatchSemaphore(value: 0)
     BlockingThread.start {
       let flushed = DispatchSemaphore(value: 0)
-      let backings = self.backings.withLock { $0.compactMap(\.backing) }
-      for backing in backings {
+      let services = self.services.withLock { $0.compactMap(\.service) }
+      for service in services {
         // Each on its own thread: one that is stuck must not keep the others from it.
         BlockingThread.start {
           // Nobody is left to be told of an error.
-          try? backing.flush()
+          try? service.flush()
           flushed.signal()
         }
       }
-      for _ in backings { flushed.wait() }
+      for _ in services { flushed.wait() }
       finished.signal()
     }
     _ = finished.wait(timeout: .now() + limit.dispatch)

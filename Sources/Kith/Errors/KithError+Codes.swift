@@ -34,7 +34,7 @@ extension KithError.Code {
 
   // Storage.
 
-  /// No room left on the device.
+  /// The device is full.
   public static let diskFull = Self(description: "diskFull")
   /// The file system or directory cannot be written.
   public static let readOnly = Self(description: "readOnly")
@@ -50,16 +50,16 @@ extension KithError.Code {
   public static let alreadyExists = Self(description: "alreadyExists")
   /// Modes or owner let others read secrets.
   public static let unsafePermissions = Self(description: "unsafePermissions")
-  /// A passphrase is needed, or the one given is wrong.
+  /// A passphrase is needed or wrong.
   public static let passphrase = Self(description: "passphrase")
-  /// Anything else that the operating system reports.
+  /// Another error of the operating system.
   public static let inputOutput = Self(description: "inputOutput")
 
   // Account and network.
 
   /// A device is not a member of the account.
   public static let notAMember = Self(description: "notAMember")
-  /// This device was thrown out of the account: it keeps what it has read, and writes nothing.
+  /// This device was revoked: it keeps what it has read, and writes nothing.
   public static let revoked = Self(description: "revoked")
   /// The account has no such device, or this device cannot be changed in this way.
   public static let invalidDevice = Self(description: "invalidDevice")

@@ -8,6 +8,14 @@ extension KithError {
       owner: error.owner, cause: error)
   }
 
+  /// Makes the error for an input that was not taken.
+  init(_ error: Shell.Unavailable) {
+    switch error {
+    case .closed: self = .closedNode
+    case .storage(let error): self.init(error)
+    }
+  }
+
   /// Makes the error for a transaction that was not accepted.
   init(_ error: WriteError) {
     switch error {

@@ -57,8 +57,7 @@ public struct KithError: Error, Sendable {
   /// The underlying error, if there is one.
   public var cause: (any Error)?
 
-  /// Makes an error.
-  public init(
+  package init(
     _ code: Code, _ message: String, key: String? = nil, device: DeviceID? = nil,
     path: String? = nil, owner: Int32? = nil, actual: Int? = nil, limit: Int? = nil,
     quota: QuotaNumbers? = nil, cause: (any Error)? = nil

@@ -1,38 +1,15 @@
-internal import KithCore
-public import KithCrypto
+package import KithCore
+internal import KithCrypto
 
 extension Node {
   /// The devices of the account, also those that were revoked, by id.
   ///
-  /// - Complexity: O(*n* · *s*) in devices and stores.
-  public func devices() -> [AccountDevice] {
-    engine.read { replica in
-      let sessions = Set(replica.status().peers.compactMap(\.device))
-      let roster = replica.roster
-      let known = roster.sortedMembers.map(\.device) + roster.sortedRevoked
-      return known.sorted().compactMap { id -> AccountDevice? in
-        guard let certificate = roster.certificate(of: id), let name = roster.name(of: id) else {
-          return nil
-        }
-        let isSelf = id == device
-        return AccountDevice(
-          id: id, name: name, fingerprint: Fingerprint(of: id).description, isThisDevice: isSelf,
-          enrolledMilliseconds: certificate.issued, enroller: roster.accountEnroller(of: id),
-          revocation: roster.revocation(of: id).map {
-            .init(revokers: $0.by, milliseconds: $0.issued)
-          },
-          lastSeenMilliseconds: replica.lastSeenMilliseconds(of: id),
-          wasHeard: replica.wasHeard(id),
-          isConnected: sessions.contains(id), behind: isSelf ? [:] : replica.behind(id),
-          software: isSelf ? Software.version : replica.software(of: id),
-          clockOffsetMilliseconds: isSelf ? nil : replica.clockOffsetMilliseconds(of: id))
-      }
-    }
-  }
+  /// - Complexity: As of ``status``.
+  package func devices() -> [NodeStatus.Device] { engine.read { $0.status() }.devices }
 
   /// The devices that are members only through another: they are revoked with it, unless
   /// ``revoke(_:keeping:)`` is told to keep them. Ascending.
-  public func dependents(of device: DeviceID) -> [DeviceID] {
+  package func dependents(of device: DeviceID) -> [DeviceID] {
     engine.read { $0.roster.dependents(of: device) }
   }
 
@@ -45,7 +22,7 @@ extension Node {
   ///     like another member's is refused.
   /// - Throws: ``KithError`` with `invalidName`, `invalidDevice`, `revoked`, `closed` or a storage
   ///   code.
-  public func rename(_ device: DeviceID, to name: String) async throws(KithError) {
+  package func rename(_ device: DeviceID, to name: String) async throws(KithError) {
     try await engine.changeMembership(.rename(device, name))
   }
 
@@ -54,7 +31,7 @@ extension Node {
   /// it returns; it changes nothing if no clock had been ahead.
   ///
   /// - Throws: ``KithError`` with `closed` or a storage code.
-  public func acceptTime() async throws(KithError) {
+  package func acceptTime() async throws(KithError) {
     try await engine.changeMembership(.acceptTime)
   }
 
@@ -67,17 +44,10 @@ extension Node {
   ///   - staying: Of ``dependents(of:)`` those that stay; the others are revoked as well. This device
   ///     always stays.
   /// - Throws: ``KithError`` with `invalidDevice`, `revoked`, `closed` or a storage code.
-  public func revoke(
+  package func revoke(
     _ device: DeviceID, keeping staying: Set<DeviceID>
   ) async throws(KithError) {
     try await engine.changeMembership(.revoke(device, keeping: staying))
-  }
-}
-
-extension Roster {
-  fileprivate func accountEnroller(of device: DeviceID) -> AccountDevice.Enroller? {
-    if isCreator(device) { return .creation }
-    return enroller(of: device).map { isRecoveryKey($0) ? .recoveryKey : .device($0) }
   }
 }
 
@@ -85,11 +55,12 @@ extension Engine {
   /// Hands in a change of membership, and returns once it is durable.
   func changeMembership(_ input: Input) async throws(KithError) {
     let refusal = perform(drainsHere: false) { state -> (KithError?, [Effect]) in
-      if state.isClosed { return (.closedNode, []) }
-      if let problem = state.health.problem { return (problem, []) }
-      let effects = state.replica.handle(input, at: clock())
-      for case .refusedMembership(let error) in effects { return (KithError(error), effects) }
-      return (nil, effects)
+      switch state.take(input, at: clock()) {
+      case .failure(let error): return (error, [])
+      case .success(let effects):
+        for case .refusedMembership(let error) in effects { return (KithError(error), effects) }
+        return (nil, effects)
+      }
     }
     if let refusal { throw refusal }
     // It blocks for as long as the disk takes, which Swift's shared threads must not.

@@ -26,7 +26,7 @@ extension Node {
   ///   written down.
   /// - Throws: ``KithError`` with `invalidName`, `alreadyExists` or a storage code, or what `show`
   ///   throws.
-  public static func createAccount(
+  package static func createAccount(
     directory: String, name: String, passphrase: Passphrase? = nil,
     showing show: (_ summary: AccountSummary, _ recoveryKey: String) throws(KithError) -> Void = {
       (_, _) throws(KithError) in
@@ -66,7 +66,7 @@ extension Node {
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `recoveryKey`, `passphrase`, `invalidName`, `alreadyExists` or a storage
   ///   code.
-  public static func recoverAccount(
+  package static func recoverAccount(
     directory: String, from source: String, recoveryKey: String, name: String,
     passphrase: Passphrase? = nil, sourcePassphrase: PassphraseQuestion? = nil
   ) throws(KithError) -> AccountSummary {

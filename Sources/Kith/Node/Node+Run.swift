@@ -12,7 +12,7 @@ extension Node {
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` where an address
   ///   cannot be listened on.
-  public func run() async throws { try await run(onAnyPort: false) }
+  package func run() async throws { try await run(onAnyPort: false) }
 
   /// Serves; where its port is taken, on any other if it may. See ``run()``.
   func run(onAnyPort: Bool) async throws {
@@ -52,9 +52,7 @@ extension Node {
     defer { listening.withLock { $0 = [] } }
     engine.progress.raise()
     transport.setTargets(staticPeers)
-    for device in engine.read({ $0.status().devices }) where device.id != self.device {
-      sessions.setAddresses([device.id: device.addresses])
-    }
+    sessions.setAddresses(engine.read { $0.memberAddresses }.filter { $0.key != device })
     configuration.logger.info("the node serves", metadata: ["device": "\(device)"])
     let discovery = makeDiscovery(transport, sessions, bound)
     self.discovery.withLock { $0 = discovery }
@@ -63,7 +61,7 @@ extension Node {
       group.addTask { try await transport.run() }
       if let discovery { group.addTask { await discovery.run() } }
       if configuration.servesControlSocket {
-        let server = ControlServer(
+        let server = LocalServer(
           node: self, path: opened.controlSocketPath, logger: configuration.logger)
         group.addTask { try await server.run() }
       }
@@ -109,5 +107,5 @@ extension Node {
   }
 
   /// Where the node listens, `host:port`; empty while it does not.
-  public var listeningAddresses: [String] { listening.withLock { $0.map(\.description) } }
+  package var listeningAddresses: [String] { listening.withLock { $0.map(\.description) } }
 }

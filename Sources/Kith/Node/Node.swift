@@ -1,10 +1,10 @@
-public import KithCore
-public import KithCrypto
+package import KithCore
+internal import KithCrypto
 internal import KithNetwork
 internal import KithStorage
 internal import Logging
 internal import NIOPosix
-public import ServiceLifecycle
+internal import ServiceLifecycle
 internal import Synchronization
 
 /// One device of an account in this process: its directory, its stores, its peers.
@@ -16,13 +16,13 @@ internal import Synchronization
 /// ```
 /// A node that does not run still reads and durably writes; what it writes is published once it
 /// runs and meets a peer.
-public final class Node: Service, Sendable {
+package final class Node: Service, Sendable {
   /// How it was opened.
-  public let configuration: Configuration
+  package let configuration: Configuration
   /// The account.
-  public let account: AccountID
+  package let account: AccountID
   /// This device's id.
-  public let device: DeviceID
+  package let device: DeviceID
 
   let engine: Engine
   let opened: OpenDevice
@@ -49,8 +49,8 @@ public final class Node: Service, Sendable {
   /// - Throws: ``KithError`` with `missing`, `inUse` (and the owner's process id), `passphrase`,
   ///   `unsafePermissions`, `damaged`, `newerSchema`, `notAMember`, `network` for a malformed
   ///   peer, or another storage code.
-  public static func open(_ configuration: Configuration) async throws(KithError) -> Node {
-    try Node(opening: configuration)
+  package static func open(_ configuration: Configuration) async throws(KithError) -> Node {
+    try await BlockingThread.run { () throws(KithError) in try Node(opening: configuration) }
   }
 
   /// Opens the device of a directory; it blocks for as long as the disk takes.
@@ -94,11 +94,11 @@ public final class Node: Service, Sendable {
   /// - Returns: The store.
   /// - Throws: ``KithError`` with `invalidStoreIdentifier`, `invalidPolicy`, `closed` or a storage
   ///   code.
-  public func store(
+  package func store(
     _ identifier: String, policy: Policy = .standard
   ) throws(KithError) -> KeyValueStore {
     let name = try Self.checked(identifier, policy)
-    return KeyValueStore(backing: engine, view: try engine.open(name, policy: policy))
+    return KeyValueStore(service: engine, view: try engine.open(name, policy: policy))
   }
 
   /// A store's identifier, if it and the limits are allowed.
@@ -124,7 +124,7 @@ public final class Node: Service, Sendable {
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code where something
   ///   could not be made durable; it is closed then all the same.
-  public func close() throws(KithError) {
+  package func close() throws(KithError) {
     guard !engine.state.withLock({ $0.isRunning }) else {
       throw KithError(.alreadyRunning, "The node runs. Cancel run() first.")
     }

@@ -1,33 +1,33 @@
-public import Logging
+package import Logging
 
 extension Node {
   /// How a node is opened.
-  public struct Configuration: Sendable {
+  package struct Configuration: Sendable {
     /// The device's directory, which ``Node/createAccount(directory:name:passphrase:showing:)`` or
     /// ``Node/join(directory:name:token:address:passphrase:onMeeting:onProgress:)`` made.
-    public var directory: String
+    package var directory: String
     /// The hosts to listen on while the node runs; `::` takes IPv4 too. Empty: does not listen.
-    public var hosts = ["::"]
+    package var hosts = ["::"]
     /// The port to listen on; 0: any.
-    public var port: UInt16 = 4114
+    package var port: UInt16 = 4114
     /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`.
-    public var peers: [String] = []
+    package var peers: [String] = []
     /// Whether to find the account's other devices on the LAN, and be found by them; on this host only
     /// where ``hosts`` are all of loopback.
-    public var discoversPeers = true
+    package var discoversPeers = true
     /// Asks for the passphrase of the directory's secrets; not asked where they have none.
-    public var passphrase: PassphraseQuestion?
+    package var passphrase: PassphraseQuestion?
     /// Whether to serve the control socket, for the command line, while the node runs.
-    public var servesControlSocket = true
+    package var servesControlSocket = true
     /// Where to log: at most at info, never keys or values.
-    public var logger = Logger(label: "kith")
+    package var logger = Logger(label: "kith")
 
     /// Whether to read membership alone: no store is there then, nor its memory needed. For a change of
     /// membership while no node runs; such a node is not run.
     package var readsMembershipOnly = false
 
     /// The defaults, for a directory.
-    public init(directory: String) {
+    package init(directory: String) {
       self.directory = directory
     }
   }

@@ -159,5 +159,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
 
 extension Engine {
   /// Whether sessions can be made: not while storage fails.
-  var takesSessions: Bool { state.withLock { !$0.isClosed && $0.health.problem == nil } }
+  var takesSessions: Bool {
+    state.withLock { !$0.shell.isClosed && $0.shell.health.problem == nil }
+  }
 }

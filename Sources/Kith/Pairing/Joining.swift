@@ -145,7 +145,10 @@ struct Joining: Sendable {
     await writer
     await telling.value
     let (problem, isMember, progress) = engine.state.withLock { state in
-      (state.health.problem, state.replica.roster.isMember(keys.id), state.replica.joinProgress)
+      (
+        state.problem, state.shell.replica.roster.isMember(keys.id),
+        state.shell.replica.joinProgress
+      )
     }
     try engine.close()
     try Task.checkCancellation()

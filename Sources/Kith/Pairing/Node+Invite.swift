@@ -1,31 +1,31 @@
 internal import KithCore
-public import KithCrypto
+internal import KithCrypto
 internal import KithNetwork
 internal import NIOPosix
 
 /// A device that asks to join, for a person to decide about.
-public struct JoinCandidate: Sendable, Hashable {
+package struct JoinCandidate: Codable, Sendable, Hashable {
   /// The device.
-  public var device: DeviceID
+  package var device: DeviceID
   /// The name it gives itself.
-  public var name: String
+  package var name: String
   /// What both persons compare: the same text stands on the other device.
-  public var fingerprint: String
+  package var fingerprint: String
   /// Where it is.
-  public var address: String
+  package var address: String
 }
 
 /// An invitation that waits for a device.
-public struct OpenInvitation: Sendable, Hashable {
+package struct OpenInvitation: Codable, Sendable, Hashable {
   /// The short code for people, such as `4071-3352`; nil where only the token lets in.
-  public var code: String?
+  package var code: String?
   /// The token for scripts: one long line that says where the invitation is, too.
-  public var token: String
+  package var token: String
   /// Where it listens, `host:port`, best first.
-  public var addresses: [String]
+  package var addresses: [String]
 
   /// An invitation that waits.
-  public init(code: String? = nil, token: String, addresses: [String]) {
+  package init(code: String? = nil, token: String, addresses: [String]) {
     self.code = code
     self.token = token
     self.addresses = addresses
@@ -33,7 +33,7 @@ public struct OpenInvitation: Sendable, Hashable {
 }
 
 /// What happens to an invitation before a device has shown its code or token.
-public enum InvitationEvent: Sendable, Hashable {
+package enum InvitationEvent: Codable, Sendable, Hashable {
   /// It waits for a device: show the code.
   case opened(OpenInvitation)
   /// Somebody tried a wrong code; so many more may be tried.
@@ -42,23 +42,23 @@ public enum InvitationEvent: Sendable, Hashable {
 
 extension Node {
   /// How an invitation is made.
-  public struct InvitationOptions: Sendable {
+  package struct InvitationOptions: Sendable {
     /// The hosts to listen on for the joiner; nil: the node's.
-    public var hosts: [String]?
+    package var hosts: [String]?
     /// The port to listen on for the joiner; 0: any.
-    public var port: UInt16 = 0
+    package var port: UInt16 = 0
     /// The hosts to name in the token; nil: this host's own addresses.
-    public var addresses: [String]?
+    package var addresses: [String]?
     /// How long the invitation lasts, at most 10 minutes.
-    public var lifetime: Duration = .seconds(600)
+    package var lifetime: Duration = .seconds(600)
     /// Whether an invitation with a code is announced on the LAN. One that listens on loopback only
     /// is announced to this host alone.
-    public var isAnnounced = true
+    package var isAnnounced = true
     /// The UDP port of announcements; tests take their own.
     package var announcementPort = NetworkLimits.defaultPairingPort
 
     /// The defaults.
-    public init() {}
+    package init() {}
   }
 
   /// Invites one device by a token: makes it, waits for a device that has it, asks whether to take it
@@ -74,7 +74,7 @@ extension Node {
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `cancelled` or a storage
   ///   code.
   @discardableResult
-  public func invite(
+  package func invite(
     options: InvitationOptions = InvitationOptions(),
     onToken: @escaping @Sendable (_ token: String) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
@@ -104,7 +104,7 @@ extension Node {
   /// - Throws: ``KithError`` with `pairingCode` (and ``KithError/triesLeft`` of 0 where wrong codes
   ///   ended it), `declined`, `network`, `cancelled` or a storage code.
   @discardableResult
-  public func inviteByCode(
+  package func inviteByCode(
     options: InvitationOptions = InvitationOptions(),
     onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
@@ -243,7 +243,7 @@ extension Node {
     let (added, records) = try admission(of: candidate.device, request.certificate)
     try channel.send(
       JoinReply(
-        isAccepted: true, records: records, addresses: reachableAddresses,
+        isAccepted: true, records: records, addresses: addresses(forJoinerAt: candidate.address),
         clock: engine.read { $0.hybridClock }
       ).encoded())
     channel.allowSession()
@@ -293,17 +293,14 @@ extension Node {
     )
   }
 
-  /// Where this node, and the devices it knows, may be met.
-  private var reachableAddresses: [DeviceID: [String]] {
-    var addresses: [DeviceID: [String]] = [:]
-    for device in engine.read({ $0.status().devices }) where !device.addresses.isEmpty {
-      addresses[device.id] = device.addresses
-    }
+  /// The addresses of this node, and of the devices that it knows, that are useful to a joiner.
+  private func addresses(forJoinerAt address: String) -> [DeviceID: [String]] {
     let port = listening.withLock { $0.first?.port } ?? configuration.port
-    if port != 0 {
-      addresses[device] = LocalAddresses.hosts(listeningOn: configuration.hosts)
+    let own =
+      port == 0
+      ? []
+      : LocalAddresses.hosts(listeningOn: configuration.hosts)
         .compactMap { try? PeerAddress(host: $0, port: port).description }
-    }
-    return addresses
+    return engine.read { $0.addressesForJoiner(at: address, own: own) }
   }
 }

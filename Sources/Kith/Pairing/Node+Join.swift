@@ -33,7 +33,7 @@ extension Node {
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`,
   ///   `alreadyExists`, `cancelled` or a storage code; no device is made then.
-  public static func join(
+  package static func join(
     directory: String, name: String, token: String, address: String? = nil,
     passphrase: Passphrase? = nil,
     onMeeting: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) -> Void = {
@@ -73,7 +73,7 @@ extension Node {
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode` (and ``KithError/triesLeft``), `declined`, `network`,
   ///   `invalidName`, `alreadyExists`, `cancelled` or a storage code; no device is made then.
-  public static func join(
+  package static func join(
     directory: String, name: String, code: String, address: String? = nil,
     passphrase: Passphrase? = nil, options: JoinOptions = JoinOptions(),
     onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in },
@@ -149,9 +149,9 @@ extension Node {
 
 extension Node {
   /// How a joiner looks for the inviting device.
-  public struct JoinOptions: Sendable {
+  package struct JoinOptions: Sendable {
     /// How long to look on the LAN.
-    public var searchTime: Duration = .seconds(30)
+    package var searchTime: Duration = .seconds(30)
     /// How long to look on after one that was found did not serve.
     package var furtherSearchTime: Duration = .seconds(4)
     /// The UDP port of announcements; tests take their own.
@@ -162,6 +162,6 @@ extension Node {
     package var isLoopbackOnly = false
 
     /// The defaults.
-    public init() {}
+    package init() {}
   }
 }

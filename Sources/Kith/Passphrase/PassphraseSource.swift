@@ -13,54 +13,54 @@ extension Passphrase {
   }
 }
 
-/// Where a passphrase lies that nobody types (`Docs/Decisions/passphrase.md`).
+/// The source of a passphrase without a person (`Docs/Decisions/passphrase.md`).
 ///
-/// A passphrase in a file is its bytes, but for one line end at their end.
+/// A file's bytes are the passphrase, without one final line end.
 ///
 /// ```swift
 /// configuration.passphrase = PassphraseSource.file("/run/keys/kith").read
 /// ```
-public enum PassphraseSource: Sendable, Hashable {
+package enum PassphraseSource: Sendable, Hashable {
   /// A file of mode 0600 or 0400 that belongs to this user or to root.
   case file(String)
-  /// A file that systemd made of a credential: its mode and owner are systemd's to choose.
+  /// A file that systemd made of a credential, with systemd's mode and owner.
   case credential(String)
-  /// A variable of the environment. Weaker than a file: whoever may read the process's memory or its
-  /// `/proc` entry reads it, and the programs that it starts inherit it.
+  /// An environment variable, which is weaker than a file: readers of the process's memory or
+  /// `/proc` entry see it, and children inherit it.
   case variable(String)
 
   /// The name of the systemd credential.
-  public static let credentialName = "kith-passphrase"
+  package static let credentialName = "kith-passphrase"
   /// The variable that names a file.
-  public static let fileVariable = "KITH_PASSPHRASE_FILE"
-  /// The variable that holds the passphrase itself.
-  public static let variable = "KITH_PASSPHRASE"
+  package static let fileVariable = "KITH_PASSPHRASE_FILE"
+  /// The variable with the passphrase.
+  package static let variable = "KITH_PASSPHRASE"
 
-  /// The first of these that is there: the file given, the one that `KITH_PASSPHRASE_FILE` names, the
-  /// systemd credential `kith-passphrase`, `KITH_PASSPHRASE`. Nil where none is.
+  /// The first existing source of: the given file, the file of `KITH_PASSPHRASE_FILE`, the systemd
+  /// credential `kith-passphrase`, `KITH_PASSPHRASE`. Nil: none.
   ///
   /// - Parameters:
   ///   - file: A file that was named otherwise, as on a command line.
   ///   - environment: The environment's variables; empty ones count as missing.
-  /// - Returns: The first that is there.
-  public static func first(
+  /// - Returns: The first existing source.
+  package static func first(
     file: String? = nil, environment: [String: String]
   ) -> PassphraseSource? {
     func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
     if let file = file ?? named(fileVariable) { return .file(file) }
     if let directory = named("CREDENTIALS_DIRECTORY") {
       let path = directory + "/" + credentialName
-      // A unit may have other credentials, and none of this name.
+      // A unit may have other credentials only.
       if access(path, F_OK) == 0 { return .credential(path) }
     }
     return named(variable) == nil ? nil : .variable(variable)
   }
 
-  /// Reads it.
+  /// Reads the passphrase.
   ///
-  /// - Throws: ``KithError`` with `passphrase` where there is none, or `unsafePermissions` where
-  ///   others may read the file.
-  @Sendable public func read() throws(KithError) -> Passphrase {
+  /// - Throws: ``KithError`` with `passphrase` if there is none, or `unsafePermissions` if others
+  ///   may read the file.
+  @Sendable package func read() throws(KithError) -> Passphrase {
     switch self {
     case .file(let path): try Self.read(path, allowing: 0o600)
     case .credential(let path): try Self.read(path, allowing: 0o770)
@@ -77,7 +77,7 @@ public enum PassphraseSource: Sendable, Hashable {
     return try passphrase(&bytes, name)
   }
 
-  /// Reads a file, of which only so many bits of the mode may be set.
+  /// Reads a file with at most these bits in its mode.
   private static func read(_ path: String, allowing mode: mode_t) throws(KithError) -> Passphrase {
     func failure(_ code: KithError.Code, _ message: String) -> KithError {
       KithError(code, message, path: path)
@@ -105,7 +105,7 @@ public enum PassphraseSource: Sendable, Hashable {
         "Others may read the file (mode \(String(status.st_mode & 0o777, radix: 8))). If it holds "
           + "nothing but the passphrase, run: chmod 600 \(ShellText.quoted(path))")
     }
-    // One more than is allowed, and a line end.
+    // One more than allowed, and a line end.
     var bytes = [UInt8](repeating: 0, count: Passphrase.maximumBytes + 2)
     let count = Glibc.read(file, &bytes, bytes.count)
     guard count >= 0 else {

@@ -29,15 +29,16 @@ final class ChangeBuffer: Sendable {
   private let seesOwnWrites: Bool
   /// The program whose writes count as own writes.
   let perspective: Perspective
-  /// Raised on each change and at the end, for a consumer that waits for other things too.
-  private let signal: Signal?
+  /// Called at each change and at the end, for a consumer that is no task.
+  private let onOffer: (@Sendable () -> Void)?
 
   init(
-    seesOwnWrites: Bool, perspective: Perspective = .program(.owner), raising signal: Signal? = nil
+    seesOwnWrites: Bool, perspective: Perspective = .program(.owner),
+    onOffer: (@Sendable () -> Void)? = nil
   ) {
     self.seesOwnWrites = seesOwnWrites
     self.perspective = perspective
-    self.signal = signal
+    self.onOffer = onOffer
   }
 
   /// Whether the sequence has ended.
@@ -47,7 +48,7 @@ final class ChangeBuffer: Sendable {
   var isAwaited: Bool { state.withLock { $0.consumer != nil } }
 
   /// Adds a change, and returns a closure to run after the lock is released.
-  func offer(_ change: Change) -> (() -> Void)? {
+  func offer(_ change: KeyValueStore.Change) -> (() -> Void)? {
     state.withLock { state -> (() -> Void)? in
       guard !state.isFinished else { return nil }
       if change.reason == .ownWrite && !seesOwnWrites {
@@ -61,16 +62,16 @@ final class ChangeBuffer: Sendable {
         state.waiting[state.waiting.count - 1].join(change)
       }
       let consumer = state.consumer.take()
-      guard consumer != nil || signal != nil else { return nil }
+      guard consumer != nil || onOffer != nil else { return nil }
       return {
         consumer?.resume()
-        self.signal?.raise()
+        self.onOffer?()
       }
     }
   }
 
   /// Takes all waiting changes.
-  func takeAll() -> [Change] {
+  func takeAll() -> [KeyValueStore.Change] {
     state.withLock { state in
       defer { state.waiting = [] }
       return state.waiting.map(\.change)
@@ -81,9 +82,9 @@ final class ChangeBuffer: Sendable {
   /// waiting already.
   ///
   /// The change is taken on the consumer's actor, so no write of that actor can come in between.
-  func next(isolation actor: isolated (any Actor)? = #isolation) async -> Change? {
+  func next(isolation actor: isolated (any Actor)? = #isolation) async -> KeyValueStore.Change? {
     while !Task.isCancelled {
-      let ready: Change?? = state.withLock { state in
+      let ready: KeyValueStore.Change?? = state.withLock { state in
         if !state.waiting.isEmpty { return .some(state.waiting.removeFirst().change) }
         return state.isFinished || state.consumer != nil ? .some(nil) : nil
       }
@@ -113,14 +114,14 @@ final class ChangeBuffer: Sendable {
       return state.consumer.take()
     }
     consumer?.resume()
-    signal?.raise()
+    onOffer?()
   }
 }
 
 /// A change that its consumer has not taken yet.
 struct PendingChange {
-  private var reason: Change.Reason
-  private var items: [Key: Change.Item]
+  private var reason: ChangeReason
+  private var items: [Key: KeyValueStore.Change.Item]
   private var superseded: Set<Key>
   private var isJoined: Bool
   /// The approximate size of the values.
@@ -129,7 +130,7 @@ struct PendingChange {
   /// shows the value that the change started from.
   private var written: Set<Key> = []
 
-  init(_ change: Change) {
+  init(_ change: KeyValueStore.Change) {
     reason = change.reason
     items = Dictionary(change.items.map { (Key($0.key), $0) }) { _, later in later }
     superseded = Set(change.superseded.map { Key($0) })
@@ -138,14 +139,14 @@ struct PendingChange {
   }
 
   /// The change as the consumer receives it.
-  var change: Change {
-    Change(
+  var change: KeyValueStore.Change {
+    KeyValueStore.Change(
       reason: reason, items: items.sorted { $0.key < $1.key }.map(\.value),
       superseded: superseded.sorted().map(\.text), isJoined: isJoined)
   }
 
   /// Updates the keys that the program wrote itself.
-  mutating func updateOwnWrite(_ change: Change) {
+  mutating func updateOwnWrite(_ change: KeyValueStore.Change) {
     for item in change.items {
       let key = Key(item.key)
       guard let waiting = items[key] else { continue }
@@ -157,7 +158,7 @@ struct PendingChange {
 
   /// Joins a later change. A key that shows its first value again is left out, so the change never
   /// has more keys than the old and the new view.
-  mutating func join(_ later: Change) {
+  mutating func join(_ later: KeyValueStore.Change) {
     isJoined = true
     reason = reason.joined(with: later.reason)
     for item in later.items {
@@ -168,14 +169,14 @@ struct PendingChange {
         items[key] = nil
         bytes -= item.weight
       } else {
-        items[key] = Change.Item(key: item.key, old: old, new: item.new)
+        items[key] = KeyValueStore.Change.Item(key: item.key, old: old, new: item.new)
       }
     }
     superseded.formUnion(later.superseded.map { Key($0) })
   }
 }
 
-extension Change.Item {
+extension KeyValueStore.Change.Item {
   /// The approximate size of the item for its consumer.
   fileprivate var weight: Int { 64 + key.utf8.count + (new?.weight ?? 0) }
 }

@@ -14,7 +14,7 @@ extension KeyValueStore {
   /// changes in order. The result is always the values that the store shows.
   public var changes: StoreChanges { changes(includingOwnWrites: false) }
 
-  /// Returns every change from now on, with this program's own writes (``Change/Reason/ownWrite``)
+  /// Returns every change from now on, with this program's own writes (`ChangeReason.ownWrite`)
   /// if requested.
   ///
   /// ```swift
@@ -28,7 +28,7 @@ extension KeyValueStore {
   }
 
   /// Returns the values shown now and every change after them, including the program's own writes
-  /// (``Change/Reason/ownWrite``).
+  /// (`ChangeReason.ownWrite`).
   ///
   /// ```swift
   /// let (values, changes) = store.snapshotAndChanges()

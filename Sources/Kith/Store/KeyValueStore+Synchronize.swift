@@ -1,7 +1,7 @@
 internal import KithCore
 
 /// The devices that have, and that lack, the writes of this device.
-public struct SyncReport: Sendable, Hashable {
+public struct SyncReport: Codable, Sendable, Hashable {
   /// Devices known to have everything that this device published in the store, by id.
   public var complete: [DeviceID]
   /// Devices not known to have it, by id.
@@ -36,8 +36,8 @@ extension KeyValueStore {
   ///
   /// - Throws: ``KithError`` with a storage code, or `cancelled`.
   public func synchronize(timeout: Duration = .seconds(5)) async throws(KithError) -> SyncReport {
-    try flush()
-    await backing.waitUntilComplete(identifier, timeout: timeout)
+    try await BlockingThread.run { () throws(KithError) in try self.flush() }
+    await service.waitUntilComplete(identifier, timeout: timeout)
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
     return syncReport
   }
@@ -45,5 +45,5 @@ extension KeyValueStore {
   /// The devices that have the writes of this one, as far as is known now.
   ///
   /// - Complexity: O(*d*) in the devices of the account.
-  public var syncReport: SyncReport { backing.syncReport(of: identifier) }
+  public var syncReport: SyncReport { service.syncReport(of: identifier) }
 }

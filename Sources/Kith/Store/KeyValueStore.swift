@@ -1,4 +1,4 @@
-internal import Glibc
+internal import Dispatch
 public import KithCore
 internal import Synchronization
 
@@ -18,52 +18,57 @@ public final class KeyValueStore: Sendable {
   public let identifier: StoreIdentifier
   let view: StoreView
   private let behind: Mutex<Behind>
-  /// Called when the backing is closed. If `isGone`, starts the take-over. Returns whether a new
-  /// backing may still come.
-  typealias Succession = @Sendable (_ isGone: Bool) -> Bool
+  /// Called when the service has ended: sees to it that another one replaces it. Returns whether one
+  /// may still come.
+  typealias Succession = @Sendable () -> Bool
 
   private let succession: Succession
 
-  /// The current backing, and the number of times it was replaced.
+  /// The service that has the store, and those who wait for another one.
   private struct Behind {
-    var backing: any StoreBacking
-    var generation = 0
+    var service: any StoreService
+    /// Whether a service before it has ended and lost accepted writes, which nobody was told of.
+    var hasLostWrites = false
+    var waiters: [DispatchSemaphore] = []
   }
 
-  /// The longest time that a write or a flush waits for a new backing.
+  /// The longest time that a write or a flush waits for a new service.
   private static let longestReplacing = Duration.seconds(10)
-  /// The time between two checks for a new backing, in microseconds.
-  private static let lookMicroseconds: UInt32 = 2_000
 
   init(
-    backing: any StoreBacking, view: StoreView,
-    succession: @escaping Succession = { _ in false }
+    service: any StoreService, view: StoreView,
+    succession: @escaping Succession = { false }
   ) {
     identifier = view.identifier
-    behind = Mutex(Behind(backing: backing))
+    behind = Mutex(Behind(service: service))
     self.view = view
     self.succession = succession
   }
 
-  /// The current backing; a change of account replaces it.
-  var backing: any StoreBacking {
-    get { behind.withLock { $0.backing } }
-    set {
-      behind.withLock { behind in
-        behind.backing = newValue
-        behind.generation += 1
-      }
+  /// The service that has the store. It changes with the account, and with the program that has the
+  /// directory open.
+  var service: any StoreService { behind.withLock { $0.service } }
+
+  /// Lets another service have the store from now on.
+  func replaceService(by next: any StoreService) {
+    behind.withLock { behind in
+      if behind.service.hasLostWrites { behind.hasLostWrites = true }
+      behind.service = next
     }
+    wakeWaiters()
   }
 
-  /// The owner of this store at the moment. Blocks while the owner changes. If it is the same
-  /// before and after a read, the values belong to one owner.
-  package var standing: Standing {
-    _ = succession(false)
-    return behind.withLock {
-      Standing(generation: $0.generation, device: ($0.backing as? Engine)?.keys.id)
+  /// Lets those look again who wait for another service.
+  func wakeWaiters() {
+    let waiters = behind.withLock { behind in
+      defer { behind.waiters = [] }
+      return behind.waiters
     }
+    for waiter in waiters { waiter.signal() }
   }
+
+  /// The values that are shown, and the device that they belong to.
+  package var owned: (device: DeviceID, values: [Key: PropertyListValue]) { view.owned }
 
   // MARK: Reading
 
@@ -115,7 +120,7 @@ public final class KeyValueStore: Sendable {
 
   /// All values shown at one moment.
   ///
-  /// It is keyed by ``Key``, because a dictionary of `String` would merge canonically
+  /// It is keyed by ``KeyValueStore/Key``, because a dictionary of `String` would merge canonically
   /// equivalent keys.
   ///
   /// - Complexity: O(1), copied on write.
@@ -128,13 +133,20 @@ public final class KeyValueStore: Sendable {
   /// It is durable after the next commit while the node runs, otherwise on return. Nil removes
   /// the key.
   ///
+  /// If another program of this host has the directory open, this returns once that program has
+  /// accepted the write, usually within a fraction of a millisecond. It waits up to 30 seconds for a
+  /// program that is stopped. If that program has ended, it waits up to 10 seconds until another one
+  /// has the directory open, which may be this one.
+  ///
   /// ```swift
   /// try store.set("dark", forKey: "theme")
   /// try store.set(13.5, forKey: "fontSize")
   /// ```
   ///
   /// - Throws: ``KithError`` with `invalidKey`, `valueTooLarge`, `quotaExceeded`,
-  ///   `unsupportedValue`, `closed`, or a storage code; then nothing has changed.
+  ///   `unsupportedValue`, `closed`, or a storage code; then nothing has changed. With `timedOut` if
+  ///   another program had the directory open and ended without an answer, or does not answer: it may
+  ///   have taken the write or not, and the write is not repeated.
   /// - Complexity: O(log *k*) in the keys of the store, O(*n*) in the size of the value.
   public func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
     try write([.encoding(value, forKey: key)])
@@ -170,24 +182,23 @@ public final class KeyValueStore: Sendable {
 
   /// Removes a key, if it is present. A removal is always accepted, unless the disk fails.
   ///
+  /// ```swift
+  /// try store.removeValue(forKey: "theme")
+  /// ```
+  ///
   /// - Throws: ``KithError`` with `invalidKey`, `closed` or a storage code.
-  public func remove(_ key: String) throws(KithError) {
+  public func removeValue(forKey key: String) throws(KithError) {
     try write([KithCore.Operation(key: key, value: nil)])
   }
 
-  /// Removes a key; see ``remove(_:)-(String)``.
-  public func remove<Value>(_ key: StoreKey<Value>) throws(KithError) {
-    try remove(key.name)
-  }
-
-  /// Removes several keys in one transaction, so that they read as their defaults again.
+  /// Removes keys in one transaction, so that they read as their defaults again.
   ///
   /// ```swift
   /// try store.reset(.theme, .fontSize)
   /// ```
   ///
   /// - Parameter keys: The keys; their types may differ.
-  /// - Throws: ``KithError`` as ``remove(_:)-(String)`` does; then nothing has changed.
+  /// - Throws: ``KithError`` as ``removeValue(forKey:)`` does; then nothing has changed.
   /// - Complexity: O(*n* log *k*) in the keys named and the keys of the store.
   public func reset<each Value>(_ keys: repeat StoreKey<each Value>) throws(KithError) {
     var operations: [KithCore.Operation] = []
@@ -214,9 +225,9 @@ public final class KeyValueStore: Sendable {
   /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
   @discardableResult
   public nonisolated(nonsending) func commit<Result>(
-    _ body: (inout Transaction) throws(KithError) -> Result
+    _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
   ) async throws(KithError) -> Result {
-    var transaction = Transaction(base: view.values)
+    var transaction = KeyValueStore.Transaction(base: view.values)
     let result = try body(&transaction)
     try await commit(transaction.operations())
     return result
@@ -239,9 +250,9 @@ public final class KeyValueStore: Sendable {
   /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
   @discardableResult
   public nonisolated(nonsending) func commit<Result>(
-    _ body: (inout Transaction) throws -> Result
+    _ body: (inout KeyValueStore.Transaction) throws -> Result
   ) async throws -> Result {
-    var transaction = Transaction(base: view.values)
+    var transaction = KeyValueStore.Transaction(base: view.values)
     let result = try body(&transaction)
     try await commit(transaction.operations())
     return result
@@ -250,62 +261,74 @@ public final class KeyValueStore: Sendable {
   /// Writes one transaction whose values are encoded already.
   package func commit(_ operations: [KithCore.Operation]) async throws(KithError) {
     guard !operations.isEmpty else { return }
-    var backing = backing
+    var service = service
     while true {
       do throws(KithError) {
-        return try await backing.writeDurably(identifier, operations)
+        return try await service.writeDurably(identifier, operations)
       } catch {
-        let old = backing
+        let old = service
         guard error.code == .closed,
           let next = try await BlockingThread.run({ self.replacement(of: old) })
         else { throw error }
-        backing = next
+        service = next
       }
     }
   }
 
-  /// Writes to the backing, and again to the next one if it is replaced meanwhile.
   private func write(
     _ operations: [KithCore.Operation], gathers: Bool = false
   ) throws(KithError) {
-    try withBacking { backing throws(KithError) in
-      try backing.write(identifier, operations, gathers: gathers)
+    try withService { service throws(KithError) in
+      try service.write(identifier, operations, gathers: gathers)
     }
   }
 
   /// Makes all earlier writes durable. It blocks while the disk writes.
   ///
-  /// - Throws: ``KithError`` with `closed`, or with a storage code if a write could not be
-  ///   made durable.
+  /// - Throws: ``KithError`` with `closed`, with a storage code if a write could not be made durable,
+  ///   or with `timedOut` if another program has the directory open and does not answer for 30
+  ///   seconds, or was killed before it made a write durable.
   public func flush() throws(KithError) {
-    try withBacking { backing throws(KithError) in try backing.flush() }
+    try withService { service throws(KithError) in try service.flush() }
+    let hasLostWrites = behind.withLock { behind in
+      defer { behind.hasLostWrites = false }
+      return behind.hasLostWrites
+    }
+    guard hasLostWrites else { return }
+    throw KithError(
+      .timedOut,
+      "The program that had the directory open has ended before it said that all writes are durable. "
+        + "Read the keys, and write them again if need be.")
   }
 
-  /// Calls the body with the backing, and again with the next one if it is replaced meanwhile.
-  private func withBacking(
-    _ body: (any StoreBacking) throws(KithError) -> Void
+  /// Calls the body with the service, and again with the next one if it has ended without performing
+  /// it.
+  private func withService(
+    _ body: (any StoreService) throws(KithError) -> Void
   ) throws(KithError) {
-    var backing = backing
+    var service = service
     while true {
       do throws(KithError) {
-        return try body(backing)
+        return try body(service)
       } catch {
-        guard error.code == .closed, let next = replacement(of: backing) else { throw error }
-        backing = next
+        guard error.code == .closed, let next = replacement(of: service) else { throw error }
+        service = next
       }
     }
   }
 
-  /// Blocks until another backing has replaced a closed one, usually for milliseconds. Returns nil
-  /// if none comes.
-  private func replacement(of old: any StoreBacking) -> (any StoreBacking)? {
-    let deadline = ContinuousClock.now + Self.longestReplacing
+  /// Blocks until another service has replaced one that has ended, usually for milliseconds. Returns
+  /// nil if none comes.
+  private func replacement(of old: any StoreService) -> (any StoreService)? {
+    let deadline = DispatchTime.now() + Self.longestReplacing.dispatch
     while true {
-      let mayCome = succession(true)
-      let next = backing
+      // Asked for before looking, so that no replacement is missed between.
+      let isReplaced = DispatchSemaphore(value: 0)
+      behind.withLock { $0.waiters.append(isReplaced) }
+      let mayCome = succession()
+      let next = service
       if next !== old { return next }
-      guard mayCome, ContinuousClock.now < deadline else { return nil }
-      usleep(Self.lookMicroseconds)
+      guard mayCome, isReplaced.wait(timeout: deadline) == .success else { return nil }
     }
   }
 }

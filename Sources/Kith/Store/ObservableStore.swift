@@ -167,7 +167,7 @@ public final class ObservableStore: Observable, Service, Sendable {
     if isNews { registrar.withMutation(of: self, keyPath: \.error) {} }
   }
 
-  private func tell(_ change: Change) {
+  private func tell(_ change: KeyValueStore.Change) {
     // If a key changed and changed back, a joined change does not contain it. An observer may have
     // read the value between, so all are told.
     if change.isJoined { return tellAll() }

@@ -1,7 +1,7 @@
 /// The changes of a store from the moment the sequence was made, in order, for one consumer.
 ///
 /// At most 64 changes wait. After that the newest ones are joined into one, so that nothing
-/// is lost; see ``Change/isJoined``. The sequence ends when its task is cancelled or the node
+/// is lost; see ``KeyValueStore/Change/isJoined``. The sequence ends when its task is cancelled or the node
 /// is closed.
 public struct StoreChanges: AsyncSequence, Sendable {
   /// The iterator over the changes of one sequence.
@@ -9,12 +9,8 @@ public struct StoreChanges: AsyncSequence, Sendable {
     let subscription: Subscription
 
     /// Returns the next change, or nil at the end.
-    public mutating func next() async -> Change? {
-      await subscription.buffer.next(isolation: nil)
-    }
-
-    /// Returns the next change, or nil at the end.
-    public mutating func next(isolation actor: isolated (any Actor)?) async -> Change? {
+    public mutating func next(isolation actor: isolated (any Actor)?) async -> KeyValueStore.Change?
+    {
       await subscription.buffer.next(isolation: actor)
     }
   }
@@ -37,7 +33,7 @@ public struct StoreChanges: AsyncSequence, Sendable {
   let subscription: Subscription
 
   /// Takes the waiting changes without waiting for more.
-  package func takeWaiting() -> [Change] { subscription.buffer.takeAll() }
+  package func takeWaiting() -> [KeyValueStore.Change] { subscription.buffer.takeAll() }
 
   /// Returns an iterator. All iterators of a sequence share the waiting changes.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription: subscription) }

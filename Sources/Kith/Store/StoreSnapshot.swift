@@ -9,7 +9,7 @@ public import KithCore
 public struct StoreSnapshot: Sendable, Hashable {
   /// All values that were shown.
   ///
-  /// It is keyed by ``Key``, because a dictionary of `String` would merge canonically
+  /// It is keyed by ``KeyValueStore/Key``, because a dictionary of `String` would merge canonically
   /// equivalent keys.
   public let dictionary: [Key: PropertyListValue]
 

@@ -22,9 +22,10 @@ extension Optional: StoreValue where Wrapped: StoreValue {
     }
     return try self.propertyListValue()
   }
+}
 
-  /// The value that setting a key writes: the wrapped value's, or nil, which removes the key.
-  public func storedValue() throws(KithError) -> PropertyListValue? {
+extension Optional: OptionalStoreValue where Wrapped: StoreValue {
+  func wrappedStoredValue() throws(KithError) -> PropertyListValue? {
     try self?.storedValue()
   }
 }

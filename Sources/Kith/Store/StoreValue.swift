@@ -22,19 +22,20 @@ public protocol StoreValue: Sendable {
   ///
   /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``.
   func propertyListValue() throws(KithError) -> PropertyListValue
-
-  /// Returns the value that setting a key writes; nil removes the key.
-  ///
-  /// Only optionals return anything but ``propertyListValue()`` here, because nil has no
-  /// property-list value.
-  ///
-  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``.
-  func storedValue() throws(KithError) -> PropertyListValue?
 }
 
 extension StoreValue {
-  /// Returns the property-list value of this one.
-  public func storedValue() throws(KithError) -> PropertyListValue? { try propertyListValue() }
+  /// Returns the value that setting a key writes; nil removes the key. Only an optional may have
+  /// none, because nil has no property-list value.
+  package func storedValue() throws(KithError) -> PropertyListValue? {
+    if let optional = self as? any OptionalStoreValue { return try optional.wrappedStoredValue() }
+    return try propertyListValue()
+  }
+}
+
+/// An optional, for ``StoreValue/storedValue()`` to tell it from other values.
+protocol OptionalStoreValue {
+  func wrappedStoredValue() throws(KithError) -> PropertyListValue?
 }
 
 extension StoreValue where Self: RawRepresentable, RawValue: StoreValue {

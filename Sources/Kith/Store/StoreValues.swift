@@ -29,11 +29,6 @@ public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
     }
 
     /// Returns the next value that differs from the previous one, or nil at the end.
-    public mutating func next() async -> Value? {
-      await next(isolation: #isolation)
-    }
-
-    /// Returns the next value that differs from the previous one, or nil at the end.
     public mutating func next(isolation actor: isolated (any Actor)?) async -> Value? {
       guard let before = last else { return take() }
       while let change = await changes.next(isolation: actor) {

@@ -6,6 +6,8 @@ internal import Synchronization
 /// state between.
 final class StoreView: Sendable {
   private struct State {
+    /// The device whose values these are.
+    var device: DeviceID
     var values: [Key: PropertyListValue] = [:]
     var buffers: [UInt64: ChangeBuffer] = [:]
     var lastNumber: UInt64 = 0
@@ -16,9 +18,9 @@ final class StoreView: Sendable {
   let identifier: StoreIdentifier
   private let state: Mutex<State>
 
-  init(identifier: StoreIdentifier, values: [Key: PropertyListValue]) {
+  init(identifier: StoreIdentifier, device: DeviceID, values: [Key: PropertyListValue]) {
     self.identifier = identifier
-    state = Mutex(State(values: values))
+    state = Mutex(State(device: device, values: values))
   }
 
   /// Returns the value that a key shows.
@@ -36,13 +38,18 @@ final class StoreView: Sendable {
     state.withLock { $0.values }
   }
 
+  /// All values that are shown, and the device that they belong to.
+  var owned: (device: DeviceID, values: [Key: PropertyListValue]) {
+    state.withLock { ($0.device, $0.values) }
+  }
+
   /// Applies the changes of one step of the core at once. Returns closures to run after the lock is
   /// released. `origin` is the writer of the changes without a reason.
   func apply(_ changes: [ViewChange], origin: WriteOrigin = .owner) -> [() -> Void] {
     state.withLock { state in
       var later: [() -> Void] = []
       for change in changes {
-        var items: [Change.Item] = []
+        var items: [KeyValueStore.Change.Item] = []
         items.reserveCapacity(state.buffers.isEmpty ? 0 : change.changes.count)
         if change.changes.count > state.values.count {
           state.values.reserveCapacity(change.changes.count)
@@ -53,15 +60,15 @@ final class StoreView: Sendable {
           let old = state.values[key]
           state.values[key] = value
           if !state.buffers.isEmpty {
-            items.append(Change.Item(key: key.text, old: old, new: value))
+            items.append(KeyValueStore.Change.Item(key: key.text, old: old, new: value))
           }
         }
         guard !state.buffers.isEmpty, !items.isEmpty || !change.superseded.isEmpty else { continue }
-        var told = Change(
+        var told = KeyValueStore.Change(
           reason: .ownWrite, items: items, superseded: change.superseded.map(\.text))
         for buffer in state.buffers.values {
           told.reason =
-            change.reason.map(Change.Reason.init) ?? buffer.perspective.reason(of: origin)
+            change.reason ?? buffer.perspective.reason(of: origin)
           if let wake = buffer.offer(told) { later.append(wake) }
         }
       }
@@ -69,7 +76,7 @@ final class StoreView: Sendable {
     }
   }
 
-  /// Replaces the values by those of the store's new backing. Returns closures to run after the
+  /// Replaces the values by those of the store's new service, for a device. Returns closures to run after the
   /// lock is released.
   ///
   /// `superseded` are keys whose writes by this program were not taken over.
@@ -79,15 +86,17 @@ final class StoreView: Sendable {
   /// shown so far, then about the keys that the account brought and the lost writes. Otherwise they are told about the
   /// differences; a write that was not taken over is reported as a violation of the quota.
   func show(
-    _ shown: [Key: EncodedValue], reason: Change.Reason, superseded: Set<Key>
+    _ shown: [Key: EncodedValue], of device: DeviceID, reason: ChangeReason,
+    superseded: Set<Key>
   ) -> [() -> Void] {
     if reason == .accountChange || reason == .initialSyncChange {
       return replace(
-        with: shown.compactMapValues { try? $0.decoded() }, because: reason,
+        with: shown.compactMapValues { try? $0.decoded() }, of: device, because: reason,
         superseded: superseded.sorted().map(\.text))
     }
+    // The device may be the same one, opened by another process.
+    state.withLock { $0.device = device }
     var changed = difference(to: shown)
-    changed.superseded = []
     let undone = ViewChange(
       store: identifier, reason: .quotaViolationChange,
       changes: changed.changes.filter { superseded.contains($0.key) },
@@ -96,24 +105,41 @@ final class StoreView: Sendable {
     return apply([changed, undone])
   }
 
+  /// The change that makes this view show the given values.
+  private func difference(to shown: [Key: EncodedValue]) -> ViewChange {
+    let current = values
+    var changes: [(key: Key, value: EncodedValue?)] = []
+    for (key, encoded) in shown where current[key] != (try? encoded.decoded()) {
+      changes.append((key, encoded))
+    }
+    for key in current.keys where shown[key] == nil { changes.append((key, nil)) }
+    changes.sort { $0.key < $1.key }
+    return ViewChange(store: identifier, reason: .serverChange, changes: changes)
+  }
+
   /// Replaces the values by those of another account.
   private func replace(
-    with values: [Key: PropertyListValue], because reason: Change.Reason, superseded: [String]
+    with values: [Key: PropertyListValue], of device: DeviceID, because reason: ChangeReason,
+    superseded: [String]
   ) -> [() -> Void] {
     state.withLock { state in
       let old = state.values
+      state.device = device
       state.values = values
       guard !state.buffers.isEmpty else { return [] }
-      func items(_ keys: some Sequence<Key>) -> [Change.Item] {
-        keys.sorted().map { Change.Item(key: $0.text, old: old[$0], new: values[$0]) }
+      func items(_ keys: some Sequence<Key>) -> [KeyValueStore.Change.Item] {
+        keys.sorted().map { KeyValueStore.Change.Item(key: $0.text, old: old[$0], new: values[$0]) }
       }
       let brought = values.keys.filter { old[$0] == nil }
       let told =
         reason == .accountChange
-        ? [Change(reason: reason, items: items(Array(old.keys) + brought), superseded: superseded)]
+        ? [
+          KeyValueStore.Change(
+            reason: reason, items: items(Array(old.keys) + brought), superseded: superseded)
+        ]
         : [
-          Change(reason: .accountChange, items: items(old.keys), superseded: []),
-          Change(reason: reason, items: items(brought), superseded: superseded),
+          KeyValueStore.Change(reason: .accountChange, items: items(old.keys), superseded: []),
+          KeyValueStore.Change(reason: reason, items: items(brought), superseded: superseded),
         ]
       let wakes = told.filter { !$0.items.isEmpty || !$0.superseded.isEmpty }.flatMap { change in
         state.buffers.values.map { $0.offer(change) }
@@ -148,7 +174,9 @@ final class StoreView: Sendable {
 
   /// Takes all changes that wait in a buffer. It contains only whole steps of the core, because
   /// their changes are offered under the lock.
-  func takeAll(from buffer: ChangeBuffer) -> [Change] { state.withLock { _ in buffer.takeAll() } }
+  func takeAll(from buffer: ChangeBuffer) -> [KeyValueStore.Change] {
+    state.withLock { _ in buffer.takeAll() }
+  }
 
   /// Removes a subscriber.
   func unsubscribe(_ number: UInt64) {

@@ -1,3 +1,4 @@
+internal import KithCore
 internal import Synchronization
 
 /// A key in its store: for a property `@Stored var theme`, the value of `$theme`.
@@ -71,9 +72,9 @@ public struct StoredKey<Value: StoreValue>: Sendable {
 
   /// Removes the key, so that the property shows its default.
   ///
-  /// - Throws: ``KithError`` as ``KeyValueStore/remove(_:)-(StoreKey<Value>)`` does.
+  /// - Throws: ``KithError`` as ``KeyValueStore/reset(_:)`` does.
   public func remove() throws(KithError) {
-    try write { (store) throws(KithError) in try store.remove(key) }
+    try write { (store) throws(KithError) in try store.reset(key) }
   }
 
   /// Sets the value, and passes a refusal to `onRefusal`.

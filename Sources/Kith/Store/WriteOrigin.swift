@@ -1,3 +1,5 @@
+internal import KithCore
+
 /// The program of this host that wrote. To each program, writes of the others come from outside.
 enum WriteOrigin: Hashable, Sendable {
   /// The program that has the directory open.
@@ -14,7 +16,7 @@ enum Perspective: Hashable, Sendable {
   case device
 
   /// Returns the reason of a change that a program's write made, for this consumer.
-  func reason(of origin: WriteOrigin) -> Change.Reason {
+  func reason(of origin: WriteOrigin) -> ChangeReason {
     switch self {
     case .program(let own): own == origin ? .ownWrite : .serverChange
     case .device: .ownWrite

@@ -2,28 +2,28 @@ package import KithCore
 
 /// A program signs out and in: the same store objects show another device's stores.
 extension VirtualDevice {
-  /// Has stores show what this device has in the place of what `other` has, as `Accounts` does.
+  /// Shows in stores this device's data instead of `other`'s, as `Accounts` does.
   ///
   /// - Parameters:
   ///   - stores: The stores, with their limits.
   ///   - other: The device that they showed so far.
-  ///   - reason: Why: `initialSyncChange` on signing in.
-  ///   - superseded: The keys whose writes were not taken over, by store.
+  ///   - reason: The reason: `initialSyncChange` on signing in.
+  ///   - superseded: The keys whose writes lost, by store.
   /// - Throws: ``KithError`` with a storage code.
   package func show(
     _ stores: [(store: KeyValueStore, policy: Policy)], insteadOf other: VirtualDevice,
-    reason: Change.Reason = .accountChange, superseded: [StoreIdentifier: Set<Key>] = [:]
+    reason: ChangeReason = .accountChange, superseded: [StoreIdentifier: Set<Key>] = [:]
   ) throws(KithError) {
     for (store, policy) in stores {
       other.engine.release(store.view)
       try engine.open(
         store.view, policy: policy, reason: reason,
         superseded: superseded[store.identifier] ?? [])
-      store.backing = engine
+      store.replaceService(by: engine)
     }
   }
 
-  /// Takes over what was written while nobody was signed in, and removes it there.
+  /// Adopts the writes made while nobody was signed in, and removes them there.
   ///
   /// - Parameter local: The storage of the local stores, whose device is closed.
   /// - Returns: The keys whose writes lost, by store.

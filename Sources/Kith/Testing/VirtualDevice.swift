@@ -2,14 +2,14 @@ package import KithCore
 internal import KithCrypto
 internal import Logging
 
-/// A device without a directory, a port or a thread: the engine that programs use, over storage and
-/// sessions that a test gives it. Whoever calls does the work; there is nothing to wait for.
+/// A device without directory, port or thread: the production engine over a test's storage and
+/// sessions. Callers do all the work.
 package final class VirtualDevice: Sendable {
-  /// What the sessions of a virtual device are made of.
+  /// The sessions of a virtual device.
   package protocol Link: AnyObject, Sendable {
-    /// Sends a message after those before it.
+    /// Sends a message after earlier ones.
     func send(_ message: [UInt8], on session: SessionID)
-    /// Wants `Input.room` once what was sent on the session has arrived.
+    /// Requests `Input.room` once the sent messages have arrived.
     func awaitRoom(on session: SessionID)
     /// Ends a session.
     func close(_ session: SessionID)
@@ -19,7 +19,7 @@ package final class VirtualDevice: Sendable {
 
   let engine: Engine
 
-  /// Makes a device of what storage holds, and starts it.
+  /// Makes a device from its storage, and starts it.
   ///
   /// - Throws: ``KithError`` with a storage code.
   package init(
@@ -33,22 +33,22 @@ package final class VirtualDevice: Sendable {
       clock: clock)
   }
 
-  /// Sends over a link from here on.
+  /// Sends over these sessions from now on.
   package func attach(_ link: any Link) {
     engine.state.withLock { $0.link = Adapter(link: link) }
   }
 
-  /// A store of the account, which is begun if it is new.
+  /// A store of the account, created if it is new.
   package func store(
     _ identifier: StoreIdentifier, policy: Policy
   ) throws(KithError) -> KeyValueStore {
-    KeyValueStore(backing: engine, view: try engine.open(identifier, policy: policy))
+    KeyValueStore(service: engine, view: try engine.open(identifier, policy: policy))
   }
 
-  /// Hands an input to the core, and does what it wants done.
+  /// Passes an input to the core, and executes the effects.
   package func input(_ input: Input) { engine.input(input) }
 
-  /// Hands over a message from a peer; one that is malformed ends the session.
+  /// Passes on a peer's message; a malformed one ends the session.
   package func receive(_ message: [UInt8], on session: SessionID) {
     guard let inbound = InboundMessage(decoding: message, account: engine.account) else {
       return engine.state.withLock { $0.link }?.close(session, .protocolViolation) ?? ()
@@ -56,35 +56,33 @@ package final class VirtualDevice: Sendable {
     engine.input(.received(session, inbound))
   }
 
-  /// What the device says of itself in a handshake.
+  /// The device's hello.
   package func hello() -> Hello {
     let now = engine.clock()
     return engine.read { $0.hello(port: 0, at: now) }
   }
 
-  /// The membership records and epochs that the device holds.
+  /// The device's membership records and epochs.
   package var membership: (roster: Roster, keyring: Keyring) {
     engine.read { ($0.roster, $0.keyring) }
   }
 
-  /// Whether it joins and has pulled all that its inviter has.
+  /// Whether it joins and has pulled everything.
   package var hasPulledAll: Bool { engine.read { $0.hasPulledAll } }
 
-  /// When the core wants a tick, by the monotonic clock in milliseconds.
-  package var tickAtMilliseconds: UInt64? { engine.state.withLock { $0.tickAtMilliseconds } }
+  /// When the device has something to do, by the monotonic clock in milliseconds.
+  package var wakesAtMilliseconds: UInt64? {
+    engine.state.withLock { $0.shell.wakesAtMilliseconds }
+  }
 
   /// Does what is due by now: ticks, and storage that is to be tried again.
-  package func keepTime() {
-    engine.tickIfDue()
-    engine.retryIfDue()
-    engine.drainIfIdle()
-  }
+  package func keepTime() { engine.keepTime() }
 
   /// Makes everything durable and ends all sequences.
   package func close() throws(KithError) { try engine.close() }
 }
 
-/// Gives an engine the link of a test.
+/// Gives an engine the test's sessions.
 private final class Adapter: SessionLink {
   private let link: any VirtualDevice.Link
 

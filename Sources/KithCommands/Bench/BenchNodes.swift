@@ -3,9 +3,9 @@ import Kith
 import KithTerminal
 import Logging
 
-/// Nodes of one account in this process, each with its own directory, for measuring.
+/// Nodes of one account in this process, for measuring.
 ///
-/// They run only inside ``with(_:_:)``, which ends them and removes the directories.
+/// They run inside ``with(_:_:)``, which ends them and removes the directories.
 final class BenchNodes: Sendable {
   /// The measured store.
   static let store = "bench"

@@ -3,9 +3,7 @@ import KithTerminal
 /// The report of `kith bench`: the figures of one run, each with its budget (`Docs/Testing.md`,
 /// "Performance").
 struct BenchReport: Equatable, Sendable {
-  /// A measured figure.
   struct Figure: Equatable, Sendable {
-    /// The unit of a figure.
     enum Unit: String, Sendable {
       case seconds
       case perSecond
@@ -28,7 +26,6 @@ struct BenchReport: Equatable, Sendable {
     /// The budget; nil for yardsticks, which have none.
     var budget: Budget?
 
-    /// Whether the figure is within its budget.
     var isKept: Bool {
       switch budget {
       case .atMost(let limit): value <= limit
@@ -40,13 +37,10 @@ struct BenchReport: Equatable, Sendable {
 
   /// The figures, in the order of the report.
   var figures: [Figure] = []
-  /// Whether fewer rounds were run.
   var isQuick: Bool
 
-  /// Whether every figure is within its budget.
   var isKept: Bool { figures.allSatisfy(\.isKept) }
 
-  /// Adds a figure.
   mutating func add(
     _ name: String, _ title: String, _ value: Double, _ unit: Figure.Unit,
     _ budget: Figure.Budget? = nil
@@ -54,7 +48,6 @@ struct BenchReport: Equatable, Sendable {
     figures.append(Figure(name: name, title: title, value: value, unit: unit, budget: budget))
   }
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([("FIGURE", .left), ("MEASURED", .right), ("BUDGET", .right), ("", .left)])
     for figure in figures {
@@ -68,7 +61,6 @@ struct BenchReport: Equatable, Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "figures": .list(
@@ -99,7 +91,6 @@ extension BenchReport.Figure {
     }
   }
 
-  /// The budget for people.
   var budgetText: String {
     switch budget {
     case .atMost(let limit): "≤ " + text(limit)
@@ -108,7 +99,6 @@ extension BenchReport.Figure {
     }
   }
 
-  /// The budget for programs.
   var budgetDocument: Document? {
     let places = unit == .seconds ? 9 : 3
     return switch budget {

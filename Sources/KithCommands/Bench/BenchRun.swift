@@ -13,7 +13,6 @@ struct BenchRun {
   private var crowdedRounds: Int { isQuick ? 40 : 400 }
   private var newDevices: Int { isQuick ? 1 : 5 }
 
-  /// Makes all measurements.
   func report() async throws -> BenchReport {
     let root = FileManager.default.temporaryDirectory
       .appending(path: "kith-bench-\(UUID().uuidString)")
@@ -21,6 +20,7 @@ struct BenchRun {
     defer { try? FileManager.default.removeItem(at: root) }
     var report = BenchReport(isQuick: isQuick)
     try await written(root.appending(path: "sync"), &report)
+    try await attached(root.appending(path: "shared"), &report)
     try await caughtUp(root, &report)
     try admitted(&report)
     try await remembered(root, &report)
@@ -81,8 +81,17 @@ struct BenchRun {
       .atMost(1.5))
   }
 
-  /// Measures how new devices pull a full store. Each form has an account of its own: a node
-  /// replicates every store of its account, so it would also pull another full one.
+  /// Measures a `set` by the owner of a directory, and by a program that is attached to it.
+  private func attached(_ directory: URL, _ report: inout BenchReport) async throws {
+    progress("set by the owner of a directory and by another program")
+    let (owner, attached) = try await AttachedBench.sets(directory, rounds: isQuick ? 400 : 5_000)
+    report.add("set", "set, accepted", owner.median, .seconds)
+    report.add("attachedSet", "  by an attached program", attached.median, .seconds)
+    report.add("attachedSetP99", "  by an attached program, p99", attached.p99, .seconds)
+  }
+
+  /// Measures how new devices pull a full store, each form in its own account, because a node
+  /// replicates every store of its account.
   private func caughtUp(_ root: URL, _ report: inout BenchReport) async throws {
     progress("a new device catches up, each key its own change set")
     let many = try await BenchNodes.with(root.appending(path: "many")) { nodes in

@@ -2,8 +2,7 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// Measures the time in which a device that has nothing catches up with a full store, without
-/// connecting.
+/// Measures how fast an empty device catches up with a full store, without connecting.
 struct CatchUpBench {
   /// The number of keys of a full store.
   static let keys = 1_024
@@ -17,8 +16,8 @@ struct CatchUpBench {
   /// Whether all keys are in one change set, instead of each in its own.
   let inOne: Bool
 
-  /// Has devices join, fills a store without them, and returns the times in which they catch up, one
-  /// after another.
+  /// Has devices join, fills a store without them, and returns their catch-up times, one after
+  /// another.
   func run(devices: Int) async throws -> Samples {
     var joined: [Node] = []
     for device in 1...devices { joined.append(try await nodes.join("new-\(device)")) }
@@ -28,8 +27,8 @@ struct CatchUpBench {
     return samples
   }
 
-  /// Fills the store while another device is connected. Writes made alone would be published later,
-  /// in as few change sets as possible.
+  /// Fills the store while another device is connected: writes made alone would be published later,
+  /// in few change sets.
   private func fill() async throws {
     let store = try nodes.sender.store(BenchNodes.store)
     let witness = try await nodes.join("witness")
@@ -47,14 +46,13 @@ struct CatchUpBench {
           }
         }
       }
-      // The devices that are measured later are not connected: `synchronize` would wait for them.
+      // Devices measured later are not connected, as `synchronize` would wait for them.
       let copy = try witness.store(BenchNodes.store)
       try await BenchNodes.wait("its own peer") { copy.usage.keys >= Self.keys }
     }
   }
 
-  /// Returns the time from the start of the session until a device that has nothing shows the whole
-  /// store.
+  /// Returns the time from the session's start until an empty device shows the whole store.
   private func catchUp(_ node: Node) async throws -> Duration {
     // The store is opened before the node runs, so that only the exchange itself is timed.
     let store = try node.store(BenchNodes.store)

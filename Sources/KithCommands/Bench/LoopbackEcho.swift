@@ -2,8 +2,8 @@ import Foundation
 import Glibc
 import KithTerminal
 
-/// A TCP round trip on loopback between two threads with blocking sockets: the minimum for any
-/// exchange of two programs on this machine.
+/// A TCP round trip on loopback between two threads with blocking sockets: the minimum of any
+/// exchange here.
 final class LoopbackEcho: @unchecked Sendable {
   // Unchecked: one caller at a time uses `client`, and only the echoing thread uses `server`.
 
@@ -46,7 +46,6 @@ final class LoopbackEcho: @unchecked Sendable {
     thread.start()
   }
 
-  /// Returns the time of one round trip.
   func roundTrip() -> Duration {
     ContinuousClock().measure {
       var message = [UInt8](repeating: 7, count: Self.messageBytes)
@@ -55,7 +54,6 @@ final class LoopbackEcho: @unchecked Sendable {
     }
   }
 
-  /// Ends the echo.
   func close() {
     shutdown(client, Int32(SHUT_RDWR))
     Glibc.close(client)

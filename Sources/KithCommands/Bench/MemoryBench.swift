@@ -32,7 +32,7 @@ enum MemoryBench {
       }
       heard += String(decoding: bytes, as: UTF8.self)
     }
-    // Read after a second of serving, so that the work of starting is counted too.
+    // A second later, so that the work of starting counts too.
     try await Task.sleep(for: .seconds(1))
     guard let memory = ResidentMemory(of: pid) else {
       throw CommandFailure(.failure, "the bench's own `kith run` ended early")

@@ -4,8 +4,8 @@ import Foundation
 struct ResidentMemory {
   /// All resident bytes (`VmRSS` of `/proc/PID/status`).
   let resident: Int
-  /// The resident bytes without a file (`RssAnon`): data that the process itself has written. The
-  /// rest is mostly code, which processes share, and which the kernel drops when memory is short.
+  /// The resident bytes without a file (`RssAnon`): data that the process wrote. The rest is mostly
+  /// shared code, which the kernel can drop.
   let anonymous: Int
 
   /// Reads the memory of a process; nil if it has ended.

@@ -2,13 +2,10 @@
 struct Samples: Sendable {
   private var seconds: [Double] = []
 
-  /// The number of samples.
   var count: Int { seconds.count }
 
-  /// Adds a measured time.
   mutating func add(_ duration: Duration) { seconds.append(duration.seconds) }
 
-  /// The median; 0 without samples.
   var median: Double { quantile(0.5) }
 
   /// The 99th percentile.
@@ -32,7 +29,6 @@ struct Samples: Sendable {
 }
 
 extension Duration {
-  /// The duration in seconds.
   var seconds: Double {
     Double(components.seconds) + Double(components.attoseconds) * 1e-18
   }

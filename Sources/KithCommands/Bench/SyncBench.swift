@@ -1,12 +1,11 @@
 import Foundation
 import Kith
 
-/// Measures writes: the time from a set on one node to its notification on another, and the rate of
-/// durable sets. Each is measured with the yardsticks in turn, so that all see the same machine.
+/// Measures writes in turn with the yardsticks: the time from a set on one node to its notification
+/// on another, and the rate of durable sets.
 struct SyncBench {
   let nodes: BenchNodes
   let yardsticks: Yardsticks
-  /// The number of timed writes.
   var rounds: Int
 
   /// The number of writes that fill a log once.
@@ -19,8 +18,7 @@ struct SyncBench {
   /// The number of tasks that write at once in the crowded measurement.
   private static let tasks = 64
 
-  /// Returns the times from the call of a durable set to its change on the other node, as seen by
-  /// the task that takes the changes.
+  /// Returns the times from the call of a durable set to its change on the other node.
   func setToNotified(_ receiver: Node) async throws -> Samples {
     let store = try nodes.sender.store(BenchNodes.store)
     let changes = try receiver.store(BenchNodes.store).changes
@@ -54,11 +52,10 @@ struct SyncBench {
     return samples
   }
 
-  /// Measures durable sets one after another, each followed by a bare commit in a directory of the
-  /// given name.
+  /// Measures durable sets, each followed by a bare commit in a directory of the given name.
   ///
-  /// Before timing starts, both databases have filled their write-ahead logs once. Commits are
-  /// slower while a log's file grows, and commits of fewer pages are slower for longer.
+  /// Both databases have filled their write-ahead logs before: commits are slower while a log
+  /// grows, and longer with fewer pages.
   func sequentialSets(_ name: String) async throws -> (sets: Samples, commits: Samples) {
     let store = try nodes.sender.store(BenchNodes.store)
     let bare = try Yardsticks(directory: try nodes.directory(name))

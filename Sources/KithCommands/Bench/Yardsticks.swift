@@ -3,7 +3,7 @@ import KithCrypto
 import KithStorage
 import KithTerminal
 
-/// The machine's own times for the parts of a synced write, measured in turn with the writes.
+/// The machine's own times for the parts of a synced write.
 final class Yardsticks {
   /// The number of bytes of a small entry's commit.
   private static let commitBytes = 256

@@ -4,7 +4,7 @@ import ArgumentParser
 struct AccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "account",
-    abstract: "Begin, show, regain or lock accounts, sign in and out.",
+    abstract: "Create, show, recover or lock accounts; sign in and out.",
     subcommands: [
       AccountCreateCommand.self, AccountShowCommand.self, AccountRecoverCommand.self,
       AccountListCommand.self, AccountSignInCommand.self, AccountSignOutCommand.self,

@@ -5,19 +5,18 @@ import KithStorage
 import KithCore
 import KithTerminal
 
-/// `kith account create`.
 struct AccountCreateCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "create",
-    abstract: "Begin an account, with this as its first device.",
+    abstract: "Create an account, with this as its first device.",
     discussion: """
-      Prints the recovery key once. It is kept nowhere: whoever has it can take over the \
-      account, and nobody can regain the account without it when all devices are lost.
+      Prints the recovery key once and keeps it nowhere. The key can take over the account; if \
+      all devices are lost, only it regains the account.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Option(help: "What people call this device. Otherwise the host's name.")
+  @Option(help: "This device's name. Default: the host's.")
   var name: String?
 
   @OptionGroup var device: NewDeviceOptions

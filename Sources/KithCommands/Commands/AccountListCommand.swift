@@ -2,10 +2,9 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith account list`.
 struct AccountListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "list", abstract: "List the accounts whose devices are on this host.")
+    commandName: "list", abstract: "List the accounts with a device on this host.")
 
   @OptionGroup var options: CommonOptions
 

@@ -2,22 +2,21 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith account lock`.
 struct AccountLockCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "lock",
-    abstract: "Put the device's secrets under a passphrase, or under another one.",
+    abstract: "Put the device's secrets under a passphrase, or change it.",
     discussion: """
-      From then on every command that opens the directory needs the passphrase: --passphrase-file, \
-      KITH_PASSPHRASE_FILE, the systemd credential kith-passphrase, KITH_PASSPHRASE, or a question \
-      on the terminal, in this order. A node that runs serves commands without it. Nothing helps \
-      who forgets it, but the account's other devices and the recovery key. What backups hold of \
-      the directory from before stays readable. The node must be stopped.
+      Each command that opens the directory then takes the passphrase from --passphrase-file, \
+      KITH_PASSPHRASE_FILE, the systemd credential kith-passphrase, KITH_PASSPHRASE, or the \
+      terminal, in this order. A running node serves commands without it; stop the node first. \
+      If the passphrase is forgotten, only the account's other devices and the recovery key help. \
+      Earlier backups of the directory stay readable.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Flag(help: "Change the passphrase that the secrets are under.")
+  @Flag(help: "Change the present passphrase.")
   var change = false
 
   @OptionGroup var new: NewPassphraseOptions
@@ -50,12 +49,11 @@ struct AccountLockCommand: AsyncParsableCommand {
   }
 }
 
-/// `kith account unlock`.
 struct AccountUnlockCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "unlock",
-    abstract: "Take the device's secrets out from under their passphrase.",
-    discussion: "From then on the modes of files alone protect them. The node must be stopped.")
+    abstract: "Remove the passphrase of the device's secrets.",
+    discussion: "Then only file modes protect them. Stop the node first.")
 
   @OptionGroup var options: CommonOptions
 

@@ -3,15 +3,13 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// `kith account recover`.
 struct AccountRecoverCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "recover",
-    abstract: "Regain the account with its recovery key when no device is left.",
+    abstract: "Recover the account with its recovery key if no device is left.",
     discussion: """
-      Makes a new device in the directory from what a dead device's directory holds, or a \
-      backup of it. What the dead device had not published yet comes along. Where that directory \
-      is under a passphrase, --passphrase-file and the environment name that one.
+      Makes a new device from a dead device's directory, or its backup, with its unpublished \
+      writes. --passphrase-file and the environment name the passphrase of that directory.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -22,11 +20,11 @@ struct AccountRecoverCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A file with the recovery key; - reads standard input.", valueName: "file"),
+      "The recovery key; - reads standard input.", valueName: "file"),
     completion: .file())
   var recoveryKeyFile = "-"
 
-  @Option(help: "What people call this device. Otherwise the host's name.")
+  @Option(help: "This device's name. Default: the host's.")
   var name: String?
 
   @OptionGroup var device: NewDeviceOptions

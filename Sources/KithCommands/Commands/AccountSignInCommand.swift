@@ -2,22 +2,20 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith account sign-in`.
 struct AccountSignInCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sign-in",
-    abstract: "Sign in to an account whose device is on this host.",
+    abstract: "Sign in to an account with a device on this host.",
     discussion: """
-      A node and programs that have the directory open follow within a second. What was written here \
-      while nobody was signed in is the account's when this returns, but for keys that it has already.
+      Node and programs in the directory follow within a second. The account then has the writes \
+      made while nobody was signed in, except those on its own keys.
       """)
 
   @OptionGroup var options: CommonOptions
 
   @Argument(
     help: ArgumentHelp(
-      "The account's id as `kith account list` shows it, or its first digits.",
-      discussion: "Otherwise the only one that is here."))
+      "Its id (kith account list), or first digits. Default: the only one here."))
   var account: String?
 
   func run() async throws {
@@ -32,7 +30,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
       : await Self.hasNode(chosen.directory)
     try options.print(SignInReport.document(chosen, isSignedIn: true)) { _ in "" }
     options.console.talk(
-      "Signed in to \(chosen.account.prefix(16)). "
+      "Signed in to \(chosen.account.hex.prefix(16)). "
         + (hasNode ? "Its node runs." : "Start the node with: kith run"))
   }
 
@@ -40,7 +38,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
     among known: [Accounts.KnownAccount]
   ) throws(CommandFailure) -> Accounts.KnownAccount {
     let prefix = account?.lowercased()
-    let found = known.filter { $0.account.hasPrefix(prefix ?? "") }
+    let found = known.filter { $0.account.hex.hasPrefix(prefix ?? "") }
     if let one = found.first, Set(found.map(\.account)).count == 1, prefix != "" { return one }
     let problem: String =
       switch (prefix, found.isEmpty) {
@@ -54,7 +52,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
   }
 
   private static func hasNode(_ directory: String) async -> Bool {
-    (try? await ControlClient(directory: directory).version()) != nil
+    (try? await LocalClient(directory: directory).version()) != nil
   }
 }
 
@@ -63,12 +61,11 @@ enum SignInReport {
   /// The time that nodes have to follow.
   private static let patience = Duration.seconds(5)
 
-  /// The report for programs.
   static func document(
     _ account: Accounts.KnownAccount, isSignedIn: Bool, servedBy process: Int32? = nil
   ) -> Document {
     .versioned([
-      "account": .string(account.account), "directory": .string(account.directory),
+      "account": .string(account.account.hex), "directory": .string(account.directory),
       "isSignedIn": .bool(isSignedIn), "servedBy": process.map { .int(Int($0)) },
     ])
   }

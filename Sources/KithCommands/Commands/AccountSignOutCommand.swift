@@ -3,15 +3,14 @@ import Kith
 import KithStorage
 import KithTerminal
 
-/// `kith account sign-out`.
 struct AccountSignOutCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sign-out",
-    abstract: "Sign out: programs see local stores from then on.",
+    abstract: "Sign out: programs then see local stores.",
     discussion: """
-      The account's data stays here and on its other devices. A node that `kith run` serves, and \
-      programs that have the directory open, follow within a second: nothing is exchanged any more, \
-      and what is written stays on this host until somebody signs in.
+      The account's data stays here and on its other devices. `kith run` and programs in the \
+      directory follow within a second: they exchange nothing, and writes stay on this host until \
+      somebody signs in.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -22,13 +21,13 @@ struct AccountSignOutCommand: AsyncParsableCommand {
         .directory,
         "\(options.directoryURL.path): nobody is signed in here; \(CommonOptions.signingIn)")
     }
-    let client = ControlClient(directory: left.directory)
+    let client = LocalClient(directory: left.directory)
     let isLeft = await SignInReport.isReached { (try? await client.version()) == nil }
     let server = isLeft ? nil : DirectoryOwner.processID(of: left.directory)
     try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server)) { _ in "" }
     let place = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
     options.console.talk(
-      "Signed out. Sign in again with: kith account sign-in \(left.account.prefix(16))\(place)")
+      "Signed out. Sign in again with: kith account sign-in \(left.account.hex.prefix(16))\(place)")
     if let server {
       options.console.warn(
         "process \(server) has opened the account's device by itself, and goes on exchanging: stop it"

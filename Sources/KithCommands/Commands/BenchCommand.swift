@@ -1,23 +1,21 @@
 import ArgumentParser
 import KithTerminal
 
-/// `kith bench`.
 struct BenchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "bench",
-    abstract: "Measure this machine and Kith on it, each figure against its budget.",
+    abstract: "Measure this machine, and Kith on it against its budgets.",
     discussion: """
-      Works in a temporary directory (TMPDIR) on the disk that shall be measured. Ends with \
-      status 1 if a figure misses its budget.
+      Measures the disk of a temporary directory (TMPDIR). Status 1 if a figure misses its budget.
       """)
 
-  @Flag(help: "Print JSON for programs.")
+  @Flag(help: "Print JSON.")
   var json = false
 
-  @Flag(name: [.short, .long], help: "Say nothing but errors on standard error.")
+  @Flag(name: [.short, .long], help: "Print only errors on standard error.")
   var quiet = false
 
-  @Flag(help: "Fewer rounds: a few seconds, rougher figures.")
+  @Flag(help: "Fewer rounds: some seconds, rough figures.")
   var quick = false
 
   func run() async throws {

@@ -2,54 +2,51 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith clock`: shows whose time counts, and takes a person's word for it.
+/// `kith clock`: shows whose time counts, and lets a person confirm it.
 struct ClockCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "clock",
-    abstract: "Show whose time counts, or say that it is right.",
+    abstract: "Show whose time counts, or confirm it.",
     subcommands: [ClockShowCommand.self, ClockAcceptCommand.self],
     defaultSubcommand: ClockShowCommand.self)
 }
 
-/// `kith clock show`.
 struct ClockShowCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "show",
     abstract: "Show whose time counts.",
     discussion: """
-      Devices whose times differ by more than a minute do not exchange stores. The generation \
-      counts how often the account's clocks went on anew because one had been ahead.
+      Devices more than a minute apart do not exchange stores. The generation counts how often the \
+      account's clocks started anew because one was ahead.
       """)
 
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let report = try await options.withNode { try await $0.report() }
-    guard let facts = ClockFacts(report) else { return }
-    try options.print(facts.document, text: facts.text)
+    let report = ClockReport(status: try await options.withNode { try await $0.report() })
+    try options.print(report.document, text: report.text)
   }
 }
 
-/// `kith clock accept`.
 struct ClockAcceptCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "accept",
-    abstract: "Say that the time that `kith clock` shows is right.",
+    abstract: "Confirm, once, the time that `kith clock` shows.",
     discussion: """
-      For hosts without a time service (NTP): if this device's clock had been ahead, what it \
-      writes from now on is stamped with the time again. It counts once.
+      For hosts without a time service (NTP): if this device's clock was ahead, later writes get \
+      the right time again.
       """)
 
   @OptionGroup var options: CommonOptions
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let report = try await options.withNode { node in
+    let status = try await options.withNode { node in
       try await node.acceptTime()
       return try await node.report()
     }
-    guard let facts = ClockFacts(report) else { return }
-    try options.print(facts.document, text: facts.text)
+    let report = ClockReport(status: status)
+    try options.print(report.document, text: report.text)
   }
 }

@@ -7,27 +7,19 @@ import KithTerminal
 struct CommonOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp(
-      "The device's directory.",
-      discussion: """
-        Otherwise KITH_DIRECTORY, $XDG_DATA_HOME/kith or ~/.local/share/kith, in this order.
-        """,
-      valueName: "path"),
+    help: ArgumentHelp("The device's directory; see kith --help.", valueName: "path"),
     completion: .directory)
   var directory: String?
 
   @Option(
-    help: ArgumentHelp(
-      "A file with the passphrase of the device's secrets, where they are under one.",
-      discussion: "Otherwise it is looked for as `kith account lock --help` says.",
-      valueName: "file"),
+    help: ArgumentHelp("The device's passphrase; see kith account lock.", valueName: "file"),
     completion: .file())
   var passphraseFile: String?
 
-  @Flag(name: .long, help: "Print JSON for programs.")
+  @Flag(name: .long, help: "Print JSON.")
   var json = false
 
-  @Flag(name: [.short, .long], help: "Say nothing but errors on standard error.")
+  @Flag(name: [.short, .long], help: "Print only errors on standard error.")
   var quiet = false
 
   func validate() throws {
@@ -42,7 +34,6 @@ struct CommonOptions: ParsableArguments {
     Self.directory(option: directory, environment: ProcessInfo.processInfo.environment)
   }
 
-  /// The output of the command.
   var console: Console { Console(isQuiet: quiet) }
 
   /// Prints a report in the requested form. An empty text prints nothing.
@@ -59,23 +50,11 @@ struct CommonOptions: ParsableArguments {
     }
   }
 
-  /// Returns the directory from option and environment.
   static func directory(option: String?, environment: [String: String]) -> URL {
-    func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
-    if let path = option ?? named("KITH_DIRECTORY") {
-      return exactly(path)
-    }
-    // The XDG Base Directory Specification takes absolute paths only.
-    if let path = named("XDG_DATA_HOME"), path.hasPrefix("/") {
-      return exactly(path).appending(path: "kith")
-    }
-    let home = named("HOME").map(exactly)
-    return (home ?? FileManager.default.homeDirectoryForCurrentUser)
-      .appending(path: ".local/share/kith")
+    exactly(option ?? UsualDirectory.path(environment: environment))
   }
 
-  /// Returns a directory with exactly the given name. Foundation would replace a leading `~` by a
-  /// home, which is the shell's task.
+  /// Returns a directory with exactly the given name; Foundation would replace a leading `~`.
   static func exactly(_ path: String) -> URL {
     let isAbsolute = path.hasPrefix("/")
     let base = FileManager.default.currentDirectoryPath
@@ -87,12 +66,9 @@ struct CommonOptions: ParsableArguments {
 struct StoreOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp(
-      "The store's identifier.", discussion: "Otherwise KITH_STORE_IDENTIFIER or \"default\".",
-      valueName: "identifier"))
+    help: ArgumentHelp("The store; see kith --help.", valueName: "identifier"))
   var store: String?
 
-  /// Returns the identifier from option and environment.
   static func identifier(
     option: String?, environment: [String: String]
   ) throws(CommandFailure) -> StoreIdentifier {

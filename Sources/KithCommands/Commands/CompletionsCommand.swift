@@ -1,11 +1,10 @@
 import ArgumentParser
 import KithTerminal
 
-/// `kith completions`.
 struct CompletionsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "completions",
-    abstract: "Print the script that completes commands in a shell.",
+    abstract: "Print a shell's completion script.",
     discussion: """
       For bash: kith completions bash > ~/.local/share/bash-completion/completions/kith
       """)
@@ -13,7 +12,6 @@ struct CompletionsCommand: ParsableCommand {
   @Argument(help: "The shell: bash, zsh or fish.")
   var shell: Shell
 
-  /// The supported shells.
   enum Shell: String, CaseIterable, ExpressibleByArgument {
     case bash, zsh, fish
 

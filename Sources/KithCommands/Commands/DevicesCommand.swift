@@ -6,31 +6,30 @@ import KithTerminal
 struct DevicesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "devices",
-    abstract: "List the account's devices, rename them, or take one out.",
+    abstract: "List, rename or revoke the account's devices.",
     subcommands: [
       DevicesListCommand.self, DevicesRenameCommand.self, DevicesRevokeCommand.self,
     ],
     defaultSubcommand: DevicesListCommand.self)
 }
 
-/// `kith devices list`.
 struct DevicesListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "list",
     abstract: "List the account's devices.",
     discussion: """
-      HAS says whether a device is known to have all that this one has. What was not heard since \
-      the node started is left empty.
+      HAS: whether a device is known to have all that this one has. Facts not heard since the \
+      node's start are empty.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Flag(help: "Those that were taken out, too.")
+  @Flag(help: "Also revoked devices.")
   var all = false
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let devices = try await options.withNode { try await $0.deviceReports() }
+    let devices = try await options.withNode { try await $0.report().devices }
     let report = DevicesReport(
       devices: devices, showsRevoked: all, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
@@ -38,28 +37,27 @@ struct DevicesListCommand: AsyncParsableCommand {
   }
 }
 
-/// `kith devices rename`.
 struct DevicesRenameCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rename",
-    abstract: "Call a device something else, on all devices of the account.")
+    abstract: "Rename a device for the whole account.")
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The device's name, its fingerprint, or the first digits of its id.")
+  @Argument(help: "Its name, fingerprint, or the first digits of its id.")
   var device: String
 
-  @Argument(help: "What to call it, 1 to 64 bytes.")
+  @Argument(help: "The new name, 1 to 64 bytes.")
   var name: String
 
   func run() async throws {
     _ = try options.accountDirectory()
     let (reference, name) = (device, name)
     let (renamed, devices) = try await options.withNode { node in
-      let devices = try await node.deviceReports()
+      let devices = try await node.report().devices
       let found = try DeviceReference(reference).find(in: devices)
       do {
-        try await node.rename(found.deviceID, to: name)
+        try await node.rename(found.id, to: name)
       } catch let error as KithError where error.code == .invalidName {
         // This command has no option for the name.
         throw CommandFailure(.refused, error.message)
@@ -69,7 +67,7 @@ struct DevicesRenameCommand: AsyncParsableCommand {
     try options.print(
       .versioned([
         "device": .object([
-          "fingerprint": .string(renamed.fingerprint), "id": .string(renamed.id),
+          "fingerprint": .string(renamed.fingerprint), "id": .string(renamed.id.hex),
           "name": .string(name),
         ])
       ])

@@ -2,38 +2,36 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith devices revoke`.
 struct DevicesRevokeCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "revoke",
-    abstract: "Take a device out of the account, for ever.",
+    abstract: "Remove a device from the account, for ever.",
     discussion: """
-      For a device that was lost, stolen or given away: nothing that it signs counts any more, and \
-      it reads nothing that is written from now on. What it wrote stays. What it has read it keeps, \
-      and its id never comes back; to take it in again, join in a new directory.
+      For a lost, stolen or given away device. Its signatures no longer count, and it reads no \
+      later writes; its writes stay. It keeps what it has read. To admit it again, join in a new \
+      directory.
 
-      Of the devices that it enrolled all stay, unless the question is answered otherwise, or \
-      --keep names those that stay, or --keep-none is given.
+      Devices that it enrolled stay, unless you answer otherwise or give --keep or --keep-none.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "The device's name, its fingerprint, or the first digits of its id.")
+  @Argument(help: "Its name, fingerprint, or the first digits of its id.")
   var device: String
 
   @Option(
     help: ArgumentHelp(
-      "A device that it enrolled and that stays, while those not named go; may be repeated.",
+      "An enrolled device that stays; those not named go. May be repeated.",
       valueName: "device"))
   var keep: [String] = []
 
-  @Flag(help: "All devices that it enrolled stay.")
+  @Flag(help: "All that it enrolled stay.")
   var keepAll = false
 
-  @Flag(help: "No device that it enrolled stays.")
+  @Flag(help: "None that it enrolled stays.")
   var keepNone = false
 
-  @Flag(name: [.short, .long], help: "Do it without asking.")
+  @Flag(name: [.short, .long], help: "Do not ask.")
   var yes = false
 
   func validate() throws {
@@ -46,17 +44,16 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
     _ = try options.accountDirectory()
     guard yes || Terminal.hasInput else {
       throw CommandFailure(
-        .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
+        .refused, "standard input is no terminal; pass --yes")
     }
-    // A member may have filled the stores of the account that it is to be removed from.
+    // The member to be revoked may have filled the account's stores.
     let plan = try await options.withNode(readsMembershipOnly: true) { node in
-      let plan = try makePlan(try await node.deviceReports())
+      let plan = try await makePlan(node)
       for line in plan.lines { options.console.talk(line) }
       guard yes || Confirmation.isGiven("This cannot be undone. Do it?", options.console) else {
         throw CommandFailure(.refused, "nothing was done")
       }
-      try await node.revoke(
-        plan.device.deviceID, keeping: Set(plan.staying.map { try $0.deviceID }))
+      try await node.revoke(plan.device.id, keeping: Set(plan.staying.map(\.id)))
       return plan
     }
     try options.print(plan.document) { _ in "" }
@@ -66,13 +63,15 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   }
 
   /// Makes the plan from options or questions.
-  private func makePlan(_ devices: [DeviceReport]) throws -> RevocationPlan {
+  private func makePlan(_ node: any NodeAccess) async throws -> RevocationPlan {
+    let devices = try await node.report().devices
     let device = try DeviceReference(self.device).find(in: devices)
     guard !device.isThisDevice else {
       throw CommandFailure(
-        .refused, "this is the device itself; take it out on another device of the account")
+        .refused, "this is the device itself; revoke it on another device of the account")
     }
-    let dependents = devices.filter { device.dependents.contains($0.id) && !$0.isThisDevice }
+    let ids = Set(try await node.dependents(of: device.id))
+    let dependents = devices.filter { ids.contains($0.id) && !$0.isThisDevice }
     if keepNone { return RevocationPlan(device: device, staying: [], going: dependents) }
     var named = keep
     if keep.isEmpty, !keepAll, !yes, !dependents.isEmpty {
@@ -91,7 +90,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
 
   /// Asks which devices stay; an empty answer means all.
   private func askWhoStays(
-    _ device: DeviceReport, _ dependents: [DeviceReport]
+    _ device: NodeStatus.Device, _ dependents: [NodeStatus.Device]
   ) throws -> [String] {
     let console = options.console
     console.talk("\(Columns.printable(device.name)) enrolled:")
@@ -108,23 +107,21 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
   }
 }
 
-/// The effects of a revocation.
 struct RevocationPlan: Equatable, Sendable {
-  /// The revoked device.
-  var device: DeviceReport
+  var device: NodeStatus.Device
   /// The devices that it enrolled and that stay.
-  var staying: [DeviceReport]
+  var staying: [NodeStatus.Device]
   /// The devices that are revoked with it.
-  var going: [DeviceReport]
+  var going: [NodeStatus.Device]
 
   /// The planned effects, for people.
   var lines: [String] {
-    func names(_ devices: [DeviceReport]) -> String {
+    func names(_ devices: [NodeStatus.Device]) -> String {
       devices.map { Columns.printable($0.name, limit: 64) }.joined(separator: ", ")
     }
     var lines = [
-      "\(names([device]))  \(device.fingerprint)  will be taken out of the account: nothing that it "
-        + "signs will count any more, and it will read nothing that is written from then on."
+      "\(names([device]))  \(device.fingerprint)  will be removed from the account: its signatures "
+        + "will no longer count, and it will read no later writes."
     ]
     if !going.isEmpty { lines.append("With it go, as it enrolled them: \(names(going)).") }
     if !staying.isEmpty { lines.append("Though it enrolled them, these stay: \(names(staying)).") }
@@ -133,13 +130,8 @@ struct RevocationPlan: Equatable, Sendable {
 
   /// The completed effects, for programs.
   var document: Document {
-    func list(_ devices: [DeviceReport]) -> Document {
-      .list(
-        devices.map {
-          .object([
-            "fingerprint": .string($0.fingerprint), "id": .string($0.id), "name": .string($0.name),
-          ])
-        })
+    func list(_ devices: [NodeStatus.Device]) -> Document {
+      .list(devices.map(\.document))
     }
     return .versioned(["kept": list(staying), "revoked": list([device] + going)])
   }

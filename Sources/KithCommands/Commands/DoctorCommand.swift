@@ -2,30 +2,28 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith doctor`.
 struct DoctorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor",
-    abstract: "Look for what keeps this device from working, and say what to do.",
+    abstract: "Check this device for problems, and say what to do.",
     discussion: """
-      Each line says what was tried and what was seen, and the one below it what to do. It asks the \
-      node that runs, or opens the directory as every command does; it mends nothing, and leaves \
-      nothing behind. Status 7 if something is to be mended.
+      Each line says what was tried and seen, the next one what to do. It asks the running node, \
+      or opens the directory; it repairs nothing and leaves nothing. Status 7 for a problem.
 
-      With --accept-loss it does one other thing instead: where a part of a store was damaged on \
-      this disk and no device has given it back, it takes that part for lost, so that `kith export` \
-      and `kith status` find the store whole. What a device gives back later is taken all the same.
+      --accept-loss does something else: if a part of a store was damaged on this disk and no \
+      device has returned it, that part counts as lost, and `kith export` and `kith status` call \
+      the store whole. If a device returns it later, it is accepted all the same.
       """)
 
   @OptionGroup var options: CommonOptions
 
   @Option(
     parsing: .unconditional,
-    help: "The port on which a node is to listen, where none runs. Otherwise 4114.",
+    help: "The port to check if no node runs. Default: 4114.",
     transform: NumberOption.port)
   var port: UInt16?
 
-  @Flag(help: "Take for lost what was damaged here and is missing still.")
+  @Flag(help: "Count damaged data that is still missing as lost.")
   var acceptLoss = false
 
   @Flag(name: [.short, .long], help: "Accept the loss without asking.")
@@ -41,18 +39,18 @@ struct DoctorCommand: AsyncParsableCommand {
     if acceptLoss { try await takeForLost() } else { try await examine() }
   }
 
-  /// Asks, and takes for lost what is missing of every store.
+  /// Asks, and accepts the loss of every store.
   private func takeForLost() async throws {
     let stores = try await options.withNode { node in
-      let report = try await node.statusReport()
+      let report = try await node.report()
       let stores = report.stores.filter(\.isLacking)
       guard !stores.isEmpty else { return stores }
       for store in stores {
         options.console.talk(
-          "\(Columns.printable(store.identifier)): a part is missing (\(store.missingText)); of which "
+          "\(Columns.printable(store.identifier.rawValue)): a part is missing (\(store.missingText)); of which "
             + "keys cannot be told. A write that no other device has is gone.")
       }
-      let others = report.devices.count { !$0.isSelf }
+      let others = report.others.count
       if others > 0 {
         options.console.talk(
           "Meet the \(Humane.count(others, "other device")) of the account first, if you can: they may "
@@ -60,12 +58,12 @@ struct DoctorCommand: AsyncParsableCommand {
       }
       guard yes || Terminal.hasInput else {
         throw CommandFailure(
-          .refused, "nobody can answer here, as standard input is no terminal; pass --yes")
+          .refused, "standard input is no terminal; pass --yes")
       }
       guard yes || Confirmation.isGiven("Take it for lost?", options.console) else {
         throw CommandFailure(.refused, "nothing was done")
       }
-      for store in stores { try await node.acceptLoss(in: store.identifier) }
+      for store in stores { try await node.acceptLoss(in: store.identifier.rawValue) }
       return stores
     }
     try options.print(AcceptedLoss(stores: stores).document) { _ in "" }
@@ -78,7 +76,7 @@ struct DoctorCommand: AsyncParsableCommand {
     do throws(KithError) {
       directory = try Accounts.deviceDirectory(in: options.directoryURL.path)
     } catch {
-      // The list of accounts is damaged; the other checks are still possible.
+      // The list of accounts is damaged; the other checks still work.
       options.console.warn(error.description)
       directory = options.directoryURL.path
     }
@@ -90,24 +88,21 @@ struct DoctorCommand: AsyncParsableCommand {
     try options.print(report.document, text: report.text)
     guard report.isHealthy else {
       throw CommandFailure(
-        .unhealthy, "\(Humane.count(report.problems, "thing")) to mend; see above")
+        .unhealthy, "\(Humane.count(report.problems, "problem")); see above")
     }
   }
 }
 
-/// What was taken for lost.
 struct AcceptedLoss {
-  var stores: [StoreFacts]
+  var stores: [NodeStatus.Store]
 
-  /// The same, for programs.
+  /// The accepted loss, for programs.
   var document: Document {
     .versioned([
       "accepted": .list(
         stores.map {
           .object([
-            "missingChangeSets": $0.missingChangeSets.map(Document.int),
-            "missingEntries": $0.missingEntries.map(Document.int),
-            "store": .string($0.identifier),
+            "missing": $0.missing.map(Document.of), "store": .string($0.identifier.rawValue),
           ])
         })
     ])

@@ -2,17 +2,15 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith export`.
 struct ExportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export",
-    abstract: "Print all that the store shows, in one canonical form.",
+    abstract: "Print the whole store in a canonical form.",
     discussion: """
-      Without --json a plain JSON object of keys and values, one key a line; with --json the same \
-      inside a document that names the store. Keys stand in the order of their UTF-8 bytes and \
-      each value has one form, so devices that show the same print the same bytes. Nothing in it \
-      tells of the device. `kith import` reads both. Status 1 if a part of the store was damaged \
-      here, is still missing, and nobody has accepted the loss (`kith doctor --accept-loss`).
+      A JSON object, one key a line; --json adds a document that names the store. Keys are in the \
+      order of their UTF-8 bytes, each value has one form, and nothing names the device: devices \
+      that show the same print the same bytes. `kith import` reads both. Status 1 if a part was \
+      damaged here and is missing, until `kith doctor --accept-loss`.
       """)
 
   @OptionGroup var options: CommonOptions

@@ -3,22 +3,20 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// `kith get`.
 struct GetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "get",
     abstract: "Print a key's value.",
     discussion: """
-      Prints strings without quotes, dates in ISO 8601, data in base64 and all else as JSON; \
-      with --json the type can always be told. Status 2 if the key is missing. On a terminal, \
-      characters that it would obey are shown by their numbers, and lines after the first are \
-      indented; elsewhere, and with --raw, a value is printed as it is.
+      Prints strings without quotes, dates in ISO 8601, data in base64, all else as JSON; --json \
+      also shows the type. Status 2 if the key is missing. A terminal gets control characters as \
+      numbers, and lines after the first indented; others, and --raw, get the value unchanged.
       """)
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
 
-  @Flag(help: "Print data as its bytes, strings as they are, and nothing after them.")
+  @Flag(help: "Print data as bytes, strings unchanged, and nothing after.")
   var raw = false
 
   @Argument(help: "The key.")

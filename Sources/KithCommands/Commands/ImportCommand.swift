@@ -3,14 +3,13 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// `kith import`.
 struct ImportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "import",
-    abstract: "Import a settings file: JSON, a property list (XML, binary) or `dconf dump`.",
+    abstract: "Import JSON, a property list (XML, binary) or a `dconf dump`.",
     discussion: """
-      Keys are written in transactions of up to \(ImportRun.keysPerTransaction). What the store \
-      refuses is left out and named with its reason; the status is 3 then.
+      Writes transactions of up to \(ImportRun.keysPerTransaction) keys. Names refused keys with \
+      the reason; the status is then 3.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -18,14 +17,13 @@ struct ImportCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "What the file is: \(ImportFormat.names). Otherwise its content tells.",
-      valueName: "format"))
+      "The file's format. Default: by its content.", valueName: "format"))
   var format: ImportFormat?
 
-  @Option(help: ArgumentHelp("Put this before every key.", valueName: "text"))
+  @Option(help: ArgumentHelp("Text before every key.", valueName: "text"))
   var prefix = ""
 
-  @Flag(help: "Say what would be imported and refused now; write nothing.")
+  @Flag(help: "Write nothing; show what would be imported and refused.")
   var dryRun = false
 
   @Argument(help: "The file; - reads standard input.", completion: .file())
@@ -85,7 +83,4 @@ struct ImportCommand: AsyncParsableCommand {
   }
 }
 
-extension ImportFormat: ExpressibleByArgument {
-  /// All names, for the help text.
-  static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
-}
+extension ImportFormat: ExpressibleByArgument {}

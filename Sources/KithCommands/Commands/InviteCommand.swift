@@ -5,38 +5,36 @@ import KithCore
 import KithNetwork
 import KithTerminal
 
-/// `kith invite`.
 struct InviteCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "invite",
-    abstract: "Invite another device: show a code, wait for the device, take it in.",
+    abstract: "Show a code, and admit the device that joins with it.",
     discussion: """
-      The code goes to standard output: eight digits to read aloud and type into `kith join` on \
-      the other device, which finds this one on the same network. It works once, for 10 minutes \
-      and 3 tries. Compare the fingerprints shown on both devices before you say yes.
+      Prints eight digits for `kith join` on the other device, which finds this one on the same \
+      network. They work once, for 10 minutes and 3 tries. Compare the fingerprints on both \
+      devices before you say yes.
 
-      With --token it is a long token instead, which scripts carry: it also says where this \
-      device is, and whoever has it can ask to join. On a terminal that is wide enough the token \
-      is drawn as a QR code too.
+      --token prints a long token instead, for scripts: it also holds this device's addresses, \
+      and any holder can ask to join. A wide terminal shows it as a QR code, too.
       """)
 
   @OptionGroup var options: CommonOptions
 
-  @Flag(name: [.short, .long], help: "Take in whoever has the code, without asking.")
+  @Flag(name: [.short, .long], help: "Admit any holder of the code without asking.")
   var yes = false
 
-  @Flag(help: "Print the long token, for scripts, and make no code.")
+  @Flag(help: "Print a long token, for scripts, instead of a code.")
   var token = false
 
   @Flag(
     inversion: .prefixedNo,
-    help: "Draw the token as a QR code; otherwise where a terminal is wide enough.")
+    help: "Draw the token as a QR code. Default: on wide terminals.")
   var qr: Bool?
 
   @Option(
     help: ArgumentHelp(
-      "A host name or address under which the other device reaches this one; may be repeated.",
-      discussion: "Otherwise this host's own addresses.", valueName: "host"))
+      "Where the other device reaches this one; may be repeated. Default: this host's addresses.",
+      valueName: "host"))
   var address: [String] = []
 
   func run() async throws {
@@ -44,26 +42,26 @@ struct InviteCommand: AsyncParsableCommand {
     guard yes || Terminal.hasInput else {
       throw CommandFailure(
         .refused,
-        "nobody can answer here, as standard input is no terminal; pass --yes to take in whoever "
-          + "has the \(token ? "token" : "code")")
+        "standard input is no terminal; pass --yes to admit any holder of the "
+          + (token ? "token" : "code"))
     }
     let console = options.console
     let isSure = yes
     let candidate = try await options.withNode { node in
-      let own = Hexadecimal.fingerprint(try await node.report().device)
+      let own = try await node.report().device.map { Fingerprint(of: $0).description } ?? ""
       let onJoinRequest: @Sendable (JoinCandidate) async -> Bool = { candidate in
         let name = Columns.printable(candidate.name, limit: 64)
         let address = Columns.printable(candidate.address)
         console.talk(
           "\(name) at \(address) asks to join. Its fingerprint is  \(candidate.fingerprint)")
         console.talk("This device's fingerprint is  \(own)")
-        let devices = try? await node.deviceReports()
+        let devices = try? await node.report().devices
         let notice = SharedNames.notice(
           candidate.name, candidate.fingerprint, among: devices ?? [])
         if let notice { console.talk(notice) }
         return isSure
           || Confirmation.isGiven(
-            "Does the other device show the same two? Take it in?", console)
+            "Does the other device show the same two? Admit it?", console)
       }
       guard !token else {
         return try await node.invite(addresses: address) { token in
@@ -89,7 +87,7 @@ struct InviteCommand: AsyncParsableCommand {
       let document = Document.versioned([
         "joined": .object([
           "fingerprint": .string(candidate.fingerprint),
-          "id": .string(Hexadecimal.text(candidate.device.bytes)),
+          "id": .string(candidate.device.hex),
           "name": .string(candidate.name),
         ])
       ])

@@ -4,36 +4,33 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// `kith join`.
 struct JoinCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "join",
-    abstract: "Join the account of the device that shows a code, with this as a new device.",
+    abstract: "Join an account as a new device, by a code.",
     discussion: """
-      Run `kith invite` on a device of the account and type its code here. The device is found \
-      on the same network, or named with --peer. Compare the fingerprints shown here with those \
-      shown there before you say yes.
+      Run `kith invite` on a device of the account, and type its code here. That device is found \
+      on the same network, or at --peer. Compare the fingerprints on both before you say yes.
       """)
 
   @OptionGroup var options: CommonOptions
 
   @Argument(
     help: ArgumentHelp(
-      "The code, or the long token; - reads it from standard input.",
-      discussion: "Otherwise it is asked for, where neither other users nor the shell's history "
-        + "see it."))
+      "The code or token; - reads standard input. Default: asks, unseen by other users and history."
+    ))
   var code: String?
 
-  @Flag(name: [.short, .long], help: "Join whoever has the code, without asking.")
+  @Flag(name: [.short, .long], help: "Join any holder of the code without asking.")
   var yes = false
 
   @Option(
     help: ArgumentHelp(
-      "Where the inviting device is, instead of looking for it or in the token.",
+      "The inviting device's address. Default: the token's, or searched.",
       valueName: "host:port"))
   var peer: String?
 
-  @Option(help: "What people call this device. Otherwise the host's name.")
+  @Option(help: "This device's name. Default: the host's.")
   var name: String?
 
   @OptionGroup var device: NewDeviceOptions
@@ -52,8 +49,7 @@ struct JoinCommand: AsyncParsableCommand {
     guard isSure || Terminal.hasInput else {
       throw CommandFailure(
         .refused,
-        "nobody can answer here, as standard input is no terminal; pass --yes to join whoever has "
-          + "the code")
+        "standard input is no terminal; pass --yes to join any holder of the code")
     }
     let (name, peer) = (name ?? DeviceName.ofHost, peer)
     let confirm: @Sendable (InvitingDevice, String) async -> Bool = { inviter, fingerprint in
@@ -85,11 +81,11 @@ struct JoinCommand: AsyncParsableCommand {
     }
     var report = AccountReport(summary, directory: directory)
     let (others, notice) = try await options.withNode(passphrase: passphrase?.answer) { node in
-      let devices = try await node.deviceReports()
-      let own = devices.first(where: \.isThisDevice)
+      let status = try await node.report()
+      let own = status.devices.first(where: \.isThisDevice)
       return (
-        try await node.statusReport().devices.filter { !$0.isSelf },
-        own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: devices) }
+        status.others,
+        own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: status.devices) }
       )
     }
     report.others = others

@@ -6,13 +6,15 @@ import KithTerminal
 struct KithCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "kith",
-    abstract: "Keep one small key-value store on all devices of a person, without a server.",
+    abstract: "Keep a small key-value store on all of a person's devices, without a server.",
     discussion: """
-      Begin with `kith account create` on one device and `kith run` on every device. `kith \
-      invite` and `kith join` bring devices together. Every command speaks to the node that \
-      runs in the directory, and opens the directory itself where none runs.
+      Run `kith account create` on the first device, `kith invite` there and `kith join` on the \
+      next, and `kith run` on each. Other commands ask the running node, or open the \
+      directory if none runs.
 
-      Data goes to standard output, all talk to standard error.
+      --directory defaults to KITH_DIRECTORY, $XDG_DATA_HOME/kith or ~/.local/share/kith, --store \
+      to KITH_STORE_IDENTIFIER or "default". Data goes to standard output, messages to standard \
+      error.
 
       EXIT STATUSES:
       \(CommandStatus.help)

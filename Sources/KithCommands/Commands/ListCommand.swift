@@ -5,7 +5,7 @@ import KithCore
 /// `kith ls`.
 struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ls", abstract: "List keys, with -l also types, sizes and values.")
+    commandName: "ls", abstract: "List keys; with -l, types, sizes and values.")
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
@@ -13,7 +13,7 @@ struct ListCommand: AsyncParsableCommand {
   @Flag(name: [.customShort("l"), .long], help: "Print types, sizes and values too.")
   var long = false
 
-  @Argument(help: "Only keys that begin so.")
+  @Argument(help: "Only keys that begin with this.")
   var prefix: String?
 
   func run() async throws {

@@ -3,7 +3,6 @@ import KithTerminal
 
 /// The listening addresses of a node: several hosts, one port.
 struct ListenPlan: Equatable {
-  /// The default port.
   static let defaultPort: UInt16 = 4114
 
   /// The hosts; `::` includes IPv4.

@@ -4,9 +4,7 @@ import Kith
 /// Options of commands that set a new passphrase for a device.
 struct NewPassphraseOptions: ParsableArguments {
   @Option(
-    help: ArgumentHelp(
-      "A file with the new passphrase.", discussion: "Otherwise it is asked for, twice.",
-      valueName: "file"),
+    help: ArgumentHelp("The new passphrase. Default: asks twice.", valueName: "file"),
     completion: .file())
   var newPassphraseFile: String?
 
@@ -21,7 +19,7 @@ struct NewPassphraseOptions: ParsableArguments {
 
 /// Options of commands that create a device.
 struct NewDeviceOptions: ParsableArguments {
-  @Flag(help: "Put the new device's secrets under a passphrase at once.")
+  @Flag(help: "Put the secrets under a passphrase at once.")
   var lock = false
 
   @OptionGroup var new: NewPassphraseOptions
@@ -32,7 +30,6 @@ struct NewDeviceOptions: ParsableArguments {
     }
   }
 
-  /// Returns the passphrase for the new device; nil: none.
   func passphrase() throws(KithError) -> Passphrase? {
     lock ? try new.passphrase() : nil
   }

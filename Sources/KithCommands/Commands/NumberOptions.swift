@@ -2,7 +2,6 @@ import ArgumentParser
 
 /// Reads numbers of options. The error for one out of range names the range.
 enum NumberOption {
-  /// Reads a TCP port.
   @Sendable static func port(_ text: String) throws -> UInt16 {
     guard let port = UInt16(text) else {
       throw ValidationError("A port is a number from 0 to 65535.")

@@ -2,11 +2,10 @@ import ArgumentParser
 import Kith
 import KithCore
 
-/// `kith quota`.
 struct QuotaCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "quota",
-    abstract: "Show what the store uses of its limits, and what takes the most room.")
+    abstract: "Show the store's use of its limits, and its largest values.")
 
   /// The number of largest values that are listed.
   private static let named = 5
@@ -15,25 +14,24 @@ struct QuotaCommand: AsyncParsableCommand {
   @OptionGroup var store: StoreOptions
 
   func run() async throws {
-    let identifier = try store.identifier.rawValue
+    let identifier = try store.identifier
     let (status, usage, entries) = try await options.withNode { node in
       let entries = try await node.entries(in: store.existing(at: node))
-      return (try await node.statusReport(), try await node.usage(of: identifier), entries)
+      return (
+        try await node.report(), try await node.usage(of: identifier.rawValue), entries
+      )
     }
     // Before the first write, the usual store has its limits, all free.
-    let facts =
-      status.stores.first { $0.identifier == identifier }
-      ?? StoreFacts(
-        identifier: identifier, keys: usage.keys, bytes: usage.bytes, limitKeys: usage.limitKeys,
-        limitBytes: usage.limitBytes, limitKeyBytes: usage.limitKeyBytes,
-        limitValueBytes: usage.limitValueBytes, digest: "")
+    let found = status.stores.first { $0.identifier == identifier }
     let sizes = try entries.map { entry in
       QuotaReport.Item(key: entry.key, bytes: try EncodedValue(entry.value).size)
     }
     let largest = sizes.enumerated()
       .sorted { ($1.element.bytes, $0.offset) < ($0.element.bytes, $1.offset) }
       .prefix(Self.named)
-    let report = QuotaReport(store: facts, largest: largest.map(\.element))
+    let report = QuotaReport(
+      store: found ?? NodeStatus.Store(identifier: identifier, usage: usage),
+      largest: largest.map(\.element))
     try options.print(report.document, text: report.text)
   }
 }

@@ -1,20 +1,16 @@
 import ArgumentParser
 import Kith
-import KithCore
 
-/// `kith refusals`.
 struct RefusalsCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "refusals",
-    abstract: "Show transactions that were accepted here and refused when they were published.",
-    discussion: """
-      They are kept, with all that they wrote, until they are taken with --take.
-      """)
+    abstract: "Show transactions accepted offline that did not fit later.",
+    discussion: "They are kept, with their values, until you clear them with --take.")
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
 
-  @Flag(help: "Forget them once they are printed.")
+  @Flag(help: "Clear them once printed.")
   var take = false
 
   func run() async throws {
@@ -23,30 +19,12 @@ struct RefusalsCommand: AsyncParsableCommand {
     try await options.withNode { node in
       let refusals = try await node.refusals(
         in: store.existing(at: node), takingThrough: nil)
-      let report = try RefusalsReport(store: identifier, refusals)
-      try options.print(report.document) { report.items.isEmpty ? "" : report.text($0) }
-      if report.items.isEmpty && !options.json { options.console.talk("Nothing was refused.") }
+      let report = RefusalsReport(store: identifier, refusals: refusals)
+      try options.print(report.document) { refusals.isEmpty ? "" : report.text($0) }
+      if refusals.isEmpty && !options.json { options.console.talk("Nothing was refused.") }
       if take, let last = refusals.last {
         _ = try await node.refusals(in: identifier, takingThrough: last.number)
       }
     }
-  }
-}
-
-extension RefusalsReport {
-  /// Makes the report on a store's refusals.
-  init(store: String, _ refusals: [RefusedTransaction]) throws {
-    self.init(
-      store: store,
-      items: try refusals.map { refusal in
-        Item(
-          number: refusal.number, reason: refusal.reason.rawValue,
-          writtenMilliseconds: refusal.clock.milliseconds,
-          operations: try refusal.writes.map { write in
-            Write(
-              key: write.key, value: write.value,
-              bytes: try write.value.map { try EncodedValue($0).size } ?? 0)
-          })
-      })
   }
 }

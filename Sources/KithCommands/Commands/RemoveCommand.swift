@@ -8,14 +8,14 @@ struct RemoveCommand: AsyncParsableCommand {
     commandName: "rm",
     abstract: "Remove keys.",
     discussion: """
-      Several keys are one transaction. Keys that are missing are named, and the status is 2; the \
-      others are removed all the same.
+      Several keys are one transaction. If keys are missing, it names them, removes the others, \
+      and ends with status 2.
       """)
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
 
-  @Flag(name: [.short, .long], help: "Say nothing of missing keys.")
+  @Flag(name: [.short, .long], help: "Ignore missing keys.")
   var force = false
 
   @Argument(help: "The keys.")

@@ -6,16 +6,14 @@ import KithTerminal
 import Logging
 import ServiceLifecycle
 
-/// `kith run`.
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run",
     abstract: "Run the node in the foreground until SIGTERM or SIGINT.",
     discussion: """
-      Serves the account's other devices and the commands of this one, and follows who signs in \
-      or out. Logs go to standard \
-      error; keys and values are never logged. A first signal stops cleanly, a second at once. A \
-      service manager is told when it is ready (sd_notify; Type=notify).
+      Serves other devices and this one's commands, and follows sign-ins and sign-outs. Logs go \
+      to standard error, without keys and values. A first signal stops cleanly, a second at once. \
+      It tells a service manager when it is ready (sd_notify; Type=notify).
       """)
 
   @OptionGroup var options: CommonOptions
@@ -23,29 +21,27 @@ struct RunCommand: AsyncParsableCommand {
 
   @Option(
     help: ArgumentHelp(
-      "A host to listen on, with or without a port; may be repeated.",
-      discussion: "Otherwise all addresses of this host.", valueName: "host[:port]"))
+      "An address to listen on; may be repeated. Default: all.", valueName: "host[:port]"))
   var listen: [String] = []
 
   @Option(
     parsing: .unconditional,
-    help: "The port to listen on; 0 takes any that is free. Otherwise 4114.",
+    help: "The port to listen on; 0: any free one. Default: 4114.",
     transform: NumberOption.port)
   var port: UInt16?
 
   @Option(
     help: ArgumentHelp(
-      "Where another device is; may be repeated. Addresses of devices met are remembered.",
+      "Another device's address; may be repeated. Kith remembers those it met.",
       valueName: "host:port"))
   var peer: [String] = []
 
-  @Flag(help: "Neither look for the account's other devices on the LAN nor let them find this one.")
+  @Flag(help: "Neither find other devices on the LAN nor be found.")
   var noDiscovery = false
 
-  @Option(help: "The least that is logged: debug, info, notice, warning or error.")
+  @Option(help: "The lowest level that is logged.")
   var logLevel: LogLevel = .notice
 
-  /// The minimum level of log lines.
   enum LogLevel: String, CaseIterable, ExpressibleByArgument {
     case debug, info, notice, warning, error
 
@@ -126,8 +122,8 @@ enum PeerOption {
   }
 }
 
-/// Reports to the person and the service manager that the node serves, with its addresses: at its
-/// start and after each signing in or out.
+/// Reports readiness and addresses to the person and the service manager, at the start and after
+/// each sign-in or sign-out.
 private struct ReadyLine: Service {
   let accounts: Accounts
   let console: Console

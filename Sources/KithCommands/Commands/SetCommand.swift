@@ -1,15 +1,13 @@
 import ArgumentParser
 import Kith
 
-/// `kith set`.
 struct SetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "set",
-    abstract: "Set a key's value, or several keys together.",
+    abstract: "Set the values of one or several keys.",
     discussion: """
-      Values are taken as people write them: true and 42 are a bool and an integer, {"a": 1} is \
-      JSON, all else is a string, also digits that 64 bits do not hold; --type says otherwise. \
-      After -- nothing is an option. Several pairs are one transaction: all \
+      true is a bool, 42 an integer, {"a": 1} JSON, all else a string, also digits beyond 64 bits, \
+      unless --type says otherwise. -- ends the options. Several pairs are one transaction: all \
       are set or none. Returns when the write survives a crash.
 
         kith set theme dark
@@ -26,14 +24,14 @@ struct SetCommand: AsyncParsableCommand {
   @Option(
     name: [.short, .long],
     help: ArgumentHelp(
-      "What the values are: \(ValueType.names).", valueName: "type"))
+      "The values' type.", valueName: "type"))
   var type: ValueType = .auto
 
   @Argument(
     // Accepts values such as -5; keys that look like mistyped options are refused below.
     parsing: .allUnrecognized,
     help: ArgumentHelp(
-      "A key and its value, again and again. The value - reads standard input.",
+      "Keys, each with its value; the value - reads standard input.",
       valueName: "pairs"))
   var arguments: [String]
 
@@ -82,7 +80,4 @@ struct SetCommand: AsyncParsableCommand {
   }
 }
 
-extension ValueType: ExpressibleByArgument {
-  /// All names, for the help text.
-  static var names: String { allCases.map(\.rawValue).joined(separator: ", ") }
-}
+extension ValueType: ExpressibleByArgument {}

@@ -3,14 +3,12 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// `kith sync`.
 struct SyncCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "sync",
-    abstract: "Wait until the other devices have what this one wrote.",
+    abstract: "Wait until the other devices have this one's writes.",
     discussion: """
-      Status 5 if not all of them have it in time; the document is printed then, too. Needs a \
-      running node.
+      Status 5, with the document, if some do not have them in time. Needs a running node.
       """)
 
   /// The longest wait, in seconds, which is also a node's longest.
@@ -21,13 +19,13 @@ struct SyncCommand: AsyncParsableCommand {
 
   @Option(
     parsing: .unconditional,
-    help: ArgumentHelp("How long to wait, in seconds.", valueName: "seconds"))
+    help: ArgumentHelp("The longest wait.", valueName: "seconds"))
   var timeout: Double = 5
 
   @Option(
     parsing: .unconditional,
     help: ArgumentHelp(
-      "How many other devices must have it. Otherwise all.", valueName: "number"))
+      "How many devices must have them. Default: all.", valueName: "number"))
   var devices: Int?
 
   func validate() throws {
@@ -43,15 +41,12 @@ struct SyncCommand: AsyncParsableCommand {
     _ = try options.accountDirectory()
     let identifier = try store.identifier.rawValue
     let timeout = Duration.milliseconds(Int(timeout * 1_000))
-    let (report, known) = try await options.withNode(needsNode: true) { node in
+    let (report, status) = try await options.withNode(needsNode: true) { node in
       let report = try await node.synchronize(identifier, timeout: timeout)
-      return (report, try await node.statusReport().devices)
+      return (report, try await node.report())
     }
     func names(_ devices: [DeviceID]) -> [String] {
-      devices.map { device in
-        let id = Hexadecimal.text(device.bytes)
-        return known.first { $0.id == id }?.name ?? String(id.prefix(16))
-      }
+      devices.map { id in status.devices.first { $0.id == id }?.name ?? String(id.hex.prefix(16)) }
     }
     let document = Document.versioned([
       "complete": .strings(names(report.complete)),
@@ -67,7 +62,7 @@ struct SyncCommand: AsyncParsableCommand {
     if !isEnough {
       let reason = SyncShortfall(
         missing: names(report.incomplete), have: report.complete.count, wanted: devices,
-        connected: Set(known.filter(\.isConnected).map(\.name)),
+        connected: Set(status.devices.filter(\.isConnected).map(\.name)),
         isUnpublished: report.hasUnpublishedWrites)
       throw CommandFailure(.unreachable, reason.description)
     }

@@ -2,27 +2,26 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith watch`.
 struct WatchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "watch",
     abstract: "Print changes as they happen, until interrupted.",
     discussion: """
-      For people a line a key. With --json a line a change (NDJSON): keys that changed together \
-      stand together. Needs a running node.
+      One line a key; with --json one line a change (NDJSON), with all its keys. Needs a running \
+      node.
       """)
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
 
-  @Argument(help: "Only these keys. Otherwise all.")
+  @Argument(help: "Only these keys. Default: all.")
   var keys: [String] = []
 
   func run() async throws {
     let console = options.console
     let style = Style.output
     let store = try store.identifier.rawValue
-    let (isJSON, wanted) = (options.json, Set(keys.map { Key($0) }))
+    let (isJSON, wanted) = (options.json, Set(keys.map { KeyValueStore.Key($0) }))
     try await options.withNode(needsNode: true) { node in
       try await node.watch(store) { _ in
         console.talk("kith: watching; end with Ctrl-C")

@@ -47,14 +47,19 @@ struct ClockCheck: Check {
           advice: "the clock is behind, or was ahead when they were written: set it right, see "
             + "timedatectl"))
     }
-    let offsets = (patient.report?.peers ?? []).map {
-      (name: $0.device.map(patient.name) ?? $0.address, offset: $0.clockOffsetMilliseconds)
+    let report = patient.report
+    let offsets = (report?.peers ?? []).map { peer in
+      let name = peer.device.flatMap { report?.name(of: $0, limit: 64) }
+      return (
+        name: name ?? Columns.printable(peer.address, limit: 64),
+        offset: peer.clockOffsetMilliseconds
+      )
     }
     let wrong = offsets.filter { $0.offset.magnitude > Self.tolerance }
     for (name, offset) in wrong {
       findings.append(
         finding(
-          .problem, tried: "compared it with the clock of \(Columns.printable(name, limit: 64))",
+          .problem, tried: "compared it with the clock of \(name)",
           seen: "that one is \(Self.span(offset)) \(offset > 0 ? "ahead" : "behind")",
           advice: "set the wrong one of the two right: see timedatectl on both; until then they "
             + "exchange nothing, unless one is synchronised"))

@@ -19,8 +19,8 @@ struct DirectoryCheck: Check {
       case nil: "secrets not looked at"
       }
     switch patient.device {
-    case .running(let report, let process):
-      let owner = process.map { " (process \($0))" } ?? ""
+    case .running(let report):
+      let owner = report.processID.map { " (process \($0))" } ?? ""
       return [
         finding(
           .good, tried: "asked the node of \(patient.directory)",
@@ -67,9 +67,10 @@ struct DirectoryCheck: Check {
     ]
   }
 
-  private func problems(_ report: NodeReport) -> [Finding] {
+  private func problems(_ report: NodeStatus) -> [Finding] {
     report.problems.map {
-      finding(.problem, tried: "asked what is wrong", seen: "the device says so", advice: $0)
+      finding(
+        .problem, tried: "asked what is wrong", seen: "the device says so", advice: $0.description)
     }
   }
 }

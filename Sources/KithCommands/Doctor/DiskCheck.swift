@@ -3,17 +3,16 @@ import Glibc
 import Kith
 import KithTerminal
 
-/// The disk: its room, its file system, and the time of a durable write.
+/// The disk: its space, its file system, and the time of a durable write.
 struct DiskCheck: Check {
   static let name = "disk"
 
-  /// The room below which a node soon fails to write: a full store, its log, and as much again.
+  /// The free space below which a node soon fails to write: a full store, its log, and as much
+  /// again.
   static let leastRoom = 16 << 20
   /// The time of a durable write, in seconds, above which every `set` is noticeably slow.
   static let slowWrite = 0.1
-  /// The number of timed writes.
   private static let rounds = 5
-  /// The number of bytes of each write.
   private static let writeBytes = 4_096
 
   struct Sight: Equatable, Sendable {
@@ -117,11 +116,10 @@ struct DiskCheck: Check {
     return finding(advice == nil ? .good : .note, tried: tried, seen: kind, advice: advice)
   }
 
-  /// The error of a failed write.
   private struct Failure: Error { var number: Int32 }
 
-  /// Measures the median of several durable writes to a file without a name, which is removed when
-  /// its descriptor is closed.
+  /// Measures the median of several durable writes to a file without a name, which goes with its
+  /// descriptor.
   private static func timeWrites(in directory: String) -> Result<Double, Failure> {
     // open(2): __O_TMPFILE, which Swift's Glibc lacks.
     let unnamed = 0o20000000 | O_DIRECTORY

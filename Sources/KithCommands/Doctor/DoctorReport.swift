@@ -1,23 +1,19 @@
 import KithTerminal
 
-/// The report of `kith doctor`.
 struct DoctorReport: Equatable, Sendable {
   /// The findings of all checks, in order.
   var findings: [Finding]
 
-  /// Whether there is no problem.
   var isHealthy: Bool { problems == 0 }
 
-  /// The number of problems.
   var problems: Int { findings.count { $0.verdict == .problem } }
 
-  /// All checks, in the order of the report.
   private static let checks: [any Check] = [
     DirectoryCheck(), DiskCheck(), ClockCheck(), NetworkCheck(), PortCheck(), MulticastCheck(),
     FirewallCheck(), RosterCheck(), VersionsCheck(),
   ]
 
-  /// Examines a directory and its host, one check after another, because others would distort the
+  /// Examines a directory and its host, one check after another, since others would disturb the
   /// time of writing.
   static func examine(_ patient: Patient) async -> Self {
     var findings: [Finding] = []
@@ -40,7 +36,6 @@ struct DoctorReport: Equatable, Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned(["findings": .list(findings.map(\.document)), "healthy": .bool(isHealthy)])
   }

@@ -13,7 +13,6 @@ struct Finding: Equatable, Sendable {
     /// It could not be checked.
     case unknown
 
-    /// The tone of the verdict on a terminal.
     var tone: Style.Tone {
       switch self {
       case .good: .good
@@ -26,7 +25,6 @@ struct Finding: Equatable, Sendable {
 
   /// The name of the check, in one word.
   var check: String
-  /// The severity.
   var verdict: Verdict
   /// The attempt.
   var tried: String
@@ -35,7 +33,6 @@ struct Finding: Equatable, Sendable {
   /// The advice; nil: none is needed.
   var advice: String?
 
-  /// The finding for programs.
   var document: Document {
     .object([
       "advice": .string(advice), "check": .string(check), "seen": .string(seen),
@@ -44,10 +41,9 @@ struct Finding: Equatable, Sendable {
   }
 }
 
-/// One check of `kith doctor`. Looking changes nothing, and judging uses only the observation, so
-/// that every verdict can be tested.
+/// One check of `kith doctor`. Observing changes nothing; judging uses only the observation, so
+/// every verdict can be tested.
 protocol Check: Sendable {
-  /// The observation.
   associatedtype Sight: Sendable
 
   /// The name of the check, in one word.
@@ -66,7 +62,6 @@ extension Check {
     findings(await look(at: patient), of: patient)
   }
 
-  /// Makes a finding of this check.
   func finding(
     _ verdict: Finding.Verdict, tried: String, seen: String, advice: String? = nil
   ) -> Finding {

@@ -10,7 +10,6 @@ struct FirewallCheck: Check {
     var ufw: Bool?
     /// Whether ufw allows the port; nil: its rules cannot be read.
     var ufwAllows: Bool?
-    /// Whether firewalld runs.
     var isFirewalldRunning = false
     /// Whether firewalld allows the port; nil: its zones cannot be read.
     var firewalldAllows: Bool?
@@ -100,7 +99,6 @@ struct FirewallCheck: Check {
     }
   }
 
-  /// Returns whether a zone of firewalld allows a port.
   static func firewalldAllows(_ port: UInt16, zone: String) -> Bool {
     zone.split(separator: "<").contains {
       $0.hasPrefix("port ") && $0.contains("port=\"\(port)\"") && $0.contains("tcp")

@@ -1,27 +1,24 @@
 import Kith
-import KithStorage
 
 /// The subject of all checks: a directory and its node.
 struct Patient: Sendable {
   /// The state of the directory's device.
   enum Device: Sendable {
-    /// A node is running and answered with this report; its process, if it is known.
-    case running(NodeReport, processID: Int32?)
+    /// A node is running and answered with this status.
+    case running(NodeStatus)
     /// No node is running; the directory was opened for this report.
-    case opened(NodeReport)
+    case opened(NodeStatus)
     /// The directory holds no device.
     case none
     /// The directory could not be opened.
     case failed(KithError)
   }
 
-  /// The device's directory.
   var directory: String
   /// The port for a node if none is running.
   var port: UInt16
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
-  /// The device.
   var device: Device
   /// Whether the user is signed out: the directory is that of the local stores.
   var isSignedOut = false
@@ -29,9 +26,9 @@ struct Patient: Sendable {
   var versions: [String: String] = [:]
 
   /// The device's report, if there is one.
-  var report: NodeReport? {
+  var report: NodeStatus? {
     switch device {
-    case .running(let report, _), .opened(let report): report
+    case .running(let report), .opened(let report): report
     case .none, .failed: nil
     }
   }
@@ -47,10 +44,6 @@ struct Patient: Sendable {
     return port
   }
 
-  /// Returns a device's name for people.
-  func name(_ id: String) -> String {
-    report?.devices.first { $0.id == id }?.name ?? String(id.prefix(16))
-  }
 }
 
 extension Patient {
@@ -63,8 +56,7 @@ extension Patient {
       directory: directory, port: port, nowMilliseconds: nowMilliseconds,
       device: await Self.device(of: directory, passphrase))
     guard isRunning else { return }
-    let devices = try? await ControlClient(directory: directory).deviceReports()
-    for device in devices ?? [] where device.isMember && !device.isThisDevice {
+    for device in report?.others ?? [] {
       versions[device.name] = device.software
     }
   }
@@ -73,8 +65,7 @@ extension Patient {
     of directory: String, _ passphrase: @escaping PassphraseQuestion
   ) async -> Device {
     do throws(KithError) {
-      let report = try await ControlClient(directory: directory).report()
-      return .running(report, processID: DirectoryOwner.processID(of: directory))
+      return .running(try await LocalClient(directory: directory).report())
     } catch  where error.code != .notRunning {
       return .failed(error)
     } catch {}
@@ -83,7 +74,7 @@ extension Patient {
       configuration.passphrase = passphrase
       configuration.logger.logLevel = .critical
       let node = try await Node.open(configuration)
-      let report = NodeReport(node.status)
+      let report = node.status
       try node.close()
       return .opened(report)
     } catch {

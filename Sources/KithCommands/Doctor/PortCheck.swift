@@ -88,9 +88,9 @@ enum ListeningSockets {
     }
   }
 
-  /// Returns the process that listens on a port; nil if there is none, or this user may not see it.
+  /// Returns the process that listens on a port; nil if none, or not visible to this user.
   ///
-  /// It looks three times: both tables change while they are read, and then rows may be skipped.
+  /// It looks three times: both tables change while they are read, and rows may be skipped.
   static func owner(ofPort port: UInt16) -> PortCheck.Owner? {
     for _ in 0..<3 {
       if let owner = currentOwner(ofPort: port) { return owner }

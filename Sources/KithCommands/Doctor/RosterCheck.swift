@@ -20,9 +20,7 @@ struct RosterCheck: Check {
       ]
     }
     let tried = "asked for the account's devices"
-    let others = report.devices.filter { !$0.isSelf }.map {
-      DeviceFacts($0, in: report, now: patient.nowMilliseconds)
-    }
+    let others = report.others
     guard !others.isEmpty else {
       return [
         finding(
@@ -37,7 +35,9 @@ struct RosterCheck: Check {
           seen: "\(Humane.count(others.count, "other")); without a node nobody is met")
       ]
     }
-    let away = others.filter { !$0.isInTouch }
+    let away = others.filter {
+      !report.isInTouch(with: $0, now: patient.nowMilliseconds)
+    }
     var findings = [
       finding(
         away.count == others.count ? .note : .good, tried: tried,
@@ -46,15 +46,12 @@ struct RosterCheck: Check {
           ? "see that a node runs there, that the networks reach each other, and the firewall on "
             + "both; kith run --peer HOST:PORT names an address" : nil)
     ]
-    for device in away {
-      guard let member = report.devices.first(where: { $0.id == device.id }) else { continue }
-      findings.append(absence(device, member, patient))
-    }
+    for device in away { findings.append(absence(device, report, patient)) }
     let names = report.stores.flatMap(\.policyMismatches)
     for id in Set(names).sorted() {
       findings.append(
         finding(
-          .problem, tried: "compared the limits of stores with \(shown(patient.name(id)))",
+          .problem, tried: "compared the limits of stores with \(report.name(of: id, limit: 64))",
           seen: "they differ, and those stores are not exchanged",
           advice: "have the programs on both give the same limits"))
     }
@@ -62,18 +59,20 @@ struct RosterCheck: Check {
   }
 
   private func absence(
-    _ device: DeviceFacts, _ member: NodeReport.Device, _ patient: Patient
+    _ device: NodeStatus.Device, _ report: NodeStatus, _ patient: Patient
   ) -> Finding {
     let (name, now) = (shown(device.name), patient.nowMilliseconds)
     let tried = "waited for \(name)"
-    if device.isConnected { return finding(.note, tried: tried, seen: device.state.text) }
+    if device.isConnected {
+      return finding(.note, tried: tried, seen: report.state(of: device, now: now).text)
+    }
     let heard = device.lastSeenMilliseconds
-    let known = heard ?? member.issuedMilliseconds
+    let known = heard ?? device.enrolledMilliseconds
     let isLong = now > known && now - known > Self.longSilence
-    if !member.wasHeard {
+    if !device.wasHeard {
       return finding(
         .note, tried: tried,
-        seen: "never heard of since it joined \(Humane.ago(member.issuedMilliseconds, now: now))",
+        seen: "never heard of since it joined \(Humane.ago(device.enrolledMilliseconds, now: now))",
         advice: "start its node: kith run; if none of your devices is that, as where joining broke "
           + "off, take it out: kith devices revoke")
     }

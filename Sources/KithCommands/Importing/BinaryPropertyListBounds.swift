@@ -3,9 +3,9 @@ import KithTerminal
 
 /// Measures a binary property list before Foundation expands it.
 ///
-/// Objects of such a list may be shared: 200 bytes can represent more arrays than fit in memory,
-/// and Foundation makes each of them. This computes the expanded size, with each object measured
-/// once, in work linear in the file. The format: CFBinaryPList.c of swift-corelibs-foundation.
+/// Its objects may be shared: 200 bytes can stand for more arrays than fit in memory, and
+/// Foundation makes each. This computes the expanded size in work linear in the file. The format:
+/// CFBinaryPList.c of swift-corelibs-foundation.
 struct BinaryPropertyListBounds {
   /// The maximum number of expanded values, keys included.
   static let limitValues = 1 << 20

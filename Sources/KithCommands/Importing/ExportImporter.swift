@@ -2,8 +2,8 @@ import KithCore
 
 /// Recognises documents of `kith export --json`, which contain the values as a member.
 enum ExportImporter {
-  /// Returns the members with keys and values. For a document of `kith export --json` they are
-  /// those of its `values`, otherwise the object's own.
+  /// Returns the members with keys and values: of a document of `kith export --json` those of its
+  /// `values`, otherwise the object's own.
   ///
   /// - Throws: ``ImportError`` if the document has an unknown version.
   static func values(of members: [JSONMember]) throws(ImportError) -> [JSONMember] {

@@ -1,9 +1,9 @@
 import Kith
+import KithCore
 
-/// Writes the entries of a file, in transactions of moderate size, and finds the keys that the
-/// store refuses. A refused transaction is halved until each refused key is alone.
+/// Writes a file's entries in transactions of moderate size. A refused one is halved until each
+/// refused key is alone.
 struct ImportRun: Sendable {
-  /// The maximum number of keys in a transaction.
   static let keysPerTransaction = 64
   /// The number of encoded bytes after which a transaction ends.
   static let bytesPerTransaction = 128 << 10
@@ -11,9 +11,7 @@ struct ImportRun: Sendable {
   /// Writes some keys durably, all or none.
   typealias Commit = (_ entries: ArraySlice<ImportedFile.Entry>) async throws -> Void
 
-  /// The written keys, in the order of the file.
   private(set) var imported: [String] = []
-  /// The refused keys, with the reasons.
   private(set) var refused: [ImportSummary.Refused] = []
   private let progress: @Sendable (Int) -> Void
 

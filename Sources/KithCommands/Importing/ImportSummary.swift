@@ -1,19 +1,15 @@
 import KithTerminal
 
-/// The summary of `kith import`.
 struct ImportSummary: Equatable, Sendable {
-  /// A key that was not imported.
   struct Refused: Equatable, Sendable {
     var key: String
     /// The error's code, or `notAValue` if the file's entry is not a value.
     var code: String
-    /// The reason, for people.
     var reason: String
   }
 
   /// The file's name as the user gave it.
   var file: String
-  /// The file's format.
   var format: ImportFormat
   /// The number of keys written, or in a dry run, the number that would be.
   var imported: Int
@@ -43,7 +39,6 @@ struct ImportSummary: Equatable, Sendable {
     return lines.joined(separator: "\n")
   }
 
-  /// The summary for programs.
   var document: Document {
     .versioned([
       "dryRun": .bool(isDryRun),

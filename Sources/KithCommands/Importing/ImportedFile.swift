@@ -3,7 +3,6 @@ import KithCore
 
 /// The content of a settings file: the values that can be stored, and the reasons for the others.
 struct ImportedFile {
-  /// A key and its value.
   struct Entry: Equatable {
     let key: String
     let value: PropertyListValue
@@ -16,11 +15,9 @@ struct ImportedFile {
     let reason: String
   }
 
-  /// The format of the content.
   let format: ImportFormat
-  /// The entries in the order of the file; for a property list, which has no order, by the
-  /// keys' UTF-8 bytes. No key occurs twice. The store's limits (length, size, depth) are not
-  /// checked here.
+  /// The entries in the order of the file, or of a property list by the keys' UTF-8 bytes. No key
+  /// occurs twice. The store's limits are not checked here.
   var entries: [Entry] = []
   /// The keys left out, in the same order.
   var skipped: [Skipped] = []

@@ -47,7 +47,6 @@ enum PropertyListReader {
     }
   }
 
-  /// Returns the value of one object.
   static func value(_ object: Any) throws(ImportError) -> PropertyListValue {
     // `as? Bool` would also accept the number 1.
     switch object {

@@ -3,7 +3,6 @@ enum QRDrawing {
   /// The light modules around the code, which scanners need (ISO/IEC 18004, 9.1).
   static let quietZone = 4
 
-  /// Returns the columns of a drawing.
   static func columns(_ matrix: QRMatrix) -> Int { matrix.width + 2 * quietZone }
 
   /// Returns the lines of the drawing: black on white in any terminal. Without colours, light

@@ -2,8 +2,8 @@ import Glibc
 
 /// A QR code's modules, without its quiet zone.
 ///
-/// Debian's libqrencode computes them. It is loaded only when a code is drawn, so neither building
-/// nor running Kith requires it.
+/// libqrencode computes them, loaded only to draw, so neither building nor running Kith requires
+/// it.
 struct QRMatrix: Equatable {
   /// The package of the library.
   static let package = "libqrencode4"

@@ -6,13 +6,12 @@ struct AccountsReport: Equatable, Sendable {
   /// The accounts, in the order of their first signing in.
   var accounts: [Accounts.KnownAccount]
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     guard !accounts.isEmpty else { return "" }
     var table = Table([("ACCOUNT", .left), ("STATE", .left), ("DIRECTORY", .left)])
     for account in accounts {
       table.add([
-        Table.Cell("\(account.account.prefix(16))"),
+        Table.Cell("\(account.account.hex.prefix(16))"),
         account.isSignedIn ? Table.Cell("signed in", .good) : Table.Cell("signed out", .faint),
         Table.Cell(Columns.printable(account.directory)),
       ])
@@ -20,13 +19,12 @@ struct AccountsReport: Equatable, Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "accounts": .list(
         accounts.map {
           .object([
-            "account": .string($0.account), "directory": .string($0.directory),
+            "account": .string($0.account.hex), "directory": .string($0.directory),
             "isSignedIn": .bool($0.isSignedIn),
           ])
         })

@@ -3,12 +3,13 @@ import KithTerminal
 
 /// The report of `kith watch` on one change.
 struct ChangeReport: Sendable {
-  private let change: Change
-  private let items: [Change.Item]
+  private let change: KeyValueStore.Change
+  private let items: [KeyValueStore.Change.Item]
 
   /// Makes the report on a change; nil if it concerns none of the keys. No keys mean all.
-  init?(_ change: Change, keys: Set<Key> = []) {
-    items = keys.isEmpty ? change.items : change.items.filter { keys.contains(Key($0.key)) }
+  init?(_ change: KeyValueStore.Change, keys: Set<KeyValueStore.Key> = []) {
+    items =
+      keys.isEmpty ? change.items : change.items.filter { keys.contains(KeyValueStore.Key($0.key)) }
     if items.isEmpty { return nil }
     self.change = change
   }
@@ -34,7 +35,6 @@ struct ChangeReport: Sendable {
     }
   }
 
-  /// The change for programs.
   var document: Document {
     .versioned([
       "changes": .list(

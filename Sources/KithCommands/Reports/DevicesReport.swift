@@ -1,16 +1,14 @@
 import Kith
 import KithTerminal
 
-/// The report of `kith devices`.
 struct DevicesReport: Equatable, Sendable {
   /// All devices, including revoked ones.
-  var devices: [DeviceReport]
+  var devices: [NodeStatus.Device]
   /// Whether the report for people shows revoked devices.
   var showsRevoked = false
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([
       ("DEVICE", .left), ("FINGERPRINT", .left), ("STATE", .left), ("ENROLLED", .right),
@@ -39,64 +37,43 @@ struct DevicesReport: Equatable, Sendable {
     return table.text(style) + "\n\n" + style(.warning, advice)
   }
 
-  private func state(_ device: DeviceReport) -> (String, Style.Tone) {
-    if let revoked = device.revokedMilliseconds {
-      let who = device.revokers.map(name).joined(separator: ", ")
-      return ("taken out \(Humane.ago(revoked, now: nowMilliseconds)) by \(who)", .bad)
+  private func state(_ device: NodeStatus.Device) -> (String, Style.Tone) {
+    if let revocation = device.revocation {
+      let revokers = revocation.revokers.map(name).joined(separator: ", ")
+      let time = Humane.ago(revocation.milliseconds, now: nowMilliseconds)
+      return ("taken out \(time) by \(revokers)", .bad)
     }
     if device.enroller == nil { return ("out: nobody vouches for it", .bad) }
     if device.isThisDevice { return ("this device", .plain) }
     return device.isConnected ? ("connected", .good) : ("away", .faint)
   }
 
-  private func enroller(_ device: DeviceReport) -> String {
+  private func enroller(_ device: NodeStatus.Device) -> String {
     switch device.enroller {
-    case DeviceReport.creation?: "creation"
-    case DeviceReport.recoveryKey?: "recovery key"
-    case let id?: name(id)
+    case .creation?: "creation"
+    case .recoveryKey?: "recovery key"
+    case .device(let id)?: name(id)
     case nil: ""
     }
   }
 
-  private func heard(_ device: DeviceReport) -> String {
+  private func heard(_ device: NodeStatus.Device) -> String {
     device.isConnected
       ? "now"
       : device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) }
         ?? (device.wasHeard ? "" : "never")
   }
 
-  private func has(_ device: DeviceReport) -> String {
+  private func has(_ device: NodeStatus.Device) -> String {
     guard !device.behind.isEmpty else { return "" }
     let missing = device.behind.values.reduce(UInt64(0)) { $0 &+ $1 }
     return missing == 0 ? "everything" : "lacks \(Humane.count(Int(clamping: missing)))"
   }
 
-  private func name(_ id: String) -> String {
-    let name = devices.first { $0.id == id }?.name ?? String(id.prefix(16))
+  private func name(_ id: DeviceID) -> String {
+    let name = devices.first { $0.id == id }?.name ?? String(id.hex.prefix(16))
     return Columns.printable(name, limit: 24)
   }
 
-  /// The report for programs.
-  var document: Document { .versioned(["devices": .list(devices.map(Self.document))]) }
-
-  private static func document(_ device: DeviceReport) -> Document {
-    let behind = device.behind.map { store, count in
-      (store, Document.value(.integer(Int64(clamping: count))))
-    }
-    let offset: Document? = device.clockOffsetMilliseconds.map { .value(.integer($0)) }
-    return .object([
-      "behind": .members(behind),
-      "clockOffsetMilliseconds": offset,
-      "connected": .bool(device.isConnected),
-      "dependents": .strings(device.dependents),
-      "enrolledMilliseconds": .int(device.enrolledMilliseconds),
-      "enroller": .string(device.enroller),
-      "fingerprint": .string(device.fingerprint), "id": .string(device.id),
-      "lastSeenMilliseconds": .int(device.lastSeenMilliseconds),
-      "member": .bool(device.isMember), "name": .string(device.name),
-      "revokedMilliseconds": .int(device.revokedMilliseconds),
-      "revokers": .strings(device.revokers), "self": .bool(device.isThisDevice),
-      "software": .string(device.software), "wasHeard": .bool(device.wasHeard),
-    ])
-  }
+  var document: Document { .versioned(["devices": .of(devices)]) }
 }

@@ -11,7 +11,6 @@ struct EntriesReport: Sendable {
     var bytes: Int
   }
 
-  /// The store's identifier.
   var store: String
   /// The entries, in order of the keys' UTF-8 bytes.
   var items: [Item]
@@ -32,7 +31,6 @@ struct EntriesReport: Sendable {
     return table.text(style)
   }
 
-  /// The report for programs.
   var document: Document {
     .versioned([
       "entries": .list(

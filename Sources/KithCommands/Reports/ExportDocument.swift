@@ -1,18 +1,16 @@
 import Kith
 
-/// The output of `kith export`: all values that a store shows, with the same bytes on every device
-/// that shows the same.
+/// The output of `kith export`: a store's shown values, in the same bytes on every device that
+/// shows the same.
 struct ExportDocument: Sendable {
   /// The document's format, which `kith import` recognises.
   static let format = "kith export"
 
-  /// The store's identifier.
   var store: String
-  /// The store's shown values.
   var entries: [(key: String, value: PropertyListValue)]
 
   /// Only keys and values. If the only key looks like a tag of ``ValueJSON``, it is wrapped as a
-  /// dictionary's would be, so that it is read correctly.
+  /// dictionary's.
   var plain: Document {
     guard entries.count == 1, ValueJSON.Tag(rawValue: entries[0].key) != nil else { return members }
     return .members([(ValueJSON.Tag.dictionary.rawValue, members)])

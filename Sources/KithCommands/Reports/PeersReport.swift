@@ -1,32 +1,34 @@
+import Kith
 import KithTerminal
 
 /// The report of `kith peers`: the devices of the account and their connections.
 struct PeersReport: Equatable, Sendable {
-  /// All devices.
-  var devices: [DeviceFacts]
+  var status: NodeStatus
   /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([
       ("DEVICE", .left), ("FINGERPRINT", .left), ("STATE", .left), ("ADDRESS", .left),
       ("HEARD", .right), ("CLOCK", .right),
     ])
-    for device in devices {
-      let state = device.state
+    for device in status.members {
+      let state = status.state(of: device, now: nowMilliseconds)
+      let session = status.session(with: device)
+      let address = session?.address ?? device.addresses.first
+      let offset = session?.clockOffsetMilliseconds
       table.add([
         Table.Cell(Columns.printable(device.name, limit: 24), .strong),
         Table.Cell(device.fingerprint), Table.Cell(state.text, state.tone),
-        Table.Cell(device.addresses.first.map { Columns.printable($0) } ?? ""),
-        Table.Cell(device.isSelf ? "" : heard(device)),
-        Table.Cell(device.clockOffsetMilliseconds.map(Self.offset) ?? ""),
+        Table.Cell(address.map { Columns.printable($0) } ?? ""),
+        Table.Cell(device.isThisDevice ? "" : heard(device)),
+        Table.Cell(offset.map(Self.offset) ?? ""),
       ])
     }
     return table.text(style)
   }
 
-  private func heard(_ device: DeviceFacts) -> String {
+  private func heard(_ device: NodeStatus.Device) -> String {
     device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) } ?? "not yet"
   }
 
@@ -37,8 +39,7 @@ struct PeersReport: Equatable, Sendable {
     return sign + Humane.decimals(Double(milliseconds) / 1_000, 1) + " s"
   }
 
-  /// The report for programs.
   var document: Document {
-    .versioned(["devices": .list(devices.map(\.document))])
+    .versioned(["devices": .of(status.members), "peers": .of(status.peers)])
   }
 }

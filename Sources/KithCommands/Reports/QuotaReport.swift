@@ -1,3 +1,4 @@
+import Kith
 import KithTerminal
 
 /// The report of `kith quota`: a store's use of its limits, and its largest values.
@@ -8,23 +9,22 @@ struct QuotaReport: Equatable, Sendable {
     var bytes: Int
   }
 
-  /// The store.
-  var store: StoreFacts
+  var store: NodeStatus.Store
   /// The largest values, largest first.
   var largest: [Item]
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var table = Table([("", .left), ("USED", .right), ("LIMIT", .right), ("", .right), ("", .left)])
-    table.add(row("bytes", store.bytes, store.limitBytes, Humane.bytes))
-    table.add(row("keys", store.keys, store.limitKeys, Humane.count))
+    let (usage, policy) = (store.usage, store.usage.policy)
+    table.add(row("bytes", usage.bytes, policy.totalBytes, Humane.bytes))
+    table.add(row("keys", usage.keys, policy.keys, Humane.count))
     var lines = [table.text(style)]
     lines.append(
-      "A key may have \(Humane.bytes(store.limitKeyBytes)), "
-        + "a value \(Humane.bytes(store.limitValueBytes)).")
-    if store.hidden > 0 {
+      "A key may have \(Humane.bytes(policy.keyBytes)), "
+        + "a value \(Humane.bytes(policy.valueBytes)).")
+    if store.hiddenKeys > 0 {
       lines.append(
-        style(.warning, "\(Humane.count(store.hidden, "write")) hidden; see: kith hidden"))
+        style(.warning, "\(Humane.count(store.hiddenKeys, "write")) hidden; see: kith hidden"))
     }
     if store.refusals > 0 {
       lines.append(
@@ -56,12 +56,12 @@ struct QuotaReport: Equatable, Sendable {
     ]
   }
 
-  /// The report for programs.
   var document: Document {
-    .versioned(
-      store.quotaMembers.merging([
-        "largest": .list(
-          largest.map { .object(["bytes": .int($0.bytes), "key": .string($0.key)]) })
-      ]) { _, new in new })
+    .versioned([
+      "hiddenKeys": .int(store.hiddenKeys),
+      "largest": .list(largest.map { .object(["bytes": .int($0.bytes), "key": .string($0.key)]) }),
+      "refusals": .int(store.refusals), "store": .string(store.identifier.rawValue),
+      "usage": .of(store.usage),
+    ])
   }
 }

@@ -4,7 +4,7 @@ import KithTerminal
 /// Reports that several members of the account have one name, and how to distinguish them.
 enum SharedNames {
   /// Returns a sentence for every name that several members have, in the order of the names.
-  static func notices(_ devices: [DeviceReport]) -> [String] {
+  static func notices(_ devices: [NodeStatus.Device]) -> [String] {
     let members = devices.filter(\.isMember)
     return Dictionary(grouping: members) { Array($0.name.utf8) }.values
       .filter { $0.count > 1 }
@@ -25,7 +25,7 @@ enum SharedNames {
   ///   - devices: The devices of the account; the device may be among them.
   /// - Returns: The sentence; nil if no other member has the name.
   static func notice(
-    _ name: String, _ fingerprint: String, among devices: [DeviceReport]
+    _ name: String, _ fingerprint: String, among devices: [NodeStatus.Device]
   ) -> String? {
     let others = devices.filter {
       $0.isMember && $0.fingerprint != fingerprint && $0.name.utf8.elementsEqual(name.utf8)

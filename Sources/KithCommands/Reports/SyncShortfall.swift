@@ -8,7 +8,6 @@ struct SyncShortfall: CustomStringConvertible {
   var have: Int
   /// The requested number of devices; nil: all.
   var wanted: Int?
-  /// The names of connected devices.
   var connected: Set<String>
   /// Whether drafts wait for a peer.
   var isUnpublished: Bool

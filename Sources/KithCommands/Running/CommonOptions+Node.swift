@@ -5,7 +5,7 @@ import KithTerminal
 
 extension CommonOptions {
   /// Returns the configuration for opening the directory's accounts without listening. `passphrase`
-  /// returns that of their devices; nil: read it from its source, or ask the person.
+  /// returns their passphrase; nil: from its source, or the person.
   func accounts(passphrase: PassphraseQuestion? = nil) -> Accounts.Configuration {
     var configuration = Accounts.Configuration(directory: directoryURL.path)
     configuration.hosts = []
@@ -21,8 +21,7 @@ extension CommonOptions {
 
   /// Returns the directory of the device of the account that is signed in.
   ///
-  /// - Throws: ``CommandFailure`` if the user is signed out, because the command cannot work on
-  ///   local stores.
+  /// - Throws: ``CommandFailure`` if the user is signed out.
   func accountDirectory() throws -> String {
     guard try !isSignedOut else {
       throw CommandFailure(
@@ -34,8 +33,8 @@ extension CommonOptions {
   /// The advice for a signed-out user.
   static let signingIn = "run kith account create, kith join or kith account sign-in"
 
-  /// Refuses to create a device in a directory that holds one, unless the user is signed out there:
-  /// then another one gets its own directory.
+  /// Refuses to create a device in a directory that holds one, unless signed out: then another gets
+  /// its own directory.
   func checkNewDevice() throws {
     let path = directoryURL.path
     if let refusal = DeviceDirectory.refusalOfForeign(path) { throw KithError(refusal) }
@@ -45,8 +44,8 @@ extension CommonOptions {
     }
   }
 
-  /// Gives the writes of signed-out time to the account that is signed in. It returns the error
-  /// instead of throwing it, because a new device must be reported first in any case.
+  /// Gives writes made while signed out to the account. Returns the error, because a new device
+  /// must be reported first.
   func adoption(passphrase: Passphrase?) async -> Result<Void, any Error> {
     do throws(KithError) {
       try await Accounts.adoptLocalWrites(accounts(passphrase: passphrase?.answer))
@@ -56,28 +55,26 @@ extension CommonOptions {
     }
   }
 
-  /// The time in which a directory's node must answer, because it may be starting or stopping.
+  /// The time for a directory's node to answer, because it may be starting or stopping.
   private static let patience = Duration.seconds(5)
 
-  /// Calls a body with the node of the directory. If a node is running, it is used over its control
-  /// socket; otherwise one is opened during the call. When signed out it is the node of the local
-  /// stores, which the first write creates.
+  /// Calls a body with the directory's node: the running one, over its control socket, or one
+  /// opened during the call. When signed out it is the node of the local stores, which the first
+  /// write creates.
   ///
   /// - Parameters:
   ///   - needsNode: Whether the node must be running.
-  ///   - readsMembershipOnly: Whether an opened node has no stores, and so needs no memory
-  ///     for them.
+  ///   - readsMembershipOnly: Whether an opened node has no stores, and needs no memory for them.
   ///   - writes: Whether the body writes to a store.
-  ///   - passphrase: The passphrase of the device's secrets; nil: read it from its source, or ask
-  ///     the person.
+  ///   - passphrase: The passphrase; nil: from its source, or the person.
   ///   - body: Called with the node.
   /// - Returns: The result of the body.
-  /// - Throws: `KithError`, ``CommandFailure`` if a running node is missing, or the error of
-  ///   the body.
+  /// - Throws: `KithError`, ``CommandFailure`` if a running node is missing, or the error of the
+  ///   body.
   func withNode<Result: Sendable>(
     needsNode: Bool = false, readsMembershipOnly: Bool = false, writes: Bool = false,
     passphrase: PassphraseQuestion? = nil,
-    _ body: (any StoreAccess) async throws -> Result
+    _ body: (any NodeAccess) async throws -> Result
   ) async throws -> Result {
     let directory = try Accounts.deviceDirectory(in: directoryURL.path)
     let isSignedOut = try isSignedOut
@@ -89,38 +86,33 @@ extension CommonOptions {
       }
       try Accounts.makeLocalStores(in: directoryURL.path)
     }
-    let client = ControlClient(directory: directory)
-    let end = ContinuousClock.now + Self.patience
     var configuration = Node.Configuration(directory: directory)
     configuration.readsMembershipOnly = readsMembershipOnly
     // Commands print errors themselves; a log line would disturb a question.
     configuration.logger.logLevel = .critical
     configuration.passphrase = passphrase ?? passphraseQuestionAskedOnce
-    func use(_ node: some StoreAccess) async throws -> Result {
-      let result = try await body(node)
-      if writes && isSignedOut {
-        console.talk(
-          "Nobody is signed in at \(directoryURL.path), so this stays on this host. To have it on your "
-            + "other devices, \(Self.signingIn).")
-      }
-      return result
+    let entered: NodeDoor.Entered
+    do throws(KithError) {
+      entered = try await NodeDoor.enter(
+        configuration, needsNode: needsNode, waiting: Self.patience)
+    } catch {
+      guard needsNode, error.code == .notRunning else { throw error }
+      throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)
     }
-    while true {
-      do {
-        _ = try await client.version()
-        return try await use(client)
-      } catch let error as KithError where error.code == .notRunning {
-        guard !needsNode else {
-          throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)
-        }
-      }
-      do {
-        return try await Node.open(configuration).use { try await use($0) }
-      } catch let error as KithError where error.code == .inUse && ContinuousClock.now < end {
-        // Another command has it open, or its node is starting or stopping.
-        try await Task.sleep(for: .milliseconds(25))
-      }
+    let result: Result
+    do {
+      result = try await body(entered.node)
+    } catch {
+      try? entered.close()
+      throw error
     }
+    try entered.close()
+    if writes && isSignedOut {
+      console.talk(
+        "Nobody is signed in at \(directoryURL.path), so this stays on this host. To have it on your "
+          + "other devices, \(Self.signingIn).")
+    }
+    return result
   }
 
   private static func noProgram(in directory: String) -> CommandFailure {
@@ -161,9 +153,8 @@ extension Closable {
 }
 
 extension CommonOptions {
-  /// Warns if a part of a store was damaged here and is still missing: a key may be missing, or show
-  /// an older value.
-  func warnIfLacking(_ store: String, at node: any StoreAccess) async throws {
+  /// Warns if part of a store was damaged here and is missing: a key may be missing, or older.
+  func warnIfLacking(_ store: String, at node: any NodeAccess) async throws {
     guard try await node.isLacking(store) else { return }
     console.warn(
       "a part of the store \"\(Columns.printable(store))\" was damaged on this disk and is missing: "
@@ -171,11 +162,11 @@ extension CommonOptions {
   }
 }
 
-extension StoreAccess {
-  /// Whether a part of a store was damaged here and is still missing.
+extension NodeAccess {
+  /// Whether part of a store was damaged here and is missing.
   func isLacking(_ store: String) async throws -> Bool {
     try await report().stores
-      .contains { $0.identifier.utf8.elementsEqual(store.utf8) && $0.isLacking }
+      .contains { $0.identifier.rawValue.utf8.elementsEqual(store.utf8) && $0.isLacking }
   }
 
   /// Returns all shown values of a store, in the order of the keys' UTF-8 bytes.
@@ -185,12 +176,5 @@ extension StoreAccess {
     try await values(in: store)
       .sorted { $0.key < $1.key }
       .map { ($0.key.text, $0.value) }
-  }
-
-  /// Returns the status as commands report it.
-  func statusReport() async throws -> StatusReport {
-    let report = try await report()
-    let owner = report.isRunning ? DirectoryOwner.processID(of: report.directory) : nil
-    return StatusReport(report, processID: owner)
   }
 }

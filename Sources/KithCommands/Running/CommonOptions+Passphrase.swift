@@ -19,7 +19,7 @@ extension CommonOptions {
     }
   }
 
-  /// Returns the same passphrase, asked for only once; for one directory that is opened repeatedly.
+  /// Returns the same passphrase, asked for once; for one directory.
   var passphraseQuestionAskedOnce: PassphraseQuestion {
     let ask = passphraseQuestion
     let answer = Answer()

@@ -2,8 +2,7 @@ import Kith
 import KithTerminal
 import Synchronization
 
-/// Tells a person how much of the account has come to a joining device: when the stores are known, and
-/// every two seconds while it takes that long.
+/// Shows a person the progress of joining: when the stores are known, then every two seconds.
 final class JoinProgressLine: Sendable {
   private static let pause = Duration.seconds(2)
 
@@ -14,7 +13,7 @@ final class JoinProgressLine: Sendable {
     self.console = console
   }
 
-  /// Shows it, unless it was shown a moment ago.
+  /// Shows it, at most every two seconds.
   func show(_ progress: JoinProgress) {
     let isDue = told.withLock { told in
       let isNews = told.map { $0.stores != progress.stores } ?? true

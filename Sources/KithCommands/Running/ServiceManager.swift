@@ -2,10 +2,9 @@ import Glibc
 
 /// The manager of the host's services, such as systemd: sd_notify(3).
 ///
-/// It gets one datagram for each message, over the Unix-domain socket in `NOTIFY_SOCKET`. A
-/// datagram that it does not take is lost, and the service continues.
+/// Each message is one datagram to the Unix-domain socket in `NOTIFY_SOCKET`. If it is lost, the
+/// service continues.
 struct ServiceManager: Sendable {
-  /// The variable with its socket.
   static let variable = "NOTIFY_SOCKET"
 
   private let path: [UInt8]
@@ -24,7 +23,6 @@ struct ServiceManager: Sendable {
   /// Reports that the service is ready, in a few words.
   func tellReady(_ status: String) { tell("READY=1\nSTATUS=\(oneLine(status))\n") }
 
-  /// Reports that the service is stopping.
   func tellStopping() { tell("STOPPING=1\nSTATUS=stopping\n") }
 
   private func oneLine(_ text: String) -> String {

@@ -4,9 +4,8 @@ import Kith
 import KithTerminal
 
 extension StoreOptions {
-  /// Whether the command works on the usual store: `default`, or the one in the environment.
-  /// It counts as existing before the first write, because its name was not typed and so
-  /// cannot be mistyped.
+  /// Whether the command works on the usual store: `default`, or the one in the environment. It
+  /// exists before the first write: its name cannot be mistyped.
   var isUsual: Bool {
     get throws(CommandFailure) {
       guard store != nil else { return true }
@@ -19,15 +18,15 @@ extension StoreOptions {
   /// Returns the store that a command reads.
   ///
   /// - Throws: ``CommandFailure`` if the account has no store of that name.
-  func existing(at node: any StoreAccess) async throws -> String {
+  func existing(at node: any NodeAccess) async throws -> String {
     guard try await isThere(at: node) else { throw try missing("see: kith status") }
     return try identifier.rawValue
   }
 
-  fileprivate func isThere(at node: any StoreAccess) async throws -> Bool {
+  fileprivate func isThere(at node: any NodeAccess) async throws -> Bool {
     if try isUsual { return true }
-    let name = try identifier.rawValue
-    return try await node.report().stores.contains { $0.identifier.utf8.elementsEqual(name.utf8) }
+    let name = try identifier
+    return try await node.report().stores.contains { $0.identifier == name }
   }
 
   fileprivate func missing(_ advice: String) throws(CommandFailure) -> CommandFailure {
@@ -43,13 +42,12 @@ struct WrittenStoreOptions: ParsableArguments {
 
   @Flag(
     help: ArgumentHelp(
-      "Create the store if there is none of the name.",
-      discussion: "Otherwise a terminal asks. The store without --store needs neither."))
+      "Create the store if it is missing. Default: ask. Not needed without --store."))
   var create = false
 
-  /// Returns the store that a command writes to. A new name needs a confirmation or `--create`,
-  /// because a mistyped store would stay on all devices for ever.
-  func writable(at node: any StoreAccess, _ console: Console) async throws -> String {
+  /// Returns the store that a command writes to. A new name needs a confirmation or `--create`: a
+  /// mistyped store would stay on all devices for ever.
+  func writable(at node: any NodeAccess, _ console: Console) async throws -> String {
     let name = try store.identifier.rawValue
     guard !create, try await !store.isThere(at: node) else { return name }
     guard Terminal.hasInput else {

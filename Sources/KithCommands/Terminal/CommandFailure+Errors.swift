@@ -51,7 +51,6 @@ extension CommandFailure {
 }
 
 extension CommandStatus {
-  /// Returns the status for a code of Kith.
   init(_ code: KithError.Code) {
     switch code {
     case .invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue, .invalidStoreIdentifier,

@@ -10,8 +10,8 @@ enum Confirmation {
     return answer == "y" || answer == "yes"
   }
 
-  /// Returns the line typed after the question, without white space around it; nil at the end of
-  /// input. Earlier input is dropped, because it was not an answer to this question.
+  /// Returns the line typed after the question, trimmed; nil at the end of input. Earlier input is
+  /// dropped: it was no answer.
   static func answer(to question: String, _ console: Console) -> String? {
     _ = tcflush(STDIN_FILENO, TCIFLUSH)
     console.prompt(question)

@@ -1,25 +1,40 @@
-import KithCore
+import Kith
 import KithTerminal
 
-/// A JSON document that a command prints. Members are sorted by the bytes of their keys, and values
-/// are written by ``ValueJSON``. Unlike a property-list dictionary it distinguishes keys that Swift
-/// calls equal.
+/// A JSON document of a command, with members sorted by their keys' bytes and values as
+/// ``ValueJSON``. Unlike a property-list dictionary it distinguishes keys that Swift calls equal.
 indirect enum Document {
   /// A value of a store, or a scalar.
   case value(PropertyListValue)
-  /// Documents in order.
   case list([Document])
-  /// Documents by name.
   case members([(key: String, value: Document)])
 
-  /// The version of all documents. It rises when a member changes its meaning or is removed; new
-  /// members may be added at any time.
+  /// The version of all documents. It rises when a member changes its meaning or is removed.
   static let version = 1
 
-  /// Makes a document as commands print it: the members and the version. Nil members are left out,
-  /// so no document contains null.
+  /// Makes a document: the members without nil ones, and the version.
   static func versioned(_ members: [String: Document?]) -> Document {
     object(members.merging(["version": .int(version)]) { member, _ in member })
+  }
+
+  /// Makes the document of a status or a part of it as commands print it: its members and the
+  /// version.
+  static func versioned(_ document: Document) -> Document {
+    guard case .members(let members) = document else { return document }
+    return .members(members + [("version", .int(version))])
+  }
+
+  /// Makes the document of a status or a part of it. Its own types alone are encoded: they always
+  /// have a property-list value.
+  static func of(_ value: some Encodable) -> Document {
+    func document(_ value: PropertyListValue) -> Document {
+      switch value {
+      case .array(let elements): .list(elements.map(document))
+      case .dictionary(let members): .members(members.map { ($0.key, document($0.value)) })
+      default: .value(value)
+      }
+    }
+    return (try? PropertyListValueEncoder.encode(value)).map(document) ?? .members([])
   }
 
   /// Makes an object from members, without those that are nil.
@@ -27,7 +42,6 @@ indirect enum Document {
     .members(members.compactMap { key, value in value.map { (key, $0) } })
   }
 
-  /// Makes a whole number.
   static func int(_ number: Int) -> Document { .value(.integer(Int64(number))) }
 
   /// Makes a whole number, if there is one.
@@ -35,13 +49,10 @@ indirect enum Document {
     number.map { .value(.integer(Int64(clamping: $0))) }
   }
 
-  /// Makes text.
   static func string(_ text: String) -> Document { .value(.string(text)) }
 
-  /// Makes text, if there is any.
   static func string(_ text: String?) -> Document? { text.map { .value(.string($0)) } }
 
-  /// Makes true or false.
   static func bool(_ isTrue: Bool) -> Document { .value(.bool(isTrue)) }
 
   /// Makes a number, rounded to a useful number of decimals.
@@ -49,7 +60,6 @@ indirect enum Document {
     .value(.double(Double(Humane.decimals(number, places)) ?? number))
   }
 
-  /// Makes a list of texts.
   static func strings(_ texts: [String]) -> Document { .list(texts.map { .string($0) }) }
 
   /// Returns the document's text, without a final line feed.

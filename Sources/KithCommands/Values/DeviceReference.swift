@@ -1,5 +1,4 @@
 import Kith
-import KithCore
 import KithTerminal
 
 /// A person's reference to a device: its name, its fingerprint, or the first digits of its id.
@@ -14,7 +13,7 @@ struct DeviceReference {
   /// Returns the only member that matches.
   ///
   /// - Throws: ``CommandFailure`` if there is none, or more than one.
-  func find(in devices: [DeviceReport]) throws(CommandFailure) -> DeviceReport {
+  func find(in devices: [NodeStatus.Device]) throws(CommandFailure) -> NodeStatus.Device {
     let members = devices.filter(\.isMember)
     let shown = Columns.printable(text, limit: 64)
     // A name may look like digits of an id: names are checked first.
@@ -31,24 +30,10 @@ struct DeviceReference {
     return one
   }
 
-  private func isMeant(_ device: DeviceReport) -> Bool {
+  private func isMeant(_ device: NodeStatus.Device) -> Bool {
     func plain(_ text: String) -> String { text.filter { $0 != "-" && $0 != " " }.uppercased() }
     if plain(device.fingerprint) == plain(text) { return true }
     let digits = text.lowercased()
-    return digits.utf8.count >= Self.fewestDigits && device.id.hasPrefix(digits)
-  }
-}
-
-extension DeviceReport {
-  /// The id as Kith's type.
-  ///
-  /// - Throws: ``CommandFailure`` if the node's answer is not an id.
-  var deviceID: DeviceID {
-    get throws(CommandFailure) {
-      guard let device = DeviceID(hex: id) else {
-        throw CommandFailure(.unreachable, "the node names a device that is none; restart it")
-      }
-      return device
-    }
+    return digits.utf8.count >= Self.fewestDigits && device.id.hex.hasPrefix(digits)
   }
 }

@@ -1,14 +1,12 @@
 import Foundation
 import KithCore
 
-/// Dates as ISO 8601 text, exact to the last bit.
-///
-/// Seconds are handled as decimal text, never with floating-point arithmetic: the shortest decimal
-/// of a `Double` is read and written.
+/// Dates as ISO 8601 text, exact to the last bit: seconds are decimal text, never floating-point
+/// arithmetic.
 enum ISO8601Text {
   /// Returns the date in UTC, such as `2026-11-21T10:00:00.123Z`, with enough decimals to restore
-  /// the same bits. Nil if that is not possible: not finite, years outside 1 to 9999, negative
-  /// zero, or less than a ten-thousandth of a second from the reference date.
+  /// its bits. Nil if impossible: not finite, years outside 1 to 9999, negative zero, or less than
+  /// a ten-thousandth of a second from the reference date.
   static func text(_ date: Date) -> String? {
     let seconds = date.timeIntervalSinceReferenceDate
     guard seconds.isFinite, seconds != 0 || seconds.sign == .plus else { return nil }
@@ -87,9 +85,8 @@ enum ISO8601Text {
   }
 }
 
-// The Gregorian calendar without a time zone. Days are counted from 0000-03-01, so that a leap day
-// is the last of its year (the method is Howard Hinnant's, "chrono-compatible low-level date
-// algorithms").
+// The Gregorian calendar without a time zone. Days count from 0000-03-01, so that a leap day is the
+// last of its year (Howard Hinnant, "chrono-compatible low-level date algorithms").
 extension ISO8601Text {
   private static let daysTo2001 = dayNumber(year: 2001, month: 1, day: 1)
   private static let earliest = (dayNumber(year: 1, month: 1, day: 1) - daysTo2001) * 86_400

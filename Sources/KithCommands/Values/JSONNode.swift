@@ -10,7 +10,6 @@ indirect enum JSONNode: Equatable {
   case object([JSONMember])
 }
 
-/// A member of a JSON object.
 struct JSONMember: Equatable {
   let key: String
   let value: JSONNode

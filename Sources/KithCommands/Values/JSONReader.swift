@@ -52,12 +52,12 @@ struct JSONReader {
     try open(depth)
     var members: [JSONMember] = []
     // Compared by bytes: two keys of a store may be canonically equivalent.
-    var keys: Set<Key> = []
+    var keys: Set<KeyValueStore.Key> = []
     while try !close(UInt8(ascii: "}"), isFirst: members.isEmpty) {
       guard peek == UInt8(ascii: "\"") else { throw error("expected a key in double quotes") }
       let start = position
       let key = try string()
-      guard keys.insert(Key(key)).inserted else {
+      guard keys.insert(KeyValueStore.Key(key)).inserted else {
         throw error("the key \"\(key)\" occurs twice in one object", at: start)
       }
       try skipSpace()
@@ -235,7 +235,6 @@ extension JSONReader {
 }
 
 extension JSONSyntaxError {
-  /// Makes an error at an offset in bytes.
   static func at(_ offset: Int, in bytes: [UInt8], _ reason: String) -> JSONSyntaxError {
     let before = bytes[..<min(offset, bytes.count)]
     let line = before.count { $0 == 0x0A } + 1

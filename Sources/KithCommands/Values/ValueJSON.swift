@@ -46,7 +46,6 @@ enum ValueJSON {
     return try value(try reader.read())
   }
 
-  /// Returns the value of a JSON node.
   static func value(_ node: JSONNode) throws(ValueJSONError) -> PropertyListValue {
     switch node {
     case .null: throw ValueJSONError("null is no value")

@@ -10,9 +10,9 @@ enum ValueType: String, CaseIterable, Sendable {
 enum ValueText {
   /// Returns the value of a text.
   ///
-  /// With `auto` (or nil), `true` and `false` are bools. JSON numbers are integers or doubles;
-  /// digits beyond 64 bits stay a string, so that none is lost. A text that begins with `{`, `[` or
-  /// `"` and is valid JSON has the JSON's value. Any other text is a string.
+  /// With `auto` (or nil), `true` and `false` are bools, JSON numbers integers or doubles (digits
+  /// beyond 64 bits stay a string), and valid JSON that begins with `{`, `[` or `"` its value. Any
+  /// other text is a string.
   ///
   /// - Throws: ``ValueTextError``.
   static func parse(

@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// A change set whose signature holds, with the sealed entries that came with it.
+/// A change set with a valid signature, and the sealed entries that came with it.
 package struct ChangeSet: Hashable, Sendable {
   package var header: ChangeSetHeader
   package var reference: ChangeSetReference
@@ -14,19 +14,19 @@ package struct ChangeSet: Hashable, Sendable {
       sequence: header.sequence, digest: Blake2b.digest256(stored.header))
   }
 
-  /// What it takes of a node's memory and disk, counted against its author.
+  /// Its weight in a node's memory and disk, counted against its author.
   var weight: Int {
     stored.entries.values.reduce(Limits.overheadBytes + stored.header.count) {
       $0 + $1.count + Limits.overheadBytes
     }
   }
 
-  /// The encoded form, with the entries that are left.
+  /// The encoded form, with the remaining entries.
   var wire: WireChangeSet { stored.wire }
 }
 
 extension StoredChangeSet {
-  /// The encoded form, with the entries that are left.
+  /// The encoded form, with the remaining entries.
   var wire: WireChangeSet {
     var wire = WireChangeSet()
     wire.header = .init(header)
@@ -41,18 +41,18 @@ extension StoredChangeSet {
   }
 }
 
-/// What the checks that need no state say of a change set that is well formed: signature and digests.
+/// The result of the stateless checks of a well-formed change set: signature and digests.
 enum CheckedChangeSet: Hashable {
-  /// The signature and every digest hold.
+  /// The signature and every digest are valid.
   case sound(ChangeSet)
-  /// The signature or a digest does not hold; the chain that it claims to be of.
+  /// The signature or a digest is wrong; the chain that it claims.
   case unsound(ChainID)
-  /// Signed validly, and in a format that this version does not know.
+  /// Validly signed, in an unknown format.
   case unknownFormat(ChainID)
 
-  /// Checks a change set. Pure and independent of all others, so many can be checked at once.
+  /// Checks a change set: pure, so many can be checked at once.
   ///
-  /// Nil if it is malformed: nobody who keeps the rules has passed it on.
+  /// Nil if it is malformed: no honest device passes it on.
   init?(
     _ wire: WireChangeSet, account: AccountID, concurrently: InboundMessage.Repeater? = nil
   ) {

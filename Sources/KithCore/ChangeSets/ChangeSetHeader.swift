@@ -1,6 +1,6 @@
 package import KithCrypto
 
-/// One database of a device: its change sets of a store form a chain.
+/// One database of a device; its change sets of a store form a chain.
 package struct ChainID: Hashable, Comparable, Sendable {
   package var device: DeviceID
   package var incarnation: Incarnation
@@ -25,16 +25,14 @@ package struct ChangeSetHeader: Hashable, Sendable {
   package var epoch: EpochID
   package var chain: ChainID
   package var sequence: UInt64
-  /// The publishing clock.
   package var clock: HybridTime
   package var noncePrefix: NoncePrefix
   /// The BLAKE2b-256 of each sealed entry, by index.
   package var entryDigests: [Digest256]
 
-  /// Why a header cannot be used.
+  /// The error for an unusable header.
   package enum Problem: Error, Hashable {
-    /// Not a header, or one with a wrong length or number: its author passes nothing like it on, and
-    /// neither does anybody else.
+    /// Not a header, or one with a wrong length or number: no honest device passes it on.
     case malformed
     /// Written by a newer version: it cannot be judged yet.
     case unknownFormat(ChainID)
@@ -89,7 +87,7 @@ package struct ChangeSetHeader: Hashable, Sendable {
     return wire.encodedBytes()
   }
 
-  /// What the author signs: the domain, a zero byte, the account id and the header's bytes.
+  /// The bytes that the author signs: the domain, a zero byte, the account id and the header.
   package static func signedBytes(account: AccountID, header: [UInt8]) -> [UInt8] {
     domain + account.bytes + header
   }

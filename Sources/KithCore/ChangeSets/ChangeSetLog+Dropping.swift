@@ -1,16 +1,15 @@
 internal import KithCrypto
 
 extension ChangeSetLog {
-  /// Whether a device's chains are not told of, sent or compared any more, since it is revoked.
+  /// Whether a device's chains are withheld, because it is revoked.
   func isWithheld(_ device: DeviceID) -> Bool { withheld.contains(device) }
 
-  /// Whether anything of such a device is still kept.
+  /// Whether any data of such a device is kept.
   var holdsWithheld: Bool {
     !withheld.isEmpty && chains.keys.contains { withheld.contains($0.device) }
   }
 
-  /// Forgets all that is kept of the devices whose chains are withheld. Returns what storage has to
-  /// do.
+  /// Forgets all data of devices whose chains are withheld. Returns the mutations.
   mutating func dropWithheld(in store: StoreIdentifier) -> [Mutation] {
     guard holdsWithheld else { return [] }
     let withheld = withheld

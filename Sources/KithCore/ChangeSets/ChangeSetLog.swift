@@ -1,15 +1,15 @@
 internal import KithCrypto
 
-/// The change sets of a store that are kept: those with an entry that still counts, and the newest
-/// header of every chain (`Docs/Protocol.md`, "Entries and change sets").
+/// The kept change sets of a store: those with an entry that still counts, and the newest of every
+/// chain (`Docs/Protocol.md`, "Entries and change sets").
 struct ChangeSetLog {
-  /// What is known of one chain.
+  /// The state of one chain.
   struct Chain: Hashable {
-    /// The sequence up to which everything is covered.
+    /// The sequence up to which all is covered.
     var covered: UInt64 = 0
-    /// The highest sequence of a signed header received; a vector is believed up to here.
+    /// The highest sequence of a signed header received; a vector is believed up to it.
     var received: UInt64 = 0
-    /// Change sets kept, by sequence: several of one sequence are a fork.
+    /// Kept change sets, by sequence: several of one sequence are a fork.
     var kept: [UInt64: [Digest256]] = [:]
   }
 
@@ -17,26 +17,26 @@ struct ChangeSetLog {
   private(set) var changeSets: [ChangeSetReference: KeptChangeSet] = [:]
   /// Bytes kept of each author.
   private(set) var weights = AuthorWeights()
-  /// Entries set aside for ever, oldest first.
+  /// Quarantined entries, oldest first.
   private(set) var quarantined: [EntryHome] = []
-  /// Devices that are revoked: what is kept of them waits to be carried over or dropped.
+  /// Revoked devices: their data waits to be carried over or dropped.
   private(set) var withheld: Set<DeviceID> = []
-  /// How far chains were covered when a part of what was stored was found damaged and dropped. It is
-  /// known to be mended once they are covered so far again.
+  /// How far chains were covered when damage was found. They are repaired once covered so far
+  /// again.
   private(set) var lost: [ChainID: UInt64] = [:]
 
-  /// What is covered, by chain.
+  /// The vector: the covered sequence of each chain.
   var vector: [ChainID: UInt64] {
     let vector = chains.compactMapValues { $0.covered > 0 ? $0.covered : nil }
     return withheld.isEmpty ? vector : vector.filter { !withheld.contains($0.key.device) }
   }
 
-  /// Whether something was received that is not covered, so that the vector says too little.
+  /// Whether data was received that is not covered, so that the vector says too little.
   var holdsUncovered: Bool {
     chains.values.contains { $0.received > $0.covered } || holdsWithheld
   }
 
-  /// Tells, sends and compares nothing of these devices from here on.
+  /// Withholds these devices' chains from now on.
   mutating func withhold(_ devices: Set<DeviceID>) { withheld.formUnion(devices) }
 
   func isCovered(_ header: ChangeSetHeader) -> Bool {
@@ -54,8 +54,8 @@ struct ChangeSetLog {
     return digests.contains { $0 != reference.digest }
   }
 
-  /// Keeps a change set with all the entries it came with, and returns the reference of the chain's
-  /// newest until now, which may be pruned.
+  /// Keeps a change set with all its entries, and returns the chain's former newest one, which may
+  /// be pruned.
   @discardableResult
   mutating func insert(_ changeSet: ChangeSet) -> [ChangeSetReference] {
     let reference = changeSet.reference
@@ -73,18 +73,18 @@ struct ChangeSetLog {
     }
   }
 
-  /// Covers a chain up to a sequence, as far as signed headers were received. Returns the sequence
-  /// now covered if it rose.
+  /// Covers a chain up to a sequence, as far as signed headers were received. Returns the covered
+  /// sequence if it rose.
   mutating func cover(_ id: ChainID, through sequence: UInt64) -> UInt64? {
     guard var chain = chains[id], !withheld.contains(id.device) else { return nil }
-    let believed = Canary.believeTooMuch.isPlanted ? sequence : min(sequence, chain.received)
+    let believed = min(sequence, chain.received)
     guard believed > chain.covered else { return nil }
     chain.covered = believed
     chains[id] = chain
     return believed
   }
 
-  /// Puts back what was covered, from storage.
+  /// Restores coverage from storage.
   mutating func restore(_ id: ChainID, covered: UInt64) {
     var chain = chains[id] ?? Chain()
     chain.covered = covered
@@ -95,21 +95,21 @@ struct ChangeSetLog {
 
   // MARK: Damage
 
-  /// Whether a part of what was stored was lost, and nobody has given it back yet. What a revoked
-  /// device published is not told of any more, and so given back by nobody.
+  /// Whether damaged data is still missing. A revoked device's data is not, since nobody gives it
+  /// back.
   var hasLost: Bool { lost.keys.contains { !withheld.contains($0.device) } }
 
-  /// Puts back from storage how far a chain was covered before damage was found.
+  /// Restores from storage how far a chain was covered before damage.
   mutating func restore(_ id: ChainID, lost covered: UInt64) {
     lost[id] = max(covered, lost[id] ?? 0)
     // Its sequences are not given again.
     chains[id, default: Chain()].received = max(chains[id]?.received ?? 0, covered)
   }
 
-  /// A part of what was stored is damaged, and it is not known of which chain: covers nothing any
-  /// more, so that everything is asked for again.
+  /// Handles damage to an unknown chain: covers nothing any more, so that everything is requested
+  /// again.
   ///
-  /// - Returns: What storage has to do.
+  /// - Returns: The mutations.
   mutating func lose(in store: StoreIdentifier) -> [Mutation] {
     var mutations: [Mutation] = []
     for (id, covered) in vector.sorted(by: { $0.key < $1.key }) {
@@ -123,7 +123,7 @@ struct ChangeSetLog {
     return mutations
   }
 
-  /// A chain is covered so far again. Returns what storage has to do.
+  /// Handles a chain that is covered so far again. Returns the mutations.
   mutating func regain(
     _ id: ChainID, through covered: UInt64, in store: StoreIdentifier
   ) -> [Mutation] {
@@ -132,8 +132,8 @@ struct ChangeSetLog {
     return [.removeLost(store, id.device, id.incarnation)]
   }
 
-  /// Drops entries, and the change sets that are left without any unless they are the newest of
-  /// their chain. Returns what storage has to do.
+  /// Drops entries, and change sets left without any, except the newest of their chain. Returns the
+  /// mutations.
   mutating func drop(
     _ homes: [EntryHome], alsoConsidering candidates: [ChangeSetReference] = [],
     in store: StoreIdentifier
@@ -159,7 +159,7 @@ struct ChangeSetLog {
     } + forgotten.map { Mutation.removeChangeSet(store, $0) }
   }
 
-  /// Drops chains with all that is kept of them. Returns what storage has to do.
+  /// Drops chains with all their data. Returns the mutations.
   ///
   /// - Complexity: O(*n*) in the change sets kept.
   mutating func drop(chains isDropped: (ChainID) -> Bool, in store: StoreIdentifier) -> [Mutation] {
@@ -197,7 +197,7 @@ struct ChangeSetLog {
     }
   }
 
-  /// Puts an entry back into a change set that is kept without it.
+  /// Puts an entry back into its kept change set.
   mutating func restore(boxOf bytes: Int, to home: EntryHome) {
     let before = changeSets[home.changeSet]?.weight ?? 0
     changeSets[home.changeSet]?.restore(home.index, bytes: bytes)
@@ -205,7 +205,7 @@ struct ChangeSetLog {
     weights.add(after - before, of: home.changeSet.device)
   }
 
-  /// Sets an entry aside for ever. Returns the homes that no longer have room among those kept.
+  /// Quarantines an entry. Returns the places of those that exceed the bound.
   mutating func quarantine(_ home: EntryHome) -> [EntryHome] {
     quarantined.append(home)
     guard quarantined.count > Limits.quarantined else { return [] }
@@ -214,7 +214,7 @@ struct ChangeSetLog {
     return Array(quarantined.prefix(excess))
   }
 
-  /// Change sets above a vector and the newest of every chain, in order.
+  /// Change sets above a vector, and the newest of every chain, in order.
   ///
   /// - Complexity: O(*n* log *n*) in the change sets kept.
   func changeSets(above vector: [ChainID: UInt64]) -> [KeptChangeSet] {

@@ -1,8 +1,8 @@
 internal import KithCrypto
 
 extension Entry {
-  /// The plaintext that is sealed: the canonical encoding, so that an entry that was read gives the
-  /// bytes that its author sealed.
+  /// The plaintext of an entry, in its canonical encoding, so that a read entry gives the bytes
+  /// that its author sealed.
   package func plaintext() -> [UInt8] {
     var wire = WireEntry()
     wire.key = key.text
@@ -20,7 +20,7 @@ extension Entry {
     return wire.encodedBytes()
   }
 
-  /// Reads a plaintext; nil if it is not the canonical encoding of an entry, which a valid signature
+  /// Reads a plaintext; nil if it is not an entry's canonical encoding, which a valid signature
   /// makes wrong for ever.
   init?(plaintext: [UInt8]) {
     guard let wire = try? WireEntry(serializedBytes: plaintext), !wire.key.isEmpty,
@@ -49,8 +49,8 @@ extension Entry {
     self.init(
       key: Key(wire.key), stamp: stamp, content: content, claim: claim, replaced: replaced,
       fallback: fallback)
-    // Unknown fields, another order, defaults that are there, longer numbers: one digest for each
-    // entry means one encoding of it.
+    // Unknown fields, another order, explicit defaults or longer numbers: one digest for each entry
+    // needs one encoding.
     guard self.plaintext() == plaintext else { return nil }
   }
 }

@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// A change set that is kept: what is needed to judge, count and name it. Its header's bytes, its
-/// signature and its boxes lie in storage, and are read when it is sent.
+/// A kept change set: the facts needed to judge, count and name it. Header, signature and boxes lie
+/// in storage, and are read on sending.
 struct KeptChangeSet: Hashable, Sendable {
   /// A sealed entry that still counts.
   private struct Box: Hashable {
@@ -10,12 +10,11 @@ struct KeptChangeSet: Hashable, Sendable {
   }
 
   let reference: ChangeSetReference
-  /// The publishing clock.
   let clock: HybridTime
   private let headerBytes: Int
   /// By index, ascending.
   private var boxes: [Box]
-  /// What it takes of a node's memory and disk, counted against its author.
+  /// Its weight in a node's memory and disk, counted against its author.
   private(set) var weight: Int
 
   init(_ changeSet: ChangeSet) {
@@ -33,7 +32,7 @@ struct KeptChangeSet: Hashable, Sendable {
 
   var sequence: UInt64 { reference.sequence }
 
-  /// Whether no entry of it counts any more.
+  /// Whether no entry of it counts.
   var isEmpty: Bool { boxes.isEmpty }
 
   /// The entries that still count, by index, ascending.
@@ -50,7 +49,7 @@ struct KeptChangeSet: Hashable, Sendable {
     return true
   }
 
-  /// Takes an entry back.
+  /// Puts an entry back.
   mutating func restore(_ index: UInt32, bytes: Int) {
     let (place, isThere) = place(of: index)
     guard !isThere else { return }

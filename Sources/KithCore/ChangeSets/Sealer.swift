@@ -1,6 +1,6 @@
 package import KithCrypto
 
-/// Seals and signs what this device publishes (`Docs/Protocol.md`, "Entries and change sets").
+/// Seals and signs this device's change sets (`Docs/Protocol.md`, "Entries and change sets").
 package struct Sealer {
   /// The precomputed key of this device and the epoch.
   let box: SharedBox
@@ -9,7 +9,6 @@ package struct Sealer {
   let chain: ChainID
   let account: AccountID
   let keys: DeviceKeys
-  /// What the chain stands in the place of.
 
   package init(
     box: SharedBox, storeTag: Digest128, epoch: EpochID, chain: ChainID, account: AccountID,
@@ -23,7 +22,7 @@ package struct Sealer {
     self.keys = keys
   }
 
-  /// Entries with their plaintexts, cut where a change set grows too large.
+  /// Cuts entries with their plaintexts where a change set grows too large.
   static func parts(
     of entries: [(entry: Entry, plaintext: [UInt8])]
   ) -> [[(entry: Entry, plaintext: [UInt8])]] {
@@ -50,9 +49,7 @@ package struct Sealer {
     var digests: [Digest256] = []
     for (index, plaintext) in plaintexts.enumerated() {
       let index = UInt32(index)
-      let sealed =
-        Canary.sendPlaintext.isPlanted
-        ? plaintext : box.seal(plaintext, nonce: BoxNonce(prefix: noncePrefix, index: index))
+      let sealed = box.seal(plaintext, nonce: BoxNonce(prefix: noncePrefix, index: index))
       entries[index] = sealed
       digests.append(Blake2b.digest256(sealed))
     }

@@ -173,9 +173,7 @@ struct TimeKeeper: Sendable {
   func told(at host: Instant) -> ToldTime {
     ToldTime(
       reading: HybridTime(
-        generation: Canary.tellNoGeneration.isPlanted
-          ? HybridTime.firstGeneration : generation,
-        milliseconds: time(at: host).now.wallMilliseconds),
+        generation: generation, milliseconds: time(at: host).now.wallMilliseconds),
       isSynchronised: isSynchronised)
   }
 
@@ -186,7 +184,6 @@ struct TimeKeeper: Sendable {
   /// host's own clock, never by a time that a member tells. If that clock is impossible, by the date
   /// of the software's release.
   var generationLimit: UInt8 {
-    if Canary.dropTheRation.isPlanted { return .max }
     let own = host.wallMilliseconds
     let date = Self.isPossible(Int64(clamping: own)) ? own : Software.releasedMilliseconds
     let since = date - min(date, Limits.generationsSince)
@@ -266,9 +263,7 @@ struct TimeKeeper: Sendable {
       clock = HybridClock(latest: max(shared, HybridTime(generation: generation, milliseconds: 0)))
       return .setBack(milliseconds: ahead)
     }
-    guard generation < generationLimit, !Canary.startNoGeneration.isPlanted else {
-      return .noneLeft
-    }
+    guard generation < generationLimit else { return .noneLeft }
     clock = HybridClock(
       latest: HybridTime(generation: generation + 1, milliseconds: now.wallMilliseconds))
     return .newGeneration(milliseconds: ahead)

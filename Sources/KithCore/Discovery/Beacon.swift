@@ -1,12 +1,12 @@
-public import KithCrypto
+package import KithCrypto
 
-/// A device's announcement to the devices of the same link, so that they dial it. It has 160 bytes,
-/// which look random without the epoch's beacon key (`Docs/Protocol.md`, "Membership").
+/// A device's announcement on a link, so that members dial it: 160 bytes, which look random without
+/// the epoch's beacon key (`Docs/Protocol.md`, "Discovery").
 ///
-/// It is signed too: otherwise anyone who ever had the key could announce another device.
-public struct Beacon: Hashable, Sendable {
+/// It is also signed: otherwise any former holder of the key could announce another device.
+package struct Beacon: Hashable, Sendable {
   /// The bytes of every sealed beacon.
-  public static let byteCount = 160
+  package static let byteCount = 160
 
   private static let version: UInt8 = 1
   private static let domain = Array("kith beacon v1\0".utf8)
@@ -14,16 +14,16 @@ public struct Beacon: Hashable, Sendable {
   private static let bodyBytes = 56
 
   /// The device that sends the beacon.
-  public var device: DeviceID
+  package var device: DeviceID
   /// The TCP port at which it listens, never 0.
-  public var port: UInt16
+  package var port: UInt16
   /// A random number, drawn when the device's node started.
-  public var boot: UInt64
+  package var boot: UInt64
   /// A counter that rises with every beacon of one boot.
-  public var counter: UInt64
+  package var counter: UInt64
 
   /// Makes a beacon.
-  public init(device: DeviceID, port: UInt16, boot: UInt64, counter: UInt64) {
+  package init(device: DeviceID, port: UInt16, boot: UInt64, counter: UInt64) {
     self.device = device
     self.port = port
     self.boot = boot
@@ -38,7 +38,7 @@ public struct Beacon: Hashable, Sendable {
   ///   - epoch: The epoch to seal it under.
   ///   - nonce: A random nonce, used once.
   /// - Returns: ``byteCount`` bytes.
-  public func sealed(
+  package func sealed(
     account: AccountID, key: borrowing SigningKey, epoch: EpochKeys, nonce: BoxNonce
   ) -> [UInt8] {
     let body = body

@@ -1,13 +1,13 @@
-public import KithCrypto
+internal import KithCrypto
 
 /// Decides which beacons count. Time, in milliseconds, is an argument.
 ///
-/// A datagram costs little, whatever it holds. A rate limits trial openings and signature checks.
-/// Only members are remembered, with a few boots each.
-public struct BeaconJudge: Sendable {
+/// A rate limits trial openings and signature checks, so any datagram costs little. Only members
+/// are remembered, with a few boots each.
+package struct BeaconJudge: Sendable {
   /// The result for a datagram.
-  public enum Verdict: Hashable, Sendable {
-    /// A member's beacon. It is new if this boot, or this source of it, was not heard before.
+  package enum Verdict: Hashable, Sendable {
+    /// A member's beacon. It is new if this boot, or this source, was not heard before.
     case found(Beacon, isNew: Bool)
     /// A beacon of this device.
     case ourselves
@@ -39,7 +39,7 @@ public struct BeaconJudge: Sendable {
   private var boots: [DeviceID: [Boot]] = [:]
 
   /// Makes a judge for a device of an account.
-  public init(account: AccountID, device: DeviceID) {
+  package init(account: AccountID, device: DeviceID) {
     self.account = account
     self.device = device
   }
@@ -54,7 +54,7 @@ public struct BeaconJudge: Sendable {
   ///   - isMember: Returns whether a device is a member now.
   /// - Returns: The result for the datagram.
   /// - Complexity: at most ``Limits/beaconEpochs`` trial openings and one verification, within the rate.
-  public mutating func judge(
+  package mutating func judge(
     _ datagram: [UInt8], from source: String, epochs: [EpochKeys], at now: UInt64,
     isMember: (DeviceID) -> Bool
   ) -> Verdict {
@@ -74,7 +74,7 @@ public struct BeaconJudge: Sendable {
     if let last {
       guard beacon.counter >= last.beacon.counter else { return .stale }
       if beacon.counter == last.beacon.counter {
-        // The same beacon over another link, or a repeated one: it adds only a source.
+        // The same beacon over another link, or a replay: it adds only a source.
         guard beacon == last.beacon, !last.sources.contains(source),
           last.sources.count < Limits.beaconSources
         else { return .stale }

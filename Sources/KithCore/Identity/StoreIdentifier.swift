@@ -1,7 +1,9 @@
 /// The name of a store of an account, such as `com.example.Bookmarks` (Apple's kvstore-identifier).
-public struct StoreIdentifier: Hashable, Comparable, Sendable, CustomStringConvertible {
+public struct StoreIdentifier: Codable, CodingKeyRepresentable, Hashable, Comparable, Sendable,
+  CustomStringConvertible
+{
   /// The maximum number of UTF-8 bytes of an identifier.
-  public static let maximumBytes = 255
+  package static let maximumBytes = 255
 
   /// The identifier's text.
   public let rawValue: String
@@ -15,6 +17,28 @@ public struct StoreIdentifier: Hashable, Comparable, Sendable, CustomStringConve
     else { return nil }
     self.rawValue = rawValue
   }
+
+  /// Reads the text.
+  public init(from decoder: any Decoder) throws {
+    let text = try decoder.singleValueContainer().decode(String.self)
+    guard let identifier = Self(text) else {
+      throw DecodingError.dataCorrupted(
+        .init(codingPath: decoder.codingPath, debugDescription: "not a store identifier"))
+    }
+    self = identifier
+  }
+
+  /// Writes the text.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(rawValue)
+  }
+
+  /// The text as a key of an encoded dictionary.
+  public var codingKey: any CodingKey { rawValue.codingKey }
+
+  /// Reads a key of an encoded dictionary.
+  public init?(codingKey: some CodingKey) { self.init(codingKey.stringValue) }
 
   /// The identifier's text.
   public var description: String { rawValue }

@@ -1,10 +1,10 @@
 package import KithCrypto
 
-/// What a message says that its sender must have made durable before: for checkers.
+/// The facts in a message that its sender must have made durable, for checkers.
 package enum MessageFacts: Sendable {
   /// Change sets of a store that passed their checks.
   case batch(StoreIdentifier, [ChangeSetHeaderFacts], hasMore: Bool)
-  /// What the sender covers, by store.
+  /// The sender's coverage, by store.
   case have([StoreIdentifier: [ChainID: UInt64]])
   /// Membership records, by their id.
   case records([Digest256])
@@ -12,14 +12,14 @@ package enum MessageFacts: Sendable {
   case other
 }
 
-/// What identifies a change set in a message.
+/// The identity of a change set in a message.
 package struct ChangeSetHeaderFacts: Sendable {
   package var chain: ChainID
   package var reference: ChangeSetReference
 }
 
 extension InboundMessage {
-  /// What checkers look at.
+  /// The facts for checkers.
   package var facts: MessageFacts {
     switch body {
     case .batch(let part):
@@ -32,18 +32,21 @@ extension InboundMessage {
         }, hasMore: part.hasMore)
     case .have(let have):
       .have(
-        Dictionary(have.stores.map { ($0.store, $0.vector) }, uniquingKeysWith: { old, _ in old }))
+        Dictionary(
+          have.stores.map { ($0.store, $0.vector) }
+            + have.statements.filter(\.said.isEmpty).map { ($0.extent.store, $0.extent.entries) },
+          uniquingKeysWith: { old, _ in old }))
     case .records(let records): .records(records.map(\.record.id))
     case .addresses, .done: .other
     }
   }
 }
 
-/// What a message is for: whoever measures tells them apart.
+/// The purpose of a message, for measurements.
 package enum Traffic: Hashable, Sendable {
   /// Change sets.
   case changes
-  /// What a device says of its own vector, of what changed.
+  /// A device's changes of its own vector.
   case progress
   /// Statements.
   case statements
@@ -52,13 +55,14 @@ package enum Traffic: Hashable, Sendable {
 }
 
 extension InboundMessage {
-  /// What the message is for.
   package var traffic: Traffic {
     switch body {
     case .batch: .changes
-    case .have(let have) where !have.statements.isEmpty: .statements
-    case .have(let have) where !have.isWhole && !have.listsAll: .progress
-    case .have, .records, .addresses, .done: .other
+    case .have(let have) where have.isWhole || have.listsAll: .other
+    case .have(let have):
+      have.statements.isEmpty || have.statements.contains { !$0.said.isEmpty }
+        ? .statements : .progress
+    case .records, .addresses, .done: .other
     }
   }
 }

@@ -1,7 +1,7 @@
 package import KithCrypto
 
-/// What checkers look at in a store of a replica: the simulator, and nothing that a program runs.
-/// Plain values, so that what judges the model shares no code with it.
+/// A store of a replica for checkers (the simulator, not programs), as plain values, so that they
+/// share no code with the model.
 package struct StoreInspection: Sendable {
   /// A published entry that the state keeps.
   package struct Kept: Sendable {
@@ -11,11 +11,10 @@ package struct StoreInspection: Sendable {
     /// The change set that holds it.
     package var changeSet: ChangeSetReference
     package var index: UInt32
-    /// When that was published.
+    /// Its publishing time.
     package var published: HybridTime
   }
 
-  /// What a key shows.
   package struct Shown: Hashable, Sendable {
     package var step: ShownStep
     package var value: EncodedValue
@@ -34,19 +33,18 @@ package struct StoreInspection: Sendable {
   }
 
   package var policy: Policy
-  /// Published entries by key, newest first: one, or two where there is a runner-up.
+  /// Published entries by key, newest first: one, or two with a runner-up.
   package var slots: [Key: [Kept]] = [:]
-  /// What the drafts would publish now, by key.
+  /// The entries that the drafts would publish now, by key.
   package var drafted: [Key: Entry] = [:]
   package var shown: [Key: Shown] = [:]
   package var drafts: [Draft] = []
   /// The sequence up to which each chain is covered.
   package var covered: [ChainID: UInt64] = [:]
-  /// The highest sequence of a signed header received of each chain.
+  /// The highest sequence of a signed header received, by chain.
   package var received: [ChainID: UInt64] = [:]
-  /// Change sets kept.
   package var changeSets: Set<ChangeSetReference> = []
-  /// Bytes counted of each author.
+  /// Counted bytes of each author.
   package var weights: [DeviceID: Int] = [:]
   package var draftBytes = 0
   package var refusalBytes = 0
@@ -54,7 +52,7 @@ package struct StoreInspection: Sendable {
 }
 
 extension Replica {
-  /// A store as checkers see it; nil where it is not open.
+  /// A store for checkers; nil if it is not open.
   ///
   /// - Complexity: O(*n*) in the keys, drafts and change sets.
   package func inspect(_ identifier: StoreIdentifier) -> StoreInspection? {
@@ -71,35 +69,35 @@ extension Replica {
     }
     seen.drafted = store.state.drafted.mapValues(\.entry)
     seen.shown = store.state.shown.mapValues { .init(step: $0.step, value: $0.value) }
-    seen.drafts = store.drafts.map {
+    seen.drafts = store.drafts.drafts.map {
       .init(ordinal: $0.ordinal, clock: $0.clock, operations: $0.operations)
     }
     seen.covered = store.log.vector
     seen.received = store.log.chains.mapValues(\.received)
     seen.changeSets = Set(store.log.changeSets.keys)
     seen.weights = store.log.weights.byAuthor
-    seen.draftBytes = store.draftBytes
-    seen.refusalBytes = store.refusalBytes
+    seen.draftBytes = store.drafts.bytes
+    seen.refusalBytes = store.refusals.bytes
     seen.quarantined = store.quarantined
     return seen
   }
 
-  /// The digest of a store's state; nil where it is not open.
+  /// The digest of a store's state; nil if it is not open.
   package mutating func digest(of identifier: StoreIdentifier) -> Digest256? {
     stores[identifier]?.digest()
   }
 
-  /// What is covered of a store, without the cost of a whole inspection.
+  /// A store's coverage, without a whole inspection.
   package func covered(of identifier: StoreIdentifier) -> [ChainID: UInt64] {
     stores[identifier]?.log.vector ?? [:]
   }
 
-  /// What this device believes that another covers of a store.
+  /// The coverage of a store that this device believes of another.
   package func believed(of device: DeviceID, in identifier: StoreIdentifier) -> [ChainID: UInt64] {
-    knowledge[device]?[identifier] ?? [:]
+    coverage.covered(by: device, of: identifier)
   }
 
-  /// The chain under which this device publishes now; nil before the start.
+  /// The chain under which this device publishes; nil before the start.
   package var ownChain: ChainID? {
     incarnation.map { ChainID(device: keys.id, incarnation: $0) }
   }
@@ -112,20 +110,20 @@ extension Replica {
 
   /// The clocks of the drafts of a store, by ordinal.
   package func draftClocks(of identifier: StoreIdentifier) -> [UInt64: HybridTime] {
-    let drafts = stores[identifier]?.drafts ?? []
+    let drafts = stores[identifier]?.drafts.drafts ?? []
     return Dictionary(
       drafts.map { ($0.ordinal, $0.clock) }, uniquingKeysWith: { _, last in last })
   }
 
-  /// What was counted since the start, without the cost of a whole status.
-  package var counted: ReplicaStatus.Counters { counters }
+  /// The counters since the start, without a whole status.
+  package var counted: NodeStatus.Counters { counters }
 
-  /// Sessions on which stores are exchanged.
+  /// Sessions that exchange stores.
   package var exchangingSessions: [SessionID] {
-    sessions.filter(\.value.isExchanging).keys.sorted()
+    links.filter(\.value.isExchanging).keys.sorted()
   }
 
-  /// The largest author's share that a store takes, in bytes, before the last change set.
+  /// The largest share of an author in a store, in bytes, before the last change set.
   package static func authorLimit(under policy: Policy) -> Int {
     policy.room(factor: Limits.authorFactor)
   }

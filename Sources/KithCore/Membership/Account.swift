@@ -1,7 +1,7 @@
-public import KithCrypto
+package import KithCrypto
 
 /// The error for a refused change of membership.
-public enum MembershipError: Error, Hashable, Sendable {
+package enum MembershipError: Error, Hashable, Sendable {
   /// The name is empty, longer than 64 bytes, or holds control characters or unseen ones.
   case invalidName
   /// The name looks like another member's, but differs.
@@ -29,10 +29,10 @@ public enum MembershipError: Error, Hashable, Sendable {
 }
 
 /// Creates accounts, and recovers them (`Docs/Protocol.md`, "Membership").
-public enum Account {
+package enum Account {
   /// Creates an account: its genesis, signed by the recovery key and the device, and its first
   /// epoch, sealed to both.
-  public static func create(
+  package static func create(
     recovery: RecoveryKey, keys: DeviceKeys, name: String, issued: UInt64,
     entropy: inout some Entropy
   ) throws(MembershipError) -> (account: AccountID, records: [Record]) {
@@ -56,19 +56,19 @@ public enum Account {
     return (account, [signed, record])
   }
 
-  /// Makes a device a member if no other device is left to do it. The records are a certificate
-  /// signed by the recovery key, and a lockbox for every epoch that this key opens.
+  /// Makes a device a member if no other device is left to do it: a certificate signed by the
+  /// recovery key, and a lockbox for every epoch that this key opens.
   ///
   /// - Parameters:
-  ///   - recovery: The account's recovery key, as typed.
+  ///   - recovery: The account's recovery key.
   ///   - records: All known records of the account.
   ///   - keys: The keys of the new device.
-  ///   - name: The name of the new device for people.
+  ///   - name: The name of the new device.
   ///   - issued: The time, in milliseconds since 1970.
   ///   - entropy: Seals the lockboxes.
   /// - Returns: Only the new records.
   /// - Throws: ``MembershipError``; then nothing has changed.
-  public static func recover(
+  package static func recover(
     recovery: RecoveryKey, records: [Record], keys: DeviceKeys, name: String, issued: UInt64,
     entropy: inout some Entropy
   ) throws(MembershipError) -> [Record] {

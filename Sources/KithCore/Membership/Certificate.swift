@@ -1,21 +1,21 @@
-public import KithCrypto
+package import KithCrypto
 
 /// A record of a device's keys and name, which enrols it in an account (`Docs/Protocol.md`,
 /// "Membership").
-public struct Certificate: Hashable, Sendable {
+package struct Certificate: Hashable, Sendable {
   /// The device's id, an Ed25519 public key.
-  public let device: DeviceID
+  package let device: DeviceID
   /// The key that epoch secrets are sealed to.
-  public let boxKey: BoxPublicKey
+  package let boxKey: BoxPublicKey
   /// The device's Noise static key.
-  public let transportKey: TransportPublicKey
+  package let transportKey: TransportPublicKey
   /// The device's name for people: 1 to 64 bytes of UTF-8, without control or invisible characters.
-  public let name: String
+  package let name: String
   /// The time of issue, in milliseconds since 1970.
-  public let issued: UInt64
+  package let issued: UInt64
 
   /// Makes a certificate; nil if the name is not valid (``isValidName(_:)``).
-  public init?(
+  package init?(
     device: DeviceID, boxKey: BoxPublicKey, transportKey: TransportPublicKey, name: String,
     issued: UInt64
   ) {
@@ -28,21 +28,21 @@ public struct Certificate: Hashable, Sendable {
   }
 
   /// Makes the certificate of a device with these keys; nil if the name is not valid.
-  public init?(of keys: DeviceKeys, name: String, issued: UInt64) {
+  package init?(of keys: DeviceKeys, name: String, issued: UInt64) {
     self.init(
       device: keys.id, boxKey: keys.boxPublicKey, transportKey: keys.transportPublicKey,
       name: name, issued: issued)
   }
 
-  /// Returns whether the text can name a device. A name has 1 to 64 bytes of UTF-8. It must not
-  /// contain control characters, line separators, marks for the direction of writing, or characters
-  /// without width, because two names could differ invisibly.
-  public static func isValidName(_ name: String) -> Bool {
+  /// Returns whether the text can name a device: 1 to 64 bytes of UTF-8 without control characters,
+  /// line separators, direction marks, or characters without width, by which names could differ
+  /// invisibly.
+  package static func isValidName(_ name: String) -> Bool {
     (1...MembershipLimits.nameBytes).contains(name.utf8.count)
       && name.unicodeScalars.allSatisfy { isAllowed($0.value) }
   }
 
-  // The ranges are Kith's own: Unicode's tables differ between versions, and peers must agree.
+  // Kith's own ranges: Unicode's tables differ between versions, and peers must agree.
   private static func isAllowed(_ scalar: UInt32) -> Bool {
     switch scalar {
     case 0..<0x20, 0x7f...0x9f, 0xad, 0x34f, 0x61c, 0x115f...0x1160, 0x17b4...0x17b5,

@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// A record with only the signatures that are valid in an account. Checking them is the costly part
-/// of membership; it needs no state, and so no lock.
+/// A record with only its valid signatures. Checking them is the costly part of membership; it
+/// needs no state, so no lock.
 struct CheckedRecord: Sendable {
   let record: Record
 

@@ -1,23 +1,22 @@
-public import KithCrypto
+package import KithCrypto
 
-/// A device's own secrets, which never leave it. It is a class, so that they are in one place of
-/// guarded memory and shared by reference.
-public final class DeviceKeys: Sendable {
+/// A device's own secrets, which never leave it. A class, so that they are once in guarded memory.
+package final class DeviceKeys: Sendable {
   /// Signs change sets and records.
-  public let signing: SigningKey
+  package let signing: SigningKey
   /// Opens epoch secrets, seals entries.
-  public let box: BoxKey
+  package let box: BoxKey
   /// The Noise static key.
-  public let transport: TransportPrivateKey
+  package let transport: TransportPrivateKey
   /// The device's id.
-  public let id: DeviceID
+  package let id: DeviceID
   /// The public half of ``box``.
-  public let boxPublicKey: BoxPublicKey
+  package let boxPublicKey: BoxPublicKey
   /// The public half of ``transport``.
-  public let transportPublicKey: TransportPublicKey
+  package let transportPublicKey: TransportPublicKey
 
   /// Makes the keys from their seeds.
-  public init(
+  package init(
     signingSeed: borrowing SigningSeed, boxSeed: borrowing BoxSeed,
     transport: consuming TransportPrivateKey
   ) {

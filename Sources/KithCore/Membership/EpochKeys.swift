@@ -1,26 +1,26 @@
-public import KithCrypto
+package import KithCrypto
 
 /// The keys that the members of an epoch share, derived from its secret by `crypto_kdf` with the
-/// context `KithEpo1` (`Docs/Protocol.md`, "Membership"). It is a class, so that the secrets are in
-/// one place of guarded memory.
-public final class EpochKeys: Sendable {
+/// context `KithEpo1` (`Docs/Protocol.md`, "Membership"). A class, so that they are once in guarded
+/// memory.
+package final class EpochKeys: Sendable {
   /// The epoch's id: the BLAKE2b-256 of its box public key.
-  public let id: EpochID
+  package let id: EpochID
   /// The epoch's generation: 1 + the highest of its parents'.
-  public let generation: UInt32
+  package let generation: UInt32
   /// Subkey 1: entries are sealed to it.
-  public let box: BoxKey
+  package let box: BoxKey
   /// Subkey 2: the pre-shared key of handshakes.
-  public let psk: PresharedKey
+  package let psk: PresharedKey
   /// Subkey 3: hides store identifiers.
-  public let storeTagKey: StoreTagKey
+  package let storeTagKey: StoreTagKey
   /// Subkey 4: seals beacons, which hides the sending device.
-  public let beaconKey: BeaconKey
+  package let beaconKey: BeaconKey
   /// The secret that all keys are derived from.
   let secret: EpochSecret
 
   /// Derives the keys of a secret.
-  public init(secret: consuming EpochSecret, generation: UInt32) {
+  package init(secret: consuming EpochSecret, generation: UInt32) {
     let seed: BoxSeed = KeyDerivation.derive(1, context: "KithEpo1", from: secret)
     box = BoxKey(seed: seed)
     psk = KeyDerivation.derive(2, context: "KithEpo1", from: secret)
@@ -33,7 +33,7 @@ public final class EpochKeys: Sendable {
 
   /// Returns a store's tag, which only members of the epoch can compute: keyed BLAKE2b-128 of the
   /// identifier (`Docs/Protocol.md`, "Entries and change sets").
-  public func storeTag(of store: StoreIdentifier) -> Digest128 {
+  package func storeTag(of store: StoreIdentifier) -> Digest128 {
     Blake2b.keyed128(Array(store.rawValue.utf8), key: storeTagKey)
   }
 

@@ -1,7 +1,7 @@
-public import KithCrypto
+package import KithCrypto
 
 /// The error for a text that is not an invitation.
-public enum InvitationTokenError: Error, Hashable, Sendable {
+package enum InvitationTokenError: Error, Hashable, Sendable {
   /// The text does not begin with `kith1-`.
   case notAnInvitation
   /// A newer version of Kith made it.
@@ -12,13 +12,13 @@ public enum InvitationTokenError: Error, Hashable, Sendable {
   case checksumMismatch
   /// The text is longer than an invitation can be.
   case tooLong
-  /// The text is intact, but its content is not allowed: no port, or an address of a wrong form.
+  /// The text is intact, but it has no port, or an address of a wrong form.
   case malformed
 }
 
 extension InvitationTokenError: CustomStringConvertible {
   /// The cause, as the end of a sentence.
-  public var description: String {
+  package var description: String {
     switch self {
     case .notAnInvitation: "it does not begin with kith1-"
     case .unsupportedVersion: "a newer version of Kith made it"
@@ -32,14 +32,14 @@ extension InvitationTokenError: CustomStringConvertible {
 }
 
 /// The secret of an invitation, from which the handshake's pre-shared key is derived.
-public struct InvitationSecret: SecretKey, ~Copyable {
+package struct InvitationSecret: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes whose number has been checked.
-  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Lends the bytes for the time of `body`; the pointer must not outlive it.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
@@ -47,30 +47,29 @@ public struct InvitationSecret: SecretKey, ~Copyable {
 /// An inviter's addresses and port, with a secret that admits a joiner (`Docs/Protocol.md`, "Texts
 /// for people").
 ///
-/// Its text is one line: `kith1-`, then lower-case Crockford base32 of the following bytes. They
-/// are the version (1), the secret (32 bytes), the port (big-endian), the number of addresses, and
-/// each address after its length. At the end are 4 bytes of BLAKE2b-256 over `kith invitation v1`,
-/// a zero byte and all bytes before.
-public final class InvitationToken: Sendable {
+/// Its text is `kith1-`, then lower-case Crockford base32 of: the version (1), the secret (32
+/// bytes), the port (big-endian), the number of addresses, each address after its length, and 4
+/// bytes of BLAKE2b-256 over `kith invitation v1`, a zero byte and all bytes before.
+package final class InvitationToken: Sendable {
   /// The maximum number of addresses in an invitation.
-  public static let maximumAddresses = 8
+  package static let maximumAddresses = 8
   /// The maximum number of bytes of an address.
-  public static let maximumAddressBytes = 64
+  package static let maximumAddressBytes = 64
   /// The maximum number of characters of an invitation's text.
-  public static let maximumCharacters = 1_024
+  package static let maximumCharacters = 1_024
   private static let prefix = "kith1-"
   private static let version: UInt8 = 1
   private static let checksumBytes = 4
 
   /// The port that the inviter listens on.
-  public let port: UInt16
+  package let port: UInt16
   /// The inviter's hosts, without the port, best first.
-  public let addresses: [String]
+  package let addresses: [String]
   private let secret: InvitationSecret
 
-  /// Makes an invitation. Throws ``InvitationTokenError/malformed`` if the port is 0, if there are
-  /// more than 8 addresses, or if one is not 1 to 64 printable ASCII characters.
-  public init(
+  /// Makes an invitation. Throws ``InvitationTokenError/malformed`` if the port is 0, with more
+  /// than 8 addresses, or if one is not 1 to 64 printable ASCII characters.
+  package init(
     secret: consuming InvitationSecret, port: UInt16, addresses: [String]
   ) throws(InvitationTokenError) {
     guard port > 0, addresses.count <= Self.maximumAddresses,
@@ -82,7 +81,7 @@ public final class InvitationToken: Sendable {
   }
 
   /// Reads a pasted text, ignoring case, white space, and hyphens after the prefix.
-  public convenience init(text: String) throws(InvitationTokenError) {
+  package convenience init(text: String) throws(InvitationTokenError) {
     guard text.utf8.count <= 4 * Self.maximumCharacters else { throw .tooLong }
     let symbols = text.filter { !$0.isWhitespace }
     guard symbols.lowercased().hasPrefix(Self.prefix) else {
@@ -118,8 +117,8 @@ public final class InvitationToken: Sendable {
       secret: secret, port: UInt16(high) << 8 | UInt16(low), addresses: addresses)
   }
 
-  /// The line to pass to the joiner. Anyone who has it can ask to join.
-  public var text: String {
+  /// The line for the joiner. Any holder can ask to join.
+  package var text: String {
     var content = [Self.version]
     secret.withUnsafeBytes { content.append(contentsOf: $0) }
     content += [UInt8(port >> 8), UInt8(port & 0xff), UInt8(addresses.count)]
@@ -130,9 +129,9 @@ public final class InvitationToken: Sendable {
     return Self.prefix + Crockford.encode(content + Self.checksum(content)).lowercased()
   }
 
-  /// The pre-shared key of the pairing handshake: subkey 1 of the secret (`crypto_kdf`, which is
-  /// keyed BLAKE2b, with the context `KithPair`).
-  public func presharedKey() -> PresharedKey {
+  /// The pre-shared key of the pairing handshake: subkey 1 of the secret (`crypto_kdf`, context
+  /// `KithPair`).
+  package func presharedKey() -> PresharedKey {
     KeyDerivation.derive(1, context: "KithPair", from: secret)
   }
 
@@ -154,7 +153,6 @@ public final class InvitationToken: Sendable {
   }
 }
 
-/// Takes bytes from the front, as many as there are.
 private struct ByteReader {
   private var rest: ArraySlice<UInt8>
 

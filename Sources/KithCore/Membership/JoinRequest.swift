@@ -1,7 +1,7 @@
-public import KithCrypto
+package import KithCrypto
 
 /// The error of a failed join. Every case leaves both sides unchanged.
-public enum JoinError: Error, Hashable, Sendable {
+package enum JoinError: Error, Hashable, Sendable {
   /// The request is not a certificate.
   case notACertificate
   /// The new device did not sign its certificate.
@@ -31,11 +31,11 @@ public enum JoinError: Error, Hashable, Sendable {
   case noEpoch
 }
 
-/// The enrolment of a device by a member (`Docs/Protocol.md`, "Membership"). The joiner asks, the
-/// inviter checks and countersigns, and the joiner checks the reply.
-public enum JoinRequest {
+/// The enrolment of a device by a member (`Docs/Protocol.md`, "Membership"): the joiner asks, the
+/// inviter checks and countersigns, the joiner checks the reply.
+package enum JoinRequest {
   /// Makes the joiner's certificate, signed by itself.
-  public static func make(
+  package static func make(
     account: AccountID, keys: DeviceKeys, name: String, issued: UInt64
   ) throws(JoinError) -> Record {
     guard let certificate = Certificate(of: keys, name: name, issued: issued),
@@ -45,7 +45,7 @@ public enum JoinRequest {
   }
 
   /// Checks a request on the inviter's side, and returns its certificate if it may be signed.
-  public static func verify(
+  package static func verify(
     _ request: Record, roster: Roster
   ) throws(JoinError) -> Certificate {
     guard case .certificate(let certificate) = request.kind else { throw .notACertificate }
@@ -67,10 +67,9 @@ public enum JoinRequest {
     return certificate
   }
 
-  /// Makes the inviter's records for a request that a person has confirmed. They are the
-  /// certificate with the inviter's signature, and lockboxes for the inviter's newest open epochs
-  /// (``MembershipLimits/epochsAtJoining``), newest first. Only new records are returned.
-  public static func accept(
+  /// Makes the inviter's new records for a confirmed request: the countersigned certificate, and
+  /// lockboxes for its newest open epochs (``MembershipLimits/epochsAtJoining``), newest first.
+  package static func accept(
     _ request: Record, roster: Roster, keyring: Keyring, keys: DeviceKeys,
     entropy: inout some Entropy
   ) throws(JoinError) -> [Record] {
@@ -90,7 +89,7 @@ public enum JoinRequest {
 
   /// Checks a reply on the joiner's side, and returns the account's roster and a keyring with the
   /// current epoch open.
-  public static func check(
+  package static func check(
     _ reply: JoinReply, invitation: Invitation, keys: DeviceKeys
   ) throws(JoinError) -> (roster: Roster, keyring: Keyring) {
     guard reply.isAccepted else { throw .declined }

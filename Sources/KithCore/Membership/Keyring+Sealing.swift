@@ -1,9 +1,10 @@
-public import KithCrypto
+package import KithCrypto
 
 extension Keyring {
-  /// Makes records that give the newest open epochs (``MembershipLimits/epochsAtJoining``) to a
-  /// device, newest first, signed by `keys`. Empty if the device's box key is of low order.
-  public func lockboxes(
+  /// Makes records, signed by `keys`, that give the newest open epochs
+  /// (``MembershipLimits/epochsAtJoining``) to a device, newest first. Empty if its box key is of
+  /// low order.
+  package func lockboxes(
     for device: Certificate, account: AccountID, keys: DeviceKeys,
     entropy: inout some Entropy
   ) -> [Record] {
@@ -13,10 +14,9 @@ extension Keyring {
       entropy: &entropy)
   }
 
-  /// Makes records that give the open epochs to the members that lack them, so that they can
-  /// publish and read under each. The order is newest epoch first, then by device; at most
-  /// ``MembershipLimits/lockboxesAtOnce`` are made.
-  public func lockboxesForMembersWithoutEpochs(
+  /// Makes records that give the open epochs to members that lack them: newest epoch first, then by
+  /// device; at most ``MembershipLimits/lockboxesAtOnce``.
+  package func lockboxesForMembersWithoutEpochs(
     in roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record] {
     var records: [Record] = []
@@ -36,8 +36,7 @@ extension Keyring {
   private func lacks(in roster: Roster) -> [(EpochKeys, Certificate)] {
     let states = roster.epochStates()
     let members = roster.sortedMembers
-    // If the roster is full of lockboxes, each new one displaces another, which would be
-    // made again.
+    // In a roster full of lockboxes each new one displaces another, which would be made again.
     let isFull = roster.lockboxCount >= MembershipLimits.lockboxes
     return (isFull ? newestFirst.filter { $0.id == current?.id } : newestFirst).flatMap { epoch in
       members.filter { member in
@@ -47,10 +46,10 @@ extension Keyring {
     }
   }
 
-  /// Makes a new epoch for all members, which follows the newest open ones (`Docs/Protocol.md`,
+  /// Makes a new epoch for all members, after the newest open ones (`Docs/Protocol.md`,
   /// "Membership"). Members beyond ``MembershipLimits/recipients`` get lockboxes. Nil without a
   /// genesis, and after the last generation.
-  public func nextEpoch(
+  package func nextEpoch(
     for roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record]? {
     guard let genesis = roster.genesis else { return nil }

@@ -1,25 +1,24 @@
-public import KithCrypto
+package import KithCrypto
 
-/// The open epochs of a device, each opened once, and the keys shared with authors, each computed
-/// once (`Docs/Protocol.md`, "Entries and change sets").
-public struct Keyring: Sendable {
+/// A device's open epochs, each opened once, and the keys shared with authors, each computed once
+/// (`Docs/Protocol.md`, "Entries and change sets").
+package struct Keyring: Sendable {
   private var opened: [EpochID: EpochKeys] = [:]
-  /// The records whose box for this device was tried, with or without success.
+  /// The records whose box for this device was tried.
   private var tried: Set<Digest256> = []
   private var sharedBoxes: [SharedPair: SharedBox] = [:]
 
-  /// The open epochs: ``current`` first, then those that members vouch for and whose generation is
-  /// sound, then the others. Each part is in order of generation from the highest, then of id.
-  public private(set) var newestFirst: [EpochKeys] = []
+  /// The open epochs: ``current``, then those that members vouch for with a sound generation, then
+  /// the others; each part by generation from the highest, then by id.
+  package private(set) var newestFirst: [EpochKeys] = []
 
-  /// The parents of a next epoch, ascending, and their common generation. They are the newest of
-  /// the open epochs. Excluded are those that only revoked devices vouch for and whose generation
-  /// is not proven.
+  /// The parents of a next epoch, ascending, and their generation: the newest open epochs, without
+  /// those that only revoked devices vouch for and whose generation is not proven.
   private(set) var next: (parents: [EpochID], generation: UInt32) = ([], 0)
 
-  /// The open epoch to publish under, or nil. Of the epochs without a revoked recipient it has the
-  /// highest generation, then the smallest id. See also ``goOn(despite:in:)``.
-  public private(set) var current: EpochKeys?
+  /// The open epoch to publish under, or nil: without a revoked recipient, of the highest
+  /// generation, then the smallest id. See also ``goOn(despite:in:)``.
+  package private(set) var current: EpochKeys?
 
   /// Whether only lockboxes for revoked devices prevent publishing under the newest epoch.
   private(set) var isNewestLeaked = false
@@ -33,16 +32,16 @@ public struct Keyring: Sendable {
   }
 
   /// Makes an empty keyring.
-  public init() {}
+  package init() {}
 
   /// Returns an open epoch by its id.
-  public subscript(id: EpochID) -> EpochKeys? { opened[id] }
+  package subscript(id: EpochID) -> EpochKeys? { opened[id] }
 
-  /// Opens the roster's boxes for the device that were not tried before, and chooses the current
-  /// epoch again. Call it after each change of the roster.
+  /// Opens the roster's untried boxes for the device, and chooses the current epoch. Call it after
+  /// each change of the roster.
   ///
   /// - Complexity: O(*r*) in the roster's records, and one X25519 for each new box.
-  public mutating func refresh(from roster: Roster, keys: DeviceKeys) {
+  package mutating func refresh(from roster: Roster, keys: DeviceKeys) {
     let states = roster.epochStates()
     let secrets = roster.secrets(for: keys.id)
     forgetBeyondLimits(states, secrets.map(\.record))
@@ -56,7 +55,7 @@ public struct Keyring: Sendable {
     choose(from: roster, states)
   }
 
-  /// Opens every epoch with the account's recovery key, for which each epoch's record has a box.
+  /// Opens every epoch with the account's recovery key.
   mutating func refresh(from roster: Roster, recovery: RecoveryKey) {
     let states = roster.epochStates()
     for (record, epoch) in roster.epochRecords {
@@ -70,12 +69,12 @@ public struct Keyring: Sendable {
     choose(from: roster, states)
   }
 
-  /// Returns the key for an author's entries under an epoch. The author computes it from its own
-  /// box key and the epoch's; all others from the epoch's box key and the author's. Nil if the
-  /// epoch is not open, or the author's box key is of low order.
+  /// Returns the key for an author's entries under an epoch: from the author's box key and the
+  /// epoch's, in either direction. Nil if the epoch is not open, or the author's box key is of low
+  /// order.
   ///
   /// - Complexity: one X25519 the first time.
-  public mutating func sharedBox(epoch: EpochID, author: Certificate) -> SharedBox? {
+  package mutating func sharedBox(epoch: EpochID, author: Certificate) -> SharedBox? {
     let pair = SharedPair(epoch: epoch, author: author.boxKey)
     if let known = sharedBoxes[pair] { return known }
     guard let keys = opened[epoch], let box = try? SharedBox(keys.box, with: author.boxKey) else {
@@ -86,17 +85,16 @@ public struct Keyring: Sendable {
     return box
   }
 
-  /// Publishes under the newest epoch from now on if there is no other, although lockboxes give
-  /// it to revoked devices. The member that made them gives away all that it has, and would give
-  /// away the next epoch's secret too. If a further recipient is revoked later, the epoch is no
-  /// longer used.
+  /// Publishes under the newest epoch from now on, although lockboxes give it to revoked devices:
+  /// the member that leaked it would leak the next one too. If a further recipient is revoked, the
+  /// epoch is no longer used.
   mutating func goOn(despite revoked: Set<DeviceID>, in roster: Roster) {
     disregarded = revoked
     choose(from: roster, roster.epochStates())
   }
 
-  /// Forgets data that the roster has dropped: records at once; epochs if the number of open ones
-  /// is at its limit, so that old ones do not keep out a new one.
+  /// Forgets what the roster dropped: records at once; epochs if the number of open ones is at its
+  /// limit, so that old ones keep out no new one.
   private mutating func forgetBeyondLimits(
     _ states: [EpochID: Roster.EpochState], _ records: [Digest256]
   ) {
@@ -115,8 +113,8 @@ public struct Keyring: Sendable {
       let (left, right) = (generation($0), generation($1))
       return left != right ? left > right : $0.id < $1.id
     }
-    // Otherwise a member that lies, or was revoked, could place any number of epochs before those
-    // that all members have.
+    // Otherwise a liar, or a revoked member, could place any number of epochs before the common
+    // ones.
     func counts(_ keys: EpochKeys) -> Bool {
       states[keys.id].map { $0.isTrusted && $0.isSound } ?? false
     }
@@ -136,7 +134,7 @@ public struct Keyring: Sendable {
     }
     let first = current?.id
     newestFirst = sorted.filter { $0.id == first } + sorted.filter { $0.id != first }
-    // Otherwise such an epoch could leave no generation for the next one.
+    // Otherwise such an epoch could leave no generation for the next.
     let candidates = newest.filter { keys in
       states[keys.id].map { $0.isProven || $0.isTrusted && $0.isSound } ?? false
     }

@@ -1,19 +1,17 @@
 internal import KithCrypto
 
 extension Membership {
-  /// Returns the certificates in the order of need. If they are too many, a roster drops the last
-  /// of them.
+  /// Returns the certificates by need; a roster with too many drops the last.
   ///
-  /// 1. Certificates that make a device a member or lead to one, and those without which a
-  ///    revocation of such a device would not count.
+  /// 1. Those that make a device a member or lead to one, and those without which a revocation of
+  ///   such a device would not count.
   /// 2. Further certificates of the same devices.
-  /// 3. Certificates of devices that only revoked devices vouch for.
+  /// 3. Those of devices that only revoked devices vouch for.
   ///
-  /// Within each part those nearer to the genesis come first, then the smaller ids. So a
-  /// certificate never depends on a later one, and devices that a revoked device enrolled come
-  /// after those that members enrolled.
+  /// Within each part those nearer to the genesis come first, then smaller ids. So no certificate
+  /// depends on a later one, and devices enrolled by a revoked one come last.
   ///
-  /// `records` are the records of this membership, ascending by id.
+  /// `records` are this membership's, ascending by id.
   ///
   /// - Complexity: O(*r* log *r*), and O(*d*) for each revocation, in a longest path of *d*.
   func certificatesByNeed(in records: [Record]) -> [Record] {

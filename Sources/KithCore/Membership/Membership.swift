@@ -1,7 +1,7 @@
 internal import KithCrypto
 
 /// The members of an account: a pure function of a set of signed records, in any order
-/// (`Docs/Protocol.md`, "Membership"). All signatures of the records here are valid.
+/// (`Docs/Protocol.md`, "Membership"). All signatures here are valid.
 struct Membership: Sendable {
   /// The certificate that counts, for every device with any path to the genesis.
   private(set) var certificates: [DeviceID: Certificate] = [:]
@@ -9,16 +9,15 @@ struct Membership: Sendable {
   private(set) var revoked: Set<DeviceID> = []
   /// The counting revocations of each revoked device.
   private(set) var revocations: [DeviceID: [Revocation]] = [:]
-  /// The names that members gave to devices, if they differ from their certificates.
+  /// Names that members gave, if they differ from the certificates'.
   private(set) var names: [DeviceID: String] = [:]
-  /// The devices that each device, or the recovery key, has certified, whether that counts or not.
+  /// The devices that each device, or the recovery key, has certified, counted or not.
   private(set) var enrolled: [SigningPublicKey: Set<DeviceID>] = [:]
-  /// The devices enrolled by each revoked device that stay. All its revocations must name them,
-  /// because revocations only add. If it has as many revocations as a roster keeps, none stay, so
-  /// that it does not matter which revocations are kept.
+  /// The devices enrolled by each revoked device that stay: those that all its revocations list.
+  /// With as many revocations as a roster keeps, none, so that it does not matter which are kept.
   private(set) var kept: [DeviceID: Set<DeviceID>] = [:]
-  /// The devices, revoked or not, with a path on which each revoked signer's certificate is listed.
-  /// The value is the last step of a shortest such path.
+  /// The devices, revoked or not, with a path on which each revoked signer's certificate is listed,
+  /// and the last step of a shortest one.
   private(set) var paths: [DeviceID: Path] = [:]
   /// The genesis; nil until it is learnt.
   private(set) var genesis: Genesis?
@@ -74,11 +73,10 @@ struct Membership: Sendable {
     for record in records where isAttached(record) { attached.insert(record.id) }
   }
 
-  /// Returns whether the key is the account's recovery key.
   func isRecoveryKey(_ key: SigningPublicKey) -> Bool { key == genesis?.recoverySigningKey }
 
-  /// Returns whether the key's signature makes a record part of the account's history: the recovery
-  /// key's, or that of a device with any path, revoked or not.
+  /// Returns whether the key's signature makes a record history: the recovery key's, or that of a
+  /// device with any path, revoked or not.
   func isKnown(_ signer: SigningPublicKey) -> Bool {
     certificates[signer] != nil || isRecoveryKey(signer)
   }
@@ -92,9 +90,8 @@ struct Membership: Sendable {
     paths[device] != nil && !revoked.contains(device)
   }
 
-  /// Finds the devices with any path, ignoring revocations. If certificates give one device
-  /// different keys, the genesis counts first, then the smallest record id. A device id has one set
-  /// of keys for ever; a device with two has signed both itself.
+  /// Finds the devices with any path, ignoring revocations. Of several sets of keys for a device
+  /// (it signed both itself) the genesis counts first, then the smallest record id.
   private mutating func certify(_ genesis: Genesis, _ edges: [Edge]) {
     var known: Set<SigningPublicKey> = [
       genesis.recoverySigningKey, genesis.firstDevice.device,
@@ -171,8 +168,8 @@ struct Membership: Sendable {
     }
   }
 
-  /// Applies the renames: for each device the latest one that a member, or the recovery key, has
-  /// signed, by time, then by record id.
+  /// Applies the renames: for each device the latest that a member or the recovery key signed, by
+  /// time, then by record id.
   private mutating func rename(_ records: [Record]) {
     var latest: [DeviceID: UInt64] = [:]
     for record in records {
@@ -188,8 +185,8 @@ struct Membership: Sendable {
     switch record.kind {
     case .genesis, .certificate: attached.contains(record.id)
     case .revocation(let revocation):
-      // While the device is unknown, its revocation has no effect, and any known device could sign
-      // any number of them.
+      // A revocation of an unknown device has no effect, and any known device could sign any
+      // number.
       certificates[revocation.device] != nil
         && record.signers.contains { certificates[$0] != nil }
     case .epoch, .lockbox, .rename, .unknown: record.signers.contains(where: isKnown)

@@ -1,19 +1,18 @@
-/// Decides whether a person would mistake one device's name for another's.
+/// Decides whether people would mistake one device's name for another's.
 ///
-/// This limits only the names that a device of this version signs. Membership does not depend on
-/// it, so the table may grow.
+/// It limits only names that a device of this version signs; membership does not depend on it, so
+/// the table may grow.
 enum NameLikeness {
-  /// Returns whether two names that differ look the same. Equal names are allowed: the people chose
-  /// them, and are told.
+  /// Returns whether two different names look the same. Equal names are allowed: people chose them,
+  /// and are told.
   ///
   /// - Complexity: O(*n*) in the names' length.
   static func areMistakable(_ one: String, _ other: String) -> Bool {
     !one.utf8.elementsEqual(other.utf8) && appearance(one) == appearance(other)
   }
 
-  /// Returns the name in letters of one script, wide letters made narrow, without variation
-  /// selectors, and with a single space for any white space. `String` itself compares by
-  /// canonical equivalence.
+  /// Returns the name in letters of one script, narrow, without variation selectors, with one space
+  /// for any white space. `String` compares by canonical equivalence.
   private static func appearance(_ name: String) -> String {
     var shown = String.UnicodeScalarView()
     var isAfterSpace = true

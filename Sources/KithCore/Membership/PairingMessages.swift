@@ -1,23 +1,23 @@
-public import KithCrypto
+internal import KithCrypto
 
 /// The inviter's account, id and name, in handshake message 2 of an invitation.
-public struct Invitation: Hashable, Sendable {
+package struct Invitation: Hashable, Sendable {
   /// The account to join.
-  public var account: AccountID
+  package var account: AccountID
   /// The inviter.
-  public var device: DeviceID
+  package var device: DeviceID
   /// The inviter's name for people.
-  public var name: String
+  package var name: String
 
   /// Makes an invitation.
-  public init(account: AccountID, device: DeviceID, name: String) {
+  package init(account: AccountID, device: DeviceID, name: String) {
     self.account = account
     self.device = device
     self.name = name
   }
 
   /// Reads an invitation; nil if the bytes are malformed or the name is not valid.
-  public init?(decoding bytes: [UInt8]) {
+  package init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       let wire = try? WireInvitation(serializedBytes: bytes),
       let account = try? Digest256(wire.account), let device = try? DeviceID(wire.device),
@@ -27,7 +27,7 @@ public struct Invitation: Hashable, Sendable {
   }
 
   /// The invitation's bytes.
-  public func encoded() -> [UInt8] {
+  package func encoded() -> [UInt8] {
     var wire = WireInvitation()
     wire.account = .init(account.bytes)
     wire.device = .init(device.bytes)
@@ -37,17 +37,17 @@ public struct Invitation: Hashable, Sendable {
 }
 
 /// The joiner's request in handshake message 3: to sign its certificate.
-public struct JoinRequestMessage: Hashable, Sendable {
+package struct JoinRequestMessage: Hashable, Sendable {
   /// The joiner's certificate, signed by itself.
-  public var certificate: Record
+  package var certificate: Record
 
   /// Makes a request.
-  public init(certificate: Record) {
+  package init(certificate: Record) {
     self.certificate = certificate
   }
 
   /// Reads a request; nil if the bytes are malformed.
-  public init?(decoding bytes: [UInt8]) {
+  package init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       let wire = try? WireJoinRequest(serializedBytes: bytes),
       let record = try? Record(wire.certificate), case .certificate = record.kind
@@ -56,42 +56,42 @@ public struct JoinRequestMessage: Hashable, Sendable {
   }
 
   /// The request's bytes.
-  public func encoded() -> [UInt8] {
+  package func encoded() -> [UInt8] {
     var wire = WireJoinRequest()
     wire.certificate = certificate.wire
     return wire.encodedBytes()
   }
 }
 
-/// The joiner's message that its person has confirmed as well.
-public struct JoinConfirm: Hashable, Sendable {
+/// The joiner's message that its person confirmed.
+package struct JoinConfirm: Hashable, Sendable {
   /// Makes a confirmation.
-  public init() {}
+  package init() {}
 
   /// Reads a confirmation; nil if the bytes are malformed.
-  public init?(decoding bytes: [UInt8]) {
+  package init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       (try? WireJoinConfirm(serializedBytes: bytes)) != nil
     else { return nil }
   }
 
   /// The confirmation's bytes.
-  public func encoded() -> [UInt8] { WireJoinConfirm().encodedBytes() }
+  package func encoded() -> [UInt8] { WireJoinConfirm().encodedBytes() }
 }
 
 /// The inviter's answer, once a person has confirmed or declined.
-public struct JoinReply: Hashable, Sendable {
+package struct JoinReply: Hashable, Sendable {
   /// Whether the joiner may join.
-  public var isAccepted: Bool
+  package var isAccepted: Bool
   /// All of the account's records, with the joiner's.
-  public var records: [Record]
+  package var records: [Record]
   /// The addresses of devices.
-  public var addresses: [DeviceID: [String]]
+  package var addresses: [DeviceID: [String]]
   /// The inviter's hybrid clock, which the joiner takes over.
-  public var clock: HybridTime
+  package var clock: HybridTime
 
   /// Makes a reply.
-  public init(
+  package init(
     isAccepted: Bool, records: [Record] = [], addresses: [DeviceID: [String]] = [:],
     clock: HybridTime = .zero
   ) {
@@ -102,7 +102,7 @@ public struct JoinReply: Hashable, Sendable {
   }
 
   /// Reads a reply; nil if the bytes are malformed or exceed the limits of a reply.
-  public init?(decoding bytes: [UInt8]) {
+  package init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.joinReplyBytes,
       MessageOutline.joinReply.permits(bytes),
       let wire = try? WireJoinReply(serializedBytes: bytes),
@@ -119,7 +119,7 @@ public struct JoinReply: Hashable, Sendable {
   }
 
   /// The reply's bytes.
-  public func encoded() -> [UInt8] {
+  package func encoded() -> [UInt8] {
     var wire = WireJoinReply()
     wire.accepted = isAccepted
     wire.records = records.map(\.wire)
@@ -134,14 +134,13 @@ public struct JoinReply: Hashable, Sendable {
   }
 }
 
-/// The joiner's last message, on the session that the pairing became: the device exists, with
-/// everything.
-public struct JoinDone: Hashable, Sendable {
+/// The joiner's last message: its device exists, with everything.
+package struct JoinDone: Hashable, Sendable {
   /// Makes the message.
-  public init() {}
+  package init() {}
 
-  /// The bytes of the session's message that carries it.
-  public func encodedMessage() -> [UInt8] {
+  /// The bytes of the session's message with it.
+  package func encodedMessage() -> [UInt8] {
     var message = WireMessage()
     message.done = WireJoinDone()
     return message.encodedBytes()

@@ -1,4 +1,4 @@
-public import KithCrypto
+package import KithCrypto
 
 extension Record {
   /// Returns the bytes that a record's signatures cover: `kith record v1`, a zero byte, the account
@@ -16,7 +16,6 @@ extension Record {
     if case .genesis = kind { true } else { false }
   }
 
-  /// Returns whether the record is a certificate of a device.
   func certifies(_ device: DeviceID) -> Bool {
     if case .certificate(let certificate) = kind { certificate.device == device } else { false }
   }
@@ -27,7 +26,7 @@ extension Record {
   }
 
   /// Returns the record with one more signature.
-  public func signed(by key: borrowing SigningKey, account: AccountID) -> Record {
+  package func signed(by key: borrowing SigningKey, account: AccountID) -> Record {
     let signature = RecordSignature(
       signer: key.publicKey, signature: key.sign(signedBytes(account: account)))
     return with(signatures: signatures.filter { $0.signer != signature.signer } + [signature])
@@ -35,8 +34,7 @@ extension Record {
 
   /// Returns the signatures that are valid in an account.
   ///
-  /// - Complexity: one verification for each signature, except for those in `known`, which were
-  ///   valid before.
+  /// - Complexity: one verification for each signature that is not in `known`.
   func validSignatures(account: AccountID, known: [RecordSignature] = []) -> [RecordSignature] {
     let message = signedBytes(account: account)
     return signatures.filter {

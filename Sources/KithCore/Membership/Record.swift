@@ -1,7 +1,7 @@
-public import KithCrypto
+package import KithCrypto
 
 /// The error for bytes that are not a membership record.
-public enum RecordError: Error, Hashable, Sendable {
+package enum RecordError: Error, Hashable, Sendable {
   /// The record has too many bytes.
   case tooLarge(bytes: Int, limit: Int)
   /// The record has too many signatures.
@@ -13,26 +13,26 @@ public enum RecordError: Error, Hashable, Sendable {
 }
 
 /// A signature under a record.
-public struct RecordSignature: Hashable, Comparable, Sendable {
+package struct RecordSignature: Hashable, Comparable, Sendable {
   /// The signer: a device's id, or the recovery key.
-  public let signer: SigningPublicKey
+  package let signer: SigningPublicKey
   /// The Ed25519 signature over ``Record/signedBytes(account:body:isGenesis:)``.
-  public let signature: Signature
+  package let signature: Signature
 
   /// Compares by signer, then by signature.
-  public static func < (left: Self, right: Self) -> Bool {
+  package static func < (left: Self, right: Self) -> Bool {
     left.signer != right.signer ? left.signer < right.signer : left.signature < right.signature
   }
 }
 
-/// A membership record: a body, kept byte for byte as it was signed, and signatures
-/// (`Docs/Protocol.md`, "Membership"). Reading one checks its form, not its signatures.
+/// A membership record: a body, kept byte for byte, and signatures (`Docs/Protocol.md`,
+/// "Membership"). Reading one checks its form, not its signatures.
 ///
-/// Records with one body are one record. The envelope is not signed and has one form here:
-/// signatures ascending by signer, one for each, and nothing else.
-public struct Record: Hashable, Sendable {
+/// Records with one body are one record. The envelope is not signed and has one form: signatures
+/// ascending by signer, one for each.
+package struct Record: Hashable, Sendable {
   /// The content of a record.
-  public enum Kind: Hashable, Sendable {
+  package enum Kind: Hashable, Sendable {
     /// The account's root and its first device.
     case genesis(Genesis)
     /// A device.
@@ -50,17 +50,17 @@ public struct Record: Hashable, Sendable {
   }
 
   /// The BLAKE2b-256 of the body.
-  public let id: Digest256
+  package let id: Digest256
   /// The signed bytes.
-  public let body: [UInt8]
+  package let body: [UInt8]
   /// The content of the body.
-  public let kind: Kind
+  package let kind: Kind
   /// The signatures, ascending by signer, one for each. They may be forged: a ``Roster``
   /// checks them.
-  public let signatures: [RecordSignature]
+  package let signatures: [RecordSignature]
 
   /// Reads a record from any bytes.
-  public init(decoding bytes: [UInt8]) throws(RecordError) {
+  package init(decoding bytes: [UInt8]) throws(RecordError) {
     guard bytes.count <= MembershipLimits.recordBytes else {
       throw .tooLarge(bytes: bytes.count, limit: MembershipLimits.recordBytes)
     }
@@ -113,7 +113,7 @@ public struct Record: Hashable, Sendable {
   }
 
   /// The record's bytes; equal records have equal bytes.
-  public var encoded: [UInt8] { wire.encodedBytes() }
+  package var encoded: [UInt8] { wire.encodedBytes() }
 
   var wire: WireRecord {
     var wire = WireRecord()

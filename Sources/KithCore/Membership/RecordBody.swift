@@ -1,71 +1,71 @@
-public import KithCrypto
+package import KithCrypto
 
 /// The content of a genesis: the account's recovery key and its first device (`Docs/Protocol.md`,
 /// "Membership").
-public struct Genesis: Hashable, Sendable {
+package struct Genesis: Hashable, Sendable {
   /// The recovery key's Ed25519 half.
-  public let recoverySigningKey: SigningPublicKey
+  package let recoverySigningKey: SigningPublicKey
   /// The recovery key's X25519 half.
-  public let recoveryBoxKey: BoxPublicKey
+  package let recoveryBoxKey: BoxPublicKey
   /// The certificate of the account's creator.
-  public let firstDevice: Certificate
+  package let firstDevice: Certificate
 }
 
 /// An epoch's secret, sealed to one device.
-public struct SealedSecret: Hashable, Sendable {
+package struct SealedSecret: Hashable, Sendable {
   /// The bytes of a sealed secret: `crypto_box_seal` of 32 bytes.
-  public static let boxBytes = secretKeyByteCount + AnonymousBox.overhead
+  package static let boxBytes = secretKeyByteCount + AnonymousBox.overhead
 
   /// The device that can open it.
-  public let device: DeviceID
+  package let device: DeviceID
   /// The sealed secret.
-  public let box: [UInt8]
+  package let box: [UInt8]
 }
 
 /// The content of an epoch's record (`Docs/Protocol.md`, "Membership").
-public struct EpochRecord: Hashable, Sendable {
+package struct EpochRecord: Hashable, Sendable {
   /// The epochs that this one follows, ascending.
-  public let parents: [EpochID]
+  package let parents: [EpochID]
   /// The epoch's generation: 1 + the highest of its parents'.
-  public let generation: UInt32
+  package let generation: UInt32
   /// The key that entries are sealed to.
-  public let boxPublicKey: BoxPublicKey
+  package let boxPublicKey: BoxPublicKey
   /// The secret sealed to each recipient, ascending by device.
-  public let recipients: [SealedSecret]
+  package let recipients: [SealedSecret]
   /// The secret, sealed to the recovery key.
-  public let recoverySecret: [UInt8]
+  package let recoverySecret: [UInt8]
 
   /// The epoch's id: the BLAKE2b-256 of its box public key.
-  public var id: EpochID { EpochID(Blake2b.digest256(boxPublicKey.bytes)) }
+  package var id: EpochID { EpochID(Blake2b.digest256(boxPublicKey.bytes)) }
 }
 
 /// An epoch's secret for a member that the epoch's record does not name (`Docs/Protocol.md`,
 /// "Membership").
-public struct LockboxRecord: Hashable, Sendable {
+package struct LockboxRecord: Hashable, Sendable {
   /// The epoch.
-  public let epoch: EpochID
+  package let epoch: EpochID
   /// The secret for one device.
-  public let secret: SealedSecret
+  package let secret: SealedSecret
 }
 
 /// The revocation of a device (`Docs/Protocol.md`, "Membership").
-public struct RevocationRecord: Hashable, Sendable {
+package struct RevocationRecord: Hashable, Sendable {
   /// The revoked device.
-  public let device: DeviceID
+  package let device: DeviceID
   /// The devices that it enrolled and that stay, ascending.
-  public let keeps: [DeviceID]
+  package let keeps: [DeviceID]
   /// The time of issue, in milliseconds since 1970.
-  public let issued: UInt64
+  package let issued: UInt64
 }
 
 /// A name for a device, in place of its certificate's (`Docs/Protocol.md`, "Membership").
-public struct RenameRecord: Hashable, Sendable {
+package struct RenameRecord: Hashable, Sendable {
   /// The device.
-  public let device: DeviceID
+  package let device: DeviceID
   /// The new name, valid as in a ``Certificate``.
-  public let name: String
+  package let name: String
   /// The time of issue, in milliseconds since 1970. The latest rename of a device counts.
-  public let issued: UInt64
+  package let issued: UInt64
 }
 
 /// Reads and writes the bodies of records.

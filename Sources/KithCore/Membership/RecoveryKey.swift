@@ -1,19 +1,18 @@
-public import KithCrypto
+package import KithCrypto
 
-/// The error for a text that is not a recovery key. It repeats at most one typed character.
-public enum RecoveryKeyError: Error, Hashable, Sendable {
-  /// The text has another number of characters than the 56 of a key; spaces and hyphens do
-  /// not count.
+/// The error for a text that is not a recovery key. It repeats one typed character at most.
+package enum RecoveryKeyError: Error, Hashable, Sendable {
+  /// The text has not the 56 characters of a key; spaces and hyphens do not count.
   case wrongLength(characters: Int, expected: Int)
-  /// The text has a character that no key has, in this group, counted from 1.
+  /// The text has an impossible character, in this group, counted from 1.
   case invalidCharacter(Character, group: Int)
-  /// All characters are possible, but the checksum is wrong: one or more of them are wrong.
+  /// The checksum is wrong: one or more characters are.
   case checksumMismatch
 }
 
 extension RecoveryKeyError: CustomStringConvertible {
   /// The cause, as the end of a sentence.
-  public var description: String {
+  package var description: String {
     switch self {
     case .wrongLength(let characters, let expected):
       "it has \(characters) characters of the \(expected) of a whole key"
@@ -26,13 +25,12 @@ extension RecoveryKeyError: CustomStringConvertible {
 
 /// The account's recovery key, which stays on no device (`Docs/Protocol.md`, "Membership").
 ///
-/// Its text is 14 groups of 4 characters: Crockford base32 of the 32 bytes of the seed and a
-/// checksum of 3 bytes. The checksum is the start of BLAKE2b-256 over `kith recovery key v1`, a
-/// zero byte and the seed. Its keys are derived by `crypto_kdf` with the context `KithReco`: 1
-/// signs, 2 opens.
-public final class RecoveryKey: Sendable {
+/// Its text is 14 groups of 4 characters: Crockford base32 of the 32-byte seed and 3 bytes of
+/// BLAKE2b-256 over `kith recovery key v1`, a zero byte and the seed. Its keys are derived by
+/// `crypto_kdf` with the context `KithReco`: 1 signs, 2 opens.
+package final class RecoveryKey: Sendable {
   /// The number of characters of the text, without hyphens.
-  public static let characters = 56
+  package static let characters = 56
   private static let groupSize = 4
   private static let checksumBytes = 3
 
@@ -43,12 +41,12 @@ public final class RecoveryKey: Sendable {
   private let seed: RecoverySeed
 
   /// The public key that verifies its signatures.
-  public var signingPublicKey: SigningPublicKey { signing.publicKey }
+  package var signingPublicKey: SigningPublicKey { signing.publicKey }
   /// The public key that epochs are sealed to.
-  public var boxPublicKey: BoxPublicKey { box.publicKey }
+  package var boxPublicKey: BoxPublicKey { box.publicKey }
 
   /// Derives the keys of a seed.
-  public init(seed: consuming RecoverySeed) {
+  package init(seed: consuming RecoverySeed) {
     let signingSeed: SigningSeed = KeyDerivation.derive(1, context: "KithReco", from: seed)
     let boxSeed: BoxSeed = KeyDerivation.derive(2, context: "KithReco", from: seed)
     signing = SigningKey(seed: signingSeed)
@@ -57,13 +55,13 @@ public final class RecoveryKey: Sendable {
   }
 
   /// Draws a new key.
-  public convenience init(entropy: inout some Entropy) {
+  package convenience init(entropy: inout some Entropy) {
     self.init(seed: RecoverySeed(random: &entropy))
   }
 
   /// Reads a typed text. I and L are read as 1, O as 0, in either case; hyphens and white space
   /// are ignored.
-  public convenience init(text: String) throws(RecoveryKeyError) {
+  package convenience init(text: String) throws(RecoveryKeyError) {
     var symbols: [Character] = []
     for character in text where !Crockford.isSeparator(character) {
       guard Crockford.value(of: character) != nil else {
@@ -88,7 +86,7 @@ public final class RecoveryKey: Sendable {
   }
 
   /// The text to show once: 14 groups of 4 characters, with hyphens between.
-  public var text: String {
+  package var text: String {
     let seed = seed.withUnsafeBytes { [UInt8]($0) }
     return Crockford.grouped(Crockford.encode(seed + Self.checksum(seed)), by: Self.groupSize)
   }

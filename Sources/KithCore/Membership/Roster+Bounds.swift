@@ -1,15 +1,14 @@
 internal import KithCrypto
 
-/// The choice of the attached records that a roster keeps if they are too many
-/// (`Docs/Decisions/roster-bounds.md`).
+/// Chooses the attached records that a full roster keeps (`Docs/Decisions/roster-bounds.md`).
 ///
-/// The choice is a function of the records. While they leave the members open, its order does not
-/// depend on the other records, so a dropped record would be dropped again. Rosters that lost
-/// different records therefore still agree after an exchange.
+/// The choice is a function of the records. While the members stay, its order does not depend on
+/// other records, so a dropped record would be dropped again, and rosters that lost different
+/// records agree after an exchange.
 struct RosterSelection {
   /// The kept records, ascending by id.
   private(set) var kept: [Record]
-  /// The records without room whose signers would give them a place, the next to get one first.
+  /// The records without a place whose signers would give them one, the next first.
   private(set) var excess: [Record] = []
   /// The membership that follows from ``kept``.
   private(set) var membership: Membership
@@ -17,7 +16,7 @@ struct RosterSelection {
   /// - Parameters:
   ///   - records: all records with valid signatures, ascending by id.
   ///   - membership: the membership that follows from them.
-  /// - Complexity: O(*r*) if there is room, otherwise as for ``Membership``.
+  /// - Complexity: O(*r*) if there is space, otherwise as for ``Membership``.
   init(of records: [Record], _ membership: Membership) {
     let attached = records.filter { membership.attached.contains($0.id) }
     kept = attached
@@ -70,8 +69,8 @@ struct RosterSelection {
       membership.certificatesByNeed(in: records).dropFirst(MembershipLimits.certificates))
   }
 
-  /// Returns the revocations to drop. For each device those with the smallest ids stay, so that
-  /// lack of room never makes a revoked device a member again.
+  /// Returns the revocations to drop. The smallest ids of each device stay, so that lack of space
+  /// never makes a revoked device a member.
   private func revocationsWithoutRoom() -> [Record] {
     var counts: [DeviceID: Int] = [:]
     return kept.filter { record in
@@ -81,13 +80,12 @@ struct RosterSelection {
     }
   }
 
-  /// Returns the records of one kind beyond a limit. Records that a member signed come before those
-  /// that only revoked devices signed. The records of each signer are ordered by `value` from the
-  /// highest, then by id. All signers' first records come before all second ones, and so on, so no
-  /// signer takes the room of one that needs less.
+  /// Returns the records of one kind beyond a limit. Those signed by members precede those of
+  /// revoked devices. Each signer's are ordered by `value` from the highest, then by id; all
+  /// signers' first come before all second ones, so none takes the place of one that needs less.
   ///
-  /// With `keepingEnds`, a signer's last records come before its middle ones. `value` is nil for
-  /// records of other kinds.
+  /// With `keepingEnds`, a signer's last come before its middle ones. `value` is nil for records of
+  /// other kinds.
   private func withoutRoom(
     atMost limit: Int, keepingEnds: Bool = false, value: (Record) -> UInt64?
   ) -> [Record] {

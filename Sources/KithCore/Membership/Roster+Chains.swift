@@ -1,10 +1,10 @@
-public import KithCrypto
+internal import KithCrypto
 
 extension Roster {
-  /// Returns the records that prove a member's path: the genesis, then the certificates up to its
-  /// own, each with its two necessary signatures. Empty if the device is not a member, or the path
-  /// has more than 16 KiB (``MembershipLimits/strangerBytes``).
-  public func chain(of device: DeviceID) -> [Record] {
+  /// Returns the records that prove a member's path: the genesis, then each certificate with its
+  /// two necessary signatures. Empty for others, or beyond 16 KiB
+  /// (``MembershipLimits/strangerBytes``).
+  package func chain(of device: DeviceID) -> [Record] {
     guard isMember(device), let genesis = record(account.digest) else { return [] }
     var steps: [Record] = []
     var current = device
@@ -24,11 +24,10 @@ extension Roster {
     return chain.map(Self.size).reduce(0, +) <= MembershipLimits.strangerBytes ? chain : []
   }
 
-  /// Returns the records for a joining device if the roster is too large for its reply. The chain
-  /// of `device`, which is this one, comes first. Then follows as much as fits in 16 KiB: the epoch
-  /// secrets sealed to `peer`, newest epoch first, revocations, other epochs newest first, and the
-  /// rest by id.
-  public func recordsForJoiner(device: DeviceID, peer: DeviceID) -> [Record] {
+  /// Returns the records for a joining device if the roster exceeds its reply: the chain of
+  /// `device`, which is this one, then as much as fits in 16 KiB of: epoch secrets sealed to
+  /// `peer`, newest first, revocations, other epochs newest first, the rest by id.
+  package func recordsForJoiner(device: DeviceID, peer: DeviceID) -> [Record] {
     let chain = chain(of: device)
     var sent = Set(chain.map(\.id))
     var room = MembershipLimits.strangerBytes - chain.map(Self.size).reduce(0, +)
@@ -43,8 +42,8 @@ extension Roster {
     return result
   }
 
-  /// Returns the records that removed the paths of a known device that is not a member: the
-  /// revocations of itself and of its enrollers, step by step. Empty for an unknown key.
+  /// Returns the records that removed the paths of a known device that is no member: revocations of
+  /// itself and its enrollers, step by step. Empty for an unknown key.
   ///
   /// - Complexity: O(*r*) for each step.
   func revocationsAbove(transportKey: TransportPublicKey, named name: DeviceID?) -> [Record] {

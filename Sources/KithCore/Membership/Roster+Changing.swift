@@ -1,11 +1,11 @@
-public import KithCrypto
+internal import KithCrypto
 
 extension Roster {
-  /// Makes the record that gives a device another name, signed by `keys`. It is dated `time`, in
-  /// milliseconds since 1970, and never before the rename that it replaces.
+  /// Makes the record, signed by `keys`, that renames a device, dated `time` (milliseconds since
+  /// 1970), never before the rename that it replaces.
   ///
-  /// - Throws: ``MembershipError`` with `notAMember`, `unknownDevice`, `invalidName`, `mistakableName`
-  ///   or `tooManyRecords`.
+  /// - Throws: ``MembershipError`` with `notAMember`, `unknownDevice`, `invalidName`,
+  ///   `mistakableName` or `tooManyRecords`.
   func renaming(
     _ device: DeviceID, to name: String, at time: UInt64, keys: DeviceKeys
   ) throws(MembershipError) -> Record {
@@ -37,7 +37,7 @@ extension Roster {
   /// with it unless its revocation lists them.
   ///
   /// - Complexity: O(*r* · *d*) as for ``Membership``.
-  public func dependents(of device: DeviceID) -> [DeviceID] {
+  package func dependents(of device: DeviceID) -> [DeviceID] {
     guard let genesis else { return [] }
     let body = RecordBody.encode(RevocationRecord(device: device, keeps: [], issued: 0))
     // The computation does not check the signature.
@@ -48,9 +48,8 @@ extension Roster {
     return sortedMembers.map(\.device).filter { $0 != device && !then.isMember($0) }
   }
 
-  /// Makes the records that revoke a device, signed by `keys`. Of the devices that are members
-  /// only through it, those in `staying` stay and the others are revoked as well. This device
-  /// always stays.
+  /// Makes the records, signed by `keys`, that revoke a device and those that are members only
+  /// through it, except `staying` and this device.
   ///
   /// - Throws: ``MembershipError`` with `notAMember`, `ownDevice`, `unknownDevice`,
   ///   `alreadyRevoked` or `tooManyRecords`.
@@ -65,7 +64,7 @@ extension Roster {
       .union([device])
     var records: [Record] = []
     for gone in leaving.sorted() {
-      // A revoked device is listed too if a device that stays is a member through it.
+      // A revoked device is listed if a staying one is a member through it.
       let keeps = membership.enrolled[gone, default: []].sorted().filter {
         leads($0, leaving: leaving)
       }
@@ -77,9 +76,8 @@ extension Roster {
     return records
   }
 
-  /// Makes the records that revoke the orphans: devices that are no longer members, because their
-  /// enroller was revoked. So all devices treat their data alike for ever, whatever records
-  /// arrive later.
+  /// Makes the records that revoke the orphans, whose enroller was revoked. So all devices treat
+  /// their data alike, whatever records come later.
   func revokingOrphans(at time: UInt64, keys: DeviceKeys) -> [Record] {
     guard isMember(keys.id) else { return [] }
     return orphans.compactMap { orphan in

@@ -4,7 +4,7 @@ extension Roster {
   /// An epoch of the account, with the known holders of its secret.
   struct EpochState {
     var epoch: EpochRecord
-    /// Whether a member, or the recovery key, vouches for the record, and no revoked device does.
+    /// Whether a member or the recovery key, and no revoked device, signed the record.
     var isTrusted: Bool
     /// The devices that the record and the lockboxes of trusted signers name.
     var recipients: Set<DeviceID>
@@ -12,8 +12,8 @@ extension Roster {
     var named: Set<DeviceID>
     /// Whether its generation follows from those of its parents.
     var isSound = false
-    /// Whether its generation follows, step by step, from an epoch of the first generation. So a
-    /// high generation needs as many epochs before it.
+    /// Whether its generation follows, step by step, from the first. So a high one needs as many
+    /// epochs before it.
     var isProven = false
   }
 
@@ -24,13 +24,12 @@ extension Roster {
     }
   }
 
-  /// The number of lockboxes.
   var lockboxCount: Int {
     records.count { if case .lockbox = $0.kind { true } else { false } }
   }
 
-  /// Returns the epochs by id. If an epoch has several records, a trusted one counts first, then
-  /// the smallest record id; the recipients of all are joined.
+  /// Returns the epochs by id. Of several records a trusted one counts first, then the smallest id;
+  /// their recipients are joined.
   func epochStates() -> [EpochID: EpochState] {
     var states: [EpochID: EpochState] = [:]
     for (record, epoch) in epochRecords {
@@ -69,12 +68,11 @@ extension Roster {
       && !state.recipients.isDisjoint(with: membership.revoked)
   }
 
-  /// Judges generations, from the lowest. If all parents are known, the generation must be one
-  /// above their highest. If not, it must be above the known ones, and at most
-  /// ``MembershipLimits/unprovenGeneration``, so that no device can use up the generations. An
-  /// epoch with an unsound parent is unsound.
+  /// Judges generations, from the lowest. With all parents known it must be one above their
+  /// highest; otherwise above the known ones, and at most ``MembershipLimits/unprovenGeneration``,
+  /// so that no device uses generations up. An epoch with an unsound parent is unsound.
   private static func judgeGenerations(of states: inout [EpochID: EpochState]) {
-    // A parent's generation must be lower; otherwise the epoch is unsound, whatever the parent is.
+    // A parent's generation must be lower, or the epoch is unsound.
     for id in states.keys.sorted(by: {
       let (left, right) = (states[$0]?.epoch.generation ?? 0, states[$1]?.epoch.generation ?? 0)
       return left != right ? left < right : $0 < $1

@@ -1,52 +1,51 @@
-public import KithCrypto
+package import KithCrypto
 
 extension Roster {
   /// The genesis; nil until it is learnt.
-  public var genesis: Genesis? { membership.genesis }
+  package var genesis: Genesis? { membership.genesis }
 
   /// The certificates of all members, ascending by device.
   ///
   /// - Complexity: O(*n* log *n*).
-  public var sortedMembers: [Certificate] {
+  package var sortedMembers: [Certificate] {
     membership.paths.keys.filter { isMember($0) }.sorted().compactMap { certificate(of: $0) }
   }
 
   /// Returns whether the device is a member now.
   ///
   /// - Complexity: O(1).
-  public func isMember(_ device: DeviceID) -> Bool { membership.isMember(device) }
+  package func isMember(_ device: DeviceID) -> Bool { membership.isMember(device) }
 
   /// Returns the certificate of a device that is or was a member.
   ///
   /// - Complexity: O(1).
-  public func certificate(of device: DeviceID) -> Certificate? {
+  package func certificate(of device: DeviceID) -> Certificate? {
     membership.certificates[device]
   }
 
-  /// Returns the name of a device that is or was a member: the latest that a member gave it, or
-  /// that of its certificate.
+  /// Returns the name of a device that is or was a member: the latest that a member gave it, or its
+  /// certificate's.
   ///
   /// - Complexity: O(1).
-  public func name(of device: DeviceID) -> String? {
+  package func name(of device: DeviceID) -> String? {
     certificate(of: device).map { membership.names[device] ?? $0.name }
   }
 
-  /// Returns the member with this Noise static key. Several certificates may claim one key, because
-  /// a device may be certified with another's. The handshake names the device: use that one, or the
-  /// smallest id if it names none.
+  /// Returns the member with this Noise static key. Several certificates may claim a key: the
+  /// device that the handshake named counts, otherwise the smallest id.
   ///
   /// - Complexity: O(*n*).
-  public func device(
+  package func device(
     withTransportKey key: TransportPublicKey, named name: DeviceID? = nil
   ) -> DeviceID? {
     devices(withTransportKey: key, named: name).filter(isMember).min()
   }
 
-  /// Returns the revoked device with this Noise static key, if no member has it. Several are
-  /// resolved as above.
+  /// Returns the revoked device with this Noise static key, if no member has it; of several as
+  /// above.
   ///
   /// - Complexity: O(*n*).
-  public func revokedDevice(
+  package func revokedDevice(
     withTransportKey key: TransportPublicKey, named name: DeviceID? = nil
   ) -> DeviceID? {
     let devices = devices(withTransportKey: key, named: name)
@@ -70,32 +69,32 @@ extension Roster {
   }
 
   /// Returns whether the device is the first one, named in the genesis.
-  public func isCreator(_ device: DeviceID) -> Bool {
+  package func isCreator(_ device: DeviceID) -> Bool {
     membership.genesis?.firstDevice.device == device
   }
 
   /// Returns whether the recovery key certified the device after the genesis.
-  public func wasCertifiedByRecoveryKey(_ device: DeviceID) -> Bool {
+  package func wasCertifiedByRecoveryKey(_ device: DeviceID) -> Bool {
     membership.recovered.contains(device)
   }
 
-  /// Returns the key whose signature makes, or made, a device a member: a device's or the recovery
-  /// key's, on a shortest path. Nil if the device has no path.
+  /// Returns the key, a device's or the recovery key's, whose signature makes or made a device a
+  /// member, on a shortest path. Nil without a path.
   ///
   /// - Complexity: O(1).
-  public func enroller(of device: DeviceID) -> SigningPublicKey? {
+  package func enroller(of device: DeviceID) -> SigningPublicKey? {
     membership.paths[device]?.signer
   }
 
   /// Returns whether a key is the account's recovery key.
-  public func isRecoveryKey(_ key: SigningPublicKey) -> Bool { membership.isRecoveryKey(key) }
+  package func isRecoveryKey(_ key: SigningPublicKey) -> Bool { membership.isRecoveryKey(key) }
 
   /// The revoked devices, ascending.
-  public var sortedRevoked: [DeviceID] { membership.revoked.sorted() }
+  package var sortedRevoked: [DeviceID] { membership.revoked.sorted() }
 
-  /// Returns the revokers of a device and the time, in milliseconds since 1970, of the earliest
-  /// dated revocation. Nil if the device is not revoked.
-  public func revocation(of device: DeviceID) -> (by: [DeviceID], issued: UInt64)? {
+  /// Returns a device's revokers and the earliest date, in milliseconds since 1970. Nil if it is
+  /// not revoked.
+  package func revocation(of device: DeviceID) -> (by: [DeviceID], issued: UInt64)? {
     let all = membership.revocations[device] ?? []
     return all.min { ($0.issued, $0.record) < ($1.issued, $1.record) }
       .map { ($0.revokers, $0.issued) }
@@ -106,25 +105,25 @@ extension Roster {
     (membership.revocations[device] ?? []).map(\.record).sorted().compactMap { record($0) }
   }
 
-  /// The devices that are known, not revoked and not members, because their enroller was revoked
+  /// The known devices that are neither revoked nor members, because their enroller was revoked
   /// without listing them; ascending.
   var orphans: [DeviceID] {
     membership.certificates.keys.filter { !isMember($0) && !isRevoked($0) }.sorted()
   }
 
-  /// Whether another device fits without pushing out one that is or was a member.
+  /// Whether another device fits without dropping one that is or was a member.
   ///
   /// - Complexity: O(1).
   var hasRoomForDevice: Bool { membership.paths.count <= MembershipLimits.certificates }
 
   /// Returns whether the device is revoked; revoked ids never return.
-  public func isRevoked(_ device: DeviceID) -> Bool { membership.revoked.contains(device) }
+  package func isRevoked(_ device: DeviceID) -> Bool { membership.revoked.contains(device) }
 
   /// The digest that handshakes compare: over the account, and the ids and signatures
   /// of ``records``.
   ///
   /// - Complexity: O(*r*).
-  public var digest: Digest256 {
+  package var digest: Digest256 {
     var hasher = Blake2b.Hasher()
     hasher.update(Array("kith roster v1".utf8) + [0])
     hasher.update(account.digest)

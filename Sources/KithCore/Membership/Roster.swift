@@ -1,26 +1,26 @@
-public import KithCrypto
+package import KithCrypto
 
 /// The result of learning a record.
-public enum Learned: Hashable, Sendable {
+package enum Learned: Hashable, Sendable {
   /// The record is new, and is kept.
   case new
   /// The record holds nothing new.
   case known
   /// The record was known, and gained another signature that counts.
   case improved
-  /// The signatures are valid, but the signers are not known yet, or there is no room. The record
-  /// is held, within a limit.
+  /// The signatures are valid, but the signers unknown, or there is no space. The record is held,
+  /// within a limit.
   case notYet
   /// The record changed nothing.
   case rejected(RecordRejection)
 }
 
 /// The reason why a record changed nothing.
-public enum RecordRejection: String, Error, Hashable, Sendable {
+package enum RecordRejection: String, Error, Hashable, Sendable {
   /// It is the genesis of another account.
   case wrongAccount
-  /// A required signature is missing or forged: the recovery key's and the first device's for a
-  /// genesis, the device's own for a certificate, any for the others.
+  /// A required signature is missing or forged: of a genesis the recovery key's and the first
+  /// device's, of a certificate the device's own, otherwise any.
   case missingSignature
   /// The roster is full of records of that kind, and others come first.
   case full
@@ -29,18 +29,16 @@ public enum RecordRejection: String, Error, Hashable, Sendable {
 /// The membership records of one account, and the members that follow from them
 /// (`Docs/Protocol.md`, "Membership").
 ///
-/// Members, digest and records are a function of the set of held records, in any order. At the
-/// limits of ``MembershipLimits``, rosters that have exchanged their records also agree
-/// (``RosterSelection``).
-public struct Roster: Sendable {
+/// Members, digest and records are a function of the held records, in any order. At the limits of
+/// ``MembershipLimits`` rosters still agree after an exchange (``RosterSelection``).
+package struct Roster: Sendable {
   /// The account.
-  public let account: AccountID
+  package let account: AccountID
 
   /// The attached records, and those with valid signatures that are not attached yet, by id.
   private var held: [Digest256: Record] = [:]
 
-  /// Attached records without room, by id. They are left out of the work of most changes: see
-  /// ``evaluate()``.
+  /// Attached records without a place, by id. Most changes do not look at them: see ``evaluate()``.
   private var heldBack: [Digest256: Record] = [:]
   private var heldBackBytes = 0
 
@@ -49,21 +47,21 @@ public struct Roster: Sendable {
 
   /// The attached records with the signatures that count, ascending by id. They are stored, sent
   /// and digested.
-  public private(set) var records: [Record] = []
+  package private(set) var records: [Record] = []
 
   /// Makes a roster without records.
-  public init(account: AccountID) {
+  package init(account: AccountID) {
     self.account = account
   }
 
-  /// The number of held records without a known signer, or without room.
-  public var pendingCount: Int { held.count - records.count + heldBack.count }
+  /// The number of held records without a known signer, or without a place.
+  package var pendingCount: Int { held.count - records.count + heldBack.count }
 
   /// Learns a record with any content.
   ///
-  /// Earlier records may become attached through it; ``learn(all:)`` returns those too.
+  /// It may attach earlier records, which ``learn(all:)`` returns too.
   /// - Complexity: O(*r*) in the records held, and one verification for each signature.
-  public mutating func learn(_ record: Record) -> Learned {
+  package mutating func learn(_ record: Record) -> Learned {
     learn(CheckedRecord(record, account: account))
   }
 
@@ -82,22 +80,20 @@ public struct Roster: Sendable {
     return before == after ? .known : .improved
   }
 
-  /// Learns records in any order, and returns the records that became new or improved, ascending by
-  /// id. They include earlier records that are attached only now. The caller stores them and passes
-  /// them on. Rejected records are left out.
+  /// Learns records in any order, and returns the new or improved ones, also those attached only
+  /// now, ascending by id, to be stored and relayed. Rejected ones are left out.
   ///
   /// - Complexity: O(*r* + *n*) for *n* records, and one verification for each signature.
-  public mutating func learn(all new: [Record]) -> [Record] {
+  package mutating func learn(all new: [Record]) -> [Record] {
     learn(all: new.map { CheckedRecord($0, account: account) })
   }
 
-  /// Learns records whose signatures were checked before, and returns the new or improved ones.
+  /// Learns records with checked signatures, and returns the new or improved ones.
   ///
   /// - Complexity: O(*r* + *n*) for *n* records.
   mutating func learn(all new: [CheckedRecord]) -> [Record] { take(all: new).fresh }
 
-  /// Learns records as ``learn(all:)`` does, and also returns the records that were dropped, so
-  /// that the caller deletes them.
+  /// Learns records as ``learn(all:)`` does, and also returns the dropped records, to be deleted.
   ///
   /// - Complexity: O(*n*) if no record is new.
   mutating func take(all new: [CheckedRecord]) -> (fresh: [Record], gone: [Digest256]) {
@@ -112,7 +108,7 @@ public struct Roster: Sendable {
   }
 
   /// Returns the attached record with an id.
-  public func record(_ id: Digest256) -> Record? {
+  package func record(_ id: Digest256) -> Record? {
     membership.attached.contains(id) ? held[id].map(counting) : nil
   }
 
@@ -147,7 +143,7 @@ public struct Roster: Sendable {
         signatures: Array((better + others).prefix(MembershipLimits.signatures)))
     }
     guard taken != before else { return .nothingNew }
-    // A held-back record is considered again, because its sender has room for it.
+    // A held-back record is considered again: its sender has space for it.
     if let back = heldBack.removeValue(forKey: record.id) { heldBackBytes -= back.body.count }
     held[record.id] = taken
     return .held
@@ -163,11 +159,11 @@ public struct Roster: Sendable {
     }
   }
 
-  /// Computes the members from the records, then drops waiting records beyond the limits.
+  /// Computes the members, then drops waiting records beyond the limits.
   ///
-  /// It chooses among the kept and the new records. A dropped record would be dropped again until
-  /// there is room. So a change costs as much as the kept records, without those held back. These
-  /// are considered only if there may be room, or if they exceed their limit by an eighth.
+  /// It chooses among kept and new records: a dropped one would be dropped again until there is
+  /// space. Records held back are considered only if there may be space, or if they exceed their
+  /// limit by an eighth.
   private mutating func evaluate() {
     let (before, countsBefore) = (membership, Self.countsByKind(records))
     var selection = choose()
@@ -180,7 +176,7 @@ public struct Roster: Sendable {
       selection = choose()
     }
     membership = selection.membership
-    // After all were considered some room is left, so that this is not soon repeated.
+    // Leaves some space, so that this is not soon repeated.
     let eighths = heldBack.isEmpty ? 8 : 9
     let mostRecords = MembershipLimits.heldBackRecords * eighths / 8
     let mostBytes = MembershipLimits.heldBackBytes * eighths / 8
@@ -205,7 +201,7 @@ public struct Roster: Sendable {
   }
 
   /// Returns whether holding back these records too would exceed the limits. Renames and unknown
-  /// kinds are not counted: they would be dropped first, so without room they are dropped at once.
+  /// kinds do not count: they are dropped first.
   private func isTooMuch(_ excess: [Record]) -> Bool {
     let excess = excess.filter { record in
       switch record.kind {
@@ -219,9 +215,8 @@ public struct Roster: Sendable {
         / 8
   }
 
-  /// Returns whether a held-back record may have a place now. Either fewer records of a kind are
-  /// kept than before, or signatures count differently, because a device was revoked or is a
-  /// member again.
+  /// Returns whether a held-back record may have a place now: fewer of a kind are kept, or a device
+  /// was revoked or is a member again.
   private func hasRoomComeFree(
     in selection: RosterSelection, since before: Membership, _ countsBefore: [Int: Int]
   ) -> Bool {

@@ -1,15 +1,15 @@
 internal import KithCrypto
 
-/// A full, over-quota store for measuring admission (`Docs/Testing.md`, "Performance"), as timed by
-/// `kith bench`.
+/// A full, over-quota store for measuring admission in `kith bench` (`Docs/Testing.md`,
+/// "Performance").
 package struct AdmissionLoad: Sendable {
   private let offers: [AdmissionOffer]
   private let policy: Policy
 
-  /// Makes as many keys as the policy allows, each offering its newest value and a fallback: 2,048
-  /// steps under the standard policy. Together they are twice as large as the policy allows, with
-  /// claims interleaved. Every second key's newest value is smaller than its fallback. So
-  /// admissions free room, and refused groups are checked again.
+  /// Makes as many keys as the policy allows, each with a newest value and a fallback: 2,048 steps
+  /// under the standard policy, twice as large as allowed, with interleaved claims. Every second
+  /// newest value is smaller than its fallback, so admissions free space and refused groups are
+  /// checked again.
   package init(policy: Policy = .standard) {
     self.policy = policy
     let device = DeviceID(storage: Bytes32())
@@ -30,7 +30,6 @@ package struct AdmissionLoad: Sendable {
     }
   }
 
-  /// The number of steps.
   package var steps: Int { offers.reduce(0) { $0 + $1.steps.count } }
 
   /// Decides which values are shown, and returns the number of keys that show one.

@@ -1,5 +1,5 @@
 /// A kind of step: a value that a key may show (`Docs/Protocol.md`, "What is shown").
-public enum ShownStep: String, Hashable, Sendable {
+package enum ShownStep: String, Hashable, Sendable {
   /// The runner-up's fallback.
   case runnerUpFallback = "runner-up's fallback"
   /// The runner-up.
@@ -17,8 +17,7 @@ struct AdmissionStep: Hashable {
   var claim: Claim
 }
 
-/// All steps of one key, least wanted first. A key whose newest entry is a removal offers none and
-/// takes no part.
+/// All steps of one key, least wanted first. A removed key offers none.
 struct AdmissionOffer: Hashable {
   var keyBytes: Int
   var steps: [AdmissionStep]
@@ -46,12 +45,12 @@ extension Slot {
   }
 }
 
-/// Decides which values are shown under a policy. It is a pure function of the offers, so all peers
-/// with the same state show the same values (`Docs/Protocol.md`, "What is shown").
+/// Decides which values are shown under a policy: a pure function of the offers, so peers with one
+/// state show the same (`Docs/Protocol.md`, "What is shown").
 enum Admission {
   /// Returns the step that each offer shows; nil: none.
   ///
-  /// - Complexity: O(*s* log *s*) in the number of steps, however often room is freed.
+  /// - Complexity: O(*s* log *s*) in the steps, however often quota is freed.
   static func shown(of offers: [AdmissionOffer], under policy: Policy) -> [ShownStep?] {
     if everythingFits(offers, policy) { return offers.map { $0.steps.last?.kind } }
     var admitter = Admitter(offers: offers, policy: policy)
@@ -72,9 +71,8 @@ enum Admission {
 
 /// Rule 2: repeatedly admits the earliest group that fits.
 ///
-/// The growth that each group would cause is kept current as its keys show other steps. A tree
-/// finds the earliest group whose growth is small enough. So a group is checked again only for
-/// a reason.
+/// Each group's growth is kept current as its keys show other steps, and a tree finds the earliest
+/// small enough one.
 private struct Admitter {
   /// The most wanted step of a key within one group; the key's other steps in the group never show.
   private struct Part {
@@ -113,13 +111,12 @@ private struct Admitter {
     }
     all.sort { left, right in
       left.claim != right.claim
-        ? (left.claim < right.claim) != Canary.admitTheLatestFirst.isPlanted
+        ? left.claim < right.claim
         : (left.offer, left.step) < (right.offer, right.step)
     }
     var start = 0
     for (position, (claim, offer, step)) in all.enumerated() {
-      let isNew =
-        position == 0 || all[position - 1].claim != claim || Canary.splitATransaction.isPlanted
+      let isNew = position == 0 || all[position - 1].claim != claim
       if isNew {
         if position > 0 { partsOfGroup.append(start..<parts.count) }
         start = parts.count
@@ -149,11 +146,9 @@ private struct Admitter {
 
   mutating func run() -> [ShownStep?] {
     var tree = LeastTree(bytesToAdd.indices.map { isSettled[$0] ? .max : bytesToAdd[$0] })
-    while let group = tree.first(
-      atMost: Canary.admitTooMuch.isPlanted ? .max - 1 : policy.totalBytes - bytes)
-    {
-      // There are too many keys. The number of keys never falls, so the group waits until one of
-      // its keys shows something, which sets its growth again.
+    while let group = tree.first(atMost: policy.totalBytes - bytes) {
+      // Too many keys. Their number never falls, so the group waits until one of its keys shows
+      // something.
       guard keys + keysToAdd[group] <= policy.keys else {
         tree[group] = .max
         continue

@@ -1,22 +1,21 @@
-/// The value that a key showed before a write replaced it, carried inside the entry
-/// (`Docs/Glossary.md`).
-public struct Fallback: Hashable, Sendable {
+/// The value that a key showed before a write replaced it, inside the entry (`Docs/Glossary.md`).
+package struct Fallback: Hashable, Sendable {
   /// The value that was shown.
-  public let value: EncodedValue
+  package let value: EncodedValue
   /// The claim under which it was shown.
-  public let claim: Claim
+  package let claim: Claim
 
   /// Makes a fallback.
-  public init(value: EncodedValue, claim: Claim) {
+  package init(value: EncodedValue, claim: Claim) {
     self.value = value
     self.claim = claim
   }
 }
 
 /// One write of one key: a value, or removed.
-public struct Entry: Hashable, Sendable {
+package struct Entry: Hashable, Sendable {
   /// The content of a write.
-  public enum Content: Hashable, Sendable {
+  package enum Content: Hashable, Sendable {
     /// The key holds this value.
     case value(EncodedValue)
     /// The key is removed.
@@ -24,20 +23,20 @@ public struct Entry: Hashable, Sendable {
   }
 
   /// The key written.
-  public let key: Key
+  package let key: Key
   /// The time and the device of the write.
-  public let stamp: Stamp
+  package let stamp: Stamp
   /// The value written, or the removal.
-  public let content: Content
-  /// The claim to room in the quota.
-  public let claim: Claim
+  package let content: Content
+  /// The claim to quota.
+  package let claim: Claim
   /// The stamp of the newest published entry of the key that the author knew.
-  public let replaced: Stamp?
+  package let replaced: Stamp?
   /// The shown value that the write replaced.
-  public let fallback: Fallback?
+  package let fallback: Fallback?
 
   /// Makes an entry.
-  public init(
+  package init(
     key: Key, stamp: Stamp, content: Content, claim: Claim, replaced: Stamp? = nil,
     fallback: Fallback? = nil
   ) {
@@ -50,10 +49,10 @@ public struct Entry: Hashable, Sendable {
   }
 
   /// The value written, or nil for a removal.
-  public var value: EncodedValue? {
+  package var value: EncodedValue? {
     if case .value(let value) = content { value } else { nil }
   }
 
   /// Whether the write removed its key.
-  public var isRemoval: Bool { content == .removed }
+  package var isRemoval: Bool { content == .removed }
 }

@@ -1,5 +1,4 @@
-/// A key of a store. Keys are compared as UTF-8 bytes, the same on every peer; `String` would treat
-/// canonically equivalent texts as equal.
+/// A key of a store. Keys compare as UTF-8 bytes, the same on every peer, unlike `String`.
 public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   CustomStringConvertible
 {
@@ -18,12 +17,12 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   }
 
   /// The length in bytes of UTF-8. Complexity: O(1) for native strings.
-  public var size: Int { text.utf8.count }
+  package var size: Int { text.utf8.count }
 
   /// The key's text.
   public var description: String { text }
 
-  // Inlinable, and over the bytes in place: hashing and comparing are most of a read's time.
+  // Inlinable, over the bytes in place: most of a read's time.
 
   /// Compares bytes.
   @inlinable

@@ -1,5 +1,5 @@
 /// A store's limits (`Docs/Glossary.md`). Peers with different policies for a store do not sync it.
-public struct Policy: Hashable, Sendable {
+public struct Policy: Codable, Hashable, Sendable {
   /// The maximum size of all shown values together, in encoded bytes.
   public var totalBytes: Int
   /// The maximum number of shown keys.
@@ -28,7 +28,7 @@ public struct Policy: Hashable, Sendable {
   }
 
   /// Whether all limits are between 0 and those of ``maximum``.
-  public var isWithinBounds: Bool {
+  package var isWithinBounds: Bool {
     let most = Self.maximum
     return (0...most.totalBytes).contains(totalBytes) && (0...most.keys).contains(keys)
       && (0...most.keyBytes).contains(keyBytes) && (0...most.valueBytes).contains(valueBytes)

@@ -6,8 +6,8 @@ struct EntryHome: Hashable {
   var index: UInt32
 }
 
-/// An entry of the state, with its digest and the place of its sealed form. It is an immutable
-/// class, so that a state is cheap to grow and to copy.
+/// An entry of the state, with its digest and the place of its sealed form. An immutable class, so
+/// that states are cheap to copy.
 final class KeptEntry: Sendable {
   let entry: Entry
   /// The BLAKE2b-256 of the plaintext.
@@ -21,9 +21,9 @@ final class KeptEntry: Sendable {
     self.home = home
   }
 
-  /// Returns whether one entry of a key is superseded by another. Entries are ordered by stamp.
-  /// Only a copied directory makes equal stamps: then a removal wins, then the later `replaced`,
-  /// then the larger digest (`Docs/Protocol.md`, "Merging").
+  /// Returns whether one entry of a key is superseded by another: by stamp, and, after copied
+  /// directories, a removal wins, then the later `replaced`, then the larger digest
+  /// (`Docs/Protocol.md`, "Merging").
   static func isOlder(_ left: KeptEntry, than right: KeptEntry) -> Bool {
     if left.entry.stamp != right.entry.stamp { return left.entry.stamp < right.entry.stamp }
     if left.entry.isRemoval != right.entry.isRemoval { return right.entry.isRemoval }
@@ -36,8 +36,8 @@ final class KeptEntry: Sendable {
   }
 }
 
-/// The kept entries of one key. The runner-up is kept while the newest entry is a value that was
-/// written without knowing it (`Docs/Protocol.md`, "Merging").
+/// The kept entries of one key: the newest, and the runner-up while the newest is a value written
+/// without knowing it (`Docs/Protocol.md`, "Merging").
 struct Slot {
   private(set) var newest: KeptEntry
   private(set) var runnerUp: KeptEntry?
@@ -56,8 +56,8 @@ struct Slot {
     case kept(dropped: [KeptEntry])
   }
 
-  /// Merges an entry of the same key. Commutative, associative and idempotent over any sequence of
-  /// entries: the slot holds the first two of their order, without those that the rule above drops.
+  /// Merges an entry of the same key. Commutative, associative and idempotent: the slot holds the
+  /// first two of their order, under the rule above.
   mutating func merge(_ entry: KeptEntry) -> Outcome {
     if entry.digest == newest.digest || entry.digest == runnerUp?.digest { return .known }
     var dropped: [KeptEntry] = []
@@ -81,13 +81,13 @@ struct Slot {
   }
 
   private func keeps(runnerUp: KeptEntry) -> Bool {
-    guard !newest.entry.isRemoval, !Canary.dropTheRunnerUp.isPlanted else { return false }
+    guard !newest.entry.isRemoval else { return false }
     guard let replaced = newest.entry.replaced else { return true }
     return replaced < runnerUp.entry.stamp
   }
 
-  /// Replaces the place of a kept entry's sealed form. Returns the former place, or nil if the
-  /// entry is not kept.
+  /// Replaces the place of a kept entry's sealed form. Returns the former one; nil if the entry is
+  /// not kept.
   mutating func rehome(_ digest: Digest256, to home: EntryHome) -> EntryHome? {
     if newest.digest == digest {
       defer { newest = KeptEntry(entry: newest.entry, digest: digest, home: home) }

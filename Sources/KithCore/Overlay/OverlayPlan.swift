@@ -1,9 +1,7 @@
 internal import KithCrypto
 
-/// Decides with which devices a node has sessions (`Docs/Decisions/overlay.md`). With few
-/// devices, it has sessions with all of them. Otherwise it draws some at random and dials them,
-/// and accepts those that drew it. So all devices are connected over a few hops, and no device
-/// has many sessions.
+/// Decides with which devices a node has sessions (`Docs/Decisions/overlay.md`): with few devices
+/// all; otherwise some that it draws and dials, and those that drew it.
 ///
 /// Time, in milliseconds of a monotonic clock, is an argument, and the seed decides every draw.
 package struct OverlayPlan: Sendable {
@@ -81,11 +79,10 @@ package struct OverlayPlan: Sendable {
     random = SeededEntropy(seed: seed)
   }
 
-  /// Sets the devices that may lack data that others have had for long. Some of them are dialled,
-  /// because the overlay may be split.
+  /// Sets the devices that may lack old data. Some are dialled, because the overlay may be split.
   package mutating func setLeftBehind(_ devices: [DeviceID]) { leftBehind = devices }
 
-  /// Handles a device that was not reached, or whose session broke: another is drawn in its place.
+  /// Handles a device that was not reached, or whose session broke: another is drawn.
   package mutating func lost(_ device: DeviceID, at now: UInt64) {
     let wasWanted = drawn.contains(device) || rescues.contains(device)
     drawn.removeAll { $0 == device }
@@ -101,9 +98,9 @@ package struct OverlayPlan: Sendable {
   /// Decides which devices to dial and which sessions to close.
   ///
   /// - Parameters:
-  ///   - candidates: the other devices that can be dialled, in order.
-  ///   - peers: the open sessions.
-  ///   - now: the time.
+  ///   - candidates: The other devices that can be dialled, in order.
+  ///   - peers: The open sessions.
+  ///   - now: The time.
   /// - Returns: The devices to dial, and the sessions to close.
   /// - Complexity: O(*n*) in the candidates.
   package mutating func decide(
@@ -133,7 +130,7 @@ package struct OverlayPlan: Sendable {
     rescues.removeAll { !candidates.contains($0) }
   }
 
-  /// Replaces a drawn device now and then, so that an unnoticed split of the overlay heals.
+  /// Replaces a drawn device at times, so that an unnoticed split heals.
   private mutating func redraw(
     _ candidates: [DeviceID], _ connected: Set<DeviceID>, at now: UInt64
   ) {
@@ -149,8 +146,7 @@ package struct OverlayPlan: Sendable {
     plan(at: due)
   }
 
-  /// Keeps a left-behind device that is connected now, because it may be the only connection
-  /// of others.
+  /// Keeps a connected left-behind device: it may be the only connection of others.
   private mutating func rescue(_ candidates: [DeviceID], _ connected: Set<DeviceID>) {
     for device in rescues where connected.contains(device) {
       rescues.removeAll { $0 == device }
@@ -200,8 +196,7 @@ package struct OverlayPlan: Sendable {
     }.keys.sorted()
   }
 
-  /// Returns one surplus session, accepted a while ago. So a device that has enough sessions still
-  /// accepts a newcomer.
+  /// Returns one surplus session, accepted a while ago, so that newcomers can still be accepted.
   private mutating func surplus(_ peers: [SessionID: Peer], at now: UInt64) -> [SessionID] {
     guard peers.count > bounds.sessions else { return [] }
     let accepted = peers.filter { _, peer in

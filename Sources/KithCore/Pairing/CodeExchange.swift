@@ -1,4 +1,4 @@
-public import KithCrypto
+package import KithCrypto
 
 /// The exchange that turns a pairing code into a key (`Docs/Protocol.md`, "Membership"): CPace,
 /// with the joiner's proof first.
@@ -21,17 +21,17 @@ public import KithCrypto
 /// are BLAKE2b-256 under CPace's key of `joiner proof` or `inviter proof` and T. The pre-shared key
 /// of the Noise handshake that follows is that of `noise psk` and T. Its prologue is T and both
 /// proofs, the joiner's first.
-public enum CodeExchange {
+package enum CodeExchange {
   /// The version of the exchange.
-  public static let version: UInt8 = 1
+  package static let version: UInt8 = 1
   /// The bytes of the joiner's hello.
-  public static let helloBytes = 17
+  package static let helloBytes = 17
   /// The bytes of the inviter's offer.
-  public static let offerBytes = 48
+  package static let offerBytes = 48
   /// The bytes of the joiner's proof.
-  public static let proofBytes = 64
+  package static let proofBytes = 64
   /// The bytes of the inviter's confirmation.
-  public static let confirmationBytes = 32
+  package static let confirmationBytes = 32
   static let nonceBytes = 16
   static let name = Array("kith-pair-1".utf8)
 
@@ -87,7 +87,7 @@ public enum CodeExchange {
 }
 
 /// The error of a failed exchange.
-public enum CodeExchangeError: Error, Hashable, Sendable {
+package enum CodeExchangeError: Error, Hashable, Sendable {
   /// A message has another length or version, or is out of turn; it was not a guess of the code.
   case malformed
   /// The other side does not have the code, or its share is no element of the group.
@@ -95,30 +95,30 @@ public enum CodeExchangeError: Error, Hashable, Sendable {
 }
 
 /// The result of a successful exchange, the same on both sides.
-public struct CodeAgreement: ~Copyable, Sendable {
+package struct CodeAgreement: ~Copyable, Sendable {
   /// The pre-shared key of the handshake that follows.
-  public let presharedKey: PresharedKey
+  package let presharedKey: PresharedKey
   /// The prologue of that handshake.
-  public let prologue: [UInt8]
+  package let prologue: [UInt8]
   /// The inviter's confirmation.
-  public let confirmation: [UInt8]
+  package let confirmation: [UInt8]
 }
 
 /// The inviter's side of one exchange.
-public struct CodeInviter: ~Copyable, Sendable {
+package struct CodeInviter: ~Copyable, Sendable {
   private let code: PairingCode
   private var session: [UInt8] = []
   private var side: CPace?
 
   /// Makes an exchange that waits for the joiner's hello.
-  public init(code: PairingCode) {
+  package init(code: PairingCode) {
     self.code = code
   }
 
   /// Returns the offer for a joiner's hello.
   ///
   /// - Throws: `malformed`.
-  public mutating func offer(
+  package mutating func offer(
     to hello: [UInt8], entropy: inout some Entropy
   ) throws(CodeExchangeError) -> [UInt8] {
     guard session.isEmpty, hello.count == CodeExchange.helloBytes,
@@ -136,7 +136,7 @@ public struct CodeInviter: ~Copyable, Sendable {
   /// needs another exchange.
   ///
   /// - Throws: `wrongProof`, which counts as a guess of the code, or `malformed`, which does not.
-  public mutating func confirm(_ message: [UInt8]) throws(CodeExchangeError) -> CodeAgreement {
+  package mutating func confirm(_ message: [UInt8]) throws(CodeExchangeError) -> CodeAgreement {
     guard let side = side.take(), message.count == CodeExchange.proofBytes,
       let share = try? CPaceShare(message.prefix(CPaceShare.byteCount))
     else { throw .malformed }
@@ -152,25 +152,24 @@ public struct CodeInviter: ~Copyable, Sendable {
 }
 
 /// The joiner's side of one exchange.
-public struct CodeJoiner: ~Copyable, Sendable {
+package struct CodeJoiner: ~Copyable, Sendable {
   private let code: PairingCode
   private let nonce: [UInt8]
   private var agreement: CodeAgreement?
 
   /// Starts an exchange.
-  public init(code: PairingCode, entropy: inout some Entropy) {
+  package init(code: PairingCode, entropy: inout some Entropy) {
     self.code = code
     nonce = entropy.bytes(CodeExchange.nonceBytes)
   }
 
   /// The first message of the exchange.
-  public var hello: [UInt8] { [CodeExchange.version] + nonce }
+  package var hello: [UInt8] { [CodeExchange.version] + nonce }
 
-  /// Returns the proof for an inviter's offer. If the inviter does not have the code, sending the
-  /// proof gives it one guess.
+  /// Returns the proof for an inviter's offer. An inviter without the code gets one guess by it.
   ///
   /// - Throws: `malformed`; then nothing was revealed.
-  public mutating func prove(
+  package mutating func prove(
     to offer: [UInt8], entropy: inout some Entropy
   ) throws(CodeExchangeError) -> [UInt8] {
     guard agreement == nil, offer.count == CodeExchange.offerBytes,
@@ -193,7 +192,7 @@ public struct CodeJoiner: ~Copyable, Sendable {
   /// Checks the inviter's confirmation, and returns the agreement.
   ///
   /// - Throws: `wrongProof` if the inviter does not have the code, or `malformed`.
-  public mutating func finish(_ confirmation: [UInt8]) throws(CodeExchangeError) -> CodeAgreement {
+  package mutating func finish(_ confirmation: [UInt8]) throws(CodeExchangeError) -> CodeAgreement {
     guard let agreement = agreement.take(),
       confirmation.count == CodeExchange.confirmationBytes
     else { throw .malformed }

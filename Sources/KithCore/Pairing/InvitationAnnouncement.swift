@@ -1,33 +1,33 @@
-public import KithCrypto
+package import KithCrypto
 
-/// An inviter's announcement to the LAN that its invitation can be joined at a port. It is sent in
-/// plaintext, and nothing in it is computed from the code or the account.
+/// An inviter's announcement to the LAN: an invitation can be joined at a port. It is plaintext,
+/// and nothing in it depends on the code or the account.
 ///
 /// | bytes | content |
 /// | --- | --- |
 /// | 11 | `kith-invite` in ASCII |
 /// | 1 | the version, 1 |
-/// | 16 | random, drawn for the invitation: it shows that two addresses belong to one inviter |
+/// | 16 | random for each invitation: two addresses may belong to one inviter |
 /// | 2 | the port, big-endian |
 /// | 2 | zero |
-public struct InvitationAnnouncement: Hashable, Sendable {
+package struct InvitationAnnouncement: Hashable, Sendable {
   /// The number of bytes of an announcement.
-  public static let byteCount = 32
+  package static let byteCount = 32
   private static let magic = Array("kith-invite".utf8) + [1]
 
   /// The id of the invitation.
-  public var id: Digest128
+  package var id: Digest128
   /// The port of the invitation's listener, never 0.
-  public var port: UInt16
+  package var port: UInt16
 
   /// Makes an announcement.
-  public init(id: Digest128, port: UInt16) {
+  package init(id: Digest128, port: UInt16) {
     self.id = id
     self.port = port
   }
 
   /// Reads an announcement; nil if the bytes are not one.
-  public init?(decoding bytes: [UInt8]) {
+  package init?(decoding bytes: [UInt8]) {
     guard bytes.count == Self.byteCount, bytes.starts(with: Self.magic),
       let id = try? Digest128(bytes[Self.magic.count..<Self.magic.count + Digest128.byteCount])
     else { return nil }
@@ -37,7 +37,7 @@ public struct InvitationAnnouncement: Hashable, Sendable {
   }
 
   /// The announcement's bytes.
-  public func encoded() -> [UInt8] {
+  package func encoded() -> [UInt8] {
     Self.magic + id.bytes + [UInt8(port >> 8), UInt8(port & 0xff), 0, 0]
   }
 }

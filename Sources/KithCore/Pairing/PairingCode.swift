@@ -1,7 +1,7 @@
-public import KithCrypto
+package import KithCrypto
 
 /// The error for a text that is not a pairing code.
-public enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertible {
+package enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertible {
   /// A character is neither a digit nor one that is ignored.
   case invalidCharacter(Character)
   /// There are too few or too many digits.
@@ -10,7 +10,7 @@ public enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertible
   case checkDigit
 
   /// The cause, as the end of a sentence.
-  public var description: String {
+  package var description: String {
     switch self {
     case .invalidCharacter(let character):
       "no code has the character \(String(character).debugDescription)"
@@ -20,22 +20,22 @@ public enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertible
   }
 }
 
-/// The short code of an invitation, for people to read aloud and type. It has eight digits: seven
-/// are random, and the last one finds typing errors before anything is sent.
+/// The short code of an invitation, to read aloud and type: seven random digits, and one that finds
+/// typing errors before anything is sent.
 ///
-/// The code can be guessed, so use it only with ``CodeInviter`` and ``CodeJoiner``, where each
-/// guess costs an exchange.
-public final class PairingCode: Sendable {
+/// It can be guessed, so use it only with ``CodeInviter`` and ``CodeJoiner``, where each guess
+/// costs an exchange.
+package final class PairingCode: Sendable {
   /// The number of digits of a code.
-  public static let digits = 8
+  package static let digits = 8
   /// The maximum number of characters of a text that is read as a code.
-  public static let maximumCharacters = 64
+  package static let maximumCharacters = 64
 
   /// The digits in ASCII: the password of the exchange.
   let password: SecretBytes
 
   /// Draws one of the ten million codes, each with equal probability.
-  public init(random entropy: inout some Entropy) {
+  package init(random entropy: inout some Entropy) {
     let count: UInt32 = 10_000_000
     var number: UInt32
     repeat {
@@ -50,11 +50,11 @@ public final class PairingCode: Sendable {
     password = Self.password(of: digits + [Damm.checkDigit(of: digits)])
   }
 
-  /// Reads a typed code: digits of any script, with spaces, hyphens and dots anywhere, and the
-  /// letters O, I and L for the digits that they look like.
+  /// Reads a typed code: digits of any script, with spaces, hyphens and dots anywhere, and O, I and
+  /// L for the digits they resemble.
   ///
   /// - Throws: ``PairingCodeError``; then nothing has been sent.
-  public init(text: String) throws(PairingCodeError) {
+  package init(text: String) throws(PairingCodeError) {
     guard text.utf8.count <= 4 * Self.maximumCharacters else {
       throw .wrongLength(text.utf8.count)
     }
@@ -69,7 +69,7 @@ public final class PairingCode: Sendable {
   }
 
   /// The code as it is displayed, such as `4071-3352`.
-  public var text: String {
+  package var text: String {
     let digits = password.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     return "\(digits.prefix(Self.digits / 2))-\(digits.suffix(Self.digits / 2))"
   }

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// A replica's memory in memory: for tests and the simulator. It keeps every promise of
-/// ``ReplicaStorage`` but outliving the process, and can be told to fail.
-public final class MemoryStorage: ReplicaStorage {
+/// A replica's memory in memory, for tests and the simulator. It keeps every promise of
+/// ``ReplicaStorage`` but surviving the process, and can be told to fail.
+package final class MemoryStorage: ReplicaStorage {
   private struct State {
     var snapshot: Snapshot
     var isCopy: Bool
@@ -12,30 +12,29 @@ public final class MemoryStorage: ReplicaStorage {
 
   private let state: Mutex<State>
 
-  /// Makes a storage that holds `snapshot`; one that `isCopy` says so until it has taken a new
-  /// incarnation.
-  public init(_ snapshot: Snapshot = Snapshot(), isCopy: Bool = false) {
+  /// Makes a storage with a snapshot. With `isCopy` it reports a copy until a new incarnation.
+  package init(_ snapshot: Snapshot = Snapshot(), isCopy: Bool = false) {
     state = Mutex(State(snapshot: snapshot, isCopy: isCopy))
   }
 
-  /// Whether it was made as a copy, and no new incarnation has been committed since.
-  public var isCopy: Bool { state.withLock { $0.isCopy } }
+  /// Whether it was made as a copy, and has no new incarnation yet.
+  package var isCopy: Bool { state.withLock { $0.isCopy } }
 
-  /// How many commits have succeeded.
-  public var commitCount: Int { state.withLock { $0.commitCount } }
+  /// The number of successful commits.
+  package var commitCount: Int { state.withLock { $0.commitCount } }
 
-  /// Makes the next commit fail with this error and change nothing; nil takes that back.
-  public func failNextCommit(with error: StorageError?) {
+  /// Makes the next commit fail with this error; nil: not.
+  package func failNextCommit(with error: StorageError?) {
     state.withLock { $0.failure = error }
   }
 
   /// All that was committed, change sets by name only.
-  public func outline() throws(StorageError) -> StorageOutline {
+  package func outline() throws(StorageError) -> StorageOutline {
     StorageOutline(state.withLock { $0.snapshot })
   }
 
   /// Change sets as they were committed.
-  public func changeSets(
+  package func changeSets(
     _ references: [ChangeSetReference], in store: StoreIdentifier
   ) throws(StorageError) -> [StoredChangeSet?] {
     state.withLock { state in
@@ -47,14 +46,14 @@ public final class MemoryStorage: ReplicaStorage {
   /// All that was committed.
   ///
   /// - Complexity: O(1).
-  public func load() throws(StorageError) -> Snapshot {
+  package func load() throws(StorageError) -> Snapshot {
     state.withLock { $0.snapshot }
   }
 
-  /// Applies mutations in order, together or not at all.
+  /// Applies mutations in order, all or none.
   ///
   /// - Complexity: O(*n*).
-  public func commit(_ mutations: [Mutation]) throws(StorageError) {
+  package func commit(_ mutations: [Mutation]) throws(StorageError) {
     let failure = state.withLock { state -> StorageError? in
       if let failure = state.failure {
         state.failure = nil

@@ -1,9 +1,9 @@
 extension Snapshot {
-  /// Applies one mutation. What is about a store that was not begun, or an entry of a change set
-  /// whose header is not kept, changes nothing.
+  /// Applies one mutation. One of a store that was not begun, or of an entry without a kept header,
+  /// changes nothing.
   ///
-  /// - Complexity: O(1), but for what the mutation itself holds.
-  public mutating func apply(_ mutation: Mutation) {
+  /// - Complexity: O(1), besides the mutation's own content.
+  package mutating func apply(_ mutation: Mutation) {
     switch mutation {
     case .setClock(let clock): self.clock = clock
     case .setIncarnation(let incarnation): self.incarnation = incarnation
@@ -46,7 +46,7 @@ extension Snapshot {
 }
 
 extension StoredStore {
-  /// Keeps a header; the entries of a change set that is kept already stay.
+  /// Keeps a header; entries of a kept change set stay.
   fileprivate mutating func putHeader(
     _ reference: ChangeSetReference, header: [UInt8], signature: [UInt8]
   ) {
@@ -60,7 +60,7 @@ extension StoredStore {
 }
 
 extension [DeviceID: [Incarnation: UInt64]] {
-  /// Forgets an incarnation, and with the last one the device.
+  /// Forgets an incarnation, and a device with its last one.
   fileprivate mutating func remove(_ device: DeviceID, _ incarnation: Incarnation) {
     self[device]?[incarnation] = nil
     if self[device]?.isEmpty == true { self[device] = nil }

@@ -1,18 +1,17 @@
 internal import KithCrypto
 
-/// A batch of change sets that lie in storage: boxes are not kept in memory, and are read when they
-/// are sent.
+/// A batch of change sets in storage, whose boxes are read when it is sent.
 ///
-/// What it holds is what storage holds at its place among the effects. A shell that joins several
-/// persists into one commit calls ``Swift/Array/filled(from:)`` before that commit.
-public struct StoredBatch: Hashable, Sendable {
-  /// The store that it is about.
-  public let store: StoreIdentifier
+/// Its content is the storage's at its place among the effects. Before a shell joins several
+/// persists into one commit it calls ``Swift/Array/filled(from:)``.
+package struct StoredBatch: Hashable, Sendable {
+  /// Its store.
+  package let store: StoreIdentifier
   var answers: UInt64 = 0
   var isEverything = false
   var changeSets: [KeptChangeSet] = []
   var covers: [Cover] = []
-  /// Change sets as they are at this place, where a later effect alters them; nil: not there.
+  /// Change sets as of this place, if a later effect alters them; nil: not there.
   private var held: [ChangeSetReference: StoredChangeSet?] = [:]
 
   init(store: StoreIdentifier, answers: UInt64 = 0, isEverything: Bool = false) {
@@ -23,18 +22,18 @@ public struct StoredBatch: Hashable, Sendable {
 
   var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
 
-  /// About the size of its messages, in bytes.
-  public var byteCount: Int { changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight } }
+  /// The approximate size of its messages, in bytes.
+  package var byteCount: Int { changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight } }
 
   /// Encodes its messages, one after another.
   ///
-  /// Storage that lacks what the core believes to be kept is a defect: chains of which something is
-  /// missing are not covered, so that the receiver asks others for it.
+  /// If storage lacks a change set, that is a defect: its chain is not covered, so the receiver
+  /// asks others for it.
   ///
   /// - Returns: How many change sets are missing, or lack an entry.
-  /// - Throws: What storage reports; `damaged` if a change set does not hold any more.
+  /// - Throws: The storage's error; `damaged` if a change set is damaged.
   /// - Complexity: O(*n*) in the bytes.
-  public func forEachMessage(
+  package func forEachMessage(
     from storage: any ReplicaStorage, _ body: ([UInt8]) -> Void
   ) throws(StorageError) -> Int {
     try forEachMessage(
@@ -69,20 +68,20 @@ public struct StoredBatch: Hashable, Sendable {
     return missing
   }
 
-  /// Remembers a change set as it is at this place.
+  /// Stores a change set as of this place.
   fileprivate mutating func hold(_ changeSet: StoredChangeSet?, as reference: ChangeSetReference) {
     held.updateValue(changeSet, forKey: reference)
   }
 }
 
 extension [Effect] {
-  /// The effects, in which stored batches hold those change sets of which these effects themselves
-  /// remove something: once all of it is committed they cannot be read any more.
+  /// Returns the effects, whose stored batches hold the change sets that these effects remove or
+  /// change: after the commit they could not be read.
   ///
-  /// - Parameter storage: what was committed before any of these effects.
+  /// - Parameter storage: The state before these effects.
   /// - Returns: The effects, in the same order.
-  /// - Throws: What storage reports.
-  public func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
+  /// - Throws: The storage's error.
+  package func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
     var sent = Set<Place>()
     for case .sendStored(_, let batch) in self {
       for kept in batch.changeSets {
@@ -130,14 +129,14 @@ extension [Effect] {
   }
 }
 
-/// Where a change set is kept.
+/// The place of a change set.
 private struct Place: Hashable {
   var store: StoreIdentifier
   var reference: ChangeSetReference
 }
 
 extension Mutation {
-  /// The change set that it is about.
+  /// Its change set.
   fileprivate var place: Place? {
     switch self {
     case .putHeader(let store, let reference, _, _), .removeChangeSet(let store, let reference),

@@ -1,7 +1,7 @@
 /// What a replica wants done, in order. A `persist` stands before every `send`, `durable` and
 /// `close` that depends on it; the shell may join several persists into one commit, but never lets
 /// a later effect overtake one. `view` and `report` depend on nothing.
-public enum Effect: Sendable {
+package enum Effect: Sendable {
   /// Make these durable, together.
   case persist([Mutation])
   /// Send a message, which is encoded already.
@@ -29,12 +29,11 @@ public enum Effect: Sendable {
   case durable(WriteID)
   /// What a program sees has changed. All the changes that one input makes show at once.
   case view(ViewChange)
-  /// Refusals wait to be taken by the program.
-  case refusals(StoreIdentifier, [Refusal])
   /// All that the inviter has was pulled over a join's session: the new device can exist. Behind all
   /// that makes it durable.
   case pulledAll(SessionID)
-  /// What peers have, or who they are, has changed; statuses and waits want another look.
+  /// What peers have, or who they are, has changed, or a transaction was refused; statuses and waits
+  /// want another look.
   case progress
   /// Addresses at which devices may be met.
   case addresses([DeviceID: [String]])
@@ -48,7 +47,7 @@ public enum Effect: Sendable {
 }
 
 /// Why the core ends a session.
-public enum CloseReason: String, Hashable, Sendable {
+package enum CloseReason: String, Hashable, Sendable {
   /// Another session with the same device stays.
   case duplicate
   /// The peer is this device itself, in this process or, as a clone, in another.
@@ -74,31 +73,19 @@ public enum CloseReason: String, Hashable, Sendable {
   case silent
 }
 
-/// Why a program's view changed (`Docs/Protocol.md`, "First sync").
-public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
-  /// Another device wrote.
-  case serverChange
-  /// Joining or signing in brought the account's data.
-  case initialSyncChange
-  /// The quota changed what is shown.
-  case quotaViolationChange
-  /// The account is another.
-  case accountChange
-}
-
 /// A change of what one store shows. Applied in order to the old view they give the new view.
-public struct ViewChange: Hashable, Sendable {
+package struct ViewChange: Hashable, Sendable {
   /// The store.
-  public var store: StoreIdentifier
+  package var store: StoreIdentifier
   /// Why; nil for the program's own write, which is not notified.
-  public var reason: ChangeReason?
+  package var reason: ChangeReason?
   /// New value by key in the order of keys; nil: the key shows nothing.
-  public var changes: [(key: Key, value: EncodedValue?)]
+  package var changes: [(key: Key, value: EncodedValue?)]
   /// Keys whose writes by this program lost, in order.
-  public var superseded: [Key]
+  package var superseded: [Key]
 
   /// Makes a change.
-  public init(
+  package init(
     store: StoreIdentifier, reason: ChangeReason?,
     changes: [(key: Key, value: EncodedValue?)], superseded: [Key] = []
   ) {
@@ -109,51 +96,22 @@ public struct ViewChange: Hashable, Sendable {
   }
 
   /// Compares all parts.
-  public static func == (left: Self, right: Self) -> Bool {
+  package static func == (left: Self, right: Self) -> Bool {
     left.store == right.store && left.reason == right.reason
       && left.superseded == right.superseded && left.changes.count == right.changes.count
       && zip(left.changes, right.changes).allSatisfy { $0.key == $1.key && $0.value == $1.value }
   }
 
   /// Hashes store, reason and keys.
-  public func hash(into hasher: inout Hasher) {
+  package func hash(into hasher: inout Hasher) {
     hasher.combine(store)
     hasher.combine(reason)
     for change in changes { hasher.combine(change.key) }
   }
 }
 
-/// A transaction that was accepted here and refused when it was published (`Docs/Protocol.md`,
-/// "What is shown").
-public struct Refusal: Hashable, Sendable {
-  /// Why it was refused.
-  public enum Reason: UInt8, Hashable, Sendable {
-    /// Its values would not all be shown.
-    case quota = 1
-    /// It was written while nobody was signed in, and the account has one of its keys.
-    case initialSync = 2
-  }
-
-  /// Counts the refusals of a store: 1, 2, 3 …
-  public var number: UInt64
-  /// Why it was refused.
-  public var reason: Reason
-  /// When the transaction was written.
-  public var clock: HybridTime
-  /// All that it wrote, in its order.
-  public var operations: [Operation]
-
-  /// Makes a refusal.
-  public init(number: UInt64, reason: Reason, clock: HybridTime, operations: [Operation]) {
-    self.number = number
-    self.reason = reason
-    self.clock = clock
-    self.operations = operations
-  }
-}
-
 /// Why a store was not opened (`Docs/CommandLine.md`).
-public enum OpenError: Error, Hashable, Sendable {
+package enum OpenError: Error, Hashable, Sendable {
   /// A limit is above ``Policy/maximum``'s, or negative.
   case policyOutOfBounds(Policy)
   /// The account has as many stores as a node takes.
@@ -161,7 +119,7 @@ public enum OpenError: Error, Hashable, Sendable {
 }
 
 /// Why a local transaction was not accepted (`Docs/CommandLine.md`).
-public enum WriteError: Error, Hashable, Sendable {
+package enum WriteError: Error, Hashable, Sendable {
   /// This device was revoked: what it writes would reach nobody.
   case revoked
   /// The store was not opened.
@@ -180,37 +138,8 @@ public enum WriteError: Error, Hashable, Sendable {
   case quotaExceeded(QuotaNumbers)
 }
 
-/// The numbers of a quota refusal.
-public struct QuotaNumbers: Hashable, Sendable {
-  /// Bytes shown now.
-  public var usedBytes: Int
-  /// Bytes that would be shown if everything were.
-  public var askedBytes: Int
-  /// The most bytes.
-  public var limitBytes: Int
-  /// Keys shown now.
-  public var usedKeys: Int
-  /// Keys that would be shown if everything were.
-  public var askedKeys: Int
-  /// The most keys.
-  public var limitKeys: Int
-
-  /// Makes the numbers.
-  public init(
-    usedBytes: Int, askedBytes: Int, limitBytes: Int, usedKeys: Int, askedKeys: Int,
-    limitKeys: Int
-  ) {
-    self.usedBytes = usedBytes
-    self.askedBytes = askedBytes
-    self.limitBytes = limitBytes
-    self.usedKeys = usedKeys
-    self.askedKeys = askedKeys
-    self.limitKeys = limitKeys
-  }
-}
-
 /// Something that an operator may want to know. Never holds a key or a value.
-public enum Report: Hashable, Sendable {
+package enum Report: Hashable, Sendable {
   /// Storage lacks something of so many change sets that are kept of a store: a defect.
   case notStored(store: StoreIdentifier, count: Int)
   /// Change sets failed their signature or digest; the peer that sent them.
@@ -233,7 +162,8 @@ public enum Report: Hashable, Sendable {
   /// Peers have different limits for a store, which therefore does not sync.
   case policyMismatch(store: StoreIdentifier, peer: DeviceID, ours: Policy, theirs: Policy)
   /// Clocks differ by this many milliseconds (theirs less ours), and what follows from it.
-  case clocksDiffer(peer: DeviceID, milliseconds: Int64, outcome: ClockDifference.Outcome)
+  case clocksDiffer(
+    peer: DeviceID, milliseconds: Int64, outcome: NodeStatus.ClockDifference.Outcome)
   /// The hybrid clock was ahead of the time by so many milliseconds, and was set back: nothing ahead
   /// had left this device.
   case clockSetBack(milliseconds: Int64)

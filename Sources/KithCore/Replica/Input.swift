@@ -1,83 +1,83 @@
-public import KithCrypto
+package import KithCrypto
 
 /// Names a session with a peer, as long as it lasts.
-public struct SessionID: Hashable, Comparable, Sendable {
+package struct SessionID: Hashable, Comparable, Sendable {
   /// The shell counts them: 1, 2, 3 …
-  public let rawValue: UInt64
+  package let rawValue: UInt64
 
   /// Makes an id.
-  public init(rawValue: UInt64) {
+  package init(rawValue: UInt64) {
     self.rawValue = rawValue
   }
 
   /// By age.
-  public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+  package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
 /// Names a local transaction, so that its fate can be reported.
-public struct WriteID: Hashable, Sendable {
+package struct WriteID: Hashable, Sendable {
   /// The shell counts them: 1, 2, 3 …
-  public let rawValue: UInt64
+  package let rawValue: UInt64
 
   /// Makes an id.
-  public init(rawValue: UInt64) {
+  package init(rawValue: UInt64) {
     self.rawValue = rawValue
   }
 }
 
 /// One write of a local transaction.
-public struct Operation: Hashable, Sendable {
+package struct Operation: Codable, Hashable, Sendable {
   /// The key.
-  public var key: String
+  package var key: String
   /// The value to set; nil removes the key.
-  public var value: EncodedValue?
+  package var value: EncodedValue?
 
   /// Makes an operation.
-  public init(key: String, value: EncodedValue?) {
+  package init(key: String, value: EncodedValue?) {
     self.key = key
     self.value = value
   }
 }
 
 /// A transaction that was written while nobody was signed in.
-public struct LocalWrite: Hashable, Sendable {
+package struct LocalWrite: Codable, Hashable, Sendable {
   /// When, by the clock of the local stores: each is later than the one before.
-  public var clock: HybridTime
+  package var clock: HybridTime
   /// What it writes.
-  public var operations: [Operation]
+  package var operations: [Operation]
 
   /// Makes a write.
-  public init(clock: HybridTime, operations: [Operation]) {
+  package init(clock: HybridTime, operations: [Operation]) {
     self.clock = clock
     self.operations = operations
   }
 }
 
 /// A new device that a person has confirmed.
-public struct Joiner: Hashable, Sendable {
+package struct Joiner: Hashable, Sendable {
   /// What makes it a member: its certificate, signed by both sides, and the epochs for it.
-  public var records: [Record]
+  package var records: [Record]
   /// Where it is.
-  public var address: String
+  package var address: String
 
   /// Makes a joiner.
-  public init(records: [Record], address: String) {
+  package init(records: [Record], address: String) {
     self.records = records
     self.address = address
   }
 }
 
 /// The device through which this one joins.
-public struct Inviter: Hashable, Sendable {
+package struct Inviter: Hashable, Sendable {
   /// The device.
-  public var device: DeviceID
+  package var device: DeviceID
   /// Its hybrid clock, which is taken over.
-  public var clock: HybridTime
+  package var clock: HybridTime
   /// Where it is.
-  public var address: String
+  package var address: String
 
   /// Makes an inviter.
-  public init(device: DeviceID, clock: HybridTime, address: String) {
+  package init(device: DeviceID, clock: HybridTime, address: String) {
     self.device = device
     self.clock = clock
     self.address = address
@@ -85,21 +85,21 @@ public struct Inviter: Hashable, Sendable {
 }
 
 /// The other side of an established session, as the handshake showed it.
-public struct SessionPeer: Hashable, Sendable {
+package struct SessionPeer: Hashable, Sendable {
   /// The peer's proved Noise static key.
-  public var transportKey: TransportPublicKey
+  package var transportKey: TransportPublicKey
   /// What the peer said of itself.
-  public var hello: Hello
+  package var hello: Hello
   /// Whether this side dialled.
-  public var isDialled: Bool
+  package var isDialled: Bool
   /// Where the peer is, `host:port`; with its listening port where that is known.
-  public var address: String
+  package var address: String
   /// Whether the session was made under an older epoch's pre-shared key: it carries membership only,
   /// whoever the peer is, as long as it lasts.
-  public var isMembershipOnly: Bool
+  package var isMembershipOnly: Bool
 
   /// Makes a peer.
-  public init(
+  package init(
     transportKey: TransportPublicKey, hello: Hello, isDialled: Bool, address: String,
     isMembershipOnly: Bool = false
   ) {
@@ -112,7 +112,7 @@ public struct SessionPeer: Hashable, Sendable {
 }
 
 /// What happens to a replica.
-public enum Input: Sendable {
+package enum Input: Sendable {
   /// The process has started, its node is about to serve. Given once, first. `isCopy`: the
   /// database's file or machine is another than the one it was made on (`Docs/Protocol.md`,
   /// "Entries and change sets").

@@ -25,16 +25,7 @@ extension Replica {
 
   /// Tells all members with a session the time, before anything else is sent to them.
   mutating func tellTime() {
-    for id in sessions.keys.sorted()
-    where sessions[id]?.device != nil && sessions[id]?.peer.isMembershipOnly == false {
-      tellTime(on: id)
-    }
-  }
-
-  /// Plans when to tell a member the time again whose clock differs.
-  mutating func waitForClock(on id: SessionID) {
-    let next = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
-    sessions[id]?.nextHaveAt = next
+    for id in links.keys.sorted() where links[id]?.isToldTime == true { tellTime(on: id) }
   }
 
   // MARK: What is heard
@@ -52,17 +43,17 @@ extension Replica {
       heardAt: now.monotonicMilliseconds)
     return hear(
       claim, generation: told.reading.generation, from: device, on: id,
-      isHandshake: sessions[id]?.isExchanging != true)
+      isHandshake: !exchanges(id))
   }
 
   /// Takes in what a member said of the time in its hello.
   mutating func hearHello(from device: DeviceID, on id: SessionID) -> Bool {
-    guard let session = sessions[id] else { return false }
-    let hello = session.peer.hello
+    guard let link = links[id] else { return false }
+    let hello = link.peer.hello
     let claim = TimeKeeper.Claim(
       aheadOfMonotonic: Int64(clamping: hello.clock.milliseconds)
-        - Int64(clamping: session.openedAt),
-      isSynchronised: hello.isSynchronised, foundAt: session.openedAt,
+        - Int64(clamping: link.openedAt),
+      isSynchronised: hello.isSynchronised, foundAt: link.openedAt,
       heardAt: now.monotonicMilliseconds)
     return hear(
       claim, generation: hello.clock.generation, from: device, on: id, isHandshake: true)
@@ -78,7 +69,7 @@ extension Replica {
     healIfAhead()
     let theirs = claim.aheadOfMonotonic + Int64(clamping: now.monotonicMilliseconds)
     let ours = Int64(clamping: now.wallMilliseconds)
-    sessions[id]?.clockOffsetMilliseconds = theirs - ours
+    links[id]?.clockOffsetMilliseconds = theirs - ours
     let agrees =
       TimeKeeper.agree(theirs, ours) || !isHandshake && theirs < ours
       || !TimeKeeper.isPossible(theirs) || !TimeKeeper.isPossible(ours)
@@ -92,13 +83,13 @@ extension Replica {
     effects.append(.persist([.setClock(clock.latest)]))
     tellTime()
     let moment = now.monotonicMilliseconds
-    for id in sessions.keys { sessions[id]?.early?.retryAt = moment }
+    for id in links.keys { links[id]?.retry(at: moment) }
   }
 
   /// The clocks differ too much to exchange stores: says so, once a session.
   mutating func reportClockDifference(with device: DeviceID, _ told: ToldTime, on id: SessionID) {
-    guard let offset = sessions[id]?.clockOffsetMilliseconds else { return }
-    let outcome: ClockDifference.Outcome =
+    guard let offset = links[id]?.clockOffsetMilliseconds else { return }
+    let outcome: NodeStatus.ClockDifference.Outcome =
       switch (timeKeeper.isSynchronised, told.isSynchronised) {
       case (true, true): .bothSynchronised
       case (false, false): .neitherSynchronised
@@ -106,7 +97,8 @@ extension Replica {
       case (false, true): timeKeeper.followed == nil ? .tooFar : .anotherIsNearer
       }
     let isNews = clockDifferences[device]?.outcome != outcome
-    let difference = ClockDifference(device: device, milliseconds: offset, outcome: outcome)
+    let difference = NodeStatus.ClockDifference(
+      device: device, milliseconds: offset, outcome: outcome)
     clockDifferences[device] = difference
     guard isNews else { return }
     effects.append(
@@ -116,15 +108,14 @@ extension Replica {
   /// Takes in what a `Have` tells of the time, and begins or ends the exchange of stores by it.
   mutating func judge(_ told: ToldTime, from device: DeviceID, on id: SessionID) {
     let agrees = hear(told, from: device, on: id)
-    guard let session = sessions[id] else { return }
-    if agrees {
-      if session.clocksDiffer { exchange(on: id) }
-      return
+    switch links[id]?.judge(clocksAgree: agrees) {
+    case .begin: exchange(on: id)
+    case .differ: reportClockDifference(with: device, told, on: id)
+    case .end:
+      reportClockDifference(with: device, told, on: id)
+      end(id, .clocksDiffer)
+    case .goOn, nil: break
     }
-    reportClockDifference(with: device, told, on: id)
-    guard session.isExchanging else { return }
-    effects.append(.close(id, .clocksDiffer))
-    disconnect(id)
   }
 
   /// The kernel has another opinion of the clock: that is news for all.
@@ -169,50 +160,39 @@ extension Replica {
   private mutating func restampDrafts() {
     let first = HybridTime(
       generation: timeKeeper.generation, milliseconds: now.wallMilliseconds)
-    let limit =
-      Canary.restampOnlyWhatIsAhead.isPlanted
-      ? HybridTime(
-        generation: first.generation,
-        milliseconds: first.milliseconds + UInt64(Limits.healingMilliseconds)) : first
     let author = keys.id
-    var mutations: [Mutation] = []
+    var outcome = StoreOutcome()
     for identifier in stores.keys.sorted() {
-      guard var store = stores.removeValue(forKey: identifier) else { continue }
-      let old = store.state.shown
-      store.restampDrafts(from: limit) { tick() }
-      let recheck = store.recheckDrafts(author: author)
-      let changes = store.state.changes(since: old)
-      mutations += recheck.mutations + store.makeDraftsDurable()
-      stores[identifier] = store
-      if !changes.isEmpty {
-        effects.append(
-          .view(
-            ViewChange(
-              store: identifier, reason: .quotaViolationChange, changes: changes,
-              superseded: recheck.refused.sorted())))
-      }
-      if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
+      outcome +=
+        stores[identifier]?.restampDrafts(from: first, author: author, clock: &timeKeeper)
+        ?? StoreOutcome()
     }
-    effects.append(.persist(mutations + [.setClock(clock.latest)]))
+    effects.append(.persist([.setClock(clock.latest)]))
+    carryOut(outcome, in: stores.keys.sorted())
   }
 
   /// What this device's status says of the time.
-  var clockStatus: ReplicaStatus.Clock {
+  var clockStatus: NodeStatus.Clock {
     let ahead = timeKeeper.aheadMilliseconds
-    let now = Int64(clamping: now.wallMilliseconds)
-    return ReplicaStatus.Clock(
-      isSynchronised: timeKeeper.isSynchronised, isCertain: timeKeeper.isCertain,
-      isWorthless: timeKeeper.isWorthless, adoptedFrom: timeKeeper.followed,
-      milliseconds: now,
-      adoptedMilliseconds: now - Int64(clamping: timeKeeper.host.wallMilliseconds),
-      generation: timeKeeper.generation, generationLimit: timeKeeper.generationLimit,
-      dataAheadMilliseconds: ahead > Limits.clockDifferenceMilliseconds ? ahead : 0,
-      differences: clockDifferences.values.sorted { $0.device < $1.device },
-      peers: timeKeeper.claims.keys.sorted().compactMap { device in
-        guard let time = timeKeeper.time(of: device), let claim = timeKeeper.claims[device]
-        else { return nil }
-        return ReplicaStatus.PeerClock(
-          device: device, milliseconds: time - now, isSynchronised: claim.isSynchronised)
-      })
+    var clock = NodeStatus.Clock()
+    clock.milliseconds = Int64(clamping: now.wallMilliseconds)
+    clock.aheadOfHostMilliseconds =
+      clock.milliseconds - Int64(clamping: timeKeeper.host.wallMilliseconds)
+    clock.isSynchronised = timeKeeper.isSynchronised
+    clock.isCertain = timeKeeper.isCertain
+    clock.isWorthless = timeKeeper.isWorthless
+    clock.follows = timeKeeper.followed
+    clock.generation = timeKeeper.generation
+    clock.generationLimit = timeKeeper.generationLimit
+    clock.stampsAheadMilliseconds = ahead > Limits.clockDifferenceMilliseconds ? ahead : 0
+    clock.differences = clockDifferences.values.sorted { $0.device < $1.device }
+    clock.peers = timeKeeper.claims.keys.sorted().compactMap { device in
+      guard let time = timeKeeper.time(of: device), let claim = timeKeeper.claims[device]
+      else { return nil }
+      return NodeStatus.PeerClock(
+        device: device, milliseconds: time - clock.milliseconds,
+        isSynchronised: claim.isSynchronised)
+    }
+    return clock
   }
 }

@@ -4,7 +4,7 @@ internal import KithCrypto
 /// "First sync"). The new device is in nobody's roster but its own until its last word.
 extension Replica {
   /// Whether this device joins now: it pulls, and does nothing else.
-  var isJoining: Bool { sessions.values.contains(where: \.isInviters) }
+  var isJoining: Bool { links.values.contains(where: \.isInviter) }
 
   // MARK: The inviter
 
@@ -14,44 +14,37 @@ extension Replica {
       if case .certificate(let certificate) = record.kind { certificate } else { nil }
     }
     guard !isRevoked, roster.isMember(keys.id), let certificate = certificates.first else {
-      return effects.append(.close(id, .revoked))
+      return end(id, .revoked)
     }
-    var session = Session(
-      peer: joinPeer(certificate, isDialled: false, joiner.address),
-      openedAt: now.monotonicMilliseconds, clockOffsetMilliseconds: 0)
-    session.joiner = certificate.device
-    session.admission = joiner.records
-    session.isExchanging = true
-    sessions[id] = session
-    if Canary.takeInBeforeItExists.isPlanted { learn(joiner.records) }
+    links[id] = Link(
+      .joiner(certificate.device, records: joiner.records),
+      peer: joinPeer(certificate, isDialled: false, joiner.address), at: now)
+    beginCoverage(on: id, with: certificate.device, isMember: false)
     flush()
-    putRecords(roster.records, on: id)
+    for message in roster.records.sorted(by: Record.isSentBefore).messages() {
+      effects.append(.send(id, message))
+    }
     sendHave(on: id)
   }
 
   /// Of a joiner nothing counts but what it asks for, what it covers, and its last word.
   mutating func receive(_ body: InboundMessage.Body, fromJoiner id: SessionID) {
+    guard case .joiner(let joiner, let records)? = links[id]?.state else { return }
     switch body {
     case .have(let have):
-      guard let joiner = sessions[id]?.joiner else { return }
-      for theirs in withoutRevoked(have).stores
+      hearOwn(have, on: id)
+      for theirs in members.withoutRevoked(have).stores
       where stores[theirs.store] != nil && agreesOnPolicy(theirs, on: id, joiner) {
-        note(theirs, isWhole: have.isWhole, on: id)
+        note(
+          theirs.vector, of: theirs.store, isWhole: have.isWhole, on: id, started: have.started)
         if have.number > 0, have.isWhole { answer(theirs, number: have.number, on: id, joiner) }
       }
-    case .done: takeIn(id)
+    case .done:
+      // The joiner exists: it is made a member, unless this device was revoked meanwhile.
+      learn(records, from: id)
+      if links[id] != nil { end(id, roster.isMember(joiner) ? .joined : .notMember) }
     case .records, .batch, .addresses: break
     }
-  }
-
-  /// The joiner exists: it is made a member. If this device was revoked meanwhile, the session ended.
-  private mutating func takeIn(_ id: SessionID) {
-    guard let session = sessions[id] else { return }
-    // Ended before the records are learnt, so that nobody takes it for a member's.
-    disconnect(id)
-    learn(session.admission)
-    let isMember = session.joiner.map(roster.isMember) == true
-    effects.append(.close(id, isMember ? .joined : .notMember))
   }
 
   // MARK: The joiner
@@ -60,43 +53,35 @@ extension Replica {
   mutating func join(_ inviter: Inviter, on id: SessionID) {
     guard roster.isMember(keys.id), roster.isMember(inviter.device),
       let certificate = roster.certificate(of: inviter.device)
-    else { return effects.append(.close(id, .notMember)) }
-    guard timeKeeper.counts(inviter.clock) else {
-      return effects.append(.close(id, .clocksDiffer))
-    }
+    else { return end(id, .notMember) }
+    guard timeKeeper.counts(inviter.clock) else { return end(id, .clocksDiffer) }
     timeKeeper.clock.witness(inviter.clock)
     effects.append(.persist([.setClock(clock.latest)]))
-    var session = Session(
-      peer: joinPeer(certificate, isDialled: true, inviter.address),
-      openedAt: now.monotonicMilliseconds, clockOffsetMilliseconds: 0)
-    session.device = certificate.device
-    session.isInviters = true
-    session.isExchanging = true
-    sessions[id] = session
+    links[id] = Link(
+      .inviter(certificate.device, Link.Pull()),
+      peer: joinPeer(certificate, isDialled: true, inviter.address), at: now)
+    beginCoverage(on: id, with: certificate.device, isMember: false)
     sendHave(on: id)
   }
 
-  /// Says once that every store that the inviter listed was pulled. What could not be judged is asked
-  /// for again by the member that this device is by then.
+  /// Says once that every store that the inviter listed was pulled.
   mutating func notePulled(on id: SessionID) {
-    guard let session = sessions[id], session.isInviters, !session.hasPulledAll,
-      let listed = session.listed,
-      listed.intersection(stores.keys).subtracting(session.mismatched).isSubset(of: session.pulled)
-    else { return }
-    sessions[id]?.hasPulledAll = true
-    effects.append(.pulledAll(id))
+    let stores = stores
+    if links[id]?.endPull(keeping: { stores[$0] != nil }) == true {
+      effects.append(.pulledAll(id))
+    }
   }
 
   /// Whether all that the inviter listed was pulled.
-  package var hasPulledAll: Bool { sessions.values.contains(where: \.hasPulledAll) }
+  package var hasPulledAll: Bool { links.values.contains { $0.pull?.isDone == true } }
 
   /// How far the pull over a join's session has come; nil where there is none.
   ///
   /// - Complexity: O(*s*) in the stores.
-  public var joinProgress: (stores: Int, pulledStores: Int, changeSets: Int)? {
-    guard let session = sessions.values.first(where: \.isInviters) else { return nil }
+  package var joinProgress: (stores: Int, pulledStores: Int, changeSets: Int)? {
+    guard let link = links.values.first(where: \.isInviter) else { return nil }
     return (
-      session.listed?.count ?? 0, session.pulled.count,
+      link.pull?.listed?.count ?? 0, link.pulledStores,
       stores.values.reduce(0) { $0 + $1.log.changeSets.count }
     )
   }

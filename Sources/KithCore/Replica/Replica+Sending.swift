@@ -1,56 +1,50 @@
 internal import KithCrypto
 
+/// Batches that go out: the links say which, and what waits.
 extension Replica {
-  /// Sends new change sets at once to every peer whose first `Have` of the store was answered, but
-  /// not to where they came from, nor to one that has them.
-  mutating func push(_ batch: Batch, except source: SessionID?) {
-    // Encoded once, for the first session that gets it.
-    var encoded: Outbound?
-    // More than that goes to each as pieces of its own.
-    let isLarge = batch.changeSets.reduce(0) { $0 + $1.weight } > pieceBytes
-    for id in sessions.keys.sorted() where id != source {
-      guard let session = sessions[id], session.isExchanging,
-        session.answered.contains(batch.store), !session.mismatched.contains(batch.store)
-      else { continue }
-      guard session.takesMore, !isLarge else {
-        sessions[id]?.behind.insert(batch.store)
-        if session.takesMore { catchUp(id) }
-        continue
+  /// Answers what a peer asks for of a store.
+  mutating func answer(
+    _ theirs: StoreHave, number: UInt64, on id: SessionID, _ device: DeviceID
+  ) {
+    guard let log = stores[theirs.store]?.log else { return }
+    let isComparable = theirs.digest != nil && theirs.vector == log.vector
+    let digest = isComparable ? stores[theirs.store]?.digest() : nil
+    switch links[id]?.answer(
+      theirs, number: number, from: log, digest: digest, pieceBytes: pieceBytes)
+    {
+    case .piece(let piece): send(piece, on: id)
+    case .everything(let piece, let isNews):
+      if isNews {
+        counters.divergences += 1
+        effects.append(.report(.divergence(store: theirs.store, peer: device)))
       }
-      let vector = session.vectors[batch.store] ?? [:]
-      let isKnown =
-        batch.changeSets.allSatisfy { $0.header.sequence <= vector[$0.header.chain] ?? 0 }
-        && batch.covers.allSatisfy { $0.through <= vector[$0.chain] ?? 0 }
-      if isKnown { continue }
-      let messages = encoded ?? outbound(batch)
-      encoded = messages
-      send(messages, on: id)
+      if let piece { send(piece, on: id) }
+    case .waits, .nothing, nil: break
     }
   }
 
-  /// Sends the next piece of an answer. The rest waits until the network has room.
-  mutating func send(_ answer: Answer, on id: SessionID, evenEmpty: Bool) {
-    guard let log = stores[answer.store]?.log else { return }
-    var rest = answer
-    let (batch, isLast) = rest.nextPiece(of: log, bytes: pieceBytes)
-    guard evenEmpty || !batch.isEmpty else { return }
-    if answer.number > 0 { sessions[id]?.answered.insert(answer.store) }
-    sessions[id]?.waiting[answer.store] = isLast ? nil : .rest(rest)
-    send(.stored(batch), on: id, awaitingRoom: !isLast)
+  /// Sends new change sets at once to every peer that exchanges the store and has not all of them, but
+  /// not to where they came from.
+  mutating func push(_ batch: Batch, except source: SessionID?) {
+    // Made once, for the first session that gets it.
+    var made: Outbound?
+    let isLarge = batch.weight > pieceBytes
+    for id in links.keys.sorted() where id != source {
+      switch links[id]?.push(batch, isLarge: isLarge) {
+      case .send:
+        let outbound = made ?? self.outbound(batch)
+        made = outbound
+        effects += outbound.effects(id)
+        if links[id]?.flow.sent(outbound.byteCount) == true { effects.append(.awaitRoom(id)) }
+      case .owed: catchUp(id)
+      case .nothing, nil: break
+      }
+    }
   }
 
-  /// A batch that is at hand, as what is sent of it: a large one is read from storage again, where it
-  /// is by then.
-  private func outbound(_ batch: Batch) -> Outbound {
-    let weight = batch.changeSets.reduce(0) { $0 + $1.weight }
-    guard weight > Limits.heldBatchBytes, let log = stores[batch.store]?.log else {
-      return .ready(batch.messages())
-    }
-    var stored = StoredBatch(
-      store: batch.store, answers: batch.answers, isEverything: batch.isEverything)
-    stored.changeSets = batch.changeSets.compactMap { log.changeSets[$0.reference] }
-    stored.covers = batch.covers
-    return .stored(stored)
+  private mutating func send(_ piece: Link.Piece, on id: SessionID) {
+    effects.append(.sendStored(id, piece.batch))
+    if piece.asksForRoom { effects.append(.awaitRoom(id)) }
   }
 
   /// A batch as it is sent: encoded, or still in storage.
@@ -64,67 +58,55 @@ extension Replica {
       case .stored(let batch): batch.byteCount
       }
     }
+
+    func effects(_ id: SessionID) -> [Effect] {
+      switch self {
+      case .ready(let messages): messages.map { .send(id, $0) }
+      case .stored(let batch): [.sendStored(id, batch)]
+      }
+    }
   }
 
-  /// Sends a batch, and nothing behind it once many bytes are under way, until the network says
-  /// that little of them is left: it may not even have seen them yet.
-  private mutating func send(_ batch: Outbound, on id: SessionID, awaitingRoom: Bool = false) {
-    switch batch {
-    case .ready(let messages): effects += messages.map { .send(id, $0) }
-    case .stored(let batch): effects.append(.sendStored(id, batch))
+  /// A large batch is read from storage again, where it is by then.
+  private func outbound(_ batch: Batch) -> Outbound {
+    guard batch.weight > Limits.heldBatchBytes, let log = stores[batch.store]?.log else {
+      return .ready(batch.messages())
     }
-    sessions[id]?.bytesUnderWay += batch.byteCount
-    guard let session = sessions[id], !session.awaitsRoom,
-      awaitingRoom || session.bytesUnderWay >= Limits.bytesUnderWay
-    else { return }
-    sessions[id]?.awaitsRoom = true
-    effects.append(.awaitRoom(id))
+    var stored = StoredBatch(
+      store: batch.store, answers: batch.answers, isEverything: batch.isEverything)
+    stored.changeSets = batch.changeSets.compactMap { log.changeSets[$0.reference] }
+    stored.covers = batch.covers
+    return .stored(stored)
   }
 
   // MARK: Back-pressure
 
   mutating func setWritable(_ isWritable: Bool, _ id: SessionID) {
-    sessions[id]?.isWritable = isWritable
+    links[id]?.flow.set(isWritable: isWritable)
     catchUp(id)
   }
 
   /// Little is left of what was under way.
   mutating func makeRoom(on id: SessionID) {
-    sessions[id]?.bytesUnderWay = 0
-    sessions[id]?.awaitsRoom = false
+    links[id]?.flow.makeRoom()
     catchUp(id)
   }
 
-  /// As long as the session takes more: what was not answered yet is, and stores that fell behind
-  /// are sent what they missed. Every batch is made only now, above what the peer covers by now.
+  /// As long as the session takes more: the peer is sent what it is owed. Every batch is made only
+  /// now, above what the peer covers by now.
   mutating func catchUp(_ id: SessionID) {
-    while let session = sessions[id], session.takesMore,
-      let device = session.device ?? session.joiner,
-      let identifier = session.waiting.keys.min()
-    {
-      guard let waiting = sessions[id]?.waiting.removeValue(forKey: identifier) else { return }
-      guard !session.mismatched.contains(identifier) else { continue }
-      let known = session.vectors[identifier] ?? [:]
-      switch waiting {
-      case .asked(var theirs, let number):
-        let vector = theirs.vector.merging(known, uniquingKeysWith: max)
-        if vector != theirs.vector {
-          // The digest was of another state.
-          (theirs.vector, theirs.digest) = (vector, nil)
-        }
-        answer(theirs, number: number, on: id, device)
-      case .rest(var answer):
-        if !answer.isEverything { answer.vector.merge(known, uniquingKeysWith: max) }
-        sessions[id]?.behind.remove(identifier)
-        send(answer, on: id, evenEmpty: answer.number > 0)
+    while let due = links[id]?.nextDue() {
+      switch due {
+      case .answer(let theirs, let number):
+        guard let peer = links[id]?.device ?? links[id]?.joiner else { return }
+        answer(theirs, number: number, on: id, peer)
+      case .piece(let answer):
+        guard let log = stores[answer.store]?.log else { continue }
+        let piece = links[id]?.piece(
+          of: answer, from: log, bytes: pieceBytes, evenEmpty: answer.number > 0)
+        if let piece { send(piece, on: id) }
       }
     }
-    while let session = sessions[id], session.takesMore, let identifier = session.behind.min() {
-      sessions[id]?.behind.remove(identifier)
-      guard !session.mismatched.contains(identifier) else { continue }
-      let vector = session.vectors[identifier] ?? [:]
-      send(Answer(store: identifier, number: 0, vector: vector), on: id, evenEmpty: false)
-    }
-    planHearsay()
+    planCoverage()
   }
 }

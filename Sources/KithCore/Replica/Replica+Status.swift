@@ -1,15 +1,15 @@
-public import KithCrypto
+internal import KithCrypto
 
 extension Replica {
   /// What a store shows, by key. Empty where the store is not open.
   ///
   /// - Complexity: O(*n*) in the keys shown.
-  public func view(of identifier: StoreIdentifier) -> [Key: EncodedValue] {
+  package func view(of identifier: StoreIdentifier) -> [Key: EncodedValue] {
     stores[identifier]?.state.shown.mapValues(\.value) ?? [:]
   }
 
   /// What a store uses of its policy; nil where the store is not open.
-  public func usage(of identifier: StoreIdentifier) -> Usage? {
+  package func usage(of identifier: StoreIdentifier) -> Usage? {
     stores[identifier].map { store in
       Usage(
         bytes: store.state.shownBytes, keys: store.state.shown.count, policy: store.policy)
@@ -17,41 +17,44 @@ extension Replica {
   }
 
   /// Newest writes that the quota does not show, by key.
-  public func hiddenEntries(of identifier: StoreIdentifier) -> [HiddenEntry] {
+  package func hiddenEntries(of identifier: StoreIdentifier) -> [HiddenEntry] {
     guard let state = stores[identifier]?.state else { return [] }
     return state.hiddenKeys.compactMap { key in
-      guard let entry = state.slot(key)?.newest.entry, let value = entry.value else { return nil }
-      return HiddenEntry(key: key, value: value, stamp: entry.stamp)
+      guard let entry = state.slot(key)?.newest.entry, let encoded = entry.value,
+        let value = try? encoded.decoded()
+      else { return nil }
+      return HiddenEntry(
+        key: key.text, value: value, bytes: encoded.size, device: entry.stamp.device,
+        writtenMilliseconds: entry.stamp.clock.milliseconds)
     }
   }
 
   /// Refusals that the program has not taken, oldest first.
-  public func refusals(of identifier: StoreIdentifier) -> [Refusal] {
-    stores[identifier]?.refusals ?? []
+  package func refusals(of identifier: StoreIdentifier) -> [Refusal] {
+    stores[identifier]?.refusals.refusals ?? []
   }
 
   /// Stores of the account that this node knows, in order.
-  public var storeIdentifiers: [StoreIdentifier] { stores.keys.sorted() }
+  package var storeIdentifiers: [StoreIdentifier] { stores.keys.sorted() }
 
   /// Whether a part of a store was damaged in storage, which no device has given back yet, and whose
   /// loss nobody has accepted.
-  public func isLacking(_ identifier: StoreIdentifier) -> Bool {
+  package func isLacking(_ identifier: StoreIdentifier) -> Bool {
     stores[identifier]?.isLacking == true
   }
 
   /// Whether local transactions of a store wait to be published.
-  public func hasUnpublished(_ identifier: StoreIdentifier) -> Bool {
+  package func hasUnpublished(_ identifier: StoreIdentifier) -> Bool {
     stores[identifier]?.drafts.isEmpty == false
   }
 
   /// Of every other member, whether it is known to have everything that this device published.
-  public func holders(of identifier: StoreIdentifier) -> [DeviceID: Bool] {
+  package func holders(of identifier: StoreIdentifier) -> [DeviceID: Bool] {
     guard let store = stores[identifier] else { return [:] }
     let own = store.log.vector.filter { $0.key.device == keys.id }
     var holders: [DeviceID: Bool] = [:]
     for member in roster.sortedMembers where member.device != keys.id {
-      let known = knowledge[member.device]?[identifier] ?? [:]
-      holders[member.device] = own.allSatisfy { known[$0.key] ?? 0 >= $0.value }
+      holders[member.device] = coverage.covers(own, of: identifier, member.device)
     }
     return holders
   }
@@ -60,10 +63,10 @@ extension Replica {
   /// not known to cover; stores of which nothing was heard are left out.
   ///
   /// - Complexity: O(*c*) in the chains.
-  public func behind(_ device: DeviceID) -> [StoreIdentifier: UInt64] {
+  package func behind(_ device: DeviceID) -> [StoreIdentifier: UInt64] {
     var behind: [StoreIdentifier: UInt64] = [:]
-    for (identifier, store) in stores {
-      guard let known = knowledge[device]?[identifier] else { continue }
+    for (identifier, store) in stores where coverage.knows(device, of: identifier) {
+      let known = coverage.covered(by: device, of: identifier)
       behind[identifier] = store.log.vector.reduce(0) { sum, chain in
         sum + chain.value - min(chain.value, known[chain.key] ?? 0)
       }
@@ -73,70 +76,112 @@ extension Replica {
 
   /// What a device said of its version of Kith when it was met since the start; nil where it was not,
   /// or did not say.
-  public func software(of device: DeviceID) -> String? {
-    heard[device].flatMap { $0.software.isEmpty ? nil : $0.software }
+  package func software(of device: DeviceID) -> String? {
+    let software = coverage.meetings[device]?.hello?.software ?? ""
+    return software.isEmpty ? nil : software
   }
 
   /// A device's clock less ours, in milliseconds, when it was met last since the start.
-  public func clockOffsetMilliseconds(of device: DeviceID) -> Int64? {
-    heard[device]?.clockOffsetMilliseconds
+  package func clockOffsetMilliseconds(of device: DeviceID) -> Int64? {
+    coverage.meetings[device]?.hello?.clockOffsetMilliseconds
   }
 
   /// When a device was met last since the start, in milliseconds since 1970.
-  public func lastSeenMilliseconds(of device: DeviceID) -> UInt64? { lastSeen[device] }
+  package func lastSeenMilliseconds(of device: DeviceID) -> UInt64? {
+    coverage.meetings[device]?.lastSeenMilliseconds
+  }
 
   /// Whether anything was ever heard of a device since it became a member: from itself, or from others
   /// that met it. One that never was may have died on its way into the account.
   ///
   /// - Complexity: O(*c*) in the chains.
-  public func wasHeard(_ device: DeviceID) -> Bool {
-    device == keys.id || lastSeen[device] != nil || addresses[device]?.isEmpty == false
+  package func wasHeard(_ device: DeviceID) -> Bool {
+    device == keys.id || coverage.meetings[device] != nil
+      || contacts.addresses[device]?.isEmpty == false
       || stores.values.contains { store in
         store.log.vector.keys.contains { $0.device == device }
       }
   }
 
-  /// What this replica knows of itself and its peers.
-  public mutating func status() -> ReplicaStatus {
-    ReplicaStatus(
-      peers: sessions.keys.sorted().filter { sessions[$0]?.joiner == nil }.compactMap(peerStatus),
-      devices: roster.sortedMembers.map(deviceStatus),
-      stores: stores.keys.sorted().compactMap { storeStatus($0) },
-      isRevoked: isRevoked, clock: clockStatus, isBarren: isBarren, counters: counters)
+  /// The addresses at which members may be met.
+  package var memberAddresses: [DeviceID: [String]] {
+    contacts.addresses.filter { roster.isMember($0.key) && !$0.value.isEmpty }
   }
 
-  private func peerStatus(_ id: SessionID) -> ReplicaStatus.Peer? {
-    sessions[id].map { session in
-      ReplicaStatus.Peer(
-        session: id, device: session.device, address: session.peer.address,
-        isDialled: session.peer.isDialled,
-        clockOffsetMilliseconds: session.clockOffsetMilliseconds,
-        isExchanging: session.isExchanging)
+  /// What this replica knows of itself, its peers and its stores; the node knows the rest.
+  ///
+  /// - Complexity: O(*d* · *c*) in devices and chains, and O(*n*) in the keys of changed stores.
+  package mutating func status() -> NodeStatus {
+    var status = NodeStatus(account: roster.account, device: keys.id)
+    let known = roster.sortedMembers.map(\.device) + roster.sortedRevoked
+    status.devices = known.sorted().compactMap(deviceStatus)
+    status.peers = links.keys.sorted().filter { links[$0]?.joiner == nil }
+      .compactMap(peerStatus)
+    status.stores = stores.keys.sorted().compactMap { storeStatus($0) }
+    status.isRevoked = isRevoked
+    status.isBarren = isBarren
+    status.clock = clockStatus
+    status.counters = counters
+    return status
+  }
+
+  private func peerStatus(_ id: SessionID) -> NodeStatus.Peer? {
+    links[id].map { link in
+      NodeStatus.Peer(
+        device: link.device, address: link.peer.address, isDialled: link.peer.isDialled,
+        clockOffsetMilliseconds: link.clockOffsetMilliseconds,
+        isExchanging: link.isExchanging)
     }
   }
 
-  private func deviceStatus(_ certificate: Certificate) -> ReplicaStatus.Device {
-    let id = certificate.device
-    return ReplicaStatus.Device(
-      id: id, name: roster.name(of: id) ?? certificate.name, issued: certificate.issued,
-      isSelf: id == keys.id,
-      isConnected: sessions.values.contains { $0.device == id },
-      lastSeenMilliseconds: lastSeen[id], wasHeard: wasHeard(id), addresses: addresses[id] ?? [])
+  private func deviceStatus(_ id: DeviceID) -> NodeStatus.Device? {
+    guard let certificate = roster.certificate(of: id), let name = roster.name(of: id) else {
+      return nil
+    }
+    var device = NodeStatus.Device(id: id, name: name)
+    device.isThisDevice = id == keys.id
+    device.isMember = roster.isMember(id)
+    device.isConnected = links.values.contains { $0.device == id }
+    device.enrolledMilliseconds = certificate.issued.asSigned
+    device.enroller =
+      roster.isCreator(id)
+      ? .creation
+      : roster.enroller(of: id).map { roster.isRecoveryKey($0) ? .recoveryKey : .device($0) }
+    device.revocation = roster.revocation(of: id).map {
+      NodeStatus.Revocation(revokers: $0.by, milliseconds: $0.issued.asSigned)
+    }
+    device.lastSeenMilliseconds = lastSeenMilliseconds(of: id)
+    device.wasHeard = wasHeard(id)
+    device.addresses = contacts.addresses[id] ?? []
+    if device.isThisDevice {
+      device.software = Software.version
+    } else {
+      device.behind = behind(id).mapValues(\.asSigned)
+      device.software = software(of: id)
+      device.clockOffsetMilliseconds = clockOffsetMilliseconds(of: id)
+    }
+    return device
   }
 
-  private mutating func storeStatus(_ identifier: StoreIdentifier) -> ReplicaStatus.Store? {
-    guard var store = stores[identifier] else { return nil }
-    let digest = store.digest()
+  private mutating func storeStatus(_ identifier: StoreIdentifier) -> NodeStatus.Store? {
+    guard var store = stores[identifier], let usage = usage(of: identifier) else { return nil }
+    var status = NodeStatus.Store(identifier: identifier, usage: usage)
+    status.digest = store.digest().hex
     stores[identifier] = store
-    let mismatches = sessions.values.filter { $0.mismatched.contains(identifier) }
-    return ReplicaStatus.Store(
-      identifier: identifier,
-      usage: Usage(
-        bytes: store.state.shownBytes, keys: store.state.shown.count, policy: store.policy),
-      hiddenKeys: store.state.hiddenKeys.count, drafts: store.drafts.count,
-      refusals: store.refusals.count, removals: store.state.removals.count,
-      quarantined: store.quarantined, missing: store.missing, digest: digest,
-      heldBy: holders(of: identifier).filter(\.value).keys.sorted(),
-      policyMismatches: mismatches.compactMap(\.device).sorted())
+    status.hiddenKeys = store.state.hiddenKeys.count
+    status.drafts = store.drafts.drafts.count
+    status.refusals = store.refusals.refusals.count
+    status.removals = store.state.removals.count
+    status.quarantined = store.quarantined
+    status.missing = store.missing
+    status.heldBy = holders(of: identifier).filter(\.value).keys.sorted()
+    status.policyMismatches = links.values.filter { $0[identifier].isMismatched }
+      .compactMap(\.device).sorted()
+    return status
   }
+}
+
+extension UInt64 {
+  /// The number, or the largest that property lists hold; a peer may tell any.
+  fileprivate var asSigned: UInt64 { Swift.min(self, UInt64(Int64.max)) }
 }

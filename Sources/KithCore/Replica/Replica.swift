@@ -1,4 +1,4 @@
-public import KithCrypto
+package import KithCrypto
 
 /// One device's replica of its account's stores, as a value: inputs come in with the time, effects
 /// go out in order, and nothing else happens. It does no I/O, starts no task, reads no clock and
@@ -7,21 +7,13 @@ public import KithCrypto
 /// The rule of the effects: a `persist` stands before every effect that depends on it, and the
 /// shell never reorders. After a commit fails, throw the replica away and make a new one from what
 /// storage holds.
-public struct Replica: Sendable {
-  /// The account.
-  public let account: AccountID
-  let keys: DeviceKeys
+package struct Replica: Sendable {
   let process: ProcessID
   var entropy: any Entropy
-
-  /// The account's membership.
-  public internal(set) var roster: Roster
-  /// The epochs' keys that this device holds.
-  public internal(set) var keyring: Keyring
-
+  var members: Members
   var timeKeeper = TimeKeeper()
   /// Devices whose clock differed too much when they were last heard.
-  var clockDifferences: [DeviceID: ClockDifference] = [:]
+  var clockDifferences: [DeviceID: NodeStatus.ClockDifference] = [:]
   /// Whether it was said that no generation of clocks is left.
   var reportedNoGeneration = false
   var incarnation: Incarnation?
@@ -29,24 +21,13 @@ public struct Replica: Sendable {
   var stores: [StoreIdentifier: StoreReplica] = [:]
   /// Bytes of an answer after which the rest waits; less only where pieces themselves are tested.
   package var pieceBytes = Limits.pieceBytes
-  var sessions: [SessionID: Session] = [:]
-  var addresses: [DeviceID: [String]]
-  /// What devices are known to cover, also those that are away.
-  var knowledge: [DeviceID: [StoreIdentifier: [ChainID: UInt64]]] = [:]
-  /// What devices say that they cover, and others pass on.
-  var hearsay = Hearsay()
-  var lastSeen: [DeviceID: UInt64] = [:]
-  /// What was heard of devices in handshakes since the start.
-  var heard: [DeviceID: HeardOfDevice] = [:]
-  /// What is still to be done about the roster, and when.
-  var duties = MembershipDuties()
-  /// Only for tests: whether this device behaves as if nobody had revoked it.
-  var ignoresItsRevocation = false
-  var counters = ReplicaStatus.Counters()
+  var links: [SessionID: Link] = [:]
+  var contacts = Contacts()
+  /// Which devices cover what.
+  var coverage: Coverage
+  var counters = NodeStatus.Counters()
   /// What storage found damaged, until the start has seen to it.
   var damage = StorageDamage()
-  /// Authors of whom a store took no more, and who were reported.
-  var reportedOverLimit: [StoreIdentifier: Set<DeviceID>] = [:]
   /// Other processes of this very device that were met.
   var clones: Set<ProcessID> = []
 
@@ -61,7 +42,7 @@ public struct Replica: Sendable {
   /// Makes a replica of all that storage holds.
   ///
   /// - Complexity: O(*n*) in the entries stored; each is opened.
-  public init(
+  package init(
     account: AccountID, keys: DeviceKeys, snapshot: Snapshot,
     damage: StorageDamage = StorageDamage(), process: ProcessID, entropy: some Entropy
   ) throws(ReplicaError) {
@@ -74,7 +55,7 @@ public struct Replica: Sendable {
   /// Makes a replica of what storage holds. It reads change sets one by one, and keeps no box.
   ///
   /// - Complexity: O(*n*) in the entries stored; each is opened.
-  public init(
+  package init(
     account: AccountID, keys: DeviceKeys, outline: StorageOutline, process: ProcessID,
     entropy: some Entropy,
     changeSet: (StoreIdentifier, ChangeSetReference) throws(StorageError) -> StoredChangeSet?
@@ -95,19 +76,23 @@ public struct Replica: Sendable {
       keys: keys, roster: roster, process: process, entropy: entropy)
     timeKeeper.clock = HybridClock(latest: snapshot.clock)
     incarnation = snapshot.incarnation
-    addresses = snapshot.addresses
+    contacts = Contacts(snapshot.addresses)
     damage = outline.damage
     counters.damaged = damage.rows
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       do throws(StorageError) {
-        stores[identifier] = try restored(
-          identifier, stored, outline.changeSets[identifier] ?? []
+        let restored = try StoreReplica.restored(
+          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &members.keyring
         ) { (reference) throws(StorageError) in try changeSet(identifier, reference) }
+        stores[identifier] = restored.store
+        counters.damaged += restored.damaged
       } catch {
         throw .storage(error)
       }
     }
-    if damage.mayLackClock { timeKeeper.clock.witness(latestStored) }
+    if damage.mayLackClock {
+      timeKeeper.clock.witness(stores.values.lazy.map(\.latestStored).max() ?? .zero)
+    }
   }
 
   /// Makes a replica that holds no store, of a roster in which the device is certified: where many
@@ -115,19 +100,23 @@ public struct Replica: Sendable {
   package init(
     keys: DeviceKeys, roster: Roster, process: ProcessID, entropy: some Entropy
   ) {
-    account = roster.account
-    self.keys = keys
+    members = Members(of: roster, keys: keys)
     self.process = process
     self.entropy = entropy
-    addresses = [:]
-    self.roster = roster
-    keyring = Keyring()
-    keyring.refresh(from: roster, keys: keys)
-    duties.revoked = roster.membership.revoked
+    coverage = Coverage(device: keys.id)
+    coverage.setMembers(roster.sortedMembers.map(\.device))
   }
 
+  /// The account.
+  package var account: AccountID { roster.account }
+  /// The account's membership.
+  package var roster: Roster { members.roster }
+  /// The epochs' keys that this device holds.
+  package var keyring: Keyring { members.keyring }
+  var keys: DeviceKeys { members.keys }
+
   /// Takes in one input and says what is to be done about it, in order.
-  public mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
+  package mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
     timeKeeper.update(at: instant)
     switch input {
     case .connected, .tick: healIfAhead()
@@ -162,7 +151,7 @@ public struct Replica: Sendable {
   }
 
   /// Whether a `flush` has anything to do. The shell hands one in before each of its commits.
-  public var needsFlush: Bool {
+  package var needsFlush: Bool {
     stores.keys.contains(where: needsFlush)
   }
 
@@ -176,21 +165,10 @@ public struct Replica: Sendable {
   // MARK: Time
 
   private mutating func passTime() {
+    // The wake that was asked for has come.
+    wakeAt = nil
     fulfilDutiesIfDue()
-    for id in sessions.keys.sorted() {
-      guard let session = sessions[id] else { continue }
-      if now.monotonicMilliseconds >= session.openedAt + Limits.sessionMilliseconds {
-        effects.append(.close(id, .aged))
-      } else if now.monotonicMilliseconds >= session.nextHaveAt {
-        if session.clocksDiffer {
-          tellTime(on: id)
-          waitForClock(on: id)
-        } else {
-          sendHave(on: id)
-        }
-      }
-      applyEarly(on: id)
-    }
+    passTimeOnLinks()
     passOn()
     lookForLeftBehind()
   }
@@ -201,12 +179,10 @@ public struct Replica: Sendable {
     } else if healAt ?? 0 <= now.monotonicMilliseconds {
       healAt = now.monotonicMilliseconds + Limits.haveIntervalMilliseconds
     }
-    let sessionsNext = sessions.values.map {
-      min(
-        $0.nextHaveAt, $0.openedAt + Limits.sessionMilliseconds, $0.early?.retryAt ?? .max)
-    }.min()
-    let statementAt = sessions.isEmpty ? nil : hearsay.nextAt
-    let next = [sessionsNext, statementAt, duties.dueAt, healAt].compactMap(\.self).min()
+    let linksAt = links.values.lazy.map(\.wakeAt).min()
+    // A joiner has no duties yet.
+    let dutiesAt = isJoining ? nil : members.duties.dueAt
+    let next = [linksAt, coverage.dueAt, dutiesAt, healAt].compactMap(\.self).min()
     guard let next, next != wakeAt else { return }
     wakeAt = next
     effects.append(.wake(atMonotonicMilliseconds: next))
@@ -219,19 +195,12 @@ public struct Replica: Sendable {
     if isCopy || isParted || incarnation == nil {
       takeNewIncarnation(isFirst: incarnation == nil)
     }
+    let author = keys.id
     for identifier in stores.keys.sorted() {
-      guard var store = stores[identifier] else { continue }
-      let recheck = store.recheckDrafts(author: keys.id)
-      stores[identifier] = store
-      tell(recheck, in: identifier)
+      guard let outcome = stores[identifier]?.start(author: author) else { continue }
+      carryOut(outcome, in: [identifier])
     }
     scheduleDuties()
-  }
-
-  /// Makes durable and known what became of drafts on a state that changed below them.
-  mutating func tell(_ recheck: StoreReplica.Recheck, in identifier: StoreIdentifier) {
-    if !recheck.mutations.isEmpty { effects.append(.persist(recheck.mutations)) }
-    if !recheck.refusals.isEmpty { effects.append(.refusals(identifier, recheck.refusals)) }
   }
 
   /// Whether this device has used up its incarnations, and publishes no more. Follows from what is
@@ -275,84 +244,10 @@ public struct Replica: Sendable {
     let drawn = entropy.draw(Digest128.self).bytes.prefix(8)
     return Incarnation(rawValue: drawn.reduce(0) { $0 << 8 | UInt64($1) })
   }
-
-  // MARK: Stores
-
-  private mutating func open(_ identifier: StoreIdentifier, policy: Policy) {
-    guard policy.isWithinBounds else {
-      effects.append(.refusedStore(identifier, .policyOutOfBounds(policy)))
-      return
-    }
-    if let store = stores[identifier] {
-      if !store.isOpened { markOpened(identifier) }
-      if store.policy != policy {
-        changePolicy(of: identifier, to: policy)
-      } else if !store.isOpened {
-        // More of it is kept from here on.
-        for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
-          sendHave(on: id, only: [identifier])
-        }
-      }
-      return
-    }
-    guard stores.count < Limits.stores else {
-      effects.append(.refusedStore(identifier, .tooManyStores(limit: Limits.stores)))
-      return
-    }
-    create(identifier, policy: policy)
-    markOpened(identifier)
-    // Peers that do not have it yet begin it; those that do answer.
-    for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
-      sendHave(on: id, only: [identifier])
-    }
-  }
-
-  /// A program on this host wants the store.
-  private mutating func markOpened(_ identifier: StoreIdentifier) {
-    stores[identifier]?.isOpened = true
-    effects.append(.persist([.setOpened(identifier)]))
-  }
-
-  /// Begins a store with nothing in it.
-  mutating func create(_ identifier: StoreIdentifier, policy: Policy) {
-    stores[identifier] = StoreReplica(identifier: identifier, policy: policy)
-    effects.append(.persist([.putStore(identifier, policy)]))
-  }
-
-  private mutating func changePolicy(of identifier: StoreIdentifier, to policy: Policy) {
-    guard var store = stores[identifier] else { return }
-    reportedOverLimit[identifier] = nil
-    let old = store.state.shown
-    store.state = store.state.under(policy)
-    let recheck = store.recheckDrafts(author: keys.id)
-    let changes = store.state.changes(since: old)
-    if !changes.isEmpty {
-      effects.append(
-        .view(
-          ViewChange(
-            store: identifier, reason: .quotaViolationChange,
-            changes: changes,
-            superseded: recheck.refused.sorted())))
-    }
-    effects.append(.persist([.putStore(identifier, policy)]))
-    tell(recheck, in: identifier)
-    stores[identifier] = store
-    for id in sessions.keys.sorted() where sessions[id]?.isExchanging == true {
-      sessions[id]?.mismatched.remove(identifier)
-      sendHave(on: id, only: [identifier])
-    }
-  }
-
-  private mutating func takeRefusals(of identifier: StoreIdentifier, through number: UInt64) {
-    guard let mutations = stores[identifier]?.takeRefusals(through: number), !mutations.isEmpty
-    else { return }
-    effects.append(.persist(mutations))
-    effects.append(.progress)
-  }
 }
 
 /// Why a replica cannot be made of what storage holds.
-public enum ReplicaError: Error, Hashable, Sendable {
+package enum ReplicaError: Error, Hashable, Sendable {
   /// A membership record cannot be read.
   case damagedRecord
   /// The records do not make this device a member of the account.

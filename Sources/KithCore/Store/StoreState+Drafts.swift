@@ -13,15 +13,27 @@ extension Claim {
   }
 }
 
+/// What becomes of a draft when what is published has changed. Operations that lost to a later write
+/// are not part of the rest.
+enum DraftFate: Equatable {
+  /// The rest of it stands.
+  case stands(Draft)
+  /// It lost all that it writes to later writes.
+  case superseded
+  /// For want of room, the rest of it would not be shown whole; or an adopted one lost a key, and
+  /// loses whole.
+  case refused(Draft, Refusal.Reason)
+}
+
 extension StoreState {
   /// Lays a draft over the state in the form in which it would be published now, if it stands.
   ///
   /// Returns the keys whose shown value changed, or nil where a value of the draft would not be
   /// shown; then nothing has changed.
   mutating func lay(
-    _ draft: Draft, author: DeviceID, group: UInt32
+    _ draft: Draft, author: DeviceID
   ) -> [(key: Key, value: EncodedValue?)]? {
-    let entries = form(of: draft, author: author, group: group)
+    let entries = form(of: draft, author: author)
     let keys = entries.map(\.entry.key)
     let before = keys.map { drafted[$0] }
     for entry in entries { setDraft(entry, of: entry.entry.key) }
@@ -29,15 +41,31 @@ extension StoreState {
     let stands = entries.allSatisfy { entry in
       entry.entry.isRemoval || shown[entry.entry.key]?.step == .value
     }
-    if stands { return changes }
+    if stands {
+      group += 1
+      return changes
+    }
     for (key, entry) in zip(keys, before) { setDraft(entry, of: key) }
     _ = refresh(keys)
     return nil
   }
 
+  /// Lays a draft anew, after what is published has changed, over the drafts before it
+  /// (`Docs/Protocol.md`, "Writing and publishing").
+  mutating func layAnew(_ draft: Draft, author: DeviceID) -> DraftFate {
+    let stamp = Stamp(clock: draft.clock, device: author)
+    var rest = draft
+    rest.operations.removeAll { operation in
+      slots[Key(operation.key)].map { stamp < $0.newest.entry.stamp } ?? false
+    }
+    if draft.clock.isAdopted, rest != draft { return .refused(draft, .initialSync) }
+    guard !rest.operations.isEmpty else { return .superseded }
+    return lay(rest, author: author) == nil ? .refused(rest, .quota) : .stands(rest)
+  }
+
   /// The entries that a draft would publish now (`Docs/Protocol.md`, "Writing and publishing").
-  private func form(of draft: Draft, author: DeviceID, group: UInt32) -> [KeptEntry] {
-    let claim = claim(of: draft, author: author, group: group)
+  private func form(of draft: Draft, author: DeviceID) -> [KeptEntry] {
+    let claim = claim(of: draft, author: author)
     return draft.operations.map { operation in
       let key = Key(operation.key)
       let entry = Entry(
@@ -52,7 +80,7 @@ extension StoreState {
 
   /// If any value grows its key, the transaction claims room anew; otherwise it keeps the latest
   /// claim among the values it replaces.
-  private func claim(of draft: Draft, author: DeviceID, group: UInt32) -> Claim {
+  private func claim(of draft: Draft, author: DeviceID) -> Claim {
     let new = Claim(clock: Claim.unpublished, device: author, group: group)
     var latest: Claim?
     for operation in draft.operations {
@@ -67,7 +95,6 @@ extension StoreState {
   }
 
   private func fallback(of key: Key, claimedAt claim: Claim) -> Fallback? {
-    if Canary.skipAFallback.isPlanted { return nil }
     guard let shown = shown[key], let standing = slot(key)?.standing(of: shown.step) else {
       return nil
     }
@@ -77,7 +104,7 @@ extension StoreState {
     return Fallback(value: shown.value, claim: standing.claim)
   }
 
-  /// Takes all drafts away. Call ``lay(_:author:group:)`` for those that are to stand again.
+  /// Takes all drafts away. Call ``layAnew(_:author:)`` for those that are to stand again.
   mutating func removeDrafts() {
     let keys = Array(drafted.keys)
     for key in keys { setDraft(nil, of: key) }

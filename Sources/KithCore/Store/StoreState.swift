@@ -16,6 +16,9 @@ struct StoreState {
   private(set) var slots: [Key: Slot] = [:]
   /// What the drafts would publish, by key: only the last entry of each.
   private(set) var drafted: [Key: KeptEntry] = [:]
+  /// How many drafts were laid since there was none: it tells the transactions of the next publishing
+  /// apart.
+  var group: UInt32 = 0
   /// What is shown, by key.
   private(set) var shown: [Key: Shown] = [:]
   /// Newest entries that are removals and published.
@@ -72,9 +75,7 @@ struct StoreState {
       slots[key] = Slot(entry)
       outcome = .kept(dropped: [])
     }
-    if Canary.forgetARemoval.isPlanted, slots[key]?.newest.entry.isRemoval == true {
-      slots[key] = nil
-    } else if slots[key]?.newest.entry.isRemoval == true {
+    if slots[key]?.newest.entry.isRemoval == true {
       removals.insert(key)
     } else {
       removals.remove(key)
@@ -98,6 +99,7 @@ struct StoreState {
   mutating func setDraft(_ entry: KeptEntry?, of key: Key) {
     uncount(key)
     drafted[key] = entry
+    if drafted.isEmpty { group = 0 }
     count(key)
   }
 

@@ -1,23 +1,23 @@
-/// A value in its only encoding: the `Value` message of `kith.proto`. Its fields are in order of
-/// number, dictionary members strictly ascending by the UTF-8 bytes of their keys, numbers in their
-/// shortest form, and nothing is unknown.
+/// A value in its only encoding: the `Value` message of `kith.proto`, with fields in order of
+/// number, dictionary members strictly ascending by their keys' UTF-8 bytes, shortest numbers, and
+/// nothing unknown.
 ///
-/// Equal values have equal bytes on every peer, so a value can be compared, digested and measured
-/// without being decoded.
-public struct EncodedValue: Hashable, Sendable {
+/// Equal values have equal bytes everywhere, so they are compared, digested and measured without
+/// decoding.
+package struct EncodedValue: Hashable, Sendable {
   /// The encoding.
-  public let bytes: [UInt8]
+  package let bytes: [UInt8]
 
   /// The size that the quota counts, in bytes.
   ///
   /// - Complexity: O(1).
-  public var size: Int { bytes.count }
+  package var size: Int { bytes.count }
 
   /// Encodes a value.
   ///
   /// - Throws: ``ValueError/tooDeep``.
   /// - Complexity: O(*n* log *n*) for dictionaries (their members are sorted), otherwise O(*n*).
-  public init(_ value: PropertyListValue) throws(ValueError) {
+  package init(_ value: PropertyListValue) throws(ValueError) {
     var encoder = ValueEncoder()
     try encoder.prepend(value, depth: 0)
     bytes = encoder.bytes
@@ -27,15 +27,15 @@ public struct EncodedValue: Hashable, Sendable {
   ///
   /// - Throws: ``ValueError``.
   /// - Complexity: O(*n*) in time and memory, whatever lengths the bytes claim.
-  public init(checking bytes: [UInt8]) throws(ValueError) {
+  package init(checking bytes: [UInt8]) throws(ValueError) {
     var decoder = ValueDecoder(bytes)
     _ = try decoder.decode()
     self.bytes = bytes
   }
 
-  /// Takes bytes that were checked before, such as those that this device stored itself.
+  /// Takes bytes that were checked before, such as stored ones.
   ///
-  /// If they are wrong nevertheless, ``decoded()`` throws.
+  /// If they are wrong, ``decoded()`` throws.
   package init(trusting bytes: [UInt8]) {
     self.bytes = bytes
   }
@@ -44,7 +44,7 @@ public struct EncodedValue: Hashable, Sendable {
   ///
   /// - Throws: ``ValueError``, only if trusted bytes were wrong.
   /// - Complexity: O(*n*).
-  public func decoded() throws(ValueError) -> PropertyListValue {
+  package func decoded() throws(ValueError) -> PropertyListValue {
     var decoder = ValueDecoder(bytes)
     return try decoder.decode()
   }

@@ -16,10 +16,9 @@ extension PropertyListValue: Codable {
 
   /// Encodes the value as its content: a bool, a number, a text, an array, a dictionary.
   ///
-  /// The coder decides how dates and data are encoded. JSON has neither, so there they decode
-  /// as numbers and texts. From JSON and from property lists a double without a fraction
-  /// decodes as an integer. Under a store's key, and inside `Codable` types under one, every
-  /// value decodes unchanged.
+  /// The coder decides the form of dates and data: JSON has neither, so they decode as numbers and
+  /// texts. From JSON and property lists a double without a fraction decodes as an integer. Under a
+  /// store's key, and inside `Codable` types under one, every value decodes unchanged.
   ///
   /// - Complexity: O(*n* log *n*) in the size of the value.
   public func encode(to encoder: any Encoder) throws {

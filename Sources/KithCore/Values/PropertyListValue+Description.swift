@@ -1,9 +1,8 @@
 extension PropertyListValue: CustomStringConvertible {
-  /// The value for logs of tests and debuggers, with dictionaries in order of their keys'
-  /// UTF-8 bytes.
+  /// The value for logs of tests and debuggers, dictionaries in order of their keys' bytes.
   ///
-  /// Dates are shown as seconds since 2001. On Linux, Foundation's description of a date that is
-  /// not finite traps, and a peer may send one.
+  /// Dates are seconds since 2001: Foundation's description on Linux traps on one that is not
+  /// finite, which a peer may send.
   ///
   /// - Complexity: O(*n* log *n*) in the size of the value.
   public var description: String {

@@ -10,14 +10,12 @@
 /// let window: PropertyListValue = ["width": 800, "title": "Notes", "isOpen": true]
 /// ```
 ///
-/// Equality is that of the bytes on the wire, so that every peer agrees about it. Doubles and dates
-/// compare by bit pattern: a NaN equals the same NaN, `0.0` and `-0.0` differ. Strings and
-/// dictionary keys compare by their UTF-8 bytes; in Swift's `String` a composed and a decomposed
-/// "é" are equal. Values of different cases are never equal.
+/// Values are equal if their bytes on the wire are. Doubles and dates compare by bit pattern: a NaN
+/// equals the same NaN, `0.0` and `-0.0` differ. Strings and keys compare by UTF-8 bytes, so a
+/// composed and a decomposed "é" differ. Values of different cases are never equal.
 ///
-/// A dictionary cannot hold two keys that Swift calls equal. Encoded bytes with two canonically
-/// equivalent keys in one dictionary are therefore ``ValueError/malformed``: dropping one silently
-/// would lose data.
+/// A dictionary cannot hold two keys that Swift calls equal. Bytes with two canonically equivalent
+/// keys are ``ValueError/malformed``: dropping one would silently lose data.
 public enum PropertyListValue: Sendable {
   /// True or false.
   case bool(Bool)
@@ -89,5 +87,5 @@ extension PropertyListValue: Hashable {
 
 extension PropertyListValue {
   /// The maximum number of nested containers: a scalar has depth 0, an array of scalars 1.
-  public static let maximumDepth = 64
+  package static let maximumDepth = 64
 }

@@ -6,9 +6,8 @@
 
 /// Reads only the canonical encoding.
 ///
-/// It is safe on any bytes. Every read is checked against the end of its message. A length
-/// allocates memory only after its bytes are known to exist. Recursion ends at
-/// ``PropertyListValue/maximumDepth``.
+/// It is safe on any bytes: reads are checked against their message's end, a length allocates only
+/// once its bytes exist, and recursion ends at ``PropertyListValue/maximumDepth``.
 struct ValueDecoder {
   private let bytes: [UInt8]
   private var position = 0
@@ -17,7 +16,6 @@ struct ValueDecoder {
     self.bytes = bytes
   }
 
-  /// Decodes the value of all the bytes.
   mutating func decode() throws(ValueError) -> PropertyListValue {
     try value(end: bytes.count, depth: 0)
   }
@@ -117,8 +115,8 @@ struct ValueDecoder {
     position += 1
   }
 
-  /// Returns the error for an unexpected tag. A known field of another wire type is malformed; an
-  /// unknown field is only not canonical.
+  /// Returns the error for an unexpected tag: malformed if a known field has another wire type,
+  /// otherwise not canonical.
   private func unexpected(_ tag: UInt8) -> ValueError {
     let field = tag >> 3
     let wireType = tag & 7

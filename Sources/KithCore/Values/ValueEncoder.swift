@@ -4,12 +4,10 @@
   import Foundation
 #endif
 
-/// Writes the canonical encoding, from its end to its beginning.
-///
-/// A length precedes its bytes. Written backwards, each length is known when it is needed. So no
-/// sizes are computed beforehand, and the work stays linear in the nesting.
+/// Writes the canonical encoding backwards, so that each length is known when it is needed, and
+/// work stays linear in the nesting.
 struct ValueEncoder {
-  /// Free room, then the written bytes.
+  /// Free space, then the written bytes.
   private var storage: [UInt8]
   /// The index of the first written byte.
   private var start: Int
@@ -19,7 +17,6 @@ struct ValueEncoder {
     start = 64
   }
 
-  /// The written bytes.
   var bytes: [UInt8] { Array(storage[start...]) }
 
   /// Prepends the fields of a `Value` message.
@@ -116,7 +113,7 @@ struct ValueEncoder {
     storage.replaceSubrange(start..<start + bytes.count, with: bytes)
   }
 
-  /// Moves `start` towards the front, and adds room at the front if there is none.
+  /// Moves `start` towards the front, and adds space if there is none.
   private mutating func makeRoom(_ count: Int) {
     if start < count {
       let more = max(storage.count, count)

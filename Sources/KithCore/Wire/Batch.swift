@@ -37,6 +37,8 @@ package struct Batch: Sendable {
   }
 
   var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
+  /// Bytes of its change sets.
+  var weight: Int { changeSets.reduce(0) { $0 + $1.weight } }
 
   /// The messages that carry the batch: one or more, back to back.
   package func messages() -> [[UInt8]] {

@@ -1,31 +1,31 @@
-public import KithCrypto
+package import KithCrypto
 
 /// What a dialler offers in the payload of handshake message 1.
-public struct Offer: Hashable, Sendable {
+package struct Offer: Hashable, Sendable {
   /// Protocol versions that the dialler speaks.
-  public var versions: [UInt32]
+  package var versions: [UInt32]
 
   /// The versions that this code speaks, best first.
-  public static let current = Self(versions: [1])
+  package static let current = Self(versions: [1])
 
   /// Makes an offer.
-  public init(versions: [UInt32]) {
+  package init(versions: [UInt32]) {
     self.versions = versions
   }
 
   /// Reads an offer; nil where the bytes are malformed.
-  public init?(decoding bytes: [UInt8]) {
+  package init?(decoding bytes: [UInt8]) {
     guard let wire = try? WireOffer(serializedBytes: bytes) else { return nil }
     versions = wire.versions
   }
 
   /// The highest version that both sides speak, or nil.
-  public func chosen(from other: Offer) -> UInt32? {
+  package func chosen(from other: Offer) -> UInt32? {
     versions.filter(other.versions.contains).max()
   }
 
   /// The offer's bytes.
-  public func encoded() -> [UInt8] {
+  package func encoded() -> [UInt8] {
     var wire = WireOffer()
     wire.versions = versions
     return wire.encodedBytes()
@@ -33,27 +33,27 @@ public struct Offer: Hashable, Sendable {
 }
 
 /// What each side says of itself in the payloads of handshake messages 2 and 3.
-public struct Hello: Hashable, Sendable {
+package struct Hello: Hashable, Sendable {
   /// The protocol version, chosen by the listener.
-  public var version: UInt32
+  package var version: UInt32
   /// The side's hybrid logical clock.
-  public var clock: HybridTime
+  package var clock: HybridTime
   /// Whether the side's kernel calls its clock synchronised.
-  public var isSynchronised: Bool
+  package var isSynchronised: Bool
   /// The side's process.
-  public var process: ProcessID
+  package var process: ProcessID
   /// The digest of the membership records that the side holds.
-  public var rosterDigest: Digest256
+  package var rosterDigest: Digest256
   /// The port that the side listens on; 0: none.
-  public var port: UInt16
+  package var port: UInt16
   /// The side's version of Kith, for people; empty: not said.
-  public var software: String
+  package var software: String
   /// Which device the side is: its certificate binds it to the handshake's static key, and this the
   /// key to it. Nil: not said.
-  public var device: DeviceID?
+  package var device: DeviceID?
 
   /// Makes a hello.
-  public init(
+  package init(
     version: UInt32, clock: HybridTime, isSynchronised: Bool, process: ProcessID,
     rosterDigest: Digest256, port: UInt16, software: String = "", device: DeviceID? = nil
   ) {
@@ -68,7 +68,7 @@ public struct Hello: Hashable, Sendable {
   }
 
   /// Reads a hello; nil where the bytes are malformed.
-  public init?(decoding bytes: [UInt8]) {
+  package init?(decoding bytes: [UInt8]) {
     guard let wire = try? WireHello(serializedBytes: bytes),
       let process = try? Digest128(wire.processID),
       let digest = try? Digest256(wire.rosterDigest),
@@ -89,7 +89,7 @@ public struct Hello: Hashable, Sendable {
   }
 
   /// The hello's bytes.
-  public func encoded() -> [UInt8] {
+  package func encoded() -> [UInt8] {
     var wire = WireHello()
     wire.version = version
     wire.clock = clock.rawValue

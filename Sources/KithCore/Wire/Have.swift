@@ -13,12 +13,10 @@ package struct StoreHave: Hashable, Sendable {
   package var isAwaited: Bool
   /// Whether something of the last answer cannot be judged yet, so that records are wanted again.
   package var isUnjudged = false
-  /// The digest of the statements held of the store; nil where nothing is said of them.
-  package var statements: Digest256?
 
   package init(
     store: StoreIdentifier, vector: [ChainID: UInt64], digest: Digest256?, policy: Policy,
-    isBeyond: Bool = false, isAwaited: Bool = false, statements: Digest256? = nil
+    isBeyond: Bool = false, isAwaited: Bool = false
   ) {
     self.store = store
     self.vector = vector
@@ -26,7 +24,6 @@ package struct StoreHave: Hashable, Sendable {
     self.policy = policy
     self.isBeyond = isBeyond
     self.isAwaited = isAwaited
-    self.statements = statements
   }
 }
 
@@ -39,20 +36,22 @@ package struct Have: Hashable, Sendable {
   /// Whether every store of the peer is listed.
   package var listsAll: Bool
   package var stores: [StoreHave]
-  /// What devices say that they cover, of the peer's own or passed on.
-  package var statements: [Statement]
+  /// When the sender's process started, as its statements say; zero: it makes none.
+  package var started = HybridTime.zero
+  /// What the sender covers, and what devices say that they cover.
+  package var statements: [StatementGroup] = []
+  /// Which statements the sender holds.
+  package var held: [HeldStatements] = []
   /// What the peer tells of the time; nil: nothing.
   package var time: ToldTime?
 
   package init(
-    number: UInt64, isWhole: Bool, listsAll: Bool, stores: [StoreHave],
-    statements: [Statement] = [], time: ToldTime? = nil
+    number: UInt64, isWhole: Bool, listsAll: Bool, stores: [StoreHave], time: ToldTime? = nil
   ) {
     self.number = number
     self.isWhole = isWhole
     self.listsAll = listsAll
     self.stores = stores
-    self.statements = statements
     self.time = time
   }
 
@@ -61,35 +60,45 @@ package struct Have: Hashable, Sendable {
     self.init(number: 0, isWhole: false, listsAll: false, stores: [], time: time)
   }
 
-  /// Nil where the message is malformed; so it is where a statement does not bear the signature of the
-  /// device that it names, or a device says two things of one store.
-  init?(_ wire: WireHave, account: AccountID, concurrently: InboundMessage.Repeater?) {
-    guard wire.stores.count <= Limits.stores,
-      wire.statements.count <= Limits.statementsPerMessage
-    else { return nil }
+  /// Nil where the message is malformed; so it is if a device says two things of one store.
+  init?(_ wire: WireHave) {
+    guard wire.stores.count <= Limits.stores else { return nil }
     self.init(
       number: wire.number, isWhole: wire.whole, listsAll: wire.all, stores: [],
       time: wire.clock == 0
         ? nil
         : ToldTime(
           reading: HybridTime(rawValue: wire.clock), isSynchronised: wire.synchronised))
+    started = HybridTime(rawValue: wire.started)
     for store in wire.stores {
       guard let store = StoreHave(store) else { return nil }
       stores.append(store)
     }
-    for statement in wire.statements {
-      guard let statement = Statement(statement) else { return nil }
-      statements.append(statement)
-    }
-    let names = statements.map { StatementName(store: $0.store, device: $0.device) }
-    guard Set(names).count == names.count else { return nil }
-    let decoded = statements
-    let signed = values(decoded.count, by: 16, with: concurrently) {
-      decoded[$0].isSigned(in: account)
-    }
-    guard signed.allSatisfy(\.self) else { return nil }
     // Each is answered with a whole store, so none may be listed twice.
     guard stores.isStrictlyAscending(by: \.store) else { return nil }
+    var names: Set<StatementName> = []
+    var entries = 0
+    for group in wire.statements {
+      guard let group = StatementGroup(group) else { return nil }
+      for said in group.said {
+        let name = StatementName(store: group.extent.store, device: said.device)
+        guard names.insert(name).inserted else { return nil }
+      }
+      entries += group.extent.entries.count
+      guard entries <= Limits.elementsPerMessage else { return nil }
+      statements.append(group)
+    }
+    for held in wire.held {
+      guard let held = HeldStatements(held) else { return nil }
+      self.held.append(held)
+    }
+    guard held.isStrictlyAscending(by: \.store) else { return nil }
+  }
+
+  /// Names a device's statement about a store.
+  private struct StatementName: Hashable {
+    var store: StoreIdentifier
+    var device: UInt64
   }
 
   /// The messages that carry it: one, but where the vectors of many stores take more than
@@ -108,8 +117,11 @@ package struct Have: Hashable, Sendable {
     }
     guard parts.count > 1 else { return [message()] }
     var haves = parts.map { part in
-      Have(
+      var have = Have(
         number: number, isWhole: isWhole, listsAll: false, stores: part, time: time)
+      have.started = started
+      have.held = held.filter { held in part.contains { $0.store == held.store } }
+      return have
     }
     if listsAll {
       haves.append(
@@ -120,20 +132,33 @@ package struct Have: Hashable, Sendable {
     return haves.map { $0.message() }
   }
 
-  /// Messages that pass statements on and say nothing else.
-  static func messages(passingOn statements: [Statement], time: ToldTime) -> [[UInt8]] {
-    var rest = statements[...]
-    var messages: [[UInt8]] = []
-    while !rest.isEmpty {
-      let part = rest.prefix(Limits.statementsPerMessage)
-      rest = rest.dropFirst(part.count)
-      messages.append(
-        Have(
-          number: 0, isWhole: false, listsAll: false, stores: [], statements: Array(part),
-          time: time
-        ).message())
+  /// Messages that tell what devices cover, and at last which statements are held.
+  static func messages(
+    telling groups: [StatementGroup], holding held: [HeldStatements] = [],
+    by started: HybridTime?, time: ToldTime
+  ) -> [[UInt8]] {
+    var empty = Have(number: 0, isWhole: false, listsAll: false, stores: [], time: time)
+    empty.started = started ?? .zero
+    var haves = [empty]
+    var (bytes, count) = (0, 0)
+    for var group in groups {
+      var rest = group.said[...]
+      repeat {
+        group.said = Array(rest.prefix(Limits.statementsPerMessage))
+        rest = rest.dropFirst(group.said.count)
+        bytes += group.sizeBound
+        count += max(1, group.said.count)
+        if count > Limits.statementsPerMessage || bytes > Limits.haveMessageBytes,
+          haves[haves.count - 1].statements.isEmpty == false
+        {
+          haves.append(empty)
+          (bytes, count) = (group.sizeBound, max(1, group.said.count))
+        }
+        haves[haves.count - 1].statements.append(group)
+      } while !rest.isEmpty
     }
-    return messages
+    haves[haves.count - 1].held = held.sorted { $0.store < $1.store }
+    return haves.map { $0.message() }
   }
 
   private func message() -> [UInt8] {
@@ -142,7 +167,9 @@ package struct Have: Hashable, Sendable {
     message.have.whole = isWhole
     message.have.all = listsAll
     message.have.stores = stores.map(\.wire)
+    message.have.started = started.rawValue
     message.have.statements = statements.map(\.wire)
+    message.have.held = held.map(\.wire)
     message.have.clock = time?.reading.rawValue ?? 0
     message.have.synchronised = time?.isSynchronised ?? false
     return message.encodedBytes()
@@ -163,19 +190,14 @@ extension StoreHave {
     guard let store = StoreIdentifier(wire.store), wire.vector.count <= Limits.chainsPerStore,
       let vector = [ChainID: UInt64](wire.vector), let policy = Policy(wire.policy)
     else { return nil }
-    var digests: [Digest256?] = []
-    for bytes in [wire.digest, wire.statements] {
-      guard !bytes.isEmpty else {
-        digests.append(nil)
-        continue
-      }
-      guard let decoded = try? Digest256(bytes) else { return nil }
-      digests.append(decoded)
+    var digest: Digest256?
+    if !wire.digest.isEmpty {
+      digest = try? Digest256(wire.digest)
+      guard digest != nil else { return nil }
     }
     self.init(
-      store: store, vector: vector, digest: digests[0], policy: policy,
-      isBeyond: wire.beyond, isAwaited: wire.awaited,
-      statements: digests[1])
+      store: store, vector: vector, digest: digest, policy: policy, isBeyond: wire.beyond,
+      isAwaited: wire.awaited)
     isUnjudged = wire.unjudged
   }
 
@@ -184,7 +206,6 @@ extension StoreHave {
     wire.store = store.rawValue
     wire.vector = vector.sorted { $0.key < $1.key }.map { WireVectorEntry($0.key, $0.value) }
     if let digest { wire.digest = .init(digest.bytes) }
-    if let statements { wire.statements = .init(statements.bytes) }
     wire.policy = WirePolicy(policy)
     wire.beyond = isBeyond
     wire.awaited = isAwaited

@@ -3,7 +3,7 @@ internal import SwiftProtobuf
 
 /// A message from a peer, decoded and with every check made that needs no state: signatures and
 /// digests are the costly part of replication, and may be checked outside any lock, many at once.
-public struct InboundMessage: Sendable {
+package struct InboundMessage: Sendable {
   enum Body {
     case records([CheckedRecord])
     case have(Have)
@@ -28,7 +28,7 @@ public struct InboundMessage: Sendable {
   ///   - account: the account that signatures are made for.
   ///   - concurrently: how to check and open much at once; one after the other where it is nil.
   /// - Complexity: O(*n*) in the bytes, and a signature check for each change set.
-  public init?(
+  package init?(
     decoding bytes: [UInt8], account: AccountID, concurrently: Repeater? = nil
   ) {
     guard bytes.count <= Limits.messageBytes, MessageOutline.session.permits(bytes),
@@ -48,7 +48,7 @@ public struct InboundMessage: Sendable {
       }
       body = .records(decoded.map { CheckedRecord($0, account: account) })
     case .have(let have):
-      guard let have = Have(have, account: account, concurrently: concurrently) else { return nil }
+      guard let have = Have(have) else { return nil }
       body = .have(have)
     case .batch(let batch):
       guard let part = BatchPart(batch, account: account, concurrently: concurrently) else {

@@ -31,7 +31,10 @@ struct MessageOutline {
         Field(
           number: 5, limit: Limits.stores,
           fields: [Field(number: 2, limit: Limits.elementsPerMessage, fewestBytes: 34)]),
-        Field(number: 50, limit: Limits.statementsPerMessage, fewestBytes: 128),
+        Field(
+          number: 51, limit: Limits.statementsPerMessage,
+          fields: [Field(number: 2, limit: Limits.statementsPerMessage, fewestBytes: 64)]),
+        Field(number: 52, limit: Limits.stores),
       ]),
     Field(
       number: 3,
@@ -54,6 +57,11 @@ struct MessageOutline {
   static let header = MessageOutline([
     Field(
       number: 9, limit: Limits.entriesPerChangeSet, fewestBytes: 32)
+  ])
+
+  /// What an extent may hold.
+  static let extent = MessageOutline([
+    Field(number: 3, limit: Limits.chainsPerStore, fewestBytes: 34)
   ])
 
   /// What an inviter's answer may hold.

@@ -1,11 +1,11 @@
 /// How many records a session may bring: each signature takes processor time, and what was brought
 /// before can be brought again. Refilled as time passes.
-public struct RecordAllowance: Sendable {
+package struct RecordAllowance: Sendable {
   private var bytes = Limits.recordBurstBytes
   private var refilledAt: UInt64
 
   /// The whole allowance, at a reading of the monotonic clock in milliseconds.
-  public init(at milliseconds: UInt64) {
+  package init(at milliseconds: UInt64) {
     refilledAt = milliseconds
   }
 
@@ -13,7 +13,7 @@ public struct RecordAllowance: Sendable {
   /// is to be closed.
   ///
   /// - Complexity: O(1).
-  public mutating func take(_ message: InboundMessage, at milliseconds: UInt64) -> Bool {
+  package mutating func take(_ message: InboundMessage, at milliseconds: UInt64) -> Bool {
     guard case .records = message.body else { return true }
     let passed = milliseconds - min(refilledAt, milliseconds)
     refilledAt = milliseconds

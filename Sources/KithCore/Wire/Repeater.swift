@@ -1,7 +1,7 @@
 extension InboundMessage {
   /// Calls its body with every index below a count, maybe on several threads at once, and returns
   /// when all calls have: `DispatchQueue.concurrentPerform(iterations:execute:)`, say.
-  public typealias Repeater =
+  package typealias Repeater =
     @Sendable (_ count: Int, _ body: @Sendable (Int) -> Void) -> Void
 }
 

@@ -1,103 +1,267 @@
 package import KithCrypto
 
-/// What a device says that it covers of a store, signed by it, so that others pass it on and nobody
-/// but the device can say it (Docs/Decisions/overlay.md).
-package struct Statement: Hashable, Sendable {
-  /// Who covers it.
-  package let device: DeviceID
+/// How much of a store a device covers: the digest of its whole vector, and some of its entries.
+/// Devices with the same vector make the same extent, byte for byte, so that their statements
+/// travel together (`Docs/Protocol.md`, "Statements").
+package struct Extent: Hashable, Sendable {
   package let store: StoreIdentifier
-  /// Of two statements of a device about a store the later counts.
-  package let clock: HybridTime
-  /// The process that said it. While one runs its vector only rises; a later one may have been
-  /// started from an old copy, and cover less.
-  package let process: UInt64
-  /// The digest of the whole vector: whoever has the same one knows all of it.
-  package let vectorDigest: Digest256
-  /// What rose last, so that something is known where vectors are not equal yet.
-  package let risen: [ChainID: UInt64]
-  /// The encoded body, as signed.
+  /// The digest of the whole vector: a device with the same vector knows all of it. Nil if a device
+  /// tells its peer only the entries that rose.
+  package let digest: Digest256?
+  /// In a statement the entries of the chains that published last, at most
+  /// ``Limits/statementEntries``, so that something is known where vectors are not equal yet.
+  package let entries: [ChainID: UInt64]
+  /// The encoded extent.
   let body: [UInt8]
-  let signature: Signature
 
-  /// Says and signs what a device covers.
-  init(
-    _ store: StoreIdentifier, clock: HybridTime, process: UInt64, vectorDigest: Digest256,
-    risen: [ChainID: UInt64], account: AccountID, keys: DeviceKeys
-  ) {
-    device = keys.id
+  init(_ store: StoreIdentifier, digest: Digest256? = nil, entries: [ChainID: UInt64]) {
     self.store = store
-    self.clock = clock
-    self.process = process
-    self.vectorDigest = vectorDigest
-    self.risen = risen
-    var wire = WireStatementBody()
-    wire.device = .init(device.bytes)
+    self.digest = digest
+    self.entries = entries
+    var wire = WireExtent()
     wire.store = store.rawValue
-    wire.clock = clock.rawValue
-    wire.process = process
-    wire.vectorDigest = .init(vectorDigest.bytes)
-    wire.risen = risen.sorted { $0.key < $1.key }.map { WireVectorEntry($0.key, $0.value) }
+    if let digest { wire.vectorDigest = .init(digest.bytes) }
+    wire.entries = entries.sorted { $0.key < $1.key }.map { WireVectorEntry($0.key, $0.value) }
     body = wire.encodedBytes()
-    signature = keys.signing.sign(Self.signedBytes(account: account, body: body))
   }
 
-  /// Nil where it is malformed. The signature is not looked at; see ``isSigned(in:)``.
-  init?(_ wire: WireStatement) {
-    guard wire.body.count <= Limits.statementBytes,
-      let signature = try? Signature(wire.signature),
-      let decoded = try? WireStatementBody(serializedBytes: wire.body),
-      let device = try? DeviceID(decoded.device), let store = StoreIdentifier(decoded.store),
-      let digest = try? Digest256(decoded.vectorDigest),
-      decoded.risen.count <= Limits.statementEntries,
-      let risen = [ChainID: UInt64](decoded.risen)
+  /// Nil if it is malformed; `isSigned` if statements follow it.
+  init?(_ body: [UInt8], isSigned: Bool) {
+    guard !isSigned || body.count <= Limits.statementBytes,
+      MessageOutline.extent.permits(body),
+      let wire = try? WireExtent(serializedBytes: body), let store = StoreIdentifier(wire.store),
+      wire.entries.count <= (isSigned ? Limits.statementEntries : Limits.chainsPerStore),
+      let entries = [ChainID: UInt64](wire.entries)
     else { return nil }
-    self.device = device
+    var digest: Digest256?
+    if isSigned || !wire.vectorDigest.isEmpty {
+      digest = try? Digest256(wire.vectorDigest)
+      guard digest != nil else { return nil }
+    }
     self.store = store
-    clock = HybridTime(rawValue: decoded.clock)
-    process = decoded.process
-    vectorDigest = digest
-    self.risen = risen
-    body = [UInt8](wire.body)
-    self.signature = signature
+    self.digest = digest
+    self.entries = entries
+    self.body = body
   }
 
-  /// Whether the device that it names signed it.
-  func isSigned(in account: AccountID) -> Bool {
-    device.isValid(signature, for: Self.signedBytes(account: account, body: body))
-  }
-
-  var wire: WireStatement {
-    var wire = WireStatement()
-    wire.body = .init(body)
-    wire.signature = .init(signature.bytes)
-    return wire
-  }
-
-  /// More bytes than it takes in a message.
-  var sizeBound: Int { body.count + Signature.byteCount + 16 }
-
-  /// What the device signs: the domain, a zero byte, the account id and the body.
-  static func signedBytes(account: AccountID, body: [UInt8]) -> [UInt8] {
-    Array("kith statement v1".utf8) + [0] + account.bytes + body
-  }
-
-  /// What stands for a vector in statements: over its chains in order, of each the device's id, the
-  /// incarnation and the sequence, both as 64-bit big-endian.
+  /// The digest of a vector: over its chains in order, of each the device's id, the incarnation and
+  /// the sequence, both as 64-bit big-endian.
   ///
   /// - Complexity: O(*n* log *n*) in the chains.
   static func digest(of vector: [ChainID: UInt64]) -> Digest256 {
     var hasher = Blake2b.Hasher()
     for (chain, sequence) in vector.sorted(by: { $0.key < $1.key }) {
       hasher.update(chain.device)
-      for number in [chain.incarnation.rawValue, sequence] {
-        hasher.update(withUnsafeBytes(of: number.bigEndian, Array.init))
-      }
+      hasher.update(chain.incarnation.rawValue.bigEndianBytes)
+      hasher.update(sequence.bigEndianBytes)
     }
     return hasher.digest256()
   }
 }
 
-extension ProcessID {
-  /// As statements name a process.
-  var tag: UInt64 { digest.bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
+/// The place of a statement among those of its device about a store. The later one counts.
+package struct StatementAge: Hashable, Comparable, Sendable {
+  /// A reading of the device's hybrid clock, taken when its process first said anything. While a
+  /// process runs its vector only rises, so its statements add up. Those of a process that started
+  /// later replace them all: it may have been started from an old copy.
+  package var started: HybridTime
+  /// Counts the process's statements about the store: 1, 2, 3 …
+  package var number: UInt32
+
+  package static func < (left: Self, right: Self) -> Bool {
+    (left.started, left.number) < (right.started, right.number)
+  }
+}
+
+/// A device's word that it covers an extent. The device signs it, so that others pass it on and no
+/// other device can say it (`Docs/Decisions/overlay.md`).
+package struct Statement: Hashable, Sendable {
+  package let device: DeviceID
+  package let age: StatementAge
+  package let extent: Extent
+  let signature: Signature
+
+  package var store: StoreIdentifier { extent.store }
+
+  /// Makes and signs the statement of a device.
+  init(_ extent: Extent, age: StatementAge, account: AccountID, keys: DeviceKeys) {
+    device = keys.id
+    self.age = age
+    self.extent = extent
+    signature = keys.signing.sign(
+      Self.signedBytes(account: account, device: keys.id, age: age, body: extent.body))
+  }
+
+  /// Makes the statement that a message holds; its signature is not checked.
+  init(_ said: StatementGroup.Said, by device: DeviceID, extent: Extent) {
+    self.device = device
+    age = said.age
+    self.extent = extent
+    signature = said.signature
+  }
+
+  /// Whether its device signed it.
+  func isSigned(in account: AccountID) -> Bool {
+    device.isValid(
+      signature,
+      for: Self.signedBytes(account: account, device: device, age: age, body: extent.body))
+  }
+
+  /// The signed bytes: the domain, a zero byte, the account id, the device's id, the age as
+  /// 64-bit and 32-bit big-endian, and the extent's bytes.
+  static func signedBytes(
+    account: AccountID, device: DeviceID, age: StatementAge, body: [UInt8]
+  ) -> [UInt8] {
+    Array("kith statement v1".utf8) + [0] + account.bytes + device.bytes
+      + age.started.rawValue.bigEndianBytes + age.number.bigEndianBytes + body
+  }
+}
+
+/// One message's statements that agree on an extent; without any, the sender tells the extent of
+/// itself.
+package struct StatementGroup: Hashable, Sendable {
+  /// A statement without what it shares with the others of its group.
+  package struct Said: Hashable, Sendable {
+    /// The first 8 bytes of the device's id, as a big-endian number.
+    package var device: UInt64
+    package var age: StatementAge
+    var signature: Signature
+  }
+
+  package var extent: Extent
+  package var said: [Said] = []
+
+  init(_ extent: Extent) { self.extent = extent }
+
+  /// Groups statements by their extents, in the order of their devices.
+  static func groups(of statements: [Statement]) -> [StatementGroup] {
+    var groups: [StatementGroup] = []
+    var indices: [Extent: Int] = [:]
+    for statement in statements.sorted(by: { $0.device < $1.device }) {
+      let index = indices[statement.extent] ?? groups.count
+      if index == groups.count {
+        indices[statement.extent] = index
+        groups.append(StatementGroup(statement.extent))
+      }
+      groups[index].said.append(
+        Said(
+          device: statement.device.shortName, age: statement.age, signature: statement.signature))
+    }
+    return groups
+  }
+
+  /// Nil if it is malformed.
+  init?(_ wire: WireStatements) {
+    guard let extent = Extent([UInt8](wire.extent), isSigned: !wire.said.isEmpty) else {
+      return nil
+    }
+    self.extent = extent
+    for statement in wire.said {
+      guard let signature = try? Signature(statement.signature) else { return nil }
+      let age = StatementAge(
+        started: HybridTime(rawValue: statement.started), number: statement.number)
+      said.append(Said(device: statement.device, age: age, signature: signature))
+    }
+  }
+
+  var wire: WireStatements {
+    var wire = WireStatements()
+    wire.extent = .init(extent.body)
+    wire.said = said.map { said in
+      var statement = WireStatement()
+      statement.device = said.device
+      statement.started = said.age.started.rawValue
+      statement.number = said.age.number
+      statement.signature = .init(said.signature.bytes)
+      return statement
+    }
+    return wire
+  }
+
+  /// More bytes than it takes in a message.
+  var sizeBound: Int { 16 + extent.body.count + 100 * said.count }
+}
+
+/// Which statements about a store a device holds: peers compare the digests, and one whose digest
+/// differs asks with a filter for those that it lacks.
+package struct HeldStatements: Hashable, Sendable {
+  package var store: StoreIdentifier
+  package var digest: Digest128
+  /// The sender asks for the statements that this filter does not contain; nil: it asks for none.
+  package var filter: StatementFilter?
+
+  init(_ store: StoreIdentifier, digest: Digest128, filter: StatementFilter? = nil) {
+    self.store = store
+    self.digest = digest
+    self.filter = filter
+  }
+
+  /// Nil if it is malformed.
+  init?(_ wire: WireHeldStatements) {
+    guard let store = StoreIdentifier(wire.store), let digest = try? Digest128(wire.digest),
+      wire.filter.count <= Limits.statements, wire.salt < StatementFilter.salts
+    else { return nil }
+    self.init(store, digest: digest)
+    if !wire.filter.isEmpty {
+      filter = StatementFilter(salt: wire.salt, bytes: [UInt8](wire.filter))
+    }
+  }
+
+  var wire: WireHeldStatements {
+    var wire = WireHeldStatements()
+    wire.store = store.rawValue
+    wire.digest = .init(digest.bytes)
+    if let filter { (wire.salt, wire.filter) = (filter.salt, .init(filter.bytes)) }
+    return wire
+  }
+}
+
+/// A set of statements in one byte each, which may contain a few others as well (Bloom, 1970). The
+/// positions of a statement come from its signature, whose first 32 bytes are as good as random. A
+/// filter with another salt contains others, so a statement that one leaves out comes with the next.
+package struct StatementFilter: Hashable, Sendable {
+  static let salts: UInt32 = 8
+  let salt: UInt32
+  var bytes: [UInt8]
+
+  init(salt: UInt32, bytes: [UInt8]) {
+    self.salt = salt
+    self.bytes = bytes
+  }
+
+  /// Makes the filter of some statements: as many bytes as statements, at least 8.
+  init(of statements: some Collection<Statement>, salt: UInt32) {
+    self.init(
+      salt: salt % Self.salts, bytes: [UInt8](repeating: 0, count: max(8, statements.count)))
+    for statement in statements {
+      for position in positions(of: statement.signature) {
+        bytes[position / 8] |= 1 << UInt8(position % 8)
+      }
+    }
+  }
+
+  func contains(_ statement: Statement) -> Bool {
+    positions(of: statement.signature).allSatisfy {
+      bytes[$0 / 8] & 1 << UInt8($0 % 8) != 0
+    }
+  }
+
+  /// Two of the eight 32-bit big-endian words of the signature's first half, modulo the bits.
+  private func positions(of signature: Signature) -> [Int] {
+    let all = signature.bytes
+    return [salt, (salt + 1) % Self.salts].map { index in
+      let word = all[Int(index) * 4..<Int(index) * 4 + 4].reduce(0) { $0 << 8 | Int($1) }
+      return word % (bytes.count * 8)
+    }
+  }
+}
+
+extension DeviceID {
+  /// The first 8 bytes as a big-endian number, as statements name a device.
+  var shortName: UInt64 { bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
+}
+
+extension FixedWidthInteger {
+  /// The bytes, the highest first.
+  var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian, Array.init) }
 }

@@ -1,7 +1,7 @@
 /// A public byte string of one size: a public key, a digest, a signature, a nonce.
 ///
 /// Values are held inline and compare as bytes.
-public protocol FixedBytes: Hashable, Comparable, Sendable, BitwiseCopyable,
+package protocol FixedBytes: Codable, Hashable, Comparable, Sendable, BitwiseCopyable,
   CustomStringConvertible
 {
   /// The inline storage; its size is the size of the value.
@@ -10,17 +10,16 @@ public protocol FixedBytes: Hashable, Comparable, Sendable, BitwiseCopyable,
   /// The bytes.
   var storage: Storage { get }
 
-  /// Makes the value with these bytes.
   init(storage: Storage)
 }
 
 extension FixedBytes {
   /// The number of bytes of a value.
-  @inlinable public static var byteCount: Int { MemoryLayout<Storage>.size }
+  @inlinable package static var byteCount: Int { MemoryLayout<Storage>.size }
 
   /// Makes the value with these bytes; throws `wrongLength` unless there are exactly `byteCount`.
   @inlinable
-  public init(_ bytes: some Collection<UInt8>) throws(CryptoError) {
+  package init(_ bytes: some Collection<UInt8>) throws(CryptoError) {
     let actual = bytes.count
     guard actual == Self.byteCount else {
       throw .wrongLength(expected: Self.byteCount, actual: actual)
@@ -30,7 +29,7 @@ extension FixedBytes {
 
   /// Makes the value from zero bytes that `initialize` overwrites.
   @inlinable
-  public init<E: Error>(
+  package init<E: Error>(
     _ initialize: (UnsafeMutableRawBufferPointer) throws(E) -> Void
   ) throws(E) {
     var storage = Storage()
@@ -44,11 +43,11 @@ extension FixedBytes {
   /// The bytes, as an array.
   ///
   /// - Complexity: O(*n*), with one allocation.
-  @inlinable public var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
+  @inlinable package var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
   @inlinable
-  public func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
     try Swift.withUnsafeBytes(of: storage, body)
@@ -56,20 +55,49 @@ extension FixedBytes {
 
   /// Returns whether `left` comes before `right`, compared as bytes.
   @inlinable
-  public static func < (left: Self, right: Self) -> Bool { left.storage < right.storage }
+  package static func < (left: Self, right: Self) -> Bool { left.storage < right.storage }
 
   /// Makes the value from pairs of hexadecimal digits; nil if the text is something else.
-  public init?(hex text: some StringProtocol) {
-    let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
-    guard digits.count == text.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
-    let bytes = stride(from: 0, to: digits.count, by: 2).map {
-      UInt8(digits[$0] << 4 | digits[$0 + 1])
-    }
+  package init?(hex text: some StringProtocol) {
+    guard let bytes = Self.bytes(hex: text) else { return nil }
     try? self.init(bytes)
   }
 
+  /// The bytes of pairs of hexadecimal digits; nil if the text is something else.
+  static func bytes(hex text: some StringProtocol) -> [UInt8]? {
+    let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
+    guard digits.count == text.utf8.count, digits.count == 2 * byteCount else { return nil }
+    return stride(from: 0, to: digits.count, by: 2).map {
+      UInt8(digits[$0] << 4 | digits[$0 + 1])
+    }
+  }
+
+  /// Reads all bytes in hexadecimal.
+  package init(from decoder: any Decoder) throws { self = try Self.decoded(from: decoder) }
+
+  /// Writes all bytes in hexadecimal.
+  package func encode(to encoder: any Encoder) throws { try encodeHex(to: encoder) }
+
+  static func decoded(from decoder: any Decoder) throws -> Self {
+    let text = try decoder.singleValueContainer().decode(String.self)
+    guard let value = Self(hex: text) else {
+      throw DecodingError.dataCorrupted(
+        .init(
+          codingPath: decoder.codingPath, debugDescription: "not \(byteCount) bytes in hexadecimal")
+      )
+    }
+    return value
+  }
+
+  func encodeHex(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(hexDigits)
+  }
+
   /// All bytes in lower-case hexadecimal.
-  public var hex: String {
+  package var hex: String { hexDigits }
+
+  var hexDigits: String {
     let digits = Array("0123456789abcdef".utf8)
     return withUnsafeBytes { bytes in
       String(unsafeUninitializedCapacity: bytes.count * 2) { text in
@@ -83,5 +111,5 @@ extension FixedBytes {
   }
 
   /// The first bytes in hexadecimal: enough to tell values apart in a log.
-  public var description: String { String(hex.prefix(12)) }
+  package var description: String { String(hexDigits.prefix(12)) }
 }

@@ -1,17 +1,17 @@
 import CSodium
 
 /// One side of CPACE-RISTR255-SHA512 (draft-irtf-cfrg-cpace): two sides with the same short
-/// password agree on a key. A side without the password learns only whether one guess was right.
+/// password agree on a key. A side without it learns only whether one guess was right.
 ///
 /// Each side sends its ``share`` and passes the other's to
-/// ``key(setting:associated:remote:remoteAssociated:)``. Afterwards the sides must prove that they
-/// have the key: with different passwords the two keys differ, and no error reports it.
-public struct CPace: ~Copyable, Sendable {
+/// ``key(setting:associated:remote:remoteAssociated:)``. Then both must prove the key: with
+/// different passwords the keys differ without an error.
+package struct CPace: ~Copyable, Sendable {
   private let scalar: CPaceScalar
   private let session: [UInt8]
 
   /// The share for the other side: the scalar times the generator.
-  public let share: CPaceShare
+  package let share: CPaceShare
 
   /// Starts an exchange.
   ///
@@ -21,7 +21,7 @@ public struct CPace: ~Copyable, Sendable {
   ///   - session: The name of the exchange, the same on both sides and never used again (`sid`).
   ///   - scalar: A random scalar for this exchange alone.
   /// - Throws: `invalidKey` if the scalar is a multiple of the group's order, as zero is.
-  public init(
+  package init(
     password: borrowing SecretBytes, channel: [UInt8], session: [UInt8],
     scalar: consuming CPaceScalar
   ) throws(CryptoError) {
@@ -43,7 +43,7 @@ public struct CPace: ~Copyable, Sendable {
   ///   - remoteAssociated: The data that the other side sent beside it.
   /// - Returns: The key. It equals the other side's only if the passwords are the same.
   /// - Throws: `invalidKey` if the share is no element of the group, or its identity.
-  public consuming func key(
+  package consuming func key(
     setting: CPaceSetting, associated: [UInt8] = [], remote: CPaceShare,
     remoteAssociated: [UInt8] = []
   ) throws(CryptoError) -> CPaceKey {
@@ -106,7 +106,7 @@ public struct CPace: ~Copyable, Sendable {
 }
 
 /// The side of an exchange.
-public enum CPaceSetting: Sendable {
+package enum CPaceSetting: Sendable {
   /// The side whose share comes first.
   case initiator
   /// The other side.
@@ -115,12 +115,11 @@ public enum CPaceSetting: Sendable {
   case symmetric
 }
 
-/// The share that one side sends: an element of ristretto255. It may hold any 32 bytes from a peer;
-/// they are checked when they are used.
-public struct CPaceShare: FixedBytes {
+/// One side's share: an element of ristretto255. A peer's 32 bytes are checked when they are used.
+package struct CPaceShare: FixedBytes {
   /// The bytes.
-  public let storage: Bytes32
+  package let storage: Bytes32
 
   /// Makes the value with these bytes.
-  @inlinable public init(storage: Bytes32) { self.storage = storage }
+  @inlinable package init(storage: Bytes32) { self.storage = storage }
 }

@@ -1,21 +1,21 @@
 import CSodium
 
 /// The common key of two sides with the same password: 64 bytes, from which keys are derived.
-public struct CPaceKey: ~Copyable, Sendable {
+package struct CPaceKey: ~Copyable, Sendable {
   static let byteCount = 64
   private let secret: SecretBytes
 
   init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 
   /// Returns a proof of having the key: BLAKE2b-256 of the message under it.
   ///
   /// - Complexity: O(*n*).
-  public borrowing func proof(of message: [UInt8]) -> Digest256 {
+  package borrowing func proof(of message: [UInt8]) -> Digest256 {
     secret.withUnsafeBytes { key in Digest256 { Self.digest(message, under: key, into: $0) } }
   }
 
@@ -23,7 +23,7 @@ public struct CPaceKey: ~Copyable, Sendable {
   /// differ from the message of every proof.
   ///
   /// - Complexity: O(*n*).
-  public borrowing func derive<Key: SecretKey & ~Copyable>(
+  package borrowing func derive<Key: SecretKey & ~Copyable>(
     _ message: [UInt8], as type: Key.Type = Key.self
   ) -> Key {
     Key(

@@ -1,14 +1,14 @@
 import CSodium
 
 /// The secret number of one side of one exchange.
-public struct CPaceScalar: SecretKey, ~Copyable {
+package struct CPaceScalar: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes of a little-endian number; the caller has checked the count.
-  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Draws a number that is uniform below the group's order.
-  public init(random entropy: inout some Entropy) {
+  package init(random entropy: inout some Entropy) {
     let wide = SecretBytes(
       random: Int(crypto_core_ristretto255_NONREDUCEDSCALARBYTES), using: &entropy)
     secret = SecretBytes(count: Int(crypto_core_ristretto255_SCALARBYTES)) { scalar in
@@ -19,7 +19,7 @@ public struct CPaceScalar: SecretKey, ~Copyable {
   }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 

@@ -38,5 +38,5 @@ enum CPaceText {
 
 extension CPace {
   /// Makes a channel identifier from parts, each after its length, so that their borders count.
-  public static func channel(_ parts: [UInt8]...) -> [UInt8] { CPaceText.joined(parts) }
+  package static func channel(_ parts: [UInt8]...) -> [UInt8] { CPaceText.joined(parts) }
 }

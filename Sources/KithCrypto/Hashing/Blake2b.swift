@@ -1,12 +1,12 @@
 import CSodium
 
 /// BLAKE2b, unkeyed and keyed (`crypto_generichash`).
-public enum Blake2b {
-  /// Returns the 32-byte digest of the parts, one after another.
+package enum Blake2b {
+  /// Returns the 32-byte digest of the parts.
   ///
-  /// The parts are joined without a separator: if their borders matter, encode them.
+  /// They are joined without a separator: encode their borders if they matter.
   /// - Complexity: O(*n*) in the bytes of all parts.
-  public static func digest256(_ parts: [UInt8]...) -> Digest256 {
+  package static func digest256(_ parts: [UInt8]...) -> Digest256 {
     var hasher = Hasher()
     for part in parts { hasher.update(part) }
     return hasher.digest256()
@@ -15,7 +15,7 @@ public enum Blake2b {
   /// Returns the 32-byte digest of a slice.
   ///
   /// - Complexity: O(*n*).
-  public static func digest256(_ bytes: ArraySlice<UInt8>) -> Digest256 {
+  package static func digest256(_ bytes: ArraySlice<UInt8>) -> Digest256 {
     var hasher = Hasher()
     hasher.update(bytes)
     return hasher.digest256()
@@ -24,7 +24,7 @@ public enum Blake2b {
   /// Returns the 16-byte digest of the message under a key; without the key it reveals nothing.
   ///
   /// - Complexity: O(*n*).
-  public static func keyed128<Key: SecretKey & ~Copyable>(
+  package static func keyed128<Key: SecretKey & ~Copyable>(
     _ message: [UInt8], key: borrowing Key
   ) -> Digest128 {
     key.withUnsafeBytes { keyed($0, message) }
@@ -33,14 +33,14 @@ public enum Blake2b {
   /// Returns the 16-byte digest of the message under a key of 16 to 64 bytes.
   ///
   /// - Complexity: O(*n*).
-  public static func keyed128(_ message: [UInt8], key: borrowing SecretBytes) -> Digest128 {
+  package static func keyed128(_ message: [UInt8], key: borrowing SecretBytes) -> Digest128 {
     key.withUnsafeBytes { keyed($0, message) }
   }
 
   /// Returns the 32-byte digest of the message under a key; without the key it reveals nothing.
   ///
   /// - Complexity: O(*n*).
-  public static func keyed256<Key: SecretKey & ~Copyable>(
+  package static func keyed256<Key: SecretKey & ~Copyable>(
     _ message: [UInt8], key: borrowing Key
   ) -> Digest256 {
     key.withUnsafeBytes { keyed($0, message) }
@@ -60,11 +60,11 @@ public enum Blake2b {
 
 extension Blake2b {
   /// Computes BLAKE2b-256 of bytes in several pieces.
-  public struct Hasher: Sendable {
+  package struct Hasher: Sendable {
     private var state = kith_blake2b_state()
 
     /// Makes a hasher without input.
-    public init() {
+    package init() {
       Sodium.start()
       kith_blake2b_init(&state, Digest256.byteCount)
     }
@@ -72,31 +72,31 @@ extension Blake2b {
     /// Adds bytes.
     ///
     /// - Complexity: O(*n*).
-    public mutating func update(_ bytes: [UInt8]) {
+    package mutating func update(_ bytes: [UInt8]) {
       kith_blake2b_update(&state, bytes, UInt64(bytes.count))
     }
 
     /// Adds the bytes of a slice, without copying it.
     ///
     /// - Complexity: O(*n*).
-    public mutating func update(_ bytes: ArraySlice<UInt8>) {
+    package mutating func update(_ bytes: ArraySlice<UInt8>) {
       bytes.withUnsafeBytes { update($0) }
     }
 
     /// Adds the bytes of a digest, key or other fixed-size value, without copying it.
-    public mutating func update(_ value: some FixedBytes) {
+    package mutating func update(_ value: some FixedBytes) {
       value.withUnsafeBytes { update($0) }
     }
 
     /// Adds the bytes of a buffer.
     ///
     /// - Complexity: O(*n*).
-    public mutating func update(_ buffer: UnsafeRawBufferPointer) {
+    package mutating func update(_ buffer: UnsafeRawBufferPointer) {
       kith_blake2b_update(&state, buffer.bytePointer, UInt64(buffer.count))
     }
 
     /// Returns the digest of all bytes so far; the hasher can take more.
-    public func digest256() -> Digest256 {
+    package func digest256() -> Digest256 {
       var state = state
       return Digest256 { kith_blake2b_final(&state, $0.bytePointer, $0.count) }
     }

@@ -1,12 +1,12 @@
 import CSodium
 
 /// Subkeys of a master secret (`crypto_kdf_derive_from_key`).
-public enum KeyDerivation {
+package enum KeyDerivation {
   /// Returns the 32-byte subkey with this number and context.
   ///
   /// The context is eight ASCII bytes for the purpose, such as `KithEpo1`. A subkey reveals nothing
   /// about its master or about other subkeys.
-  public static func derive<Master: SecretKey & ~Copyable>(
+  package static func derive<Master: SecretKey & ~Copyable>(
     _ subkey: UInt64, context: StaticString, from master: borrowing Master
   ) -> SecretBytes {
     precondition(
@@ -23,7 +23,7 @@ public enum KeyDerivation {
   }
 
   /// Returns the subkey with this number and context, as a key with a purpose.
-  public static func derive<Key: SecretKey & ~Copyable, Master: SecretKey & ~Copyable>(
+  package static func derive<Key: SecretKey & ~Copyable, Master: SecretKey & ~Copyable>(
     _ subkey: UInt64, context: StaticString, from master: borrowing Master,
     as type: Key.Type = Key.self
   ) -> Key {

@@ -1,14 +1,14 @@
 import CSodium
 
 /// An X25519 key that boxes are sealed to and from (`crypto_box_seed_keypair`).
-public struct BoxKey: ~Copyable, Sendable {
+package struct BoxKey: ~Copyable, Sendable {
   private let secret: SecretBytes
 
   /// The key that others seal to.
-  public let publicKey: BoxPublicKey
+  package let publicKey: BoxPublicKey
 
   /// Makes the key of a seed.
-  public init(seed: borrowing BoxSeed) {
+  package init(seed: borrowing BoxSeed) {
     var publicKey = BoxPublicKey(storage: Bytes32())
     secret = seed.withUnsafeBytes { seed in
       SecretBytes(count: Int(crypto_box_SECRETKEYBYTES)) { secret in

@@ -1,7 +1,7 @@
 /// A secret of 32 bytes with a purpose, kept in guarded memory.
 ///
 /// The types differ so that a key is never used for another's purpose.
-public protocol SecretKey: ~Copyable, Sendable {
+package protocol SecretKey: ~Copyable, Sendable {
   /// Wraps 32 bytes; the caller has checked the count. Use `init(_:)` outside this module.
   init(unchecked secret: consuming SecretBytes)
 
@@ -12,11 +12,11 @@ public protocol SecretKey: ~Copyable, Sendable {
 }
 
 /// The number of bytes of every secret key.
-public let secretKeyByteCount = 32
+package let secretKeyByteCount = 32
 
 extension SecretKey where Self: ~Copyable {
   /// Makes the key with these bytes; throws `wrongLength` unless there are 32.
-  public init(_ secret: consuming SecretBytes) throws(CryptoError) {
+  package init(_ secret: consuming SecretBytes) throws(CryptoError) {
     let actual = secret.count
     guard actual == secretKeyByteCount else {
       throw .wrongLength(expected: secretKeyByteCount, actual: actual)
@@ -25,17 +25,17 @@ extension SecretKey where Self: ~Copyable {
   }
 
   /// Copies 32 bytes and zeroes the source, even if it throws `wrongLength`.
-  public init(zeroing bytes: inout [UInt8]) throws(CryptoError) {
+  package init(zeroing bytes: inout [UInt8]) throws(CryptoError) {
     try self.init(SecretBytes(zeroing: &bytes))
   }
 
   /// Draws a key from `entropy`.
-  public init(random entropy: inout some Entropy) {
+  package init(random entropy: inout some Entropy) {
     self.init(unchecked: SecretBytes(random: secretKeyByteCount, using: &entropy))
   }
 
   /// Returns another key with the same bytes, in its own memory.
-  public borrowing func copy() -> Self {
+  package borrowing func copy() -> Self {
     Self(
       unchecked: withUnsafeBytes { source in
         SecretBytes(count: source.count) { $0.copyMemory(from: source) }
@@ -43,7 +43,7 @@ extension SecretKey where Self: ~Copyable {
   }
 
   /// Returns whether two keys are equal, in constant time.
-  public borrowing func isSame(as other: borrowing Self) -> Bool {
+  package borrowing func isSame(as other: borrowing Self) -> Bool {
     withUnsafeBytes { left in
       other.withUnsafeBytes { right in Sodium.equal(left, right) }
     }

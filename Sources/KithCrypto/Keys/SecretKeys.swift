@@ -1,103 +1,103 @@
 /// The 32-byte seed of an Ed25519 signing key.
-public struct SigningSeed: SecretKey, ~Copyable {
+package struct SigningSeed: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes; the caller has checked the count.
-  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
 /// The 32-byte seed of an X25519 box key.
-public struct BoxSeed: SecretKey, ~Copyable {
+package struct BoxSeed: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes; the caller has checked the count.
-  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
 /// The secret that the members of one epoch share; keys are derived from it.
-public struct EpochSecret: SecretKey, ~Copyable {
+package struct EpochSecret: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes; the caller has checked the count.
-  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
 /// The account's recovery key: 32 bytes that are shown once and stay on no device.
-public struct RecoverySeed: SecretKey, ~Copyable {
+package struct RecoverySeed: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes; the caller has checked the count.
-  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
 /// A pre-shared key of the Noise handshake.
-public struct PresharedKey: SecretKey, ~Copyable {
+package struct PresharedKey: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes; the caller has checked the count.
-  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
 /// The key under which store identifiers are hashed to store tags.
-public struct StoreTagKey: SecretKey, ~Copyable {
+package struct StoreTagKey: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes; the caller has checked the count.
-  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
 /// The key under which discovery's beacons are sealed.
-public struct BeaconKey: SecretBoxKey, ~Copyable {
+package struct BeaconKey: SecretBoxKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes; the caller has checked the count.
-  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
 /// The key that seals data on this device's disk.
-public struct StorageKey: SecretBoxKey, ~Copyable {
+package struct StorageKey: SecretBoxKey, ~Copyable {
   private let secret: SecretBytes
 
   /// Wraps 32 bytes; the caller has checked the count.
-  public init(unchecked secret: consuming SecretBytes) { self.secret = secret }
+  package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }

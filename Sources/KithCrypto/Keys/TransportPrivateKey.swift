@@ -1,14 +1,14 @@
 import CSodium
 
 /// An X25519 private key of the Noise handshake, static or ephemeral, with its public key.
-public struct TransportPrivateKey: SecretKey, ~Copyable {
+package struct TransportPrivateKey: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
   /// The public key, computed once.
-  public let publicKey: TransportPublicKey
+  package let publicKey: TransportPublicKey
 
   /// Wraps 32 bytes, and computes the public key; the caller has checked the count.
-  public init(unchecked secret: consuming SecretBytes) {
+  package init(unchecked secret: consuming SecretBytes) {
     publicKey = secret.withUnsafeBytes { secret in
       TransportPublicKey { _ = crypto_scalarmult_base($0.bytePointer, secret.bytePointer) }
     }
@@ -16,7 +16,7 @@ public struct TransportPrivateKey: SecretKey, ~Copyable {
   }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }

@@ -3,7 +3,7 @@ import CSodium
 /// Returns whether two byte strings are equal, in a time that depends only on their lengths.
 ///
 /// - Complexity: O(*n*).
-public func constantTimeEquals(_ first: [UInt8], _ second: [UInt8]) -> Bool {
+package func constantTimeEquals(_ first: [UInt8], _ second: [UInt8]) -> Bool {
   first.withUnsafeBytes { left in
     second.withUnsafeBytes { right in Sodium.equal(left, right) }
   }
@@ -12,7 +12,7 @@ public func constantTimeEquals(_ first: [UInt8], _ second: [UInt8]) -> Bool {
 /// Returns whether two secrets are equal, in a time that depends only on their lengths.
 ///
 /// - Complexity: O(*n*).
-public func constantTimeEquals(
+package func constantTimeEquals(
   _ first: borrowing SecretBytes, _ second: borrowing SecretBytes
 ) -> Bool {
   first.withUnsafeBytes { left in

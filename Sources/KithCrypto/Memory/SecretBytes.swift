@@ -1,22 +1,21 @@
 import CSodium
 
-/// Secret bytes in memory between guard pages: locked against swapping, left out of core dumps,
-/// read-only once initialised, and zeroed when the value ends.
+/// Secret bytes between guard pages: locked against swapping, left out of core dumps, read-only
+/// once initialised, zeroed at the end.
 ///
-/// Each value takes at least one locked page and a few system calls, so use it for long-lived keys,
-/// not for passing data.
-public struct SecretBytes: ~Copyable, @unchecked Sendable {
-  // Unchecked: the pointer has one owner, this noncopyable value, and the memory behind it is
-  // write-protected by the kernel from the end of `init` until `deinit`.
+/// Each value takes a locked page and a few system calls: use it for long-lived keys, not for data.
+package struct SecretBytes: ~Copyable, @unchecked Sendable {
+  // Unchecked: the pointer has one owner, this noncopyable value, and the kernel write-protects its
+  // memory from the end of `init` until `deinit`.
   private let base: UnsafeMutableRawPointer
 
   /// The number of bytes.
-  public let count: Int
+  package let count: Int
 
   /// Allocates `count` zero bytes, lets `initialize` write them, and write-protects them.
   ///
   /// Ends the process if the system has no memory for it.
-  public init<E: Error>(
+  package init<E: Error>(
     count: Int, _ initialize: (UnsafeMutableRawBufferPointer) throws(E) -> Void
   ) throws(E) {
     precondition(count >= 0, "a secret cannot have \(count) bytes")
@@ -39,7 +38,7 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {
   /// Copies the bytes in and zeroes the source.
   ///
   /// Only the storage of `bytes` is zeroed: an earlier copy keeps its bytes.
-  public init(zeroing bytes: inout [UInt8]) {
+  package init(zeroing bytes: inout [UInt8]) {
     self.init(count: bytes.count) { target in
       bytes.withUnsafeBytes { target.copyMemory(from: $0) }
     }
@@ -47,21 +46,21 @@ public struct SecretBytes: ~Copyable, @unchecked Sendable {
   }
 
   /// Draws `count` bytes from `entropy`.
-  public init(random count: Int, using entropy: inout some Entropy) {
+  package init(random count: Int, using entropy: inout some Entropy) {
     self.init(count: count) { entropy.fill($0) }
   }
 
   deinit { sodium_free(base) }
 
   /// Calls `body` with the bytes. The pointer is valid only during the call.
-  public borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
+  package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
     try body(UnsafeRawBufferPointer(start: base, count: count))
   }
 
   /// Returns another secret with the same bytes, in its own memory.
-  public borrowing func copy() -> SecretBytes {
+  package borrowing func copy() -> SecretBytes {
     withUnsafeBytes { source in
       SecretBytes(count: count) { $0.copyMemory(from: source) }
     }

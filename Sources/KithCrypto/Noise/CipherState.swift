@@ -2,14 +2,14 @@ import CSodium
 
 /// One direction of an encrypted transport (Noise, section 5.1): ChaCha20-Poly1305 under a key
 /// and a counter that rises with each message.
-public struct CipherState: ~Copyable, Sendable {
+package struct CipherState: ~Copyable, Sendable {
   /// The number of bytes that encryption adds to the plaintext.
-  public static let overhead = Int(crypto_aead_chacha20poly1305_ietf_ABYTES)
+  package static let overhead = Int(crypto_aead_chacha20poly1305_ietf_ABYTES)
 
   private let key: SecretBytes
 
   /// The counter of the next message; the largest number is never used.
-  public private(set) var nextNonce: UInt64
+  package private(set) var nextNonce: UInt64
 
   /// Makes a cipher with a key of 32 bytes; the caller has checked the count.
   package init(key: consuming SecretBytes, nextNonce: UInt64 = 0) {
@@ -22,7 +22,7 @@ public struct CipherState: ~Copyable, Sendable {
   ///
   /// Throws `messageTooLong` if the result would exceed 65,535 bytes, and `nonceExhausted`.
   /// - Complexity: O(*n*).
-  public mutating func encrypt(
+  package mutating func encrypt(
     _ plaintext: [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) -> [UInt8] {
     var message = plaintext
@@ -34,7 +34,7 @@ public struct CipherState: ~Copyable, Sendable {
   /// Decrypts a message. If it throws, the counter does not change.
   ///
   /// - Complexity: O(*n*).
-  public mutating func decrypt(
+  package mutating func decrypt(
     _ message: [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) -> [UInt8] {
     var plaintext = message
@@ -46,7 +46,7 @@ public struct CipherState: ~Copyable, Sendable {
   /// Encrypts in place: the plaintext is all but the last 16 bytes, which get the tag.
   ///
   /// - Complexity: O(*n*), without allocating if the array is not shared.
-  public mutating func encryptInPlace(
+  package mutating func encryptInPlace(
     _ message: inout [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) {
     let nonce = try checkedNonce(for: message.count)
@@ -57,7 +57,7 @@ public struct CipherState: ~Copyable, Sendable {
   /// Encrypts in place: the plaintext is all but the last 16 bytes, which get the tag.
   ///
   /// - Complexity: O(*n*), without allocating.
-  public mutating func encryptInPlace(
+  package mutating func encryptInPlace(
     _ message: UnsafeMutableRawBufferPointer
   ) throws(NoiseError) {
     let nonce = try checkedNonce(for: message.count)
@@ -68,7 +68,7 @@ public struct CipherState: ~Copyable, Sendable {
   /// Decrypts in place, and returns the number of plaintext bytes at the front.
   ///
   /// - Complexity: O(*n*), without allocating if the array is not shared.
-  public mutating func decryptInPlace(
+  package mutating func decryptInPlace(
     _ message: inout [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) -> Int {
     let nonce = try checkedNonce(for: message.count)
@@ -82,7 +82,7 @@ public struct CipherState: ~Copyable, Sendable {
   /// Decrypts in place, and returns the number of plaintext bytes at the front.
   ///
   /// - Complexity: O(*n*), without allocating.
-  public mutating func decryptInPlace(
+  package mutating func decryptInPlace(
     _ message: UnsafeMutableRawBufferPointer
   ) throws(NoiseError) -> Int {
     let nonce = try checkedNonce(for: message.count)
@@ -120,17 +120,17 @@ public struct CipherState: ~Copyable, Sendable {
 }
 
 /// The longest Noise message, handshake or transport, in bytes.
-public let noiseMessageByteLimit = 65_535
+package let noiseMessageByteLimit = 65_535
 
 /// The two directions of a transport after a finished handshake.
-public struct TransportPair: ~Copyable, Sendable {
+package struct TransportPair: ~Copyable, Sendable {
   /// Encrypts the messages that this side sends.
-  public var send: CipherState
+  package var send: CipherState
   /// Decrypts the messages that this side receives.
-  public var receive: CipherState
+  package var receive: CipherState
 
   /// Passes the two directions to separate owners.
-  public consuming func take(
+  package consuming func take(
     _ body: (consuming CipherState, consuming CipherState) -> Void
   ) {
     body(send, receive)

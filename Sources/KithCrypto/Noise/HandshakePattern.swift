@@ -4,7 +4,7 @@ enum HandshakeToken: String, Sendable {
 }
 
 /// The side of a handshake.
-public enum HandshakeRole: Sendable {
+package enum HandshakeRole: Sendable {
   /// Writes the first message.
   case initiator
   /// Reads the first message.

@@ -2,7 +2,7 @@ import CSodium
 
 /// The secrets of one handshake in one piece of guarded memory: the program's keys and the
 /// computed ones.
-public struct HandshakeSecrets: ~Copyable, Sendable {
+package struct HandshakeSecrets: ~Copyable, Sendable {
   var memory: GuardedBuffer
   let ephemeralPublicKey: TransportPublicKey
   let staticPublicKey: TransportPublicKey?
@@ -14,7 +14,7 @@ public struct HandshakeSecrets: ~Copyable, Sendable {
 
   /// Makes the secrets of a side without a static key. The ephemeral key is fresh and random for
   /// one handshake.
-  public init(ephemeral: borrowing TransportPrivateKey) {
+  package init(ephemeral: borrowing TransportPrivateKey) {
     memory = GuardedBuffer(count: Place.end)
     ephemeralPublicKey = ephemeral.publicKey
     staticPublicKey = nil
@@ -23,7 +23,7 @@ public struct HandshakeSecrets: ~Copyable, Sendable {
 
   /// Makes the secrets of a side with a static key. The ephemeral key is fresh and random for
   /// one handshake.
-  public init(
+  package init(
     ephemeral: borrowing TransportPrivateKey, staticKey: borrowing TransportPrivateKey
   ) {
     memory = GuardedBuffer(count: Place.end)
@@ -36,7 +36,7 @@ public struct HandshakeSecrets: ~Copyable, Sendable {
   /// Adds the pre-shared key for the next `psk` of the pattern.
   ///
   /// Throws `wrongPresharedKeyCount` after the fourth, because no pattern takes more.
-  public mutating func add(_ key: borrowing PresharedKey) throws(NoiseError) {
+  package mutating func add(_ key: borrowing PresharedKey) throws(NoiseError) {
     guard presharedKeyCount < Self.presharedKeyLimit else {
       throw .wrongPresharedKeyCount(
         expected: Self.presharedKeyLimit, actual: presharedKeyCount + 1)

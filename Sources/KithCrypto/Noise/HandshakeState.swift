@@ -2,10 +2,10 @@
 /// ephemeral key.
 ///
 /// Messages are written and read in turn until `isFinished`; then `split` returns the transport. A
-/// call that throws ends the handshake: its secrets are wiped and every later call throws
-/// `failedBefore`. A listener with several pre-shared keys makes a state for each and reads the
-/// first message with it.
-public struct HandshakeState: ~Copyable, Sendable {
+/// call that throws ends the handshake: its secrets are wiped, and later calls throw
+/// `failedBefore`. A listener with several pre-shared keys tries the first message with a state for
+/// each.
+package struct HandshakeState: ~Copyable, Sendable {
   private enum Stage { case running, finished, failed }
 
   private let pattern: HandshakePattern
@@ -18,16 +18,16 @@ public struct HandshakeState: ~Copyable, Sendable {
 
   /// The other side's static key, once it is known. Only a message that was read completely
   /// sets it.
-  public private(set) var remoteStaticKey: TransportPublicKey?
+  package private(set) var remoteStaticKey: TransportPublicKey?
 
   /// The other side's ephemeral key, once it is known.
-  public private(set) var remoteEphemeralKey: TransportPublicKey?
+  package private(set) var remoteEphemeralKey: TransportPublicKey?
 
   /// Starts a handshake.
   ///
   /// Throws if the secrets do not fit the pattern, or `remoteStatic` does not: the other side's
   /// static key, if the pattern needs it beforehand.
-  public init(
+  package init(
     protocol noiseProtocol: NoiseProtocol, role: HandshakeRole, prologue: [UInt8],
     secrets: consuming HandshakeSecrets, remoteStatic: TransportPublicKey? = nil
   ) throws(NoiseError) {
@@ -54,7 +54,7 @@ public struct HandshakeState: ~Copyable, Sendable {
   }
 
   /// Starts a handshake with a static key and one pre-shared key, such as XXpsk0's.
-  public init(
+  package init(
     protocol noiseProtocol: NoiseProtocol, role: HandshakeRole, prologue: [UInt8],
     staticKey: borrowing TransportPrivateKey, ephemeral: borrowing TransportPrivateKey,
     psk: borrowing PresharedKey, remoteStatic: TransportPublicKey? = nil
@@ -67,18 +67,18 @@ public struct HandshakeState: ~Copyable, Sendable {
   }
 
   /// The hash of all messages so far; after the handshake it identifies the session.
-  public var handshakeHash: [UInt8] { symmetric.hash }
+  package var handshakeHash: [UInt8] { symmetric.hash }
 
   /// Whether all messages have been exchanged.
-  public var isFinished: Bool { stage == .finished }
+  package var isFinished: Bool { stage == .finished }
 
   /// Whether this side writes the next message.
-  public var isTurnToWrite: Bool {
+  package var isTurnToWrite: Bool {
     stage == .running && (messageIndex % 2 == 0) == (role == .initiator)
   }
 
   /// Writes the next message, with a payload. The pattern decides how secret the payload is.
-  public mutating func writeMessage(payload: [UInt8]) throws(NoiseError) -> [UInt8] {
+  package mutating func writeMessage(payload: [UInt8]) throws(NoiseError) -> [UInt8] {
     do throws(NoiseError) {
       try checkTurn(isWriting: true)
       var message: [UInt8] = []
@@ -97,7 +97,7 @@ public struct HandshakeState: ~Copyable, Sendable {
   }
 
   /// Reads the next message, and returns its payload.
-  public mutating func readMessage(_ message: [UInt8]) throws(NoiseError) -> [UInt8] {
+  package mutating func readMessage(_ message: [UInt8]) throws(NoiseError) -> [UInt8] {
     let staticKeyBefore = remoteStaticKey
     do throws(NoiseError) {
       try checkTurn(isWriting: false)
@@ -118,7 +118,7 @@ public struct HandshakeState: ~Copyable, Sendable {
   ///
   /// After a one-way pattern the responder's `send` and the initiator's `receive` refuse every
   /// message with `nonceExhausted`.
-  public consuming func split() throws(NoiseError) -> TransportPair {
+  package consuming func split() throws(NoiseError) -> TransportPair {
     guard stage == .finished else { throw stage == .failed ? .failedBefore : .wrongStage }
     let isOneWay = pattern.isOneWay
     let role = role

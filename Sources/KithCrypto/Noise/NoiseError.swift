@@ -1,5 +1,5 @@
 /// The errors of a Noise handshake or its transport.
-public enum NoiseError: Error, Equatable, Sendable {
+package enum NoiseError: Error, Equatable, Sendable {
   /// The protocol name is not one that this module speaks.
   case unsupportedProtocol(String)
   /// The pattern needs this role's static key, and none was given.

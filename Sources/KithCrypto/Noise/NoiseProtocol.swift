@@ -1,21 +1,21 @@
 /// A Noise protocol by name: `Noise_<pattern><modifiers>_25519_ChaChaPoly_BLAKE2b`.
 ///
 /// It supports the fundamental patterns, one-way and interactive, with `psk` modifiers.
-public struct NoiseProtocol: Sendable {
+package struct NoiseProtocol: Sendable {
   /// The full name, which both sides mix in.
-  public let name: String
+  package let name: String
 
   let pattern: HandshakePattern
 
   /// Parses a name; throws `unsupportedProtocol` if it is not supported.
-  public init(_ name: String) throws(NoiseError) {
+  package init(_ name: String) throws(NoiseError) {
     guard let pattern = Self.parse(name) else { throw .unsupportedProtocol(name) }
     self.name = name
     self.pattern = pattern
   }
 
   /// The number of pre-shared keys that a handshake needs.
-  public var presharedKeyCount: Int { pattern.presharedKeyCount }
+  package var presharedKeyCount: Int { pattern.presharedKeyCount }
 
   private static func parse(_ name: String) -> HandshakePattern? {
     let fields = name.split(separator: "_", omittingEmptySubsequences: false)

@@ -1,5 +1,5 @@
 /// A source of random bytes: the system's in production, a seeded one in tests.
-public protocol Entropy: Sendable {
+package protocol Entropy: Sendable {
   /// Draws `count` bytes.
   mutating func bytes(_ count: Int) -> [UInt8]
 
@@ -11,14 +11,14 @@ public protocol Entropy: Sendable {
 
 extension Entropy {
   /// Fills the buffer through `bytes(_:)`, and zeroes the drawn bytes.
-  public mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
+  package mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
     var drawn = bytes(buffer.count)
     buffer.copyBytes(from: drawn)
     Sodium.zero(&drawn)
   }
 
   /// Draws a value of a fixed-size byte type: a nonce, a prefix, a salt.
-  public mutating func draw<Value: FixedBytes>(_ type: Value.Type = Value.self) -> Value {
+  package mutating func draw<Value: FixedBytes>(_ type: Value.Type = Value.self) -> Value {
     Value { fill($0) }
   }
 }

@@ -1,35 +1,35 @@
 import CSodium
 
-/// A deterministic source for tests and the simulator. The same seed and the same calls give the
-/// same bytes on every machine. Never use it for keys that protect anything.
+/// A deterministic source for tests and the simulator: the same seed and calls give the same bytes
+/// on every machine. Never use it for real keys.
 ///
-/// Each call takes the next nonce of one ChaCha20 key. So its bytes depend on the number of earlier
-/// calls, not on the number of bytes they drew.
-public struct SeededEntropy: RandomNumberGenerator, Entropy {
+/// Each call takes the next nonce of one ChaCha20 key, so its bytes depend on the number of earlier
+/// calls, not of their bytes.
+package struct SeededEntropy: RandomNumberGenerator, Entropy {
   private let key: Digest256
   private var callCount: UInt64 = 0
 
   /// Makes the source of a seed.
-  public init(seed: UInt64) {
+  package init(seed: UInt64) {
     key = withUnsafeBytes(of: seed.littleEndian) { Blake2b.digest256(Array($0)) }
   }
 
   /// Returns the next number.
-  public mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     var number: UInt64 = 0
     withUnsafeMutableBytes(of: &number) { fill($0) }
     return UInt64(littleEndian: number)
   }
 
   /// Returns the next `count` bytes.
-  public mutating func bytes(_ count: Int) -> [UInt8] {
+  package mutating func bytes(_ count: Int) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     bytes.withUnsafeMutableBytes { fill($0) }
     return bytes
   }
 
   /// Fills the buffer with the next bytes.
-  public mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
+  package mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
     var nonce = callCount.littleEndian
     callCount += 1
     withUnsafeBytes(of: &nonce) { nonce in

@@ -1,23 +1,22 @@
 import CSodium
 
-/// The system's random source, by libsodium's `randombytes_buf`.
-///
-/// It is the only impure part of this module, for shells that draw bytes and pass them in.
-public struct SystemRandom: RandomNumberGenerator, Entropy {
+/// The system's random source, by libsodium's `randombytes_buf`: the only impure part of this
+/// module.
+package struct SystemRandom: RandomNumberGenerator, Entropy {
   /// Makes a source; all values of this type are equal.
-  public init() {
+  package init() {
     Sodium.start()
   }
 
   /// Returns a random number.
-  public mutating func next() -> UInt64 {
+  package mutating func next() -> UInt64 {
     var number: UInt64 = 0
     withUnsafeMutableBytes(of: &number) { fill($0) }
     return number
   }
 
   /// Draws `count` random bytes.
-  public mutating func bytes(_ count: Int) -> [UInt8] {
+  package mutating func bytes(_ count: Int) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { buffer, initializedCount in
       randombytes_buf(UnsafeMutableRawBufferPointer(buffer).bytePointer, count)
       initializedCount = count
@@ -25,7 +24,7 @@ public struct SystemRandom: RandomNumberGenerator, Entropy {
   }
 
   /// Fills the buffer with random bytes.
-  public mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
+  package mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
     randombytes_buf(buffer.bytePointer, buffer.count)
   }
 }

@@ -4,14 +4,14 @@ import CSodium
 /// then the box under a nonce hashed from both public keys.
 ///
 /// Unlike in `crypto_box_seal`, the caller passes the ephemeral key, so sealing is a pure function.
-public enum AnonymousBox {
+package enum AnonymousBox {
   /// The number of bytes that sealing adds to the plaintext.
-  public static let overhead = BoxPublicKey.byteCount + SharedBox.overhead
+  package static let overhead = BoxPublicKey.byteCount + SharedBox.overhead
 
   /// Seals the plaintext to `recipient`; throws `invalidKey` if that key is of low order.
   ///
   /// The `ephemeral` seed is fresh and random for this one box.
-  public static func seal(
+  package static func seal(
     _ plaintext: [UInt8], to recipient: BoxPublicKey, ephemeral: borrowing BoxSeed
   ) throws(CryptoError) -> [UInt8] {
     guard let sealed = plaintext.withUnsafeBytes({ seal($0, recipient, ephemeral) }) else {
@@ -23,7 +23,7 @@ public enum AnonymousBox {
   /// Seals a secret to `recipient`; throws `invalidKey` if that key is of low order.
   ///
   /// The secret is read in place. The `ephemeral` seed is fresh and random for this one box.
-  public static func seal<Secret: SecretKey & ~Copyable>(
+  package static func seal<Secret: SecretKey & ~Copyable>(
     secret: borrowing Secret, to recipient: BoxPublicKey, ephemeral: borrowing BoxSeed
   ) throws(CryptoError) -> [UInt8] {
     guard let sealed = secret.withUnsafeBytes({ seal($0, recipient, ephemeral) }) else {
@@ -33,7 +33,7 @@ public enum AnonymousBox {
   }
 
   /// Opens a box that was sealed to `key`; otherwise throws `authenticationFailed`.
-  public static func open(
+  package static func open(
     _ sealed: [UInt8], with key: borrowing BoxKey
   ) throws(CryptoError) -> [UInt8] {
     guard sealed.count >= overhead else { throw .authenticationFailed }
@@ -45,7 +45,7 @@ public enum AnonymousBox {
 
   /// Opens a box directly into guarded memory; throws `authenticationFailed` if it was not sealed
   /// to `key`.
-  public static func openSecret(
+  package static func openSecret(
     _ sealed: [UInt8], with key: borrowing BoxKey
   ) throws(CryptoError) -> SecretBytes {
     guard sealed.count >= overhead else { throw .authenticationFailed }

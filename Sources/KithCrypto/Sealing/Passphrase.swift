@@ -1,31 +1,31 @@
 import CSodium
 
 /// The cost of stretching a passphrase. It is read from files, so it is bounded.
-public struct Argon2Parameters: Hashable, Sendable {
+package struct Argon2Parameters: Hashable, Sendable {
   /// The accepted numbers of passes.
-  public static let allowedOperations = 1...16
+  package static let allowedOperations = 1...16
 
   /// The accepted memory: 8 KiB, the minimum of Argon2id, to 1 GiB.
-  public static let allowedMemoryBytes = 8_192...1_073_741_824
+  package static let allowedMemoryBytes = 8_192...1_073_741_824
 
   /// 2 passes over 64 MiB, for interactive use.
-  public static let interactive = Argon2Parameters(
+  package static let interactive = Argon2Parameters(
     unchecked: Int(crypto_pwhash_argon2id_OPSLIMIT_INTERACTIVE),
     Int(crypto_pwhash_argon2id_MEMLIMIT_INTERACTIVE))
 
   /// 3 passes over 256 MiB, for data that is opened once at start.
-  public static let moderate = Argon2Parameters(
+  package static let moderate = Argon2Parameters(
     unchecked: Int(crypto_pwhash_argon2id_OPSLIMIT_MODERATE),
     Int(crypto_pwhash_argon2id_MEMLIMIT_MODERATE))
 
   /// The number of passes over the memory.
-  public let operations: Int
+  package let operations: Int
 
   /// The memory used, in bytes.
-  public let memoryBytes: Int
+  package let memoryBytes: Int
 
   /// Checks both numbers; throws `parameterOutOfBounds` with the allowed range.
-  public init(operations: Int, memoryBytes: Int) throws(CryptoError) {
+  package init(operations: Int, memoryBytes: Int) throws(CryptoError) {
     guard Self.allowedOperations.contains(operations) else {
       throw .parameterOutOfBounds(
         name: "operations", allowed: Self.allowedOperations, actual: operations)
@@ -48,7 +48,7 @@ public struct Argon2Parameters: Hashable, Sendable {
 /// All users share one object, so its bytes are in one place only.
 public final class Passphrase: Sendable {
   /// The maximum number of bytes; a longer text is not a passphrase, but a wrong file.
-  public static let maximumBytes = 1_024
+  package static let maximumBytes = 1_024
 
   private let bytes: SecretBytes
 
@@ -58,12 +58,12 @@ public final class Passphrase: Sendable {
   }
 
   /// Takes over the bytes.
-  public init(_ bytes: consuming SecretBytes) {
+  package init(_ bytes: consuming SecretBytes) {
     self.bytes = bytes
   }
 
   /// Returns whether both have the same bytes. The time taken reveals only their lengths.
-  public func isSame(as other: Passphrase) -> Bool {
+  package func isSame(as other: Passphrase) -> Bool {
     bytes.withUnsafeBytes { one in
       other.bytes.withUnsafeBytes { other in
         one.count == other.count
@@ -77,7 +77,7 @@ public final class Passphrase: Sendable {
   /// It blocks for a time that the parameters decide: do not call it on an event loop.
   ///
   /// - Throws: `outOfMemory` if the system cannot provide the memory that the parameters require.
-  public func derive(
+  package func derive(
     salt: PassphraseSalt, parameters: Argon2Parameters
   ) throws(CryptoError) -> StorageKey {
     var isDone = false

@@ -1,8 +1,8 @@
 /// The random salt of a passphrase, kept beside the sealed data.
-public struct PassphraseSalt: FixedBytes {
+package struct PassphraseSalt: FixedBytes {
   /// The bytes.
-  public let storage: Bytes16
+  package let storage: Bytes16
 
   /// Makes the value with these bytes.
-  @inlinable public init(storage: Bytes16) { self.storage = storage }
+  @inlinable package init(storage: Bytes16) { self.storage = storage }
 }

@@ -1,20 +1,20 @@
 import CSodium
 
 /// A secret key that both seals and opens (`crypto_secretbox`).
-public protocol SecretBoxKey: SecretKey, ~Copyable {}
+package protocol SecretBoxKey: SecretKey, ~Copyable {}
 
 extension SecretBoxKey where Self: ~Copyable {
   /// The number of bytes that sealing adds to the plaintext: nonce and authenticator.
-  public static var overhead: Int { nonceByteCount + Int(crypto_secretbox_MACBYTES) }
+  package static var overhead: Int { nonceByteCount + Int(crypto_secretbox_MACBYTES) }
 
   /// The number of bytes of a nonce.
-  public static var nonceByteCount: Int { Int(crypto_secretbox_NONCEBYTES) }
+  package static var nonceByteCount: Int { Int(crypto_secretbox_NONCEBYTES) }
 
   /// Seals the plaintext (`crypto_secretbox_easy`) under a nonce of 24 random bytes, used once. The
   /// result begins with the nonce. A nonce of another length throws `wrongLength`.
   ///
   /// - Complexity: O(*n*).
-  public borrowing func seal(
+  package borrowing func seal(
     _ plaintext: [UInt8], nonce: [UInt8]
   ) throws(CryptoError) -> [UInt8] {
     seal(plaintext, nonce: try BoxNonce(nonce))
@@ -23,7 +23,7 @@ extension SecretBoxKey where Self: ~Copyable {
   /// Seals the plaintext under a nonce drawn from `entropy`.
   ///
   /// - Complexity: O(*n*).
-  public borrowing func seal(_ plaintext: [UInt8], using entropy: inout some Entropy) -> [UInt8] {
+  package borrowing func seal(_ plaintext: [UInt8], using entropy: inout some Entropy) -> [UInt8] {
     seal(plaintext, nonce: entropy.draw(BoxNonce.self))
   }
 
@@ -31,7 +31,7 @@ extension SecretBoxKey where Self: ~Copyable {
   /// result begins with the nonce.
   ///
   /// - Complexity: O(*n*).
-  public borrowing func seal(_ plaintext: [UInt8], nonce: BoxNonce) -> [UInt8] {
+  package borrowing func seal(_ plaintext: [UInt8], nonce: BoxNonce) -> [UInt8] {
     let sealedCount = plaintext.count + Self.overhead
     return withUnsafeBytes { key in
       [UInt8](unsafeUninitializedCapacity: sealedCount) { target, count in
@@ -50,7 +50,7 @@ extension SecretBoxKey where Self: ~Copyable {
   /// Opens data that this key sealed; otherwise throws `authenticationFailed`.
   ///
   /// - Complexity: O(*n*).
-  public borrowing func open(_ sealed: [UInt8]) throws(CryptoError) -> [UInt8] {
+  package borrowing func open(_ sealed: [UInt8]) throws(CryptoError) -> [UInt8] {
     guard sealed.count >= Self.overhead else { throw .authenticationFailed }
     var plaintext = [UInt8](repeating: 0, count: sealed.count - Self.overhead)
     let isAuthentic = plaintext.withUnsafeMutableBytes { open(sealed, into: $0) }
@@ -60,7 +60,7 @@ extension SecretBoxKey where Self: ~Copyable {
 
   /// Opens a sealed secret directly into guarded memory; throws `authenticationFailed` if this key
   /// did not seal it.
-  public borrowing func openSecret(_ sealed: [UInt8]) throws(CryptoError) -> SecretBytes {
+  package borrowing func openSecret(_ sealed: [UInt8]) throws(CryptoError) -> SecretBytes {
     guard sealed.count >= Self.overhead else { throw .authenticationFailed }
     var isAuthentic = false
     let secret = withUnsafeBytes { key in
@@ -73,7 +73,7 @@ extension SecretBoxKey where Self: ~Copyable {
   }
 
   /// Seals a secret, read in place, under a random nonce that is used once.
-  public borrowing func seal(secret: borrowing SecretBytes, nonce: BoxNonce) -> [UInt8] {
+  package borrowing func seal(secret: borrowing SecretBytes, nonce: BoxNonce) -> [UInt8] {
     var sealed = nonce.bytes
     sealed.append(contentsOf: repeatElement(0, count: secret.count + SharedBox.overhead))
     withUnsafeBytes { key in

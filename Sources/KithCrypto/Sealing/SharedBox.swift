@@ -1,18 +1,18 @@
 import CSodium
 
-/// The key that two box keys share, computed once, for any number of boxes
-/// (`crypto_box_beforenm`, `crypto_box_easy_afternm`).
+/// The key that two box keys share, computed once for any number of boxes (`crypto_box_beforenm`,
+/// `crypto_box_easy_afternm`).
 ///
-/// Both sides compute the same key, so it conceals and does not authenticate a side. It is a class
-/// so that a dictionary can hold it.
-public final class SharedBox: Sendable {
+/// Both sides compute the same key, so it authenticates no side. A class, so that a dictionary can
+/// hold it.
+package final class SharedBox: Sendable {
   /// The number of bytes that sealing adds to the plaintext.
-  public static let overhead = Int(crypto_box_MACBYTES)
+  package static let overhead = Int(crypto_box_MACBYTES)
 
   private let key: SecretBytes
 
   /// Computes the shared key; throws `invalidKey` if `theirs` is of low order.
-  public init(_ mine: borrowing BoxKey, with theirs: BoxPublicKey) throws(CryptoError) {
+  package init(_ mine: borrowing BoxKey, with theirs: BoxPublicKey) throws(CryptoError) {
     var isValid = false
     key = mine.withUnsafeBytes { mine in
       theirs.withUnsafeBytes { theirs in
@@ -28,7 +28,7 @@ public final class SharedBox: Sendable {
   /// Seals the plaintext; no nonce may be used twice under one pair of keys.
   ///
   /// - Complexity: O(*n*).
-  public func seal(_ plaintext: [UInt8], nonce: BoxNonce) -> [UInt8] {
+  package func seal(_ plaintext: [UInt8], nonce: BoxNonce) -> [UInt8] {
     let sealedCount = plaintext.count + Self.overhead
     return key.withUnsafeBytes { key in
       nonce.withUnsafeBytes { nonce in
@@ -45,14 +45,14 @@ public final class SharedBox: Sendable {
   /// Opens a box that either side sealed under the nonce; otherwise throws `authenticationFailed`.
   ///
   /// - Complexity: O(*n*).
-  public func open(_ sealed: [UInt8], nonce: BoxNonce) throws(CryptoError) -> [UInt8] {
+  package func open(_ sealed: [UInt8], nonce: BoxNonce) throws(CryptoError) -> [UInt8] {
     try open(sealed[...], nonce: nonce)
   }
 
   /// Opens a slice of a larger message, without copying it first.
   ///
   /// - Complexity: O(*n*).
-  public func open(_ sealed: ArraySlice<UInt8>, nonce: BoxNonce) throws(CryptoError) -> [UInt8] {
+  package func open(_ sealed: ArraySlice<UInt8>, nonce: BoxNonce) throws(CryptoError) -> [UInt8] {
     guard sealed.count >= Self.overhead else { throw .authenticationFailed }
     var isAuthentic = false
     let plaintext = key.withUnsafeBytes { key in

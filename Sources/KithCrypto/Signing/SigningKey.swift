@@ -1,24 +1,24 @@
 import CSodium
 
 /// An Ed25519 signature of 64 bytes.
-public struct Signature: FixedBytes {
+package struct Signature: FixedBytes {
   /// The bytes.
-  public let storage: Bytes64
+  package let storage: Bytes64
 
   /// Makes the value with these bytes.
-  @inlinable public init(storage: Bytes64) { self.storage = storage }
+  @inlinable package init(storage: Bytes64) { self.storage = storage }
 }
 
 /// An Ed25519 key that signs (`crypto_sign_detached`).
-public struct SigningKey: ~Copyable, Sendable {
+package struct SigningKey: ~Copyable, Sendable {
   /// Seed and public key, as libsodium keeps them.
   private let expanded: SecretBytes
 
   /// The key that verifies this one's signatures.
-  public let publicKey: SigningPublicKey
+  package let publicKey: SigningPublicKey
 
   /// Makes the key of a seed.
-  public init(seed: borrowing SigningSeed) {
+  package init(seed: borrowing SigningSeed) {
     var publicKey = SigningPublicKey(storage: Bytes32())
     expanded = seed.withUnsafeBytes { seed in
       SecretBytes(count: Int(crypto_sign_SECRETKEYBYTES)) { secret in
@@ -33,7 +33,7 @@ public struct SigningKey: ~Copyable, Sendable {
   /// Signs the message. The same message always gets the same signature.
   ///
   /// - Complexity: O(*n*) in the length of the message, which is hashed twice.
-  public borrowing func sign(_ message: [UInt8]) -> Signature {
+  package borrowing func sign(_ message: [UInt8]) -> Signature {
     expanded.withUnsafeBytes { secret in
       Signature {
         _ = crypto_sign_detached(
@@ -48,7 +48,7 @@ extension SigningPublicKey {
   ///
   /// Keys and points of low order, and non-canonical encodings, are never valid.
   /// - Complexity: O(*n*) in the length of the message.
-  public func isValid(_ signature: Signature, for message: [UInt8]) -> Bool {
+  package func isValid(_ signature: Signature, for message: [UInt8]) -> Bool {
     Sodium.start()
     return withUnsafeBytes { key in
       signature.withUnsafeBytes { signature in

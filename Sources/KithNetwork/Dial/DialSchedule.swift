@@ -100,12 +100,11 @@ struct DialSchedule {
     }
   }
 
-  /// Sets the addresses at which a device is heard on the link; an empty list means that it is not
-  /// heard. They are tried before learned addresses.
+  /// Sets the addresses at which a device is heard on the link; they are tried before learned ones.
+  /// Empty: not heard.
   ///
-  /// Hearing a device shortens its wait to that of a configured address; a new address ends the
-  /// wait. But whatever is sent, a device is dialled for that at most once in
-  /// ``Delays/leastFound`` milliseconds.
+  /// Hearing a device shortens its wait to that of a configured address; a new address ends it. But
+  /// for that a device is dialled at most once in ``Delays/leastFound`` milliseconds.
   mutating func setFound(
     _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?, isNew: Bool,
     at now: UInt64
@@ -220,10 +219,10 @@ struct DialSchedule {
       .keys.sorted()
   }
 
-  /// Handles a new session, dialled by this node or by the peer.
+  /// Handles a new session, from either side.
   ///
-  /// If an address was learned for one device, whose key is known, and another device answers
-  /// there, the attempt has failed.
+  /// If another device answers at an address learned for one device with a known key, the attempt
+  /// has failed.
   mutating func opened(
     _ id: SessionID, key: TransportPublicKey, address: String, by dial: Dial?, at now: UInt64,
     random: Double
@@ -270,9 +269,9 @@ struct DialSchedule {
     }
   }
 
-  /// Returns the index of the next address to dial; nil if the device has a session. If the
-  /// device's key is known, addresses that have a session with another device are skipped. If it is
-  /// unknown, the attempt waits until a session at the next address ends.
+  /// Returns the index of the next address to dial; nil if the device has a session. With a known
+  /// key, addresses with another device's session are skipped; otherwise the attempt waits until a
+  /// session at the next address ends.
   private func turn(of entry: Entry) -> Int? {
     guard !sessions.values.contains(where: { $0.key == entry.key }) else { return nil }
     let count = entry.addresses.count
@@ -282,8 +281,8 @@ struct DialSchedule {
     }
   }
 
-  /// Returns the wait after a number of failures. It doubles with each, and is between two fifths
-  /// of that and all of it.
+  /// Returns the wait after a number of failures: between two fifths and all of a time that doubles
+  /// with each.
   private func delay(_ failures: Int, _ target: DialTarget, _ random: Double) -> UInt64 {
     let most = if case .address = target { delays.most } else { delays.mostLearned }
     let doubled = delays.least << UInt64(min(max(failures - 1, 0), 20))

@@ -1,4 +1,4 @@
-/// Decides the times of beacons: soon and often at first and after a change, then rarely.
+/// Decides the times of beacons: often at first and after a change, then rarely.
 struct BeaconSchedule: Sendable {
   /// The longest wait, in milliseconds, give or take an eighth.
   static let longest: UInt64 = 60_000

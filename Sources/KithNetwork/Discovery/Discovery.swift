@@ -1,10 +1,10 @@
-public import KithCore
-public import KithCrypto
+package import KithCore
+internal import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
 /// The node's side of a ``Discovery``. Called on an event loop; an implementation must not block.
-public protocol DiscoveryDelegate: AnyObject, Sendable {
+package protocol DiscoveryDelegate: AnyObject, Sendable {
   /// Returns the epoch to send beacons under; nil: send none now.
   func currentEpoch() -> EpochKeys?
   /// Returns the open epochs, the newest first.
@@ -13,11 +13,11 @@ public protocol DiscoveryDelegate: AnyObject, Sendable {
   func member(_ device: DeviceID) -> Certificate?
 }
 
-/// Lets the devices of an account find each other on their links, without configuration. Each sends
-/// beacons, which only members of the account can read, and dials the members that it hears.
+/// Lets the devices of an account find each other on their links. Each sends beacons, readable for
+/// members only, and dials the members that it hears.
 ///
-/// The only answer to a beacon is a dialled connection. All work is done within ``run()``.
-public final class Discovery: Sendable {
+/// The only answer to a beacon is a dialled connection. All work is within ``run()``.
+package final class Discovery: Sendable {
   private struct State {
     var judge: BeaconJudge
     var neighbours = Neighbours()
@@ -47,7 +47,7 @@ public final class Discovery: Sendable {
   ///   - port: The node's port; 0: it does not listen, and sends no beacons.
   ///   - link: Carries only the beacons.
   ///   - delegate: The node, held strongly.
-  public init(
+  package init(
     transport: Transport, account: AccountID, port: UInt16, link: LinkMulticast,
     delegate: any DiscoveryDelegate
   ) {
@@ -63,7 +63,7 @@ public final class Discovery: Sendable {
   }
 
   /// Sends beacons and listens for them until the task is cancelled.
-  public func run() async {
+  package func run() async {
     state.withLock { $0.isRunning = true }
     link.start(
       onDatagram: { self.received($0) },
@@ -80,10 +80,14 @@ public final class Discovery: Sendable {
   }
 
   /// The links, the neighbours and the counters now.
-  public var status: DiscoveryStatus {
-    let links = link.links
+  package var status: NodeStatus.Discovery {
+    let links = link.links.map {
+      NodeStatus.Discovery.Link(
+        interface: $0.interface, isLoopback: $0.isLoopback, family: $0.family.rawValue,
+        problem: $0.problem)
+    }
     return state.withLock { state in
-      DiscoveryStatus(
+      NodeStatus.Discovery(
         links: links, neighbours: state.neighbours.all(now: Dialler.now), sent: state.sent,
         ignored: state.ignored)
     }

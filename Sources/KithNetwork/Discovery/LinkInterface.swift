@@ -72,8 +72,7 @@ package struct LinkInterface: Hashable, Sendable {
     }
   }
 
-  /// Returns whether a host with this address is on the interface's link. It is if the address is
-  /// in one of its subnets, or is link-local.
+  /// Returns whether a host is on the interface's link: in one of its subnets, or link-local.
   func isOnLink(_ source: [UInt8]) -> Bool {
     Self.isLinkLocal(source) || subnets.contains { $0.contains(source) }
   }
@@ -101,14 +100,14 @@ package struct LinkInterface: Hashable, Sendable {
 }
 
 /// The two families of addresses.
-public enum LinkFamily: String, CaseIterable, Comparable, Sendable {
+package enum LinkFamily: String, CaseIterable, Comparable, Sendable {
   /// IPv4.
   case ipv4 = "IPv4"
   /// IPv6.
   case ipv6 = "IPv6"
 
   /// IPv4 first.
-  public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+  package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }
 
 extension SocketAddress {

@@ -1,61 +1,60 @@
 internal import KithCore
-public import Logging
-public import NIOCore
+package import Logging
+package import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
 /// Datagrams of one size to and from the hosts of the same links, by IPv4 and IPv6 multicast.
 ///
-/// It uses every interface that is up and supports multicast, except tunnels. It also uses
-/// loopback, so that several nodes of one host hear each other. Every few seconds it checks for new
-/// and removed interfaces.
+/// It uses every interface that is up and supports multicast, except tunnels, and loopback for
+/// nodes of one host; it checks for changes every few seconds.
 ///
-/// Datagrams are sent with a hop limit of 1. Only those of the right size with a source on the link
-/// are passed to the program. So nothing leaves the LAN, and nothing enters from elsewhere. A
-/// sender also hears itself. If there is no multicast, this is logged once, and the checks go on.
-public final class LinkMulticast: Sendable {
+/// The hop limit is 1, and only datagrams of the right size with a source on the link are passed
+/// on. So nothing leaves or enters the LAN. A sender hears itself. Missing multicast is logged
+/// once; the checks continue.
+package final class LinkMulticast: Sendable {
   /// The multicast groups, and the limits of datagrams.
-  public struct Configuration: Sendable {
+  package struct Configuration: Sendable {
     /// The IPv4 group, of the local scope (RFC 2365).
-    public var groupIPv4 = "239.255.75.104"
+    package var groupIPv4 = "239.255.75.104"
     /// The IPv6 group, of the link-local scope, not permanent (RFC 4291, RFC 3307).
-    public var groupIPv6 = "ff12::cb69:7468"
+    package var groupIPv6 = "ff12::cb69:7468"
     /// The UDP port, which several processes may share.
-    public var port: UInt16
+    package var port: UInt16
     /// The size of a datagram; others are dropped.
-    public var datagramBytes: Int
+    package var datagramBytes: Int
     /// Whether only the loopback interface is used.
-    public var isLoopbackOnly = false
+    package var isLoopbackOnly = false
     /// The time between two checks of the interfaces.
-    public var scanInterval: Duration = .seconds(5)
+    package var scanInterval: Duration = .seconds(5)
 
     /// Makes a configuration with a port and a size; the rest has defaults.
-    public init(port: UInt16, datagramBytes: Int) {
+    package init(port: UInt16, datagramBytes: Int) {
       self.port = port
       self.datagramBytes = datagramBytes
     }
   }
 
   /// A received datagram.
-  public struct Datagram: Sendable, Hashable {
+  package struct Datagram: Sendable, Hashable {
     /// The bytes, of the configured size.
-    public var bytes: [UInt8]
+    package var bytes: [UInt8]
     /// The sending host as ``PeerAddress`` takes it, with its zone if it is link-local.
-    public var source: String
+    package var source: String
     /// The receiving interface.
-    public var interface: String
+    package var interface: String
   }
 
   /// One interface in one family.
-  public struct Link: Sendable, Hashable {
+  package struct Link: Sendable, Hashable {
     /// The interface's name.
-    public var interface: String
+    package var interface: String
     /// Whether it reaches only this host.
-    public var isLoopback: Bool
+    package var isLoopback: Bool
     /// The family.
-    public var family: LinkFamily
+    package var family: LinkFamily
     /// The system's error of the last failed attempt; nil if the link works.
-    public var problem: String?
+    package var problem: String?
   }
 
   struct Key: Hashable, Comparable {
@@ -96,7 +95,7 @@ public final class LinkMulticast: Sendable {
   ///   - configuration: The multicast groups, and the limits of datagrams.
   ///   - eventLoopGroup: The threads, of which one is used.
   ///   - logger: The log.
-  public init(
+  package init(
     configuration: Configuration, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
     self.configuration = configuration
@@ -112,7 +111,7 @@ public final class LinkMulticast: Sendable {
   ///   - onDatagram: Called with each datagram, at most ``NetworkLimits/datagramsPerSecond`` for a
   ///     link. Called on an event loop, so it must not block.
   ///   - onLinksChanged: Called on an event loop when a link becomes usable or unusable.
-  public func start(
+  package func start(
     onDatagram: @escaping @Sendable (Datagram) -> Void,
     onLinksChanged: @escaping @Sendable () -> Void = {}
   ) {
@@ -124,8 +123,8 @@ public final class LinkMulticast: Sendable {
   }
 
   /// Sends a datagram on every working link. If the system refuses it, it is lost, and the link is
-  /// tried again later.
-  public func send(_ bytes: [UInt8]) {
+  /// retried later.
+  package func send(_ bytes: [UInt8]) {
     let channels = state.withLock { state in
       state.entries.compactMap { key, entry in entry.channel.map { (key, $0) } }
     }
@@ -143,7 +142,7 @@ public final class LinkMulticast: Sendable {
   }
 
   /// Stops listening. No datagram is passed on after it has returned.
-  public func stop() async {
+  package func stop() async {
     let (timer, channels) = state.withLock { state in
       defer {
         state.timer = nil
@@ -158,7 +157,7 @@ public final class LinkMulticast: Sendable {
   }
 
   /// The links, by interface; a link without a problem works.
-  public var links: [Link] {
+  package var links: [Link] {
     state.withLock { state in
       state.entries.sorted { $0.key < $1.key }
         .filter { $0.value.channel != nil || $0.value.problem != nil }
@@ -202,7 +201,7 @@ public final class LinkMulticast: Sendable {
       state.timer = eventLoop.scheduleTask(in: TimeAmount(configuration.scanInterval)) {
         self.scan()
       }
-      // This host's addresses have changed, though its sockets stay.
+      // The host's addresses changed, though its sockets stay.
       return (closed, opening, !before.isEmpty && before != state.interfaces)
     }
     for channel in closed { channel.close(promise: nil) }

@@ -13,8 +13,8 @@ internal import NIOPosix
 /// Makes the sockets of a ``LinkMulticast``: one for each interface and family. Each is bound to
 /// the group, so that it receives nothing that was sent to this host alone.
 enum LinkSocket {
-  /// `IP_MULTICAST_ALL` and `IPV6_MULTICAST_ALL` of Linux, which Glibc's module lacks. Unless they
-  /// are off, a socket receives the groups that others joined, on every interface.
+  /// `IP_MULTICAST_ALL` and `IPV6_MULTICAST_ALL` of Linux, missing in Glibc's module. Unless off, a
+  /// socket receives groups that others joined.
   private static let multicastAll: (ipv4: CInt, ipv6: CInt) = (49, 29)
 
   /// Opens a socket. `received` is called on the event loop, only for datagrams of the right size.

@@ -9,9 +9,8 @@ struct Neighbours: Sendable {
 
   private var places: [DeviceID: [Place]] = [:]
 
-  /// Records a device's address, and returns all of its addresses. A known address keeps its place,
-  /// so that several links do not alternate. A new one comes first, and the one heard longest ago
-  /// is dropped.
+  /// Records a device's address, and returns all. A known one keeps its place, so that links do not
+  /// alternate; a new one comes first, and the one heard longest ago is dropped.
   mutating func heard(_ device: DeviceID, at address: PeerAddress, now: UInt64) -> [PeerAddress] {
     var known = places[device] ?? []
     if let index = known.firstIndex(where: { $0.address == address }) {
@@ -42,10 +41,10 @@ struct Neighbours: Sendable {
 
   /// Returns the devices, by id, with their addresses and the time since they were heard,
   /// in milliseconds.
-  func all(now: UInt64) -> [DiscoveryStatus.Neighbour] {
+  func all(now: UInt64) -> [NodeStatus.Discovery.Neighbour] {
     places.sorted { $0.key < $1.key }.map { device, places in
       let heard = places.map(\.heardAt).max() ?? now
-      return DiscoveryStatus.Neighbour(
+      return NodeStatus.Discovery.Neighbour(
         device: device, addresses: places.map(\.address.description),
         milliseconds: now - min(heard, now))
     }

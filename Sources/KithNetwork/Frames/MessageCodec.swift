@@ -15,19 +15,19 @@ enum FrameError: Error, Equatable {
 
 /// Converts messages to frames and back.
 ///
-/// The bytes of one message on the wire. Let `plaintext` be
+/// Let `plaintext` be
 /// - the message's length as 4 bytes, big-endian,
 /// - the message,
-/// - zero bytes until the whole is a multiple of 64.
+/// - zero bytes up to a multiple of 64.
 ///
-/// `plaintext` is cut into pieces of 65,519 bytes; the last one may be shorter, and none is empty.
-/// Each piece is a frame:
-/// - the number of bytes that follow in this frame, as 2 bytes, big-endian: 17 to 65,535,
-/// - the piece as a Noise transport message: ChaCha20-Poly1305 without additional data, its tag
-///   of 16 bytes last, under this direction's key and a nonce that counts frames from 0.
+/// It is cut into pieces of 65,519 bytes; the last may be shorter, none is empty. Each piece is a
+/// frame:
+/// - the number of bytes that follow in it, as 2 bytes, big-endian: 17 to 65,535,
+/// - the piece as a Noise transport message: ChaCha20-Poly1305 without additional data, its tag of
+///   16 bytes last, under this direction's key and a nonce that counts frames from 0.
 ///
-/// So a frame belongs to one message, and the length in a message's first frame decides the length
-/// of all its frames. A reader refuses any other division, and padding that is not zero.
+/// So a message's length decides the lengths of all its frames. A reader refuses any other cut, and
+/// padding that is not zero.
 ///
 /// Not `Sendable`: it belongs to one channel's event loop.
 final class MessageCodec {

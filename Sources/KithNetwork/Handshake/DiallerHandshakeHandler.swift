@@ -14,7 +14,6 @@ protocol DiallerHandshakeOwner: AnyObject {
   func failed(_ failure: DiallerHandshakeFailure)
 }
 
-/// The failure of a dialler's handshake.
 enum DiallerHandshakeFailure: Error {
   /// The listener closed, or sent nothing in time, as it does if the dialler lacks the key.
   case silence
@@ -24,7 +23,6 @@ enum DiallerHandshakeFailure: Error {
   case aborted(any Error)
 }
 
-/// The dialler's side of a handshake.
 final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 

@@ -1,15 +1,15 @@
-/// The accepted connections with an unfinished handshake, limited in all and for each address.
+/// The accepted connections with an unfinished handshake, limited in all and by address.
 ///
-/// If there is no room, the oldest connection without a valid first message is closed. So hostile
-/// connections push each other out, and a dialler with the account's key stays.
+/// If full, the oldest connection without a valid first message is closed. So hostile connections
+/// push each other out, and a dialler with the account's key stays.
 struct HalfOpenTable {
   /// The result for a new connection.
   enum Admission: Equatable {
-    /// There is room.
+    /// The table has space.
     case admitted
-    /// There is room once this connection is closed; it was removed from the table.
+    /// The table has space once this connection is closed; it was removed from the table.
     case admittedInsteadOf(UInt64)
-    /// There is no room, because all have a valid first message.
+    /// The table is full, because all have a valid first message.
     case refused
   }
 
@@ -49,7 +49,7 @@ struct HalfOpenTable {
     return .admittedInsteadOf(evicted)
   }
 
-  /// Marks a connection whose first message was authenticated: it is no longer closed to make room.
+  /// Marks a connection whose first message was authenticated: it is no longer closed for others.
   mutating func markValid(_ id: UInt64) {
     guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
     connections[index].hasValidFirstMessage = true

@@ -20,7 +20,6 @@ protocol ListenerHandshakeOwner: AnyObject {
   func closed()
 }
 
-/// The failure of a listener's handshake.
 enum ListenerHandshakeFailure {
   /// The bytes were not a valid message 1 or 3.
   case wrongMessage
@@ -32,9 +31,9 @@ enum ListenerHandshakeFailure {
 
 /// The listener's side of a handshake.
 ///
-/// It writes nothing until a first message is authenticated. A failed handshake, whatever the
-/// cause, falls silent: the listener discards a limited number of bytes, and closes when the time
-/// for a handshake is over, counted from accepting.
+/// It writes nothing until a first message is authenticated. After a failure it is silent: it
+/// discards a limited number of bytes, and closes when the handshake's time, counted from
+/// accepting, is over.
 final class ListenerHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 

@@ -3,10 +3,9 @@ internal import KithCrypto
 
 /// The parameters of a handshake: `Noise_XXpsk0_25519_ChaChaPoly_BLAKE2b`.
 ///
-/// Its three messages are sent as frames: the message's length as 2 bytes, big-endian, then the
-/// message. The payload of message 1 is an encoded `Offer`. That of message 2 is the listener's
-/// encoded `Hello` with the chosen version, and that of message 3 the dialler's `Hello` with the
-/// same version. The frames of ``MessageCodec`` follow at once, in both directions.
+/// Its three messages are frames: the length as 2 bytes, big-endian, then the message. Payloads: an
+/// encoded `Offer`; the listener's `Hello` with the chosen version; the dialler's `Hello` with the
+/// same. The frames of ``MessageCodec`` follow, in both directions.
 struct NoiseParameters: Sendable {
   /// The prologue of sessions: the ASCII bytes of `Kith/1`.
   static let sessionPrologue = Array("Kith/1".utf8)

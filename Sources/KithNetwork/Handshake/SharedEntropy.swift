@@ -31,7 +31,6 @@ final class SharedEntropy: Sendable {
     source.withLock { $0.bytes(count) }.reduce(0) { $0 << 8 | UInt64($1) }
   }
 
-  /// Returns a nonce for one box.
   func nonce() -> BoxNonce {
     source.withLock { $0.draw() }
   }

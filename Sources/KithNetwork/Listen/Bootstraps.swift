@@ -9,7 +9,6 @@ internal import NIOPosix
   internal import Darwin
 #endif
 
-/// Makes sockets.
 enum Bootstraps {
   /// `TCP_USER_TIMEOUT` of Linux, in milliseconds.
   private static let userTimeout = ChannelOptions.Types.SocketOption(
@@ -25,12 +24,10 @@ enum Bootstraps {
   private static let onlyIPv6 = ChannelOptions.Types.SocketOption(
     level: .ipv6, name: .ipv6_v6only)
 
-  /// Listens on all hosts at one port (0: any), or on none. If there is no IPv6, `::`
-  /// means `0.0.0.0`.
+  /// Listens on all hosts at one port (0: any), or on none. Without IPv6 `::` means `0.0.0.0`.
   ///
-  /// `initialize` is called for each accepted connection on its event loop, and closes it by
-  /// throwing. `onShortage` is called if the system has no room for another one; accepting
-  /// pauses then.
+  /// `initialize` is called for each accepted connection on its event loop; throwing closes it.
+  /// `onShortage` is called if the system has no resources for another; accepting then pauses.
   static func bind(
     _ group: any EventLoopGroup, hosts: [String], port: UInt16, userTimeout: Duration,
     onShortage: @escaping @Sendable (IOError) -> Void = { _ in },
@@ -67,7 +64,6 @@ enum Bootstraps {
     return bound
   }
 
-  /// Makes the bootstrap of a listener.
   private static func server(
     _ group: any EventLoopGroup, host: String, userTimeout: Duration,
     onShortage: @escaping @Sendable (IOError) -> Void,
@@ -96,10 +92,10 @@ enum Bootstraps {
     return bootstrap.serverChannelOption(onlyIPv6, value: 0)
   }
 
-  /// Connects to the first of a name's addresses that accepts, and adds the handler that `handler`
-  /// makes on the connection's event loop. Fails with a ``NetworkFailure``.
+  /// Connects to the first of a name's addresses that accepts, and adds `handler`'s handler on its
+  /// event loop. Fails with a ``NetworkFailure``.
   ///
-  /// `admit` is called before each connection is made; if it throws, the connection is not made.
+  /// `admit` is called before each connection, and prevents it by throwing.
   static func connect(
     _ group: any EventLoopGroup, to address: PeerAddress, connectTimeout: Duration,
     userTimeout: Duration, admit: @escaping @Sendable (any Channel) throws -> Void = { _ in },
@@ -137,8 +133,7 @@ enum Bootstraps {
   }
 
   /// Sets the kernel's timeouts. While probing, it asks the other end each second, and ends the
-  /// connection without an answer within ``NetworkLimits/probeTime``; otherwise it uses the
-  /// usual times.
+  /// connection without an answer within ``NetworkLimits/probeTime``.
   static func setPatience(of channel: any Channel, isProbing: Bool, userTimeout: Duration) throws {
     #if os(Linux)
       guard let options = channel.syncOptions else { return }
@@ -165,7 +160,6 @@ enum Bootstraps {
 }
 
 extension PeerAddress {
-  /// Makes the address of a bound listener.
   init(bound channel: any Channel) throws(PeerAddressError) {
     let address = channel.localAddress
     try self.init(

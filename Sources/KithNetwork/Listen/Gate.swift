@@ -18,11 +18,10 @@ final class Gate: Sendable {
     state = Mutex(State(table: HalfOpenTable(limit: limit, limitPerAddress: limitPerAddress)))
   }
 
-  /// The number of half-open connections.
   var halfOpen: Int { state.withLock { $0.table.count } }
 
-  /// Adds an accepted connection until it closes or its handshake is finished. If there is no room,
-  /// closes another one. Returns nil if it is refused.
+  /// Adds an accepted connection until it closes or its handshake is finished. If full, closes
+  /// another one, or returns nil: refused.
   func admit(_ channel: any Channel) -> (id: UInt64, evicted: Bool)? {
     let bucket = AddressBucket(channel.remoteAddress)
     let (id, admission, evicted) = state.withLock { state in
@@ -37,8 +36,8 @@ final class Gate: Sendable {
     }
     evicted?.close(promise: nil)
     guard admission != .refused else { return nil }
-    // A handler cannot do this: one that closes before the channel is active is not told of
-    // its end.
+    // The channel does this: a handler that closes before its channel is active is not told of the
+    // end.
     channel.closeFuture.whenComplete { _ in self.leave(id) }
     return (id, evicted != nil)
   }

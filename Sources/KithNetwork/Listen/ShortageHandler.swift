@@ -8,11 +8,10 @@ package import NIOCore
   internal import Darwin
 #endif
 
-/// Pauses a listener if the system has no room for another connection, for example no free file
-/// descriptor. Otherwise it would retry the same connection at once, endlessly.
+/// Pauses a listener if the system cannot make another connection, for example without a free file
+/// descriptor. Otherwise it would retry at once, endlessly.
 ///
-/// NIO's own `AcceptBackoffHandler` waits before it accepts the next connection. But it leaves the
-/// listener registered after a failure, so that the system keeps waking it.
+/// NIO's `AcceptBackoffHandler` leaves the listener registered, so the system keeps waking it.
 package final class ShortageHandler: ChannelInboundHandler {
   package typealias InboundIn = any Channel
 

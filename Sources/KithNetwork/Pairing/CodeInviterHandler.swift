@@ -2,13 +2,12 @@ internal import KithCore
 internal import KithCrypto
 internal import NIOCore
 
-/// The first handler of a connection to an invitation that has a code: the inviter's side of a
-/// ``CodeExchange``, and then the handshake under its key.
+/// The first handler of a connection to an invitation with a code: the inviter's side of a
+/// ``CodeExchange``, then the handshake under its key.
 ///
-/// Messages travel as those of the handshake do, behind their lengths. A first message of the length
-/// of a hello begins an exchange; one that is long enough for a handshake is the token's. After a
-/// wrong proof one byte follows, the tries that are left, or 255 where the turn did not come in
-/// time; then the connection closes.
+/// Messages follow their lengths, as a handshake's do. A first message of a hello's length begins
+/// an exchange; one long enough for a handshake is the token's. A wrong proof is answered by one
+/// byte, the tries left, or 255 if the turn did not come in time; then the connection closes.
 final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 
@@ -73,7 +72,7 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
       switch stage {
       case .awaitingHello: awaitTurn(message, context)
       case .awaitingProof: check(message, context)
-      // Nothing may come before the offer.
+      // Nothing may arrive before the offer.
       case .waiting, .over: context.close(promise: nil)
       }
     } catch {
@@ -100,7 +99,7 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private func begin(_ context: ChannelHandlerContext) {
     guard case .waiting(let hello) = stage else {
-      // It closed while its turn was on the way.
+      // Closed before its turn came.
       return listener.finishExchange()
     }
     stage = .awaitingProof
@@ -134,7 +133,7 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private func giveWay(to handler: ListenerHandshakeHandler, _ context: ChannelHandlerContext) {
     let last = stage
-    // The exchange, if there is one, is the next handler's from here on.
+    // The next handler takes over the exchange, if any.
     stage = .over
     deadline?.cancel()
     do {
@@ -161,7 +160,6 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
   }
 
-  /// Nothing more is done with the connection.
   private func end() {
     deadline?.cancel()
     let last = stage

@@ -39,12 +39,12 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
-    // The inviter's word that it is busy should come first.
+    // The inviter says first that it is busy.
     wait(configuration.turnTimeout + configuration.handshakeTimeout, context)
     context.writeHandshakeMessage(joiner.hello)
   }
 
-  /// Without `channelInactive` before where the connection had ended as the handler was added.
+  /// Without `channelInactive` if the connection ended while the handler was added.
   func handlerRemoved(context: ChannelHandlerContext) {
     giveUp(context)
   }
@@ -82,7 +82,7 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
     let proof = try parameters.entropy.use { entropy throws(CodeExchangeError) in
       try joiner.prove(to: offer, entropy: &entropy)
     }
-    // Counted before it is sent: whoever gets it can check one guess of the code by it.
+    // Counted before sending: its receiver can check one guess of the code.
     guard code.spendExchange() else { return end(.exchangesSpent, context) }
     stage = .awaitingConfirmation
     wait(configuration.handshakeTimeout, context)

@@ -1,22 +1,22 @@
-public import KithCore
-public import Logging
-public import NIOCore
+package import KithCore
+package import Logging
+package import NIOCore
 internal import Synchronization
 
-/// Tells the LAN of an invitation, as long as it lives. Nothing is ever answered.
-public final class InvitationAnnouncer: Sendable {
+/// Announces an invitation on the LAN while it lives. It answers nothing.
+package final class InvitationAnnouncer: Sendable {
   private let link: LinkMulticast
   private let group: any EventLoopGroup
   private let task = Mutex<RepeatedTask?>(nil)
 
-  /// Makes an announcer, which does nothing yet.
+  /// Makes an announcer that is not running yet.
   ///
   /// - Parameters:
-  ///   - port: The UDP port that joiners listen at.
-  ///   - isLoopbackOnly: Whether to tell this host alone.
+  ///   - port: The UDP port of joiners.
+  ///   - isLoopbackOnly: Whether only this host is told.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
-  ///   - logger: Where to log.
-  public init(
+  ///   - logger: The log.
+  package init(
     port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
     link = LinkMulticast(
@@ -26,7 +26,7 @@ public final class InvitationAnnouncer: Sendable {
   }
 
   /// Announces, now and every second.
-  public func start(_ announcement: InvitationAnnouncement) {
+  package func start(_ announcement: InvitationAnnouncement) {
     let (link, bytes) = (link, announcement.encoded())
     link.start { _ in
     } onLinksChanged: {
@@ -39,20 +39,20 @@ public final class InvitationAnnouncer: Sendable {
   }
 
   /// Announces no more.
-  public func stop() async {
+  package func stop() async {
     task.withLock { $0.take() }?.cancel()
     await link.stop()
   }
 }
 
-/// Finds invitations that are announced on the LAN.
-public final class InvitationFinder: Sendable {
+/// Finds announced invitations on the LAN.
+package final class InvitationFinder: Sendable {
   /// An invitation.
-  public struct Found: Hashable, Sendable {
-    /// What was announced.
-    public var announcement: InvitationAnnouncement
-    /// Where to connect.
-    public var address: PeerAddress
+  package struct Found: Hashable, Sendable {
+    /// The announcement.
+    package var announcement: InvitationAnnouncement
+    /// The address of the invitation.
+    package var address: PeerAddress
   }
 
   private struct State {
@@ -60,15 +60,15 @@ public final class InvitationFinder: Sendable {
     var timer: Scheduled<Void>?
   }
 
-  /// Those found, each once per address, until the time is over.
-  public let found: AsyncStream<Found>
+  /// The found invitations, each once per address, until the time is over.
+  package let found: AsyncStream<Found>
   private let continuation: AsyncStream<Found>.Continuation
   private let link: LinkMulticast
   private let group: any EventLoopGroup
   private let state = Mutex(State())
 
-  /// Makes a finder, which does nothing yet.
-  public init(
+  /// Makes a finder that is not running yet.
+  package init(
     port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
     link = LinkMulticast(
@@ -79,14 +79,14 @@ public final class InvitationFinder: Sendable {
       bufferingPolicy: .bufferingOldest(NetworkLimits.announcedInvitations))
   }
 
-  /// Begins to listen, for at most the time given.
-  public func start(for time: Duration) {
+  /// Starts to listen, for at most the given time.
+  package func start(for time: Duration) {
     link.start { self.heard($0) }
     expect(within: time)
   }
 
-  /// Goes on for the time given, from now.
-  public func expect(within time: Duration) {
+  /// Sets the remaining time.
+  package func expect(within time: Duration) {
     let timer = group.next().scheduleTask(in: TimeAmount(time)) { [continuation] in
       continuation.finish()
     }
@@ -98,7 +98,7 @@ public final class InvitationFinder: Sendable {
   }
 
   /// Ends listening.
-  public func stop() async {
+  package func stop() async {
     state.withLock { $0.timer.take() }?.cancel()
     continuation.finish()
     await link.stop()

@@ -1,25 +1,24 @@
 internal import KithCore
-public import KithCrypto
+package import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
-/// What takes the messages of a pairing that became a session. Called on the channel's event loop, in
-/// order.
-public protocol PairingSessionOwner: AnyObject, Sendable {
+/// The receiver of a pairing's messages after it became a session. Called on the channel's event
+/// loop, in order.
+package protocol PairingSessionOwner: AnyObject, Sendable {
   /// A message came.
   func received(_ message: [UInt8])
-  /// More can be sent, or not for now.
+  /// Called when more can be sent, or not for now.
   func writable(_ isWritable: Bool)
-  /// Little is left unsent, which was asked for.
+  /// Called as requested when little is left unsent.
   func hasRoom()
-  /// The connection is over. Called once, last.
+  /// Called once, last, when the connection is closed.
   func closed()
 }
 
-/// An established exchange between who invites and who joins: messages of at most 64 KiB, both
-/// ways, framed as those of sessions. Once the device is certified it becomes a session, whose messages
-/// are as long as any session's.
-public final class PairingChannel: Sendable {
+/// An established exchange between inviter and joiner: framed messages of at most 64 KiB, both
+/// ways. Once the device is certified it becomes a session, with a session's limits.
+package final class PairingChannel: Sendable {
   private struct State {
     var messages: [[UInt8]] = []
     var waiter: CheckedContinuation<[UInt8], any Error>?
@@ -31,13 +30,13 @@ public final class PairingChannel: Sendable {
   }
 
   /// The other side's proved static key.
-  public let remoteStatic: TransportPublicKey
-  /// Names this exchange: the handshake's hash, the same on both sides.
-  public let handshakeHash: [UInt8]
-  /// Where the other side is.
-  public let remoteAddress: String
-  /// The payload that came with the handshake: the inviter's for who joins, and the other way.
-  public let remotePayload: [UInt8]
+  package let remoteStatic: TransportPublicKey
+  /// Names this exchange: the handshake's hash, equal on both sides.
+  package let handshakeHash: [UInt8]
+  /// The other side's address.
+  package let remoteAddress: String
+  /// The other side's payload of the handshake.
+  package let remotePayload: [UInt8]
 
   private let state = Mutex(State())
   private let link = Mutex<SessionLink?>(nil)
@@ -49,8 +48,8 @@ public final class PairingChannel: Sendable {
     remotePayload = payload
   }
 
-  /// Sends a message; it is on its way when this returns, not received.
-  public func send(_ message: [UInt8]) throws(PairingError) {
+  /// Queues a message; it is not received yet on return.
+  package func send(_ message: [UInt8]) throws(PairingError) {
     guard message.count <= NetworkLimits.pairingMessageBytes else {
       throw .messageTooLong(bytes: message.count, limit: NetworkLimits.pairingMessageBytes)
     }
@@ -62,10 +61,10 @@ public final class PairingChannel: Sendable {
 
   // MARK: The session
 
-  /// Takes messages of a session's length from here on. If nothing comes for
-  /// ``NetworkLimits/joinSilence``, the connection is closed. The other side must not send such before: the
-  /// inviter does once the joiner's first message has come.
-  public func allowSession() {
+  /// Accepts messages of a session's length from now on, and closes the connection after
+  /// ``NetworkLimits/joinSilence`` without any. The other side must not send longer ones before:
+  /// the inviter does after the joiner's first message.
+  package func allowSession() {
     state.withLock { $0.isSession = true }
     let link = link.withLock { $0 }
     link?.setMessageLimit(Limits.messageBytes)
@@ -74,10 +73,10 @@ public final class PairingChannel: Sendable {
     link?.setPatience(NetworkLimits.joinSilence)
   }
 
-  /// Hands all messages that have come, and that come from here on, to an owner.
-  public func carrySession(for owner: any PairingSessionOwner) {
+  /// Passes all messages, also waiting ones, to an owner.
+  package func carrySession(for owner: any PairingSessionOwner) {
     guard let link = link.withLock({ $0 }) else { return owner.closed() }
-    // On the event loop nothing comes in between.
+    // On the event loop no message arrives in between.
     link.execute {
       let (messages, isOver) = self.state.withLock { state in
         state.owner = owner
@@ -90,13 +89,13 @@ public final class PairingChannel: Sendable {
   }
 
   /// Sends a message of the session.
-  public func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send([message]) }
+  package func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send([message]) }
 
-  /// Has the owner told when little is left unsent of what was sent.
-  public func awaitRoom() { link.withLock { $0 }?.awaitRoom() }
+  /// Reports to the owner when little of the sent data is unsent.
+  package func awaitRoom() { link.withLock { $0 }?.awaitRoom() }
 
-  /// Reads from the socket, or stops.
-  public func setReading(_ isReading: Bool) { link.withLock { $0 }?.setReading(isReading) }
+  /// Starts or stops reading from the socket.
+  package func setReading(_ isReading: Bool) { link.withLock { $0 }?.setReading(isReading) }
 
   /// Whether the exchange became a session, which outlasts its invitation.
   var isSession: Bool { state.withLock { $0.isSession } }
@@ -116,9 +115,8 @@ public final class PairingChannel: Sendable {
 
   /// Waits for the next message. One task at a time; another gets `busy`.
   ///
-  /// Throws `closed` when no more will come, `expired` when the invitation's time is over, and
-  /// `CancellationError`.
-  public func receive() async throws -> [UInt8] {
+  /// Throws `closed` at the end, `expired` after the invitation's time, and `CancellationError`.
+  package func receive() async throws -> [UInt8] {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let result: Result<[UInt8], any Error>? = state.withLock { state in
@@ -136,9 +134,9 @@ public final class PairingChannel: Sendable {
     }
   }
 
-  /// Waits until the other side has ended the exchange, or for two seconds: what was sent last may
-  /// still be on its way, and would be lost with a process that ends, or a connection that is reset.
-  public func awaitEnd() async {
+  /// Waits until the other side ends the exchange, 2 s at most: the last message would be lost with
+  /// the process or by a reset.
+  package func awaitEnd() async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { while (try? await self.receive()) != nil {} }
       group.addTask { try? await Task.sleep(for: .seconds(2)) }
@@ -147,8 +145,8 @@ public final class PairingChannel: Sendable {
     }
   }
 
-  /// Ends the exchange, after what was sent.
-  public func close() {
+  /// Ends the exchange after the sent messages.
+  package func close() {
     end(.closed)
     link.withLock { $0 }?.close()
   }
@@ -157,7 +155,7 @@ public final class PairingChannel: Sendable {
     self.link.withLock { $0 = link }
   }
 
-  /// Hands over a message; more than may wait end the exchange.
+  /// Stores a message; too many end the exchange.
   func deliver(_ message: [UInt8]) {
     if let owner { return owner.received(message) }
     enum Step {
@@ -179,7 +177,7 @@ public final class PairingChannel: Sendable {
     }
   }
 
-  /// No more comes; what has come can still be taken.
+  /// Accepts no more; stored messages can still be received.
   func end(_ error: PairingError) {
     let waiter = state.withLock { state in
       if state.end == nil { state.end = error }
@@ -194,7 +192,7 @@ public final class PairingChannel: Sendable {
   }
 }
 
-/// What stands between a pairing's channel and its ``PairingChannel``.
+/// The handler of a ``PairingChannel``.
 final class PairingSink: SessionSink {
   private let pairing: PairingChannel
   private let channel: any Channel
@@ -236,7 +234,7 @@ final class PairingSink: SessionSink {
 }
 
 extension SessionHandler {
-  /// The handler of a pairing whose handshake is finished; nil: it is not.
+  /// The handler of a pairing with a finished handshake; otherwise nil.
   static func pairing(
     _ exchange: NoiseExchange, payload: [UInt8], address: String, channel: any Channel,
     linger: Duration, ready: @escaping (PairingChannel) -> Void, over: @escaping () -> Void

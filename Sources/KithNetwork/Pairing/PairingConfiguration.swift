@@ -1,20 +1,20 @@
-/// How long a pairing puts up with what.
-public struct PairingConfiguration: Sendable {
+/// The times of a pairing.
+package struct PairingConfiguration: Sendable {
   /// The hosts to listen on; see ``TransportConfiguration/hosts``.
-  public var hosts = ["::"]
+  package var hosts = ["::"]
   /// The port to listen on; 0: any.
-  public var port: UInt16 = 0
-  /// How long an invitation lasts.
-  public var lifetime: Duration = .seconds(600)
-  /// How long a handshake may take.
-  public var handshakeTimeout: Duration = .seconds(5)
-  /// How long a joiner with a code waits until other exchanges are over.
-  public var turnTimeout: Duration = .seconds(20)
-  /// How long making a connection may take.
-  public var connectTimeout: Duration = .seconds(5)
-  /// How long a closed exchange waits until its last bytes are taken.
-  public var lingerTimeout: Duration = .seconds(2)
+  package var port: UInt16 = 0
+  /// The lifetime of an invitation.
+  package var lifetime: Duration = .seconds(600)
+  /// The time for a handshake.
+  package var handshakeTimeout: Duration = .seconds(5)
+  /// The time that a joiner with a code waits for its turn.
+  package var turnTimeout: Duration = .seconds(20)
+  /// The time for making a connection.
+  package var connectTimeout: Duration = .seconds(5)
+  /// The time that a closed exchange waits for its last bytes to be taken.
+  package var lingerTimeout: Duration = .seconds(2)
 
   /// The defaults.
-  public init() {}
+  package init() {}
 }

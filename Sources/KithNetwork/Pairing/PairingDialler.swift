@@ -1,10 +1,10 @@
-public import KithCore
-public import KithCrypto
-public import NIOCore
+package import KithCore
+package import KithCrypto
+package import NIOCore
 internal import Synchronization
 
-/// Who joins: connects to an invitation and shakes hands under its token.
-public struct PairingDialler: Sendable {
+/// The joiner's side: connects to an invitation and shakes hands under its token.
+package struct PairingDialler: Sendable {
   private let configuration: PairingConfiguration
   private let keys: DeviceKeys
   private let group: any EventLoopGroup
@@ -13,11 +13,11 @@ public struct PairingDialler: Sendable {
   /// Makes a dialler.
   ///
   /// - Parameters:
-  ///   - keys: The joiner's own keys, of which the transport key is used.
+  ///   - keys: The joiner's keys, of which the transport key is used.
   ///   - configuration: The time limits.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
-  ///   - entropy: Where the ephemeral key comes from.
-  public init(
+  ///   - entropy: The source of the ephemeral key.
+  package init(
     keys: DeviceKeys, configuration: PairingConfiguration = PairingConfiguration(),
     eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
   ) {
@@ -30,13 +30,14 @@ public struct PairingDialler: Sendable {
   /// Connects to an invitation.
   ///
   /// - Parameters:
-  ///   - address: Where it listens.
+  ///   - address: The inviter's address.
   ///   - token: Its 32 bytes.
-  ///   - answer: Makes the payload of message 3 of that of message 2; an error that it throws is
-  ///     thrown on, and the inviter learns nothing. Called on an event-loop thread.
-  /// - Returns: The exchange, which the inviter has not yet confirmed to be established.
-  /// - Throws: ``PairingError``, or what `answer` throws.
-  public func connect(
+  ///   - answer: Makes the payload of message 3 from message 2's, on an event-loop thread. Its
+  ///   error
+  ///     is rethrown, and the inviter learns nothing.
+  /// - Returns: The exchange, not yet confirmed by the inviter.
+  /// - Throws: ``PairingError``, or the error of `answer`.
+  package func connect(
     to address: PeerAddress, token: SharedPresharedKey,
     answer:
       @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws
@@ -54,15 +55,15 @@ public struct PairingDialler: Sendable {
     }
   }
 
-  /// Connects to an invitation that has a code, and proves the code first.
+  /// Connects to an invitation with a code, and proves the code first.
   ///
   /// - Parameters:
-  ///   - address: Where it listens.
-  ///   - code: The code, of whose exchanges one is spent once the proof is sent.
+  ///   - address: The inviter's address.
+  ///   - code: The code, which the proof costs one exchange.
   ///   - answer: As with a token.
-  /// - Returns: The exchange, which the inviter has not yet confirmed to be established.
-  /// - Throws: ``PairingError``, or what `answer` throws.
-  public func connect(
+  /// - Returns: The exchange, not yet confirmed by the inviter.
+  /// - Throws: ``PairingError``, or the error of `answer`.
+  package func connect(
     to address: PeerAddress, code: TypedCode,
     answer:
       @escaping @Sendable (_ invitation: [UInt8], _ inviter: TransportPublicKey) throws
@@ -108,7 +109,7 @@ public struct PairingDialler: Sendable {
   }
 }
 
-/// The outcome of one attempt, set once and awaited by one task.
+/// The result of one attempt, set once and awaited by one task.
 final class PairingOutcome: Sendable {
   private struct State {
     var result: Result<PairingChannel, any Error>?

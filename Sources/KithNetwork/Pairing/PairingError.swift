@@ -1,35 +1,35 @@
-/// Why a pairing came to nothing. Each says what to do.
-public indirect enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
+/// The error of a failed pairing, with the remedy.
+package indirect enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
   /// No connection could be made.
   case cannotConnect(NetworkFailure)
-  /// The other side closed without a word: the invitation has another token, or is over.
+  /// The other side closed silently: the invitation has another token, or is over.
   case wrongToken(address: PeerAddress)
   /// The invitation's time is over.
   case expired
   /// Too many wrong tokens were tried at the invitation.
   case triesExhausted
-  /// An exchange is under way already, on this listener.
+  /// An exchange is under way on this listener.
   case busy
-  /// The inviter has another code than was typed; nil: it did not say how many tries are left.
+  /// The inviter has another code; `nil`: it did not say how many tries are left.
   case wrongCode(address: PeerAddress, triesLeft: Int?)
-  /// What answers is no inviter that takes codes, or it said nothing in time.
+  /// The host takes no codes, or said nothing in time.
   case noInviter(address: PeerAddress)
-  /// The typed code was proved to as many inviters as one may be.
+  /// The typed code was proved to the maximum number of inviters.
   case exchangesSpent
-  /// The other side closed, or what it sent was malformed, during the exchange.
+  /// The other side closed or sent a malformed message.
   case closed
-  /// Several addresses were tried, and none is an inviter's: why not, in the order of trying.
+  /// None of several addresses is an inviter's; the reasons in the order of trying.
   case noneAnswered([PairingError])
   /// A message is longer than a pairing allows.
   case messageTooLong(bytes: Int, limit: Int)
 
-  /// What happened, and what to do.
-  public var description: String {
+  /// The problem and its remedy.
+  package var description: String {
     let (fact, advice) = words
     return advice.map { "\(fact); \($0)" } ?? fact
   }
 
-  /// What happened, and what to do about it.
+  /// The problem and its remedy.
   private var words: (fact: String, advice: String?) {
     switch self {
     case .cannotConnect(let failure): ("\(failure)", Self.checkAddress)

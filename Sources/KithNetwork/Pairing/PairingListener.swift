@@ -1,15 +1,14 @@
-public import KithCore
-public import KithCrypto
-public import NIOCore
+package import KithCore
+package import KithCrypto
+package import NIOCore
 internal import Synchronization
 
-/// Who invites: a listener of its own, under the invitation's token.
+/// The inviter's side: a listener of its own, under the invitation's token.
 ///
-/// One exchange at a time; who has a code waits for its turn. With a code, each wrong proof spends one
-/// of three tries (``CodeInviterHandler``). Without, each handshake that fails after a complete first message, or never
-/// gets a valid one, spends one of three tries; a connection that sends no complete first message
-/// spends nothing. Failures look alike: silence, as with sessions.
-public final class PairingListener: Sendable {
+/// It runs one exchange at a time; joiners with a code wait for their turn. With a code each wrong
+/// proof spends one of three tries (``CodeInviterHandler``). Without one, each handshake that fails
+/// after a complete first message, or never gets a valid one, does. Every failure is silent.
+package final class PairingListener: Sendable {
   private struct State {
     var triesLeft = NetworkLimits.pairingTries
     var isExchanging = false
@@ -34,18 +33,18 @@ public final class PairingListener: Sendable {
   private let channels = ChannelTable()
   private let state = Mutex(State())
 
-  /// Makes an invitation's listener, which does nothing yet.
+  /// Makes an invitation's listener that is not running yet.
   ///
   /// - Parameters:
-  ///   - keys: The inviter's own keys, of which the transport key is used.
-  ///   - token: 32 bytes that the joiner is given in another way.
-  ///   - code: What the joiner may have instead; nil: nothing.
+  ///   - keys: The inviter's keys, of which the transport key is used.
+  ///   - token: 32 bytes that the joiner gets in another way.
+  ///   - code: The joiner's alternative to the token; nil: none.
   ///   - invitation: The payload of message 2.
-  ///   - configuration: Where to listen, and the time limits.
+  ///   - configuration: The addresses and time limits.
   ///   - eventLoopGroup: The threads, which the caller shuts down.
-  ///   - entropy: Where ephemeral keys come from.
-  ///   - onWrongProof: Called where a wrong code was tried. On an event-loop thread.
-  public init(
+  ///   - entropy: The source of ephemeral keys.
+  ///   - onWrongProof: Called after a wrong code, on an event-loop thread.
+  package init(
     keys: DeviceKeys, token: SharedPresharedKey, code: PairingCode? = nil, invitation: [UInt8],
     configuration: PairingConfiguration = PairingConfiguration(),
     eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom(),
@@ -61,9 +60,9 @@ public final class PairingListener: Sendable {
       prologue: NoiseParameters.pairingPrologue, keys: keys, entropy: SharedEntropy(entropy))
   }
 
-  /// Begins to listen, and the invitation's time with it. Gives the addresses with their ports.
+  /// Starts to listen, and the invitation's time. Returns the addresses with their ports.
   @discardableResult
-  public func bind() async throws -> [PeerAddress] {
+  package func bind() async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
       group, hosts: configuration.hosts, port: configuration.port,
       userTimeout: configuration.handshakeTimeout
@@ -78,12 +77,12 @@ public final class PairingListener: Sendable {
     return try bound.map { try PeerAddress(bound: $0) }
   }
 
-  /// Waits for a joiner whose handshake succeeds. Call it again, after closing the channel, to let
-  /// another try.
+  /// Waits for a joiner's successful handshake. To allow another try, close the channel and call it
+  /// again.
   ///
-  /// Throws `triesExhausted`, `expired`, `closed` after ``close()``, `busy` where another task
-  /// waits, and `CancellationError`.
-  public func accept() async throws -> PairingChannel {
+  /// Throws `triesExhausted`, `expired`, `closed` after ``close()``, `busy` if another task waits,
+  /// and `CancellationError`.
+  package func accept() async throws -> PairingChannel {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         let result: Result<PairingChannel, any Error>? = state.withLock { state in
@@ -101,8 +100,8 @@ public final class PairingListener: Sendable {
     }
   }
 
-  /// Ends the invitation: stops listening and closes every connection.
-  public func close() async {
+  /// Ends the invitation: closes the listener and every connection.
+  package func close() async {
     end(.closed)
     let listeners = state.withLock { $0.listeners }
     for channel in listeners + channels.close() {
@@ -111,9 +110,9 @@ public final class PairingListener: Sendable {
     }
   }
 
-  // MARK: What connections tell
+  // MARK: Events of connections
 
-  /// A first message authenticated; false: another exchange is under way.
+  /// Handles an authenticated first message. Returns false if another exchange is under way.
   func begin() -> Bool {
     state.withLock { state in
       guard !state.isExchanging, state.end == nil else { return false }
@@ -122,8 +121,7 @@ public final class PairingListener: Sendable {
     }
   }
 
-  /// A joiner with a code asks for its turn: `take` is called once, when the exchange may begin, or
-  /// to say that there will be none.
+  /// Queues a joiner with a code. Calls `take` once: the exchange may begin, or never will.
   func requestTurn(_ id: UInt64, from bucket: AddressBucket, _ take: @escaping PairingTurns.Take) {
     let now: PairingTurns.Turn? = state.withLock { state in
       if state.end != nil { return .over }
@@ -138,12 +136,12 @@ public final class PairingListener: Sendable {
     if let now { take(now) }
   }
 
-  /// A joiner does not wait any longer.
+  /// Removes a joiner that waits no longer.
   func leaveTurns(_ id: UInt64) {
     state.withLock { $0.turns.leave(id) }
   }
 
-  /// The exchange is over; the next may begin.
+  /// Ends the exchange; the next may begin.
   func finishExchange() {
     let next = state.withLock { state -> PairingTurns.Take? in
       state.active = nil
@@ -155,7 +153,7 @@ public final class PairingListener: Sendable {
     next?(.begin)
   }
 
-  /// A handshake or a proof failed. Gives the tries that are left.
+  /// Handles a failed handshake or proof. Returns the tries left.
   @discardableResult
   func spendTry() -> Int {
     let left = state.withLock { state in
@@ -166,7 +164,7 @@ public final class PairingListener: Sendable {
     return left
   }
 
-  /// A wrong code was tried. Gives the tries that are left.
+  /// Handles a wrong code. Returns the tries left.
   func spendTryOfCode() -> Int {
     let left = spendTry()
     onWrongProof(left)
@@ -186,7 +184,7 @@ public final class PairingListener: Sendable {
     waiter?.resume(returning: pairing)
   }
 
-  /// Ends the invitation for good. Wrong tokens do not end an exchange that is established.
+  /// Ends the invitation for good, but not an established exchange.
   private func end(_ error: PairingError) {
     let (waiter, active, listeners, timer, turns) = state.withLock { state in
       if state.end == nil { state.end = error }
@@ -198,7 +196,7 @@ public final class PairingListener: Sendable {
     timer?.cancel()
     for take in turns { take(.over) }
     for listener in listeners { listener.close(promise: nil) }
-    // A device that joins may take longer than its invitation lasts.
+    // A joining device may outlast its invitation.
     let isSpared = error == .expired && active?.isSession == true
     if error != .triesExhausted, !isSpared { active?.abort(error) }
     waiter?.resume(throwing: error)

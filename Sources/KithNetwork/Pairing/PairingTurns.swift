@@ -1,7 +1,7 @@
-/// Whose turn it is at an invitation: one exchange at a time, and of those that wait the first whose
-/// address did not have the last turn, so that one host cannot keep the others out.
+/// The turns of an invitation: one exchange at a time; the next goes to the first waiting address
+/// that did not have the last, so that one host cannot keep others out.
 struct PairingTurns {
-  /// What becomes of a wait.
+  /// The result of a wait.
   enum Turn: Sendable {
     /// The exchange may begin.
     case begin
@@ -14,22 +14,22 @@ struct PairingTurns {
   private var waiting: [(id: UInt64, bucket: AddressBucket, take: Take)] = []
   private var last: AddressBucket?
 
-  /// An exchange begins without having waited.
+  /// Begins an exchange that did not wait.
   mutating func began(_ bucket: AddressBucket) {
     last = bucket
   }
 
-  /// Waits behind the others. How many may wait, the gate bounds.
+  /// Adds a waiting joiner. The gate bounds their number.
   mutating func wait(_ id: UInt64, from bucket: AddressBucket, _ take: @escaping Take) {
     waiting.append((id, bucket, take))
   }
 
-  /// Does not wait any longer.
+  /// Removes a waiting joiner.
   mutating func leave(_ id: UInt64) {
     waiting.removeAll { $0.id == id }
   }
 
-  /// Who is next; nil: nobody waits.
+  /// Takes the next one; nil: none waits.
   mutating func next() -> Take? {
     guard let index = waiting.firstIndex(where: { $0.bucket != last }) ?? waiting.indices.first
     else { return nil }
@@ -38,7 +38,7 @@ struct PairingTurns {
     return next.take
   }
 
-  /// All that wait; nobody does from here on.
+  /// Takes all that wait.
   mutating func empty() -> [Take] {
     defer { waiting = [] }
     return waiting.map(\.take)

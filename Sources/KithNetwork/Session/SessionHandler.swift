@@ -125,8 +125,8 @@ final class SessionHandler: ChannelInboundHandler {
     if !isPostponed { handOn() }
   }
 
-  /// Passes on messages until reading is paused, or for one turn, because the event loop also
-  /// serves other sessions and the host's programs.
+  /// Passes on messages until reading is paused or the turn ends: the event loop also serves other
+  /// sessions and the host's programs.
   private func handOn() {
     let end = NIODeadline.now() + NetworkLimits.turn
     do throws(FrameError) {
@@ -203,9 +203,9 @@ final class SessionHandler: ChannelInboundHandler {
     if !isClosing { sink.hasRoom() }
   }
 
-  /// Closes the session gracefully. It waits until the peer's kernel has all written bytes and the
-  /// peer has closed too, or the time is over. (Closing at once would reset the connection if
-  /// unread bytes waited, and the peer would lose sent messages.)
+  /// Closes the session gracefully: waits until the peer's kernel has all bytes and the peer has
+  /// closed, or the time is over. (Closing with unread bytes would reset the connection and lose
+  /// sent messages.)
   func close(within linger: TimeAmount) {
     guard let context, lingerDeadline == nil else { return }
     isClosing = true

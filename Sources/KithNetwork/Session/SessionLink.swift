@@ -54,7 +54,6 @@ final class SessionLink: Sendable {
   /// Identifies the session's channel.
   var channelID: ObjectIdentifier { ObjectIdentifier(channel) }
 
-  /// Queues messages.
   @discardableResult
   func send(_ messages: [[UInt8]]) -> Outcome {
     enum Step { case schedule, wait, drop, overflow }
@@ -129,9 +128,9 @@ final class SessionLink: Sendable {
     }
   }
 
-  /// Ends the session within seconds if its peer is gone: the kernel probes it. A live session is
-  /// not disturbed, and a probed one is not probed again. With `quiet`, only a session is probed
-  /// that received nothing for that time and has nothing unsent.
+  /// Ends the session within seconds if its peer is gone: the kernel probes it, once at a time,
+  /// without disturbing a live session. With `quiet`, only if nothing was received for that time
+  /// and nothing is unsent.
   func probe(usual userTimeout: Duration, ifQuietFor quiet: TimeAmount? = nil) {
     onLoop { link in
       if let quiet, link.handler.value.quietTime < quiet { return }

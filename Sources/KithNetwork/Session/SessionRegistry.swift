@@ -1,6 +1,5 @@
 internal import KithCore
 
-/// The established sessions, as a value.
 struct SessionRegistry {
   private struct Entry {
     var link: SessionLink?

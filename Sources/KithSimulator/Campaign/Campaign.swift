@@ -1,10 +1,10 @@
-/// Many seeds, as many at once as there are processors to give.
+/// Many seeds, several at a time.
 package struct Campaign: Sendable {
   /// The first seed; the others follow it.
   package var firstSeed: UInt64
   /// How many seeds; nil: until the time is over.
   package var seeds: Int?
-  /// For how long no new seed is begun; nil: until the seeds are through.
+  /// The time after which no new seed begins; nil: after all seeds.
   package var limit: Duration?
   package var bounds: ScheduleMaker.Bounds
   /// Runs at one time.
@@ -24,7 +24,7 @@ package struct Campaign: Sendable {
     self.failureLimit = failureLimit
   }
 
-  /// What the runs so far came to.
+  /// The result of the runs so far.
   package struct Summary: Sendable {
     package var runs = 0
     package var failures: [RunResult] = []
@@ -53,8 +53,8 @@ package struct Campaign: Sendable {
 
   /// Runs the campaign.
   ///
-  /// - Parameter progress: told after each run what all so far came to.
-  /// - Returns: What all runs came to; failures in the order of their seeds.
+  /// - Parameter progress: called after each run with the result so far.
+  /// - Returns: The result of all runs; failures in the order of their seeds.
   package func run(_ progress: (Summary) -> Void) async -> Summary {
     let clock = ContinuousClock()
     let start = clock.now

@@ -1,8 +1,6 @@
-internal import KithCore
-
 /// Plants a bug and runs seeds until a promise breaks.
 package enum CanaryHunt {
-  /// What became of one bug.
+  /// The result for one bug.
   package struct Catch: Codable, Hashable, Sendable {
     package var canary: String
     package var bug: String
@@ -13,26 +11,17 @@ package enum CanaryHunt {
     package var promise: String?
   }
 
-  /// Whether this build has bugs to plant.
-  package static var isPossible: Bool { Canary.canBePlanted }
-
-  /// All bugs.
-  package static var names: [String] { Canary.allCases.map(\.rawValue) }
-
-  /// Runs seeds with a bug until it is caught; one that only makes runs differ, by running each
-  /// seed twice.
-  package static func hunt(_ name: String, from first: UInt64, seeds: Int) -> Catch {
-    guard let canary = Canary(rawValue: name) else {
-      return Catch(canary: name, bug: "there is no such canary")
-    }
-    Canary.plant(canary)
-    defer { Canary.plant(nil) }
-    var result = Catch(canary: name, bug: canary.bug)
+  /// Runs seeds with a bug until it is caught. A bug that only makes runs differ needs each seed
+  /// twice.
+  package static func hunt(_ name: String, _ bug: String, from first: UInt64, seeds: Int) -> Catch {
+    Canaries.plant(name)
+    defer { Canaries.plant(nil) }
+    var result = Catch(canary: name, bug: bug)
     for number in 0..<seeds {
       let schedule = ScheduleMaker.schedule(seed: first + UInt64(number))
       let run = Simulation.run(schedule)
       var promise = run.violation?.promise
-      if promise == nil, canary == .drawFromTheSystem, Simulation.run(schedule).trace != run.trace {
+      if promise == nil, name == "drawFromTheSystem", Simulation.run(schedule).trace != run.trace {
         promise = .sameRun
       }
       if let promise {

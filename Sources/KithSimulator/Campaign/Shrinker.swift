@@ -1,22 +1,22 @@
-/// Makes a failing schedule shorter: leaves out whatever it fails without (delta debugging: Zeller
-/// and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002).
+/// Makes a failing schedule shorter by leaving things out (delta debugging: Zeller and Hildebrandt,
+/// "Simplifying and Isolating Failure-Inducing Input", 2002).
 package struct Shrinker {
   /// The shortest failing schedule so far.
   package private(set) var schedule: Schedule
-  /// The promise that it breaks; another one is another failure.
+  /// The promise that it breaks; another would be another failure.
   package let promise: Violation.Promise
   /// Runs that were needed so far.
   package private(set) var runs = 0
   private let limit: Int
   private let progress: (Shrinker) -> Void
 
-  /// Begins with a schedule that fails.
+  /// Begins with a failing schedule.
   ///
   /// - Parameters:
-  ///   - schedule: what fails.
-  ///   - promise: the promise that it breaks.
-  ///   - limit: the most runs.
-  ///   - progress: told after each run.
+  ///   - schedule: The failing schedule.
+  ///   - promise: The promise that it breaks.
+  ///   - limit: The maximum number of runs.
+  ///   - progress: Called after each run.
   package init(
     _ schedule: Schedule, breaking promise: Violation.Promise, limit: Int = 1_500,
     progress: @escaping (Shrinker) -> Void = { _ in }
@@ -27,8 +27,8 @@ package struct Shrinker {
     self.progress = progress
   }
 
-  /// Leaves out phases, actions and faults, and shortens what is left, until nothing more can go or
-  /// the runs are used up.
+  /// Leaves out phases, actions and faults, and shortens the rest, until nothing more can go or the
+  /// runs are used up.
   package mutating func shrink() {
     var before: Schedule
     repeat {

@@ -1,23 +1,22 @@
 internal import KithCore
 internal import KithCrypto
 
-/// What programs wrote, and what they were promised about it: shows promises 3 and 5.
+/// The writes of programs, and their promises: checks promises 3 and 5.
 struct History {
   /// One accepted transaction.
   struct Write {
     var device: DeviceNumber
     var author: DeviceID
     var store: StoreIdentifier
-    /// The clock of its stamp; nil where it changed nothing.
+    /// The clock of its stamp; nil if it changed nothing.
     var clock: HybridTime?
-    /// The clocks of the stamps that copies of its device's directory gave it when their clock was set
-    /// back.
+    /// The clocks that copies of its device's directory gave it when their clock was set back.
     var copied: [HybridTime] = []
     var operations: [Operation]
     var isDurable = false
     /// Whether a directory was given up that may have been the only one to hold it.
     var isAtRisk = false
-    /// Whether a later write of its device took its place among the drafts, or several did.
+    /// Whether one or several later writes of its device replaced it among the drafts.
     var hasMadeWay = false
   }
 
@@ -29,11 +28,12 @@ struct History {
     order.append(id)
   }
 
-  /// A write was taken in: drafts of its device may be gone for it. Returns why one must not be.
+  /// A write was accepted: it may replace drafts of its device. Returns why one must not be
+  /// replaced.
   ///
-  /// It takes the place of a draft of which it leaves nothing, where either writes one key alone; and
-  /// where there are as many drafts as a device keeps, all those make way of which later ones write
-  /// every key (`Docs/Decisions/drafts-and-first-sync.md`, 5).
+  /// It replaces the draft of its one key, if it is no larger; with as many drafts as a device
+  /// keeps, also those of which later ones write every key
+  /// (`Docs/Decisions/drafts-and-first-sync.md`, 9).
   mutating func makeWay(
     for draft: StoreInspection.Draft, on device: DeviceNumber, in store: StoreIdentifier,
     from before: StoreInspection, to after: StoreInspection
@@ -63,13 +63,13 @@ struct History {
     return nil
   }
 
-  /// What operations take as a draft, in bytes.
+  /// The size of operations as a draft, in bytes.
   private static func keptBytes(_ operations: [Operation]) -> Int {
     operations.reduce(256) { $0 + $1.key.utf8.count + ($1.value?.size ?? 0) + 256 }
   }
 
-  /// A device stamped drafts again: clocks of before and now, in order. What had made way for one of
-  /// them goes by the first that is later.
+  /// A device stamped drafts again: clocks before and after, in order. A write that one of them
+  /// replaced follows the first later one.
   mutating func restamp(
     on device: DeviceNumber, author: DeviceID, in store: StoreIdentifier,
     _ pairs: [(old: HybridTime, new: HybridTime)]
@@ -84,11 +84,11 @@ struct History {
           moved.first { $0.old == given }?.new
           ?? (write.hasMadeWay ? moved.first { $0.old > given && $0.new < given }?.new : nil)
         guard let new else { continue }
-        // A copy's directory may be given up before anybody hears of it: what it did is no more than
-        // another stamp that the write may have.
+        // A copy's directory may be given up unheard: it only gave the write one more possible
+        // stamp.
         if write.device == device, given == clock {
           writes[id]?.clock = new
-          // If the commit fails, the device goes back to the stamp on its disk.
+          // After a failed commit the device has the stamp on its disk.
           if !write.copied.contains(clock) { writes[id]?.copied.append(clock) }
         } else {
           writes[id]?.copied.append(new)
@@ -99,14 +99,14 @@ struct History {
 
   mutating func makeDurable(_ id: WriteID) { writes[id]?.isDurable = true }
 
-  /// A device's directory is given up: what no device that is left ever covered may be lost with it.
+  /// A device's directory is given up: data that no remaining device ever covered may be lost.
   mutating func putAtRisk(on device: DeviceNumber) {
     for id in order where writes[id]?.device == device { writes[id]?.isAtRisk = true }
   }
 
-  /// Why an acknowledged write is lost: in the end it must be the newest entry of its key, shown or
-  /// hidden, or superseded by a later stamp, or its program was told that it was refused, or that a
-  /// later write of the key was for which it had made way.
+  /// Returns why an acknowledged write is lost. In the end it must be its key's newest entry, shown
+  /// or hidden, or superseded by a later stamp, or its program was told that it, or a write that
+  /// replaced it, was refused.
   func loss(
     in states: [StoreIdentifier: StoreInspection],
     told: (DeviceNumber, StoreIdentifier) -> [Refusal],
@@ -118,15 +118,15 @@ struct History {
       else { continue }
       let refusals = told(write.device, write.store)
       for operation in write.operations {
-        // Who is alone in the end has drafts.
+        // A device that is alone in the end has drafts.
         let key = Key(operation.key)
         let newest = state.drafted[key] ?? state.slots[key]?.first?.entry
-        // Removals are not in the digest: of a fork's two removals of one key either may stay, until
-        // something else is written.
+        // Removals are not in the digest: of a fork's two removals of one key either may stay,
+        // until another write.
         if let newest, newest.isRemoval, operation.value == nil { continue }
         let isAccounted = ([clock] + write.copied).contains { clock in
           let stamp = Stamp(clock: clock, device: write.author)
-          // A copy of the directory may have given the same stamp to another write.
+          // A copy of the directory may have given the stamp to another write.
           if let newest, newest.stamp >= stamp { return true }
           let isTold = refusals.contains { refusal in
             refusal.clock == clock && refusal.operations.contains(operation)
@@ -144,7 +144,7 @@ struct History {
     return nil
   }
 
-  /// Whether a draft of `later` took the place of one of `earlier`.
+  /// Whether a draft of `later` replaced one of `earlier`.
   private static func covers(_ later: Operation, _ earlier: Operation) -> Bool {
     later.key == earlier.key
       && (later.value == nil || later.value?.size ?? 0 <= earlier.value?.size ?? -1)

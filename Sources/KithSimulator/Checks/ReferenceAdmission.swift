@@ -1,10 +1,9 @@
 internal import KithCore
 
-/// What is shown, worked out as `Docs/Protocol.md` says it ("What is shown"), word by word, and in
-/// no other way:
-/// a model to judge the product's by. It shares no code with it, and is as slow as it likes.
+/// A slow model of `Docs/Protocol.md`, "What is shown", sentence by sentence, which shares no code
+/// with the product.
 enum ReferenceAdmission {
-  /// What a key offers, least wanted first.
+  /// The steps of a key, least wanted first.
   private struct Step {
     var key: Key
     var rank: Int
@@ -13,7 +12,7 @@ enum ReferenceAdmission {
     var claim: Claim
   }
 
-  /// What each key shows, of the newest entry and the runner-up of each.
+  /// Returns the shown value of each key, from its newest entry and runner-up.
   ///
   /// - Complexity: O(*g*² *s*) in groups and steps.
   static func shown(

@@ -1,10 +1,10 @@
 internal import KithCore
 
-/// The claim and the fallback of a write, worked out from what was shown before it, as section 3 of
-/// `Docs/Protocol.md` says it ("Writing and publishing"). Shares no code with the product.
+/// The claim and fallback of a write, from the values shown before it (`Docs/Protocol.md`, "Writing
+/// and publishing"). Shares no code with the product.
 enum ReferenceForm {
-  /// The claim that all values of a transaction take. Room claimed anew is claimed in a publishing
-  /// that is still to come; `laid` says under which number.
+  /// The claim of all values of a transaction. A new claim belongs to a future publishing, under
+  /// the number `laid`.
   static func claim(
     of draft: StoreInspection.Draft, over before: StoreInspection, by device: DeviceID,
     _ laid: Entry
@@ -23,8 +23,8 @@ enum ReferenceForm {
     return replaced.max() ?? unpublished
   }
 
-  /// What an entry carries: the value that was shown, if its claim is earlier and was published; or
-  /// else what that one would have fallen back to.
+  /// The fallback of an entry: the shown value, if its claim is earlier and published; otherwise
+  /// that value's own fallback.
   static func fallback(of laid: Entry, over before: StoreInspection) -> Fallback? {
     guard laid.value != nil, let shown = before.shown[laid.key],
       let standing = standing(of: laid.key, in: before)
@@ -34,7 +34,7 @@ enum ReferenceForm {
       ? Fallback(value: shown.value, claim: standing.claim) : standing.fallback
   }
 
-  /// The claim of what a key shows, and what that falls back to.
+  /// The claim of a key's shown value, and its fallback.
   private static func standing(
     of key: Key, in seen: StoreInspection
   ) -> (claim: Claim, fallback: Fallback?)? {

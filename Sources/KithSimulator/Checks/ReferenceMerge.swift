@@ -1,8 +1,8 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Every entry that was ever published, and what a device that covers some of them must hold of
-/// each key: `Docs/Protocol.md`, "Merging", worked out from nothing.
+/// Every entry ever published, and the entries of each key that a device must hold for what it
+/// covers (`Docs/Protocol.md`, "Merging").
 struct ReferenceMerge {
   private struct Published {
     var entry: Entry
@@ -10,7 +10,7 @@ struct ReferenceMerge {
     var chain: ChainID
     var sequence: UInt64
     var changeSet: ChangeSetReference
-    /// Devices that kept it, and have their directory still.
+    /// Devices that kept it and still have their directory.
     var holders: Set<DeviceNumber>
   }
 
@@ -28,18 +28,18 @@ struct ReferenceMerge {
     var sequence: UInt64
   }
 
-  /// Change sets of each place: several of one are a fork.
+  /// Change sets of each place: several are a fork.
   private var changeSets: [Place: Set<Digest256>] = [:]
 
-  /// Remembers a change set that reached some device, which may keep nothing of it: another of the
-  /// same sequence is the other side of a fork all the same.
+  /// Records a change set that reached some device, even if that keeps nothing of it: another of
+  /// its sequence is still the other side of a fork.
   mutating func note(_ changeSet: ChangeSetHeaderFacts, in store: StoreIdentifier) {
     let sequence = changeSet.reference.sequence
     changeSets[Place(store: store, chain: changeSet.chain, sequence: sequence), default: []]
       .insert(changeSet.reference.digest)
   }
 
-  /// Remembers an entry that some device keeps.
+  /// Records an entry that some device keeps.
   mutating func note(
     _ kept: StoreInspection.Kept, in store: StoreIdentifier, by device: DeviceNumber
   ) {
@@ -61,8 +61,8 @@ struct ReferenceMerge {
     ].insert(kept.changeSet.digest)
   }
 
-  /// Forgets what only a device kept whose directory is given up. Nobody can have it any more; that
-  /// others cover it still, a traitor may have told them.
+  /// Forgets data that only devices with given-up directories kept. That others cover it, a traitor
+  /// may have told them.
   mutating func giveUp(_ device: DeviceNumber) {
     for (store, keys) in published {
       for (key, all) in keys {
@@ -74,13 +74,13 @@ struct ReferenceMerge {
     }
   }
 
-  /// Why a store of a device is not what it covers comes to; nil where it is.
+  /// Returns why a device's store is not the merge of what it covers; nil if it is.
   func difference(_ seen: StoreInspection, in store: StoreIdentifier) -> String? {
     for (key, all) in published[store] ?? [:] {
       let covered = all.values.filter { $0.sequence <= seen.covered[$0.chain] ?? 0 }
-      // Of a fork one side may be covered and not be there yet.
+      // Of a fork one side may be covered and missing.
       let hasFork = all.values.contains { isFork($0, in: store) }
-      // What came before what it starts from is there too; then this says nothing.
+      // Earlier data is there too; then this says nothing.
       let hasMore = seen.slots[key]?.contains { kept in
         let chain = ChainID(
           device: kept.changeSet.device, incarnation: kept.changeSet.incarnation)
@@ -99,7 +99,7 @@ struct ReferenceMerge {
     return nil
   }
 
-  /// Whether an entry with this stamp is covered for certain: of a fork the other side may be.
+  /// Whether an entry with this stamp is certainly covered: of a fork the other side may be.
   func isCovered(
     _ stamp: Stamp, of key: Key, by seen: StoreInspection, in store: StoreIdentifier
   ) -> Bool {

@@ -1,10 +1,10 @@
 internal import KithCore
 internal import KithCrypto
 
-/// The end of a phase: everything is mended, and all devices must come to show the same.
+/// The end of a phase: all faults end, and all devices must show the same.
 extension Simulation {
-  /// How long devices have to converge once all faults are over, in virtual seconds: two full
-  /// `Have`s of 30 s, and as many again for each hop where not all are connected.
+  /// The time for convergence, in virtual seconds: two full `Have`s of 30 s, and as many for each
+  /// hop if not all are connected.
   var convergenceSeconds: UInt64 { isMesh ? 120 : 300 }
 
   /// Ends all faults.
@@ -36,7 +36,7 @@ extension Simulation {
       tally.count("clones ended")
       return giveUp(device)
     }
-    // A clock that is ahead by more heals; what is ahead by less is taken as its time comes.
+    // A clock ahead by more heals; data ahead by less is accepted in time.
     let clock = max(device.replica?.hybridClock ?? .zero, device.disk.durable.clock)
     let ahead = min(Int64(clock.milliseconds) - trueMilliseconds, 610_000)
     if ahead > 0 { clockExcess = max(clockExcess, UInt64(ahead) * 1_000) }
@@ -45,16 +45,16 @@ extension Simulation {
       let moment = now + UInt64.random(in: 0...2_000_000, using: &nemesisChance)
       return queue.add(.start(device.number, life: device.life), at: moment)
     }
-    if device.hasFailed { try retry(device) }
     try hand(.clockStatus(isSynchronised: true), to: device)
   }
 
   private var trueMilliseconds: Int64 { Int64(HostClock.origin) + Int64(now / 1_000) }
 
-  /// Waits for convergence, as long as that may take.
   func demandConvergence() throws(Violation) {
     let start = now
-    let limit = convergenceSeconds * 1_000_000 + clockExcess
+    // A disk that has room again is tried again when the wait is over.
+    let retry = devices.contains(where: \.isFailing) ? Shell.longestRetryMilliseconds * 1_000 : 0
+    let limit = convergenceSeconds * 1_000_000 + clockExcess + retry
     var gap = convergenceGap()
     while let found = gap {
       guard now - start < limit else {
@@ -75,11 +75,11 @@ extension Simulation {
     try checkEnd()
   }
 
-  /// What the devices do not agree on; nil once they agree on everything.
+  /// Returns the disagreements of the devices; nil: none.
   private func convergenceGap() -> String? {
     let all = devices.filter { !$0.isGone }
     for device in all {
-      guard device.isRunning, !device.hasFailed, let replica = device.replica else {
+      guard device.isRunning, !device.isFailing, let replica = device.replica else {
         return "\(device.name) does not run"
       }
       if device.join != nil { return "\(device.name) joins still" }
@@ -88,18 +88,18 @@ extension Simulation {
     guard let first = all.first else { return nil }
     for store in stores where !flooded.contains(store) {
       guard let wanted = first.replica?.inspect(store) else { return "\(store) is not there" }
-      let digest = first.replica?.digest(of: store)
+      let digest = first.shell?.replica.digest(of: store)
       for device in all {
         guard let seen = device.replica?.inspect(store) else {
           return "\(device.name) does not know \(store)"
         }
         if seen.policy != wanted.policy { return "\(device.name) has other limits for \(store)" }
-        // Who is alone has nobody to publish for.
+        // A device that is alone publishes nothing.
         if !seen.drafts.isEmpty && all.count > 1 { return "\(device.name) has drafts in \(store)" }
         if seen.covered != wanted.covered {
           return "\(device.name) and \(first.name) cover different change sets of \(store)"
         }
-        if device.replica?.digest(of: store) != digest {
+        if device.shell?.replica.digest(of: store) != digest {
           return "the digests of \(device.name) and \(first.name) differ in \(store)"
         }
         if device.views[store] ?? [:] != first.views[store] ?? [:] {
@@ -110,7 +110,7 @@ extension Simulation {
     return knowledgeGap(all)
   }
 
-  /// Who is not known to have everything, though it has.
+  /// Returns a device that has everything, but is not known to.
   private func knowledgeGap(_ all: [SimulatedDevice]) -> String? {
     let present = Set(all.map(\.keys.id))
     for device in all {
@@ -150,8 +150,8 @@ extension Simulation {
       guard let counters = device.replica?.counted else { continue }
       if counters.damaged > 0 { throw Violation(.nothingLost, "\(device.name): damaged items") }
       guard !devices.contains(where: \.isTraitor) else { continue }
-      // Copies fork, and what is worse than TCP may tell that something is covered before it tells
-      // what superseded it. Both are noticed, and were put right by now.
+      // Forks, and networks worse than TCP, may announce coverage before the superseding entry.
+      // Both are noticed, and repaired by now.
       let mayDiverge = !faults.isDisjoint(with: [
         .clone, .restore, .silentLoss, .reordering,
       ])
@@ -167,7 +167,9 @@ extension Simulation {
   func checkDisks() throws(Violation) {
     for device in devices where device.isRunning {
       // What is shown may be ahead of the disk, as long as a commit takes.
-      for _ in 0..<1_000 where device.isDraining { try pass(until: now + 10_000) }
+      for _ in 0..<1_000 where device.shell?.isBusy == true || device.shell?.hasWork == true {
+        try pass(until: now + 10_000)
+      }
       guard let snapshot = try? device.disk.load(),
         var again = try? Replica(
           account: account, keys: device.keys, snapshot: snapshot, process: device.process,
@@ -182,7 +184,7 @@ extension Simulation {
             "covers other change sets"
           } else if found?.shown != wanted?.shown {
             "shows something else"
-          } else if again.digest(of: store) != device.replica?.digest(of: store) {
+          } else if again.digest(of: store) != device.shell?.replica.digest(of: store) {
             "has another digest"
           } else {
             nil

@@ -1,11 +1,11 @@
 internal import KithCore
 internal import KithCrypto
 
-/// What must be on the disk before a message leaves or a program is told, and what must not be in
-/// a message at all.
+/// Data that must be on disk before a message leaves or a program is told, and data that no message
+/// may hold.
 extension Simulation {
-  /// What a message says, or makes others believe, is committed before its first byte is sent; and
-  /// no key and no value stands in it.
+  /// All that a message says or makes others believe is committed before its first byte is sent; it
+  /// holds no key and no value.
   func checkSent(
     _ message: InboundMessage, _ bytes: [UInt8], by device: SimulatedDevice
   ) throws(Violation) {
@@ -47,9 +47,9 @@ extension Simulation {
     }
   }
 
-  /// Whether an author's chains were dropped, for the disk holds that it is revoked: what was to be
-  /// sent of them was kept and dropped in one commit. Members that do not know yet take it, as they
-  /// take all of the author until they do; nobody is told that it stays here under that name.
+  /// Whether an author's chains were dropped, because it is revoked: their data was kept and
+  /// dropped in one commit. Members that do not know accept it, and nobody is told that it stays
+  /// here under that name.
   private func wasDropped(
     _ author: DeviceID, _ disk: Snapshot, _ device: SimulatedDevice
   ) -> Bool {
@@ -57,8 +57,8 @@ extension Simulation {
       .contains { disk.records[$0.id] != nil } ?? false
   }
 
-  /// The change set, or a later one of its chain, is on the disk; and its author gave the sequence
-  /// to no other.
+  /// Checks that the change set, or a later one of its chain, is on disk, and that its author gave
+  /// the sequence to no other.
   private func checkKept(
     _ changeSet: ChangeSetHeaderFacts, _ store: StoreIdentifier, _ disk: Snapshot,
     _ device: SimulatedDevice
@@ -73,7 +73,7 @@ extension Simulation {
     guard isKept || wasDropped(chain.device, disk, device) else {
       throw Violation(.nothingLost, "\(device.name) sent a change set before it was committed")
     }
-    // A copy that nobody told from the original, and its original, may; they find out.
+    // An unnoticed copy and its original may, until they notice.
     guard chain.device == device.keys.id, !device.wasRestoredUnnoticed, !device.isTraitor else {
       return
     }
@@ -85,7 +85,7 @@ extension Simulation {
     device.given[store, default: [:]][chain, default: [:]][sequence] = digest
   }
 
-  /// What a program is about to be told is durable is on the disk, as a draft or published.
+  /// Checks that a write about to be reported durable is on disk, as a draft or published.
   func checkDurable(_ id: WriteID, on device: SimulatedDevice) throws(Violation) {
     guard let write = history.writes[id], let clock = write.clock,
       // Early writes of different keys may have one clock.
@@ -99,8 +99,7 @@ extension Simulation {
     }
   }
 
-  /// The clock is persisted with the data that it stamped, never apart (`Docs/Protocol.md`,
-  /// "Clocks").
+  /// The clock is persisted with the data that it stamped (`Docs/Protocol.md`, "Clocks").
   func checkClock(_ mutations: [Mutation], on device: SimulatedDevice) throws(Violation) {
     let durable = device.disk.durable.clock
     for case .putHeader(_, let reference, let header, _) in mutations
@@ -112,7 +111,7 @@ extension Simulation {
     }
   }
 
-  /// Promise 8, of what is under way on a connection.
+  /// Promise 8: bytes under way on a connection.
   func checkPipe(_ number: ConnectionNumber, _ end: Int) throws(Violation) {
     guard let bytes = connections[number]?.pipes[end].bytes, bytes > Self.largestPipe else {
       return
@@ -120,6 +119,6 @@ extension Simulation {
     throw Violation(.bounds, "\(bytes) bytes are under way on one connection")
   }
 
-  /// The core lets 8 MiB of batches be under way, and what one step adds.
+  /// The core allows 8 MiB of batches under way, and what one step adds.
   private static var largestPipe: Int { 24 << 20 }
 }

@@ -1,11 +1,11 @@
 internal import KithCore
 internal import KithCrypto
 
-/// A device whose clock is set back stamps drafts again (`Docs/Protocol.md`, "Clocks"): their order
-/// stays, and the history goes by their new stamps.
+/// A device whose clock is set back stamps drafts again (`Docs/Protocol.md`, "Clocks"): they keep
+/// their order, and the history takes the new stamps.
 extension Simulation {
-  /// The clocks of the drafts that a device has before an input that may set its clock back, by
-  /// ordinal; none if nothing can.
+  /// The clocks of a device's drafts, by ordinal, before an input that may set its clock back;
+  /// otherwise none.
   func draftClocks(
     of device: SimulatedDevice, before input: Input
   ) -> [StoreIdentifier: [UInt64: HybridTime]] {
@@ -13,7 +13,10 @@ extension Simulation {
     case .connected, .tick, .clockStatus, .acceptTime, .received: break
     default: return [:]
     }
-    guard let replica = device.replica else { return [:] }
+    return device.replica.map(draftClocks) ?? [:]
+  }
+
+  func draftClocks(of replica: Replica) -> [StoreIdentifier: [UInt64: HybridTime]] {
     var clocks: [StoreIdentifier: [UInt64: HybridTime]] = [:]
     for store in replica.storeIdentifiers {
       let some = replica.draftClocks(of: store)

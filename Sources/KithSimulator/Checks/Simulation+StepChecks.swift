@@ -1,8 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// What must hold at every moment on every device, looked at after every input that may have
-/// changed it.
+/// Checks of every device after each input that may have changed it.
 extension Simulation {
   func checkStep(
     _ device: SimulatedDevice, _ input: Input, _ effects: [Effect]
@@ -26,8 +25,8 @@ extension Simulation {
     }
   }
 
-  /// What `synchronize` and `status` say: who is believed to cover something does cover it. Not asked
-  /// of devices that lie, that are there twice, or that were restored and have not said so yet.
+  /// A device believed to cover something does cover it (`synchronize`, `status`). Not checked of
+  /// devices that lie, run twice, or were restored and have not said so.
   private func checkBelieved(
     _ replica: Replica, on device: SimulatedDevice
   ) throws(Violation) {
@@ -39,7 +38,8 @@ extension Simulation {
         let believed = replica.believed(of: other.keys.id, in: store)
         guard !believed.isEmpty else { continue }
         let covered = theirs.covered(of: store)
-        // What a revoked device published is covered by nobody who knows that, under its name.
+        // Data that a revoked device published is not covered under its name by a device that knows
+        // of the revocation.
         let isTrue = believed.allSatisfy {
           $0.value <= covered[$0.key] ?? 0 || theirs.roster.isRevoked($0.key.device)
         }
@@ -68,7 +68,7 @@ extension Simulation {
     return stores
   }
 
-  /// Promise 6: what programs were told leads to what is shown.
+  /// Promise 6: the reported changes lead to what is shown.
   private func checkView(
     _ seen: StoreInspection, _ view: [Key: EncodedValue], _ place: String
   ) throws(Violation) {
@@ -87,7 +87,7 @@ extension Simulation {
     }
   }
 
-  /// Promise 2: what is shown is what the reference says.
+  /// Promise 2: the view is that of the reference.
   private func checkAdmission(_ seen: StoreInspection, _ place: String) throws(Violation) {
     var slots: [Key: (newest: Entry, runnerUp: Entry?)] = [:]
     for (key, kept) in seen.slots {
@@ -115,12 +115,12 @@ extension Simulation {
     }
   }
 
-  /// Promise 8, of what a store keeps.
+  /// Promise 8: bytes kept in a store.
   private func checkBounds(
     _ seen: StoreInspection, of device: SimulatedDevice, in store: StoreIdentifier,
     _ place: String
   ) throws(Violation) {
-    // The last change set may reach beyond, as far as one may be large.
+    // The last change set may exceed it, by one change set's size.
     let limit = Replica.authorLimit(under: seen.policy) + Self.largestChangeSet
     for (author, weight) in seen.weights where author != device.keys.id && weight > limit {
       throw Violation(.bounds, "\(place): \(weight) bytes of one author are kept")
@@ -133,9 +133,8 @@ extension Simulation {
   /// More bytes than the simulator's programs put into a change set.
   private static var largestChangeSet: Int { 64 << 10 }
 
-  /// Promises 5 and 9: an accepted write is visible at once, and later than what its program saw;
-  /// and it claims its room and carries its fallback as `Docs/Protocol.md` says ("Writing and
-  /// publishing").
+  /// Promises 5 and 9: an accepted write is visible at once, later than what its program saw, and
+  /// has the claim and fallback of `Docs/Protocol.md` ("Writing and publishing").
   func checkAccepted(
     _ operations: [KithCore.Operation], _ draft: StoreInspection.Draft?,
     over before: StoreInspection, on device: SimulatedDevice, in store: StoreIdentifier

@@ -15,7 +15,6 @@ package struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
   }
 
   package var promise: Promise
-  /// What was found, and where.
   package var text: String
 
   package init(_ promise: Promise, _ text: String) {
@@ -23,6 +22,6 @@ package struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
     self.text = text
   }
 
-  /// The promise's number and name, and what was found.
+  /// The promise's number and name, and the finding.
   package var description: String { "promise \(promise.rawValue) (\(promise)): \(text)" }
 }

@@ -1,31 +1,31 @@
-/// What may go wrong in a run. Each run has some of them switched off (swarm testing: Groce, Zhang,
-/// Eide, Chen and Regehr, "Swarm Testing", ISSTA 2012), for faults mask each other.
+/// The faults. Each run has only some (swarm testing: Groce, Zhang, Eide, Chen and Regehr, "Swarm
+/// Testing", ISSTA 2012), because faults mask each other.
 package enum Fault: String, Codable, CaseIterable, Sendable {
-  /// A message is lost, and with it the connection, as TCP has it.
+  /// A message is lost with its connection, as in TCP.
   case loss
-  /// A message is lost, and the connection goes on: worse than TCP.
+  /// A message is lost without its connection: worse than TCP.
   case silentLoss
-  /// A message comes twice: worse than TCP.
+  /// A message arrives twice: worse than TCP.
   case duplication
   /// Messages of one direction overtake each other: worse than TCP.
   case reordering
   /// Messages take seconds.
   case delay
-  /// Nothing passes between two groups of devices, in both directions.
+  /// No message passes between two groups of devices.
   case partition
-  /// Nothing passes in one direction, while the other goes on.
+  /// No message passes in one direction.
   case oneWayPartition
   /// A connection ends between two messages.
   case cut
-  /// A process dies at any effect, and starts again from its disk.
+  /// A process dies at any effect, and restarts from its disk.
   case crash
-  /// A process stands still for a while, and goes on.
+  /// A process is stopped for a while.
   case pause
-  /// A disk takes no more.
+  /// A disk refuses writes.
   case diskFull
-  /// A bit of what is stored flips, which is noticed; the device starts again from an old copy.
+  /// A stored bit flips, which is noticed; the device restarts from an old copy.
   case bitFlip
-  /// A device starts again from an old copy of its disk.
+  /// A device restarts from an old copy of its disk.
   case restore
   /// A copy of a device's directory runs beside it.
   case clone
@@ -33,17 +33,17 @@ package enum Fault: String, Codable, CaseIterable, Sendable {
   case clockStep
   /// A clock runs too fast or too slow.
   case clockDrift
-  /// Clocks are minutes to years ahead or behind, of one device or several; some are called
-  /// synchronised all the same, and some step back.
+  /// Clocks of one or several devices are minutes to years ahead or behind; some are still called
+  /// synchronised, and some step back.
   case farClock
-  /// A peer takes in little at a time.
+  /// A peer reads slowly.
   case slowPeer
-  /// A member signs what its own replica would not.
+  /// A member signs data that its own replica would not.
   case traitor
   /// A device joins in the middle.
   case join
   /// Devices have different limits for a store.
   case policies
-  /// A device is revoked, lost or not, wherever the others are; two may revoke each other.
+  /// A device is revoked in any state; two may revoke each other.
   case revocation
 }

@@ -1,18 +1,15 @@
-/// Everything that decides a run but the code: what there is, and what happens when. The seed also
-/// feeds the network's and the disks' chances, so the same schedule gives the same run, event for
-/// event.
+/// All inputs of a run: the setup and the events. The seed also decides the chances of network and
+/// disk, so the same schedule gives the same run, event for event.
 package struct Schedule: Codable, Hashable, Sendable {
   package var seed: UInt64
   package var setup: Setup
   package var phases: [Phase]
 
-  /// What there is when a run begins.
+  /// The state in which a run begins.
   package struct Setup: Codable, Hashable, Sendable {
-    /// Devices that are there from the beginning.
     package var devices: Int
     package var stores: Int
-    /// How many others each device dials; all of them where it is at least as many; 0: those that the
-    /// overlay's plan draws.
+    /// How many others each device dials, at most all; 0: those that the overlay's plan draws.
     package var degree: Int
     /// Limits of every store.
     package var totalBytes: Int
@@ -29,7 +26,7 @@ package struct Schedule: Codable, Hashable, Sendable {
     package var commitMicroseconds: UInt64
   }
 
-  /// A time of faults, after which all are mended and convergence is demanded.
+  /// A time of faults, after which all end and convergence is demanded.
   package struct Phase: Codable, Hashable, Sendable {
     package var microseconds: UInt64
     /// In order of time.

@@ -23,7 +23,6 @@ package struct ScheduleMaker {
     random = SeededEntropy(seed: seed ^ 0x5EED_0F5C_4ED0_1E00)
   }
 
-  /// The schedule that a seed names.
   package static func schedule(seed: UInt64, within bounds: Bounds = Bounds()) -> Schedule {
     var maker = ScheduleMaker(seed: seed)
     let setup = maker.setup(bounds)
@@ -33,8 +32,8 @@ package struct ScheduleMaker {
     return schedule
   }
 
-  /// In a third of the runs with three devices or more somebody is revoked. Of chances of its own, so
-  /// that all else in a seed's schedule is what it is without.
+  /// A third of the runs with three devices or more revoke one. The chances are its own, so all
+  /// else of a seed stays.
   private static func addRevocations(to schedule: inout Schedule, _ bounds: Bounds) {
     var maker = ScheduleMaker(seed: schedule.seed ^ 0x0FF0_0FF0_0FF0_0FF0)
     guard bounds.faults?.contains(.revocation) ?? true, schedule.setup.devices > 2,
@@ -74,8 +73,8 @@ package struct ScheduleMaker {
     let keys = isTight ? number(4...12) : 1_024
     return Schedule.Setup(
       devices: devices, stores: chance(1, in: 2) ? 1 : number(2...4),
-      // Many are connected as they are in production, in half of the runs; else at random, and so
-      // for ever.
+      // Half of the runs with many devices use the production overlay, the others a fixed random
+      // one.
       degree: devices <= 8 ? devices : max(0, number(-1...6)) / 3 * 3,
       totalBytes: isTight ? number(300...1_200) : 1 << 20, keys: keys,
       valueBytes: isTight ? number(150...500) : 1 << 20,
@@ -86,7 +85,7 @@ package struct ScheduleMaker {
       commitMicroseconds: UInt64(number(100...20_000)))
   }
 
-  /// Each is on in half of the runs; in one of sixteen none is.
+  /// Each is on in half of the runs; one run in sixteen has none.
   private mutating func faults(_ all: [Fault]) -> [Fault] {
     if chance(1, in: 16) { return [] }
     return all.filter { $0 != .revocation && chance(1, in: 2) }
@@ -108,7 +107,7 @@ package struct ScheduleMaker {
     for fault in Fault.allCases where faults.contains(fault) {
       add(fault, during: length, setup, to: &actions)
     }
-    // Sorted by time; those of one moment stay in the order in which they were made.
+    // Sorted by time; equal times keep the order of making.
     let sorted = actions.enumerated().sorted { left, right in
       left.element.at != right.element.at
         ? left.element.at < right.element.at : left.offset < right.offset
@@ -180,7 +179,7 @@ package struct ScheduleMaker {
     case .clockDrift:
       add(moment(length), .drift(device: device, partsPerMillion: number(-20_000...20_000)))
     case .farClock:
-      // The first device's clock is set by others, so that there is one to take the time from.
+      // The first device's clock is synchronised, so that others can follow it.
       add(0, .synchronise(device: 0, true))
       for _ in 0..<number(1...3) {
         let device = max(1, self.device(setup))

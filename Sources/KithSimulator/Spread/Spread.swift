@@ -2,13 +2,12 @@ internal import HeapModule
 internal import KithCore
 internal import KithCrypto
 
-/// How a change spreads where devices are many: the production core and the production overlay, in
-/// virtual time, from one seed, without faults, disks or checkers, so that hundreds fit.
+/// The spread of a change among many devices: the production core and overlay, in virtual time,
+/// from one seed, without faults, disks or checkers, so that hundreds fit.
 ///
-/// It lets the overlay form, has devices write one after the other, and counts what each write sets
-/// going until its writer knows that every device has it.
+/// After the overlay has formed, devices write in turn. It counts the traffic of each write until
+/// its writer knows that every device has it.
 package struct Spread {
-  /// What there is.
   package struct Setup: Codable, Hashable, Sendable {
     package var devices: Int
     package var seed: UInt64
@@ -29,9 +28,9 @@ package struct Spread {
   }
 
   static let store = StoreIdentifier("com.example.Spread") ?? { preconditionFailure() }()
-  /// How long a form of the network is waited for, and a write, in microseconds.
+  /// The longest wait for the overlay, and for a write, in microseconds.
   private static let patience: UInt64 = 600_000_000
-  /// How often the overlay is decided on anew, in microseconds.
+  /// The time between two decisions of the overlay, in microseconds.
   private static let planMicroseconds: UInt64 = 1_000_000
 
   let setup: Setup
@@ -72,7 +71,7 @@ package struct Spread {
     static func == (left: Self, right: Self) -> Bool { left.order == right.order }
   }
 
-  /// Runs, and says what was seen; the same setup gives the same figures.
+  /// Runs, and returns the figures; the same setup gives the same ones.
   package static func run(_ setup: Setup) -> SpreadResult {
     var spread = Spread(setup)
     return spread.run()
@@ -83,7 +82,7 @@ package struct Spread {
     chance = SeededEntropy(seed: setup.seed ^ 0x5350_5245_4144_0001)
     let founder = Founder(devices: setup.devices, entropy: &chance)
     account = founder.account
-    // Everybody holds the same records, which are read once.
+    // All have the same records, which are read once.
     let roster = founder.roster
     ids = founder.members.map(\.keys.id).sorted()
     for (number, member) in founder.members.enumerated() {
@@ -110,16 +109,19 @@ package struct Spread {
     let degrees = devices.map(\.sessions.count)
     result.connections = SpreadResult.Range(degrees.map(UInt64.init))
     for _ in 0..<setup.changes {
-      result.changes.append(follow(Int(chance.next() % UInt64(devices.count))))
-      // What is still on its way is over before the next.
+      let knownAt = follow(Int(chance.next() % UInt64(devices.count)))
+      // All messages under way arrive before the next write, and count too.
       pass(until: now + 30_000_000)
+      result.changes.append(SpreadResult.Change(followed, knownAt: knownAt))
+      followed = nil
     }
     return result
   }
 
   // MARK: Writes
 
-  private mutating func follow(_ writer: Int) -> SpreadResult.Change {
+  /// Returns when the writer knew that all have what it wrote; nil: it never did.
+  private mutating func follow(_ writer: Int) -> UInt64? {
     let replica = devices[writer].replica
     let sequence =
       (replica.covered(of: Self.store).filter { $0.key == replica.ownChain }.values.first ?? 0) + 1
@@ -138,8 +140,7 @@ package struct Spread {
       !spread.devices[writer].replica.holders(of: Self.store).allSatisfy(\.value)
     })
     let isKnown = devices[writer].replica.holders(of: Self.store).allSatisfy(\.value)
-    defer { followed = nil }
-    return SpreadResult.Change(followed, knownAt: isKnown ? now : nil)
+    return isKnown ? now : nil
   }
 
   // MARK: Time
@@ -284,7 +285,6 @@ package struct Spread {
   }
 }
 
-/// A device of a spread.
 struct SpreadDevice {
   struct Session {
     var peer: Int
@@ -294,7 +294,7 @@ struct SpreadDevice {
 
   let keys: DeviceKeys
   var replica: Replica
-  /// What it sends again is read from here.
+  /// Its change sets, to be sent again.
   let disk = MemoryStorage()
   var overlay: OverlayPlan
   var sessions: [SessionID: Session] = [:]

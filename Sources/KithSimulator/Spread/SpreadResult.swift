@@ -1,11 +1,10 @@
 internal import KithCore
 
-/// A write that is followed on its way.
 struct FollowedChange {
   let chain: ChainID?
   let sequence: UInt64
   let startedAt: UInt64
-  /// Of each device, over how many others it came; nil: not yet.
+  /// The hops to each device; nil: not yet.
   private(set) var hops: [Int?]
   private(set) var duplicates = 0
   private(set) var traffic: [Traffic: SpreadResult.Amount] = [:]
@@ -43,7 +42,6 @@ struct FollowedChange {
   }
 }
 
-/// What a spread came to.
 package struct SpreadResult: Codable, Hashable, Sendable {
   /// Messages and their bytes, before the session's encryption and padding.
   package struct Amount: Codable, Hashable, Sendable {
@@ -51,7 +49,7 @@ package struct SpreadResult: Codable, Hashable, Sendable {
     package var bytes = 0
   }
 
-  /// The least, the middle and the greatest.
+  /// Minimum, median and maximum.
   package struct Range: Codable, Hashable, Sendable {
     package var least: UInt64 = 0
     package var median: UInt64 = 0
@@ -64,23 +62,22 @@ package struct SpreadResult: Codable, Hashable, Sendable {
     }
   }
 
-  /// One write.
   package struct Change: Codable, Hashable, Sendable {
-    /// Over how many devices it came to each.
+    /// The hops to each device.
     package var hops: Range
-    /// Virtual time until all devices had it, in milliseconds; nil: some never did.
+    /// Virtual milliseconds until all devices had it; nil: some never did.
     package var spreadMilliseconds: UInt64?
-    /// Virtual time until its writer knew that, in milliseconds; nil: it never did.
+    /// Virtual milliseconds until its writer knew that; nil: it never did.
     package var knownMilliseconds: UInt64?
-    /// How often it came to a device that had it.
+    /// How often it arrived at a device that had it.
     package var duplicates: Int
     /// Batches of change sets.
     package var changes: Amount
-    /// What devices said of their own vectors to their peers.
+    /// Devices' reports of their own vectors to peers.
     package var progress: Amount
-    /// Statements, signed and passed on.
+    /// Statements, signed and relayed.
     package var statements: Amount
-    /// Full `Have`s, of which one is due on every session in 30 s, and whatever else there was.
+    /// Full `Have`s, one in 30 s on every session, and all else.
     package var other: Amount
 
     init(_ followed: FollowedChange?, knownAt: UInt64?) {

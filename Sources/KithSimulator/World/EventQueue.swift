@@ -1,7 +1,7 @@
 internal import HeapModule
 internal import KithCore
 
-/// What is to happen, by virtual time; of one moment, in the order in which it was asked for.
+/// Future events, by virtual time, then in the order of their requests.
 struct EventQueue {
   private struct Item: Comparable {
     let time: UInt64
@@ -18,13 +18,13 @@ struct EventQueue {
   private var heap = Heap<Item>()
   private var count: UInt64 = 0
 
-  /// Asks for an event at a time, in microseconds since the run began.
+  /// Requests an event at a time, in microseconds since the run began.
   mutating func add(_ event: Event, at time: UInt64) {
     count += 1
     heap.insert(Item(time: time, order: count, event: event))
   }
 
-  /// The next event not after a time.
+  /// Takes the next event up to a time.
   mutating func next(until limit: UInt64) -> (time: UInt64, event: Event)? {
     guard let first = heap.min, first.time <= limit else { return nil }
     let item = heap.removeMin()
@@ -32,29 +32,26 @@ struct EventQueue {
   }
 }
 
-/// Something that happens at a moment. Those that are about a process name its life, and mean
-/// nothing in another.
+/// An event. One of a process names its life, and is void in another.
 enum Event {
   case action(Action.Kind)
-  /// Something for the core that comes a moment after what caused it.
+  /// An input for the core, a moment after its cause.
   case input(DeviceNumber, life: Int, Input)
   /// The shell commits and sends what waits.
   case drain(DeviceNumber, life: Int)
   /// A commit reaches the disk.
   case committed(DeviceNumber, life: Int, Round)
-  /// The core asked for a tick.
-  case tick(DeviceNumber, life: Int, atMonotonic: UInt64)
-  /// A failed disk is tried again.
-  case retry(DeviceNumber, life: Int)
+  /// The shell has something to do.
+  case wake(DeviceNumber, life: Int, atMonotonic: UInt64)
   /// The local stores are emptied of what was adopted.
   case emptyLocal(DeviceNumber, life: Int, StoreIdentifier)
   /// A dead process starts again.
   case start(DeviceNumber, life: Int)
-  /// A process goes on.
+  /// A stopped process continues.
   case resume(DeviceNumber, life: Int)
-  /// A device dials another unless they are connected.
+  /// A device dials another, unless they are connected.
   case dial(DeviceNumber, to: DeviceNumber)
-  /// A device decides anew whom it dials.
+  /// A device's overlay decides again.
   case plan(DeviceNumber)
   /// A handshake is done.
   case established(DeviceNumber, to: DeviceNumber, lives: [Int])
@@ -62,19 +59,13 @@ enum Event {
   case deliver(ConnectionNumber, end: Int)
   /// A side learns that its connection ended.
   case ended(ConnectionNumber, end: Int)
-  /// A connection on which nothing passes is given up.
+  /// A silent connection is given up.
   case giveUp(ConnectionNumber)
-  /// A session with a stranger that has not proved to be a member is closed.
+  /// A stranger's session that proved nothing is closed.
   case strangerTime(ConnectionNumber)
-  /// Nothing keeps these two apart any more.
+  /// A pair's partition ends.
   case rejoin(DeviceNumber, DeviceNumber)
 }
 
 typealias DeviceNumber = Int
 typealias ConnectionNumber = Int
-
-/// What one commit makes durable, and what is done after it.
-struct Round {
-  var mutations: [KithCore.Mutation]
-  var effects: ArraySlice<KithCore.Effect>
-}

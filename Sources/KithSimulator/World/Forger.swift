@@ -1,7 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Where traitors keep count: they publish under incarnations of their own beside their replica's.
+/// The traitors' counters: they publish under incarnations of their own beside their replica's.
 struct Forger {
   /// A traitor's chain in a store, and the last sequence that it used.
   struct Shadow {
@@ -10,7 +10,7 @@ struct Forger {
   }
 
   private var shadows: [DeviceNumber: [StoreIdentifier: Shadow]] = [:]
-  /// Messages that traitors saw and may send again, the newest last.
+  /// Messages that traitors saw and may repeat, the newest last.
   private var seen: [[UInt8]] = []
 
   mutating func next(
@@ -26,7 +26,7 @@ struct Forger {
     return shadow
   }
 
-  /// The traitor's chain goes on after this sequence.
+  /// The traitor's chain continues after this sequence.
   mutating func skip(to sequence: UInt64, _ device: SimulatedDevice, _ store: StoreIdentifier) {
     shadows[device.number]?[store]?.sequence = sequence
   }
@@ -39,7 +39,7 @@ struct Forger {
   func replay(_ chance: inout SeededEntropy) -> [UInt8]? { seen.randomElement(using: &chance) }
 }
 
-/// What a member can sign and send, and its own replica would not.
+/// Messages that a member can sign and send, and its own replica would not.
 extension Simulation {
   func forge(
     _ forgery: Forgery, by device: SimulatedDevice, to peer: SimulatedDevice,
@@ -54,7 +54,7 @@ extension Simulation {
     if forgery == .flood { flooded.insert(store) }
     var messages = messages(forgery, by: device, to: peer, in: store)
     if forgery == .fork, let other = messages.popLast() {
-      // The other side of the fork goes to somebody else.
+      // The other side of the fork goes to another device.
       let third = devices.first { third in
         third.number != device.number && third.number != peer.number
           && self.session(of: device, with: third.number) != nil
@@ -114,7 +114,7 @@ extension Simulation {
     }
   }
 
-  /// A batch of one change set that is signed by the traitor and wrong in one way.
+  /// A batch of one change set, signed by the traitor and wrong in one way.
   private func signed(
     _ forgery: Forgery, by device: SimulatedDevice, to peer: SimulatedDevice,
     in store: StoreIdentifier, number: Int = 0

@@ -1,9 +1,9 @@
 package import KithCore
 package import KithCrypto
 
-/// Begins the account of a run, or of a program's test: its members with their keys, and the records that each starts from.
+/// Founds the account of a run, or of a program's test: members with keys, and their first records.
 package struct Founder {
-  /// A member, and what its disk holds at first.
+  /// A member, and its disk's first content.
   package struct Member {
     package var keys: DeviceKeys
     package var snapshot: Snapshot
@@ -11,10 +11,10 @@ package struct Founder {
 
   package let account: AccountID
   package private(set) var members: [Member] = []
-  /// What all members know.
+  /// The records that all members know.
   let roster: Roster
 
-  /// An account of so many devices; the first created it, and the others joined while it was empty.
+  /// Makes an account of so many devices: the first created it, the others joined it empty.
   package init(devices: Int, entropy: inout SeededEntropy) {
     let first = Self.makeKeys(&entropy)
     let recovery = RecoveryKey(entropy: &entropy)
@@ -44,14 +44,13 @@ package struct Founder {
     }
   }
 
-  /// What a new member's disk holds.
+  /// The first content of a new member's disk.
   package static func snapshot(_ roster: Roster) -> Snapshot {
     var snapshot = Snapshot()
     for record in roster.records { snapshot.records[record.id] = record.encoded }
     return snapshot
   }
 
-  /// Keys that entropy decides.
   package static func makeKeys(_ entropy: inout SeededEntropy) -> DeviceKeys {
     DeviceKeys(
       signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),

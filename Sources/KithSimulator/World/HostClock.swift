@@ -1,14 +1,14 @@
 internal import KithCore
 
-/// A host's two clocks: one that people and NTP step, one that only runs on. Both may drift.
+/// A host's two clocks: one that people and NTP step, one that only advances. Both may drift.
 struct HostClock {
   /// The true time at which every run begins, in milliseconds since 1970.
   static let origin: UInt64 = 1_800_000_000_000
 
-  /// By how much the wall clock is off, beyond what it drifted.
+  /// The wall clock's error besides its drift.
   private(set) var offsetMilliseconds: Int64 = 0
   private var partsPerMillion: Int64 = 0
-  /// Local microseconds run so far, and the true time until which they were counted.
+  /// Local microseconds so far, and the true time of that count.
   private var local: UInt64 = 0
   private var since: UInt64 = 0
 
@@ -33,13 +33,13 @@ struct HostClock {
     self.partsPerMillion = Int64(partsPerMillion)
   }
 
-  /// Sets the wall clock right, within a few milliseconds, and ends the drift.
+  /// Corrects the wall clock to a few milliseconds, and ends the drift.
   mutating func mend(at now: UInt64) {
     drift(partsPerMillion: 0, at: now)
     offsetMilliseconds = Int64(now / 1_000) - Int64(local / 1_000)
   }
 
-  /// How long, in true microseconds, until the monotonic clock reads so much.
+  /// The true microseconds until the monotonic clock reads this.
   func wait(untilMonotonic milliseconds: UInt64, at now: UInt64) -> UInt64 {
     let reading = instant(at: now).monotonicMilliseconds
     guard milliseconds > reading else { return 0 }

@@ -1,7 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// A device of the run: its keys, its host's clock, its disk and, while it runs, its process.
+/// A device of the run: keys, host's clock, disk and, while it runs, process.
 final class SimulatedDevice {
   let number: DeviceNumber
   let name: String
@@ -9,69 +9,65 @@ final class SimulatedDevice {
   var disk: SimulatedDisk
   var clock = HostClock()
   var isClockSynchronised = false
-  /// Copies of the disk that were put away, oldest first.
+  /// Copies of the disk, oldest first.
   var backups: [SimulatedDisk] = []
   /// The device that this one's directory was copied from.
   let original: DeviceNumber?
-  /// Whether it was started from a copy that its storage did not tell from the original.
+  /// Whether it was started from a copy that its storage did not notice.
   var wasRestoredUnnoticed = false
-  /// Whether it ever signed what its own replica would not.
+  /// Whether it ever signed forged data.
   var isTraitor = false
   /// Devices that it dials.
   var targets: [DeviceNumber] = []
-  /// Whom else it dials, where the overlay decides; and whom it had dialled when it last looked.
+  /// The devices that the overlay adds now, and those of its last decision.
   var overlay: OverlayPlan?
   var drawnBefore: Set<DeviceID> = []
-  /// Whether it was started from an old copy, so that it covers less than it said.
+  /// Whether it restarted from an old copy, so that it covers less than it said.
   var wasRestored = false
   var bytesPerSecond: Int?
 
-  /// While it joins: it does not exist yet, and nothing of it is left if that breaks off.
+  /// While it joins: it does not exist yet, and nothing is left if that breaks off.
   var join: Join?
-  /// Through which device it joined.
   var inviter: DeviceID?
-  /// What was written on its host before, in the local stores until they are emptied.
+  /// Earlier writes of its host, in the local stores until they are emptied.
   var local: [StoreIdentifier: [LocalWrite]] = [:]
-  /// What was adopted of it durably.
+  /// Those that were adopted durably.
   var adopted: Set<StoreIdentifier> = []
   /// Adoptions under way.
   var adoptions: [WriteID: StoreIdentifier] = [:]
 
-  // What lasts as long as the process.
+  // The state of the process.
 
   /// Counts the processes of the device.
   var life = 0
-  var replica: Replica?
+  var shell: Shell?
   var process = ProcessID(Digest128 { _ in })
   var isPaused = false
-  /// Events that came while the process stood still.
+  /// Events during a stop.
   var held: [Event] = []
-  /// What waits for a commit or for its turn.
-  var outbox: [Effect] = []
-  var hasWrites = false
-  var isDraining = false
+  /// Writes and marks that its program waits for.
+  var awaited: Set<UInt64> = []
+  /// Whether the shell's work begins in a moment.
+  var isDrainPlanned = false
   /// What a commit under way is writing.
   var writing: [Mutation] = []
-  /// Whether the disk refused a commit and is not tried yet.
-  var hasFailed = false
-  var failedAttempts = 0
   /// Effects after which the process dies, and for how long it is dead.
   var fuse: (effects: Int, downMicroseconds: UInt64)?
-  /// When the core wants a tick.
-  var tickAt: UInt64?
+  /// When the shell is woken.
+  var wakesAt: UInt64?
 
-  // What its program knows.
+  // Its program's knowledge.
 
   /// Policies under which the program opened its stores.
   var opened: [StoreIdentifier: Policy] = [:]
-  /// What was shown, kept up by nothing but view changes.
+  /// The view, made from view changes alone.
   var views: [StoreIdentifier: [Key: EncodedValue]] = [:]
-  /// Refusals that the program was told of: of which write, and what it wrote.
+  /// Refusals that the program was told of: the write and its content.
   var told: [StoreIdentifier: [Refusal]] = [:]
-  /// Whether the directory was given up: what was only there is lost, as it must be.
+  /// Whether the directory was given up: data only there is lost.
   var isGone = false
 
-  /// What it gave out under its own sequences.
+  /// Its published sequences.
   var given: [StoreIdentifier: [ChainID: [UInt64: Digest256]]] = [:]
 
   init(
@@ -85,12 +81,14 @@ final class SimulatedDevice {
     self.original = original
   }
 
-  var isRunning: Bool { replica != nil }
+  var replica: Replica? { shell?.replica }
+  var isRunning: Bool { shell != nil }
+  /// Whether the disk refused a commit and has taken none since.
+  var isFailing: Bool { shell?.health.problem != nil }
 
   /// How a device joins.
   struct Join {
     var inviter: DeviceNumber
-    /// The joiner's session.
     var session: SessionID
   }
 }

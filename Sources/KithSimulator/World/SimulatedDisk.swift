@@ -1,26 +1,24 @@
 package import KithCore
 internal import Synchronization
 
-/// The in-memory twin of a device's database, with a model of what a crash leaves: what was
-/// committed is there, what was being committed is there whole or not at all, however much of it
-/// had been written.
+/// The in-memory twin of a device's database, and a model of crashes: committed data is there; a
+/// commit under way is there whole or not at all.
 ///
-/// It is a write-ahead log over a checkpoint, as SQLite's is: a commit appends one frame with a
-/// checksum; a crash in the middle leaves a torn frame, which opening finds by its checksum and
-/// leaves out. Now and then the log is checkpointed. A bit that flips in what is kept is found on
-/// loading, as the seal of a row finds it.
+/// It is a write-ahead log over a checkpoint, as SQLite's. A commit appends one frame with a
+/// checksum; a crash leaves a torn frame, which opening leaves out. Now and then the log is
+/// checkpointed. A flipped bit is found on loading, as a row's seal finds it.
 package final class SimulatedDisk: ReplicaStorage {
   /// One commit in the log.
   private struct Frame {
     var mutations: [Mutation]
-    /// Of all mutations; of fewer, the checksum does not hold.
+    /// Of all mutations; of fewer, the checksum fails.
     var checksum: Int
   }
 
   private struct State {
     var checkpoint: Snapshot
     var log: [Frame] = []
-    /// What the log over the checkpoint comes to.
+    /// The state of the log over the checkpoint.
     var current: Snapshot
     var isCopy: Bool
     var isFull = false
@@ -39,7 +37,7 @@ package final class SimulatedDisk: ReplicaStorage {
     }
   }
 
-  /// Frames after which the log is checkpointed.
+  /// Frames until the log is checkpointed.
   private static let checkpointFrames = 64
 
   private let state: Mutex<State>
@@ -49,24 +47,23 @@ package final class SimulatedDisk: ReplicaStorage {
     state = Mutex(State(checkpoint: snapshot, current: snapshot, isCopy: isCopy))
   }
 
-  /// Whether it was made as a copy, and no new incarnation has been committed since.
+  /// Whether it was made as a copy, and has no new incarnation yet.
   package var isCopy: Bool { state.withLock { $0.isCopy } }
 
-  /// What is durable now.
   package var durable: Snapshot { state.withLock { $0.current } }
 
-  /// Takes no more, or does again.
+  /// Refuses writes, or accepts them again.
   package func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
 
-  /// A bit of what is kept flips: loading says so from here on.
+  /// Flips a stored bit: loading reports it from now on.
   package func flipBit() { state.withLock { $0.isDamaged = true } }
 
-  /// A copy of what is durable, as a backup or a cloned directory has it.
+  /// A copy of the durable data, as in a backup or a cloned directory.
   package func copy(isNoticed: Bool) -> SimulatedDisk {
     SimulatedDisk(durable, isCopy: isNoticed)
   }
 
-  /// Everything that survives, change sets by name only.
+  /// All that survives, change sets by name only.
   package func outline() throws(StorageError) -> StorageOutline { StorageOutline(try load()) }
 
   /// Change sets as they were committed.
@@ -79,7 +76,7 @@ package final class SimulatedDisk: ReplicaStorage {
     }
   }
 
-  /// Everything that survives, read from the checkpoint and the log.
+  /// All that survives, from checkpoint and log.
   package func load() throws(StorageError) -> Snapshot {
     let (isDamaged, snapshot) = state.withLock { state -> (Bool, Snapshot) in
       var snapshot = state.checkpoint
@@ -88,7 +85,7 @@ package final class SimulatedDisk: ReplicaStorage {
         for mutation in frame.mutations { snapshot.apply(mutation) }
         sound += 1
       }
-      // Only the last can be torn: nothing is written after a crash before this.
+      // Only the last can be torn: a crash ends all writing.
       precondition(sound >= state.log.count - 1)
       state.log.removeAll { $0.checksum != $0.mutations.count }
       state.current = snapshot
@@ -101,7 +98,7 @@ package final class SimulatedDisk: ReplicaStorage {
     return snapshot
   }
 
-  /// Applies mutations durably, together or not at all.
+  /// Applies mutations durably, all or none.
   package func commit(_ mutations: [Mutation]) throws(StorageError) {
     let isFull = state.withLock { state in
       if state.isFull { return true }
@@ -113,8 +110,8 @@ package final class SimulatedDisk: ReplicaStorage {
     }
   }
 
-  /// The power goes while `mutations` are written, of which only the first `written` reach the disk.
-  /// All of them are a whole commit that nobody was told of.
+  /// The power fails during `mutations`; the first `written` reach the disk. All of them are a
+  /// whole, unreported commit.
   package func crash(writing mutations: [Mutation], written: Int) {
     state.withLock { state in
       if written >= mutations.count, !state.isFull {

@@ -1,7 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// What a schedule has happen.
+/// The events of a schedule.
 extension Simulation {
   func perform(_ kind: Action.Kind) throws(Violation) {
     switch kind {
@@ -81,7 +81,7 @@ extension Simulation {
     var operations: [KithCore.Operation] = []
     for (index, write) in writes.enumerated() {
       let value = write.size.flatMap { size in
-        // Each value is one of its kind, and says what must not be seen on the wire.
+        // Each value is one of its kind, and names what must not be seen on the wire.
         try? EncodedValue(
           .string("\(Self.secret)\(id.rawValue).\(index) " + String(repeating: "v", count: size)))
       }
@@ -90,7 +90,7 @@ extension Simulation {
     try hand(write: id, operations, to: device, in: store)
   }
 
-  /// What stands in every key and value, and never on the wire.
+  /// A text in every key and value, and never on the wire.
   static let secret = "s3cret"
 
   private func hand(
@@ -99,7 +99,8 @@ extension Simulation {
   ) throws(Violation) {
     guard let before = device.replica?.inspect(store) else { return }
     let shown = device.views[store] ?? [:]
-    let effects = try hand(.write(id, store, operations), to: device)
+    let gathers = id.rawValue.isMultiple(of: 4)
+    let effects = try hand(.write(id, store, operations), to: device, gathers: gathers)
     let isAccepted = effects.contains { if case .accepted(id) = $0 { true } else { false } }
     guard isAccepted else {
       tally.count("writes refused")
@@ -109,7 +110,7 @@ extension Simulation {
       return
     }
     tally.count("writes")
-    device.hasWrites = true
+    expect(id, on: device)
     let known = Set(before.drafts.map(\.clock))
     guard let after = device.replica?.inspect(store) else { return }
     let draft = after.drafts.first { !known.contains($0.clock) }
@@ -125,7 +126,15 @@ extension Simulation {
         device: device.number, author: device.keys.id, store: store, clock: draft?.clock,
         operations: draft?.operations ?? []))
     try checkAccepted(operations, draft, over: before, on: device, in: store)
+    if id.rawValue % 8 == 4 { flush(device) }
     try nextDrain(device)
+  }
+
+  /// A program has all that it wrote made durable.
+  private func flush(_ device: SimulatedDevice) {
+    let mark = WriteID(rawValue: nextWrite)
+    nextWrite += 1
+    if case .queued = device.shell?.mark(mark) { device.awaited.insert(mark.rawValue) }
   }
 
   func takeRefusals(
@@ -155,7 +164,7 @@ extension Simulation {
 
   private func clone(_ number: Int) throws(Violation) {
     let device = devices[number % devices.count]
-    // As many as a device may have incarnations are enough to see.
+    // As many as a device may have incarnations.
     guard !device.isGone, device.original == nil,
       devices.count(where: { $0.original == device.number }) < 3
     else { return }

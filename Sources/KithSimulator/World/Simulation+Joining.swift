@@ -1,8 +1,8 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Devices that join: over one connection, which may break off anywhere, and with what was written on
-/// their hosts before.
+/// Devices that join over one connection, which may break off anywhere, with earlier writes on
+/// their hosts.
 extension Simulation {
   func join(by inviter: SimulatedDevice) throws(Violation) {
     guard devices.count < 96, let replica = inviter.replica else { return }
@@ -63,8 +63,8 @@ extension Simulation {
     return (first, second)
   }
 
-  /// Everything was pulled and is durable: the device's directory gets its name, what was written before
-  /// is adopted, and the inviter is told.
+  /// All is pulled and durable: the directory gets its name, earlier writes are adopted, the
+  /// inviter is told.
   func finishJoin(of device: SimulatedDevice, on session: SessionID) throws(Violation) {
     guard let join = device.join else { return }
     if devices[join.inviter].replica?.roster.isMember(device.keys.id) == true {
@@ -76,7 +76,7 @@ extension Simulation {
     try adoptLocal(on: device)
     beginDialling(device)
     try send(JoinDone().encodedMessage(), on: session, from: device)
-    // The joiner waits two seconds for the end, and goes on as any member.
+    // The joiner waits two seconds for the end, then continues as a member.
     guard let (number, _) = sessions[device.number]?[session] else { return }
     connections[number]?.promoted = [false, false]
     queue.add(.strangerTime(number), at: now + 2_000_000)
@@ -93,8 +93,7 @@ extension Simulation {
     }
   }
 
-  /// Whether a device's inviter was revoked before anybody else knew the device: it is told to join
-  /// again.
+  /// Whether a device's inviter was revoked before others knew the device: then it must join again.
   func mustJoinAgain(_ device: SimulatedDevice) -> Bool {
     guard let inviter = device.inviter, revoked.contains(inviter), device.join == nil else {
       return false
@@ -107,7 +106,7 @@ extension Simulation {
 
   // MARK: Adoption
 
-  /// What programs wrote on a host while nobody was signed in.
+  /// Programs write on a host while nobody is signed in.
   private func writeLocally(on device: SimulatedDevice) {
     for number in 0..<UInt64(Int.random(in: 0...3, using: &nemesisChance)) {
       guard let store = stores.randomElement(using: &nemesisChance) else { return }
@@ -121,8 +120,8 @@ extension Simulation {
     }
   }
 
-  /// Hands over what is still in the local stores, and tells the account of those that were emptied
-  /// if it does not know yet.
+  /// Adopts the local stores' remaining writes. If they were emptied and the account does not know,
+  /// tells it.
   func adoptLocal(on device: SimulatedDevice) throws(Violation) {
     guard device.join == nil else { return }
     for store in device.replica?.adoptingStores ?? [] where device.local[store] == nil {
@@ -137,9 +136,12 @@ extension Simulation {
         continue
       }
       device.adoptions[id] = store
+      expect(id, on: device)
       let changes = effects.contains {
         switch $0 {
-        case .refusals, .view: true
+        case .view: true
+        case .persist(let mutations):
+          mutations.contains { if case .putRefusal = $0 { true } else { false } }
         default: false
         }
       }
@@ -158,8 +160,8 @@ extension Simulation {
     }
   }
 
-  /// An adoption is durable: from here on each of its writes is shown, or superseded, or refused. The
-  /// local stores are emptied a moment later.
+  /// An adoption is durable: each of its writes is now shown, superseded or refused. The local
+  /// stores are emptied a moment later.
   func noteAdopted(_ id: WriteID, on device: SimulatedDevice) {
     guard let store = device.adoptions.removeValue(forKey: id) else { return }
     let isFirst = device.adopted.insert(store).inserted
@@ -171,7 +173,7 @@ extension Simulation {
       var known = History.Write(
         device: device.number, author: device.keys.id, store: store,
         clock: write.clock.adoptedReading, operations: write.operations)
-      // A later one of the same key may have taken its place.
+      // A later write of the same key may have replaced it.
       known.hasMadeWay = writes[(index + 1)...].contains {
         $0.operations.map(\.key) == write.operations.map(\.key)
       }
@@ -181,6 +183,10 @@ extension Simulation {
     queue.add(
       .emptyLocal(device.number, life: device.life, store),
       at: now + UInt64.random(in: 0...200_000, using: &nemesisChance))
+    // One process of three dies before that, and hands over the same writes again.
+    if faults.contains(.crash), Int.random(in: 0..<3, using: &nemesisChance) == 0 {
+      device.fuse = (Int.random(in: 0..<3, using: &nemesisChance), 500_000)
+    }
   }
 
   func emptyLocal(_ store: StoreIdentifier, of device: SimulatedDevice) throws(Violation) {
@@ -192,6 +198,6 @@ extension Simulation {
 }
 
 extension HybridTime {
-  /// As an adopted write bears it.
+  /// The adopted write's stamp.
   fileprivate var adoptedReading: HybridTime { HybridTime(rawValue: rawValue & (1 << 56 - 1)) }
 }

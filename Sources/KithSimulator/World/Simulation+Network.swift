@@ -1,16 +1,16 @@
 internal import KithCore
 internal import KithCrypto
 
-/// The network: who is connected, what is on its way, and what becomes of it.
+/// The network: connections, and the messages under way.
 extension Simulation {
-  /// How long a connection on which nothing passes lasts, at most.
+  /// The longest life of a silent connection.
   private static let silenceMicroseconds: UInt64 = 60_000_000
-  /// How long a stranger has to prove that it is a member (`Docs/Protocol.md`, "Handshake").
+  /// A stranger's time to prove that it is a member (`Docs/Protocol.md`, "Handshake").
   private static let strangerMicroseconds: UInt64 = 5_000_000
 
   // MARK: Dialling
 
-  /// Dials another device unless they are connected, and looks again later.
+  /// Dials another device unless connected, and repeats later.
   func dial(from number: DeviceNumber, to other: DeviceNumber) {
     guard !devices[number].isGone, !devices[other].isGone else { return }
     let isConnected = connections.values.contains {
@@ -30,7 +30,7 @@ extension Simulation {
   func isUp(_ number: DeviceNumber) -> Bool {
     let device = devices[number]
     // Who joins listens nowhere yet.
-    return device.isRunning && !device.isPaused && !device.hasFailed && device.join == nil
+    return device.isRunning && !device.isPaused && !device.isFailing && device.join == nil
   }
 
   func canPass(_ from: DeviceNumber, _ to: DeviceNumber) -> Bool { !blocked.contains([from, to]) }
@@ -42,7 +42,7 @@ extension Simulation {
     return time + UInt64.random(in: 100_000...8_000_000, using: &networkChance)
   }
 
-  /// Whether a fault of messages strikes one.
+  /// Whether a message fault strikes.
   private func strikes(_ fault: Fault) -> Bool {
     guard !isHealing, faults.contains(fault) else { return false }
     return Int.random(in: 0..<1_024, using: &networkChance) < setup.faultChance
@@ -160,7 +160,7 @@ extension Simulation {
     queue.add(.deliver(number, end: end), at: arrival)
   }
 
-  /// Tells a sender when its pipe takes no more, and when it does again.
+  /// Tells a sender when its pipe is full, and when it has room again.
   private func fill(_ number: ConnectionNumber, _ end: Int) {
     guard let connection = connections[number], connection.isOpen else { return }
     let pipe = connection.pipes[end]
@@ -213,7 +213,7 @@ extension Simulation {
     try hand(.received(pipe.session, packet.message), to: devices[pipe.to])
   }
 
-  /// Lets what waits in a connection to a device arrive, now that it can.
+  /// Lets messages that waited for a device arrive.
   func unstall(_ number: ConnectionNumber, to device: DeviceNumber) {
     guard let connection = connections[number], connection.isOpen else { return }
     for (end, pipe) in connection.pipes.enumerated() where pipe.isStalled && pipe.to == device {
@@ -224,7 +224,7 @@ extension Simulation {
     }
   }
 
-  /// Lets what is on its way to or from a slow device arrive as fast as from any other.
+  /// Lets messages to or from a slow device arrive at full speed.
   func hurry() {
     for number in connections.keys.sorted() {
       for end in 0...1 {
@@ -261,7 +261,7 @@ extension Simulation {
     drop(number)
   }
 
-  /// A connection breaks: what is on its way is lost, and the sides learn of it sooner or later.
+  /// Breaks a connection: messages under way are lost, and the sides learn of it later.
   func drop(_ number: ConnectionNumber) {
     guard connections[number]?.isOpen == true else { return }
     connections[number]?.isOpen = false
@@ -275,7 +275,7 @@ extension Simulation {
     }
   }
 
-  /// The receiver of an end learns that its connection is over.
+  /// The receiver learns that its connection ended.
   func tell(ofEndOf number: ConnectionNumber, _ end: Int) throws(Violation) {
     guard let pipe = connections[number]?.pipes[end], !pipe.hasEnded else { return }
     connections[number]?.pipes[end].hasEnded = true

@@ -1,9 +1,9 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Who is connected to whom where devices are many: the production overlay decides.
+/// The production overlay of many devices.
 extension Simulation {
-  /// Has a device's plan decide anew, does what it says, and looks again later.
+  /// Lets a device's plan decide, follows it, and repeats later.
   func plan(_ number: DeviceNumber) {
     let device = devices[number]
     guard !device.isGone, device.overlay != nil else { return }

@@ -1,50 +1,48 @@
 internal import KithCore
 internal import KithCrypto
 
-/// A device's process: the shell around the core, as the engine of `Kith` is one. Reports what the
-/// core wants shown at once, commits what waits in one step, and does the rest in order after it.
+/// A device's process: drives the production `Shell` over a simulated disk and network.
 extension Simulation {
   // MARK: Life and death
 
-  /// Starts a device's process from its disk.
   func start(_ device: SimulatedDevice) throws(Violation) {
     guard !device.isRunning, !device.isGone else { return }
     device.life += 1
     device.process = ProcessID(keyChance.draw())
-    device.hasFailed = false
-    device.failedAttempts = 0
     trace.note("start", [UInt64(device.number)], at: now)
-    if !load(device) {
+    var replica = load(device)
+    if replica == nil {
       // What the message says to do: restore a copy.
       guard let copy = device.backups.last else { return giveUp(device) }
       tally.count("damaged disks restored")
       putAtRisk(device)
       device.wasRestored = true
       device.disk = copy.copy(isNoticed: true)
-      guard load(device) else { throw Violation(.nothingLost, "\(device.name)'s copy is damaged") }
+      replica = load(device)
     }
+    guard let replica else { throw Violation(.nothingLost, "\(device.name)'s copy is damaged") }
+    device.shell = Shell(replica)
     try begin(device)
     try adoptLocal(on: device)
     try nextDrain(device)
   }
 
-  /// Makes a replica of what the disk holds; false where that is damaged.
-  private func load(_ device: SimulatedDevice) -> Bool {
-    guard let outline = try? device.disk.outline() else { return false }
+  /// A replica of what the disk holds; nil if that is damaged.
+  private func load(_ device: SimulatedDevice) -> Replica? {
+    guard let outline = try? device.disk.outline() else { return nil }
     let seed = keyChance.next()
     let disk = device.disk
-    device.replica = try? Replica(
+    var replica = try? Replica(
       account: account, keys: device.keys, outline: outline, process: device.process,
       entropy: SeededEntropy(seed: seed)
     ) { (store, reference) throws(StorageError) in try disk.changeSet(reference, in: store) }
     // In some runs answers come in pieces of a few change sets; elsewhere none is large enough.
-    if schedule.seed.isMultiple(of: 3) { device.replica?.pieceBytes = 2 << 10 }
-    return device.replica != nil
+    if schedule.seed.isMultiple(of: 3) { replica?.pieceBytes = 2 << 10 }
+    return replica
   }
 
   private func begin(_ device: SimulatedDevice) throws(Violation) {
-    device.outbox = []
-    device.tickAt = nil
+    device.wakesAt = nil
     device.views = [:]
     let isCopy = device.disk.isCopy
     try hand(.start(isCopy: isCopy), to: device, showing: false)
@@ -69,26 +67,25 @@ extension Simulation {
     }
     device.writing = []
     device.life += 1
-    device.replica = nil
-    device.outbox = []
-    device.hasWrites = false
-    device.isDraining = false
+    device.shell = nil
+    device.isDrainPlanned = false
     device.isPaused = false
     device.held = []
     device.fuse = nil
     device.adoptions = [:]
+    device.awaited = []
     closeAll(of: device)
     if device.join != nil { discard(device) }
   }
 
-  /// A device is given up with its directory: what was only there is lost.
+  /// Gives up a device with its directory: data only there is lost.
   func giveUp(_ device: SimulatedDevice) {
     putAtRisk(device)
     kill(device)
     device.isGone = true
   }
 
-  /// What only a device had may be lost from here on.
+  /// Data only on this device may now be lost.
   func putAtRisk(_ device: SimulatedDevice) {
     history.putAtRisk(on: device.number)
     reference.giveUp(device.number)
@@ -104,31 +101,49 @@ extension Simulation {
 
   // MARK: Inputs and effects
 
-  /// Hands an input to the core, shows what changed, and sees to it that the rest is done.
+  /// Hands an input to the shell, shows what changed, and sees to it that the rest is done.
   @discardableResult
   func hand(
-    _ input: Input, to device: SimulatedDevice, showing: Bool = true
+    _ input: Input, to device: SimulatedDevice, gathers: Bool = false, showing: Bool = true
   ) throws(Violation) -> [Effect] {
-    guard device.isRunning, !device.hasFailed else { return [] }
-    trace.note(input.name, [UInt64(device.number)], at: now)
+    try step(device, input, showing: showing) { shell, instant in
+      shell?.take(input, gathers: gathers, at: instant)
+    }
+  }
+
+  private func step(
+    _ device: SimulatedDevice, _ input: Input, showing: Bool = true,
+    _ take: (inout Shell?, Instant) -> Shell.Taken?
+  ) throws(Violation) -> [Effect] {
+    guard device.isRunning else { return [] }
     let instant = device.clock.instant(at: now)
-    let clocks = draftClocks(of: device, before: input)
-    let effects = device.replica?.handle(input, at: instant) ?? []
+    let clocks = device.isFailing ? [:] : draftClocks(of: device, before: input)
+    let waiting = device.shell?.outbox.count ?? 0
+    guard case .handled(var effects) = take(&device.shell, instant) else {
+      tally.count("inputs while a disk failed")
+      return []
+    }
+    trace.note(input.name, [UInt64(device.number)], at: now)
     if !clocks.isEmpty { try checkRestamping(of: device, from: clocks) }
     tally.count("steps")
-    for effect in effects {
-      switch effect {
-      case .view(let change): if showing { try show(change, on: device, after: input) }
-      case .report(let report): tally.count(report.name)
-      case .wake(let reading): wake(device, reading)
-      case .accepted, .refused, .refusedStore, .refusedMembership: break
-      default: device.outbox.append(effect)
-      }
-    }
+    if showing { try show(effects, on: device, after: input) }
+    effects += device.shell?.outbox.dropFirst(waiting) ?? []
     // A program reads what is there only once its process has started.
     if showing { try checkStep(device, input, effects) }
     try nextDrain(device)
     return effects
+  }
+
+  private func show(
+    _ effects: [Effect], on device: SimulatedDevice, after input: Input
+  ) throws(Violation) {
+    for effect in effects {
+      switch effect {
+      case .view(let change): try show(change, on: device, after: input)
+      case .report(let report): tally.count(report.name)
+      default: break
+      }
+    }
   }
 
   private func show(
@@ -149,76 +164,116 @@ extension Simulation {
     }
   }
 
-  private func wake(_ device: SimulatedDevice, _ reading: UInt64) {
-    device.tickAt = reading
+  // MARK: Time
+
+  /// Sees to it that the shell is woken when it wants to be. Work that is about to begin may be what
+  /// it waits for.
+  private func planWake(_ device: SimulatedDevice) {
+    guard !device.isDrainPlanned, let reading = device.shell?.wakesAtMilliseconds,
+      reading != device.wakesAt
+    else { return }
+    device.wakesAt = reading
     let wait = device.clock.wait(untilMonotonic: reading, at: now)
-    queue.add(.tick(device.number, life: device.life, atMonotonic: reading), at: now + wait)
+    queue.add(.wake(device.number, life: device.life, atMonotonic: reading), at: now + wait)
   }
 
-  func tick(_ device: SimulatedDevice, _ reading: UInt64) throws(Violation) {
-    guard device.tickAt == reading else { return }
-    let remaining = device.clock.wait(untilMonotonic: reading, at: now)
-    if remaining > 1_000 { return wake(device, reading) }
-    device.tickAt = nil
-    try hand(.tick, to: device)
+  func wake(_ device: SimulatedDevice, _ reading: UInt64) throws(Violation) {
+    guard device.wakesAt == reading else { return }
+    device.wakesAt = nil
+    if device.clock.wait(untilMonotonic: reading, at: now) <= 1_000 {
+      _ = try step(device, .tick) { shell, instant in
+        (shell?.wake(at: instant)).map(Shell.Taken.handled)
+      }
+    }
+    try nextDrain(device)
   }
 
-  // MARK: Commits
+  // MARK: Work
 
+  /// Has the shell's work begun soon, if it has some, and the shell woken.
   func nextDrain(_ device: SimulatedDevice) throws(Violation) {
-    guard !device.isDraining, !device.hasFailed, let replica = device.replica else { return }
-    guard device.hasWrites || !device.outbox.isEmpty || replica.needsFlush else { return }
-    device.isDraining = true
+    defer { planWake(device) }
+    guard let shell = device.shell, !shell.isBusy, !device.isDrainPlanned,
+      shell.hasWork || shell.isReloadDue(at: device.clock.instant(at: now))
+    else { return }
+    device.isDrainPlanned = true
     let delay = UInt64.random(in: 0...300, using: &diskChance)
     queue.add(.drain(device.number, life: device.life), at: now + delay)
   }
 
-  /// Takes everything that waits: does what stands before its first commit, and begins that.
+  /// Begins the shell's next piece of work.
   func drain(_ device: SimulatedDevice) throws(Violation) {
-    // The replica that asked for it may be gone, and its disk still refuse.
-    guard !device.hasFailed else {
-      device.isDraining = false
-      return
+    if device.shell?.wantsFlush == true { try hand(.flush, to: device) }
+    device.isDrainPlanned = false
+    defer { planWake(device) }
+    switch device.shell?.next(at: device.clock.instant(at: now)) {
+    case .idle, .busy, nil: return
+    case .reload: try reload(device)
+    case .round(var round):
+      do throws(StorageError) {
+        try round.fill(from: device.disk)
+      } catch {
+        return try fail(device, error)
+      }
+      let life = device.life
+      try act(on: round.early, device)
+      guard device.life == life else { return }
+      device.writing = round.mutations
+      guard !device.writing.isEmpty else { return try end(round, on: device) }
+      let slow = Int.random(in: 0..<100, using: &diskChance) == 0 ? UInt64(40) : 1
+      let time =
+        UInt64.random(in: 50...max(51, setup.commitMicroseconds), using: &diskChance) * slow
+      queue.add(.committed(device.number, life: life, round), at: now + time)
     }
-    if device.hasWrites || device.replica?.needsFlush == true {
-      device.hasWrites = false
-      try hand(.flush, to: device)
-    }
-    let round = (try? device.outbox.filled(from: device.disk)) ?? device.outbox
-    device.outbox = []
-    let first = round.firstIndex { if case .persist = $0 { true } else { false } }
-    let life = device.life
-    try act(on: round[..<(first ?? round.endIndex)], device)
-    guard device.life == life else { return }
-    guard let first else {
-      device.isDraining = false
-      return try nextDrain(device)
-    }
-    var mutations: [Mutation] = []
-    for case .persist(let some) in round[first...] { mutations += some }
-    device.writing = mutations
-    let slow = Int.random(in: 0..<100, using: &diskChance) == 0 ? UInt64(40) : 1
-    let time = UInt64.random(in: 50...max(51, setup.commitMicroseconds), using: &diskChance) * slow
-    queue.add(
-      .committed(device.number, life: life, Round(mutations: mutations, effects: round[first...])),
-      at: now + time)
   }
 
   func commit(_ round: Round, on device: SimulatedDevice) throws(Violation) {
     if burn(device) { return }
     do throws(StorageError) {
-      try device.disk.commit(round.mutations)
+      try device.disk.commit(device.writing)
     } catch {
-      return try fail(device)
+      return try fail(device, error)
     }
+    trace.note("commit", [UInt64(device.number), UInt64(device.writing.count)], at: now)
+    try checkClock(device.writing, on: device)
     device.writing = []
-    trace.note("commit", [UInt64(device.number), UInt64(round.mutations.count)], at: now)
-    try checkClock(round.mutations, on: device)
+    try end(round, on: device)
+  }
+
+  /// Does what follows a commit, and tells the programs whose writes are durable.
+  private func end(_ round: Round, on device: SimulatedDevice) throws(Violation) {
     let life = device.life
-    try act(on: round.effects, device)
-    guard device.life == life else { return }
-    device.isDraining = false
+    try act(on: round.late, device)
+    guard device.life == life, let aftermath = device.shell?.committed() else { return }
+    if aftermath.turn == .recovered { tally.count("disks that recovered") }
+    try tell(aftermath.settled, on: device)
     try nextDrain(device)
+  }
+
+  /// Has a program wait until a write is durable.
+  func expect(_ write: WriteID, on device: SimulatedDevice) {
+    device.shell?.expect(write)
+    device.awaited.insert(write.rawValue)
+  }
+
+  /// Tells programs what became of their writes. A write is never durable before an earlier one, so a
+  /// mark is not before all writes that were accepted before it.
+  private func tell(_ settled: [WriteID], on device: SimulatedDevice) throws(Violation) {
+    device.awaited.subtract(settled.map(\.rawValue))
+    for write in settled {
+      switch device.shell?.takeFate(of: write) {
+      case .success:
+        if let earlier = device.awaited.min(), earlier < write.rawValue {
+          throw Violation(
+            .nothingLost, "\(device.name) acknowledged \(write.rawValue) before \(earlier)")
+        }
+        noteAdopted(write, on: device)
+        try checkDurable(write, on: device)
+        history.makeDurable(write)
+      case .failure: device.adoptions[write] = nil
+      case nil: throw Violation(.nothingLost, "\(device.name) settled a write without a fate")
+      }
+    }
   }
 
   /// Does, in order, what needs no commit any more.
@@ -239,10 +294,6 @@ extension Simulation {
       case .promote(let session): promote(session, of: device)
       case .leftBehind(let behind): device.overlay?.setLeftBehind(behind)
       case .pulledAll(let session): try finishJoin(of: device, on: session)
-      case .durable(let write):
-        noteAdopted(write, on: device)
-        try checkDurable(write, on: device)
-        history.makeDurable(write)
       default: break
       }
       guard device.life == life else { return }
@@ -263,38 +314,44 @@ extension Simulation {
 
   // MARK: Disks that refuse
 
-  /// A commit failed: nothing that waited has happened. The device goes back to what its disk holds.
-  private func fail(_ device: SimulatedDevice) throws(Violation) {
+  private func fail(_ device: SimulatedDevice, _ error: StorageError) throws(Violation) {
     tally.count("commits that failed")
-    device.outbox = []
-    device.hasWrites = false
-    device.isDraining = false
+    trace.note("fail", [UInt64(device.number)], at: now)
     device.writing = []
-    closeAll(of: device)
+    guard
+      let aftermath = device.shell?.failed(error, at: device.clock.instant(at: now))
+    else { return }
+    if aftermath.turn == .failed { closeAll(of: device) }
     if device.join != nil { return kill(device) }
-    try reload(device)
-  }
-
-  func retry(_ device: SimulatedDevice) throws(Violation) {
-    if device.hasFailed { try reload(device) }
-  }
-
-  private func reload(_ device: SimulatedDevice) throws(Violation) {
-    device.hasFailed = false
-    guard load(device) else { return giveUp(device) }
-    // The program is told where what it saw was not durable, and is undone.
-    try begin(device)
-    do throws(StorageError) {
-      try device.disk.commit([.setClock(device.disk.durable.clock)])
-    } catch {
-      device.hasFailed = true
-      device.failedAttempts += 1
-      let wait: UInt64 = min(30_000, 250 << UInt64(min(device.failedAttempts, 10)))
-      queue.add(.retry(device.number, life: device.life), at: now + wait * 1_000)
-      return
-    }
-    device.failedAttempts = 0
+    try tell(aftermath.settled, on: device)
     try nextDrain(device)
+  }
+
+  /// Goes back to what the disk holds. Programs are told of what is undone.
+  private func reload(_ device: SimulatedDevice) throws(Violation) {
+    guard let replica = load(device) else { return giveUp(device) }
+    let isCopy = device.disk.isCopy
+    let clocks = draftClocks(of: replica)
+    guard
+      let aftermath = device.shell?.reopen(
+        replica, isCopy: isCopy, at: device.clock.instant(at: now))
+    else { return }
+    trace.note("reload", [UInt64(device.number)], at: now)
+    if !clocks.isEmpty { try checkRestamping(of: device, from: clocks) }
+    let start = Input.start(isCopy: isCopy)
+    try show(aftermath.effects, on: device, after: start)
+    try checkStep(device, start, aftermath.effects)
+    try checkUndone(on: device)
+    try tell(aftermath.settled, on: device)
+    try nextDrain(device)
+  }
+
+  /// What programs were told leads from what they saw to what is durable.
+  private func checkUndone(on device: SimulatedDevice) throws(Violation) {
+    for (store, view) in device.views.sorted(by: { $0.key < $1.key })
+    where device.replica?.view(of: store) != view {
+      throw Violation(.notifications, "\(device.name) shows what was not durable in \(store)")
+    }
   }
 }
 
@@ -348,7 +405,7 @@ extension Report {
     case .authorOverLimit: "authors over their limit"
     case .revoked: "revocations learnt"
     case .damaged: "damage found"
-    case .regained: "damage mended"
+    case .regained: "damage repaired"
     case .lossAccepted: "loss accepted"
     }
   }

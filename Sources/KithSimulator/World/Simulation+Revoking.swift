@@ -1,9 +1,9 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Devices that are thrown out, and what becomes of them.
+/// Revoked devices.
 extension Simulation {
-  /// A person revokes a device on another, and keeps those whom it enrolled.
+  /// A person revokes a device on another, and keeps those that it enrolled.
   func revoke(_ device: SimulatedDevice, by revoker: SimulatedDevice) throws(Violation) {
     guard let roster = revoker.replica?.roster, device.keys.id != revoker.keys.id,
       roster.isMember(revoker.keys.id), roster.isMember(device.keys.id), hasEnough(without: device)
@@ -14,7 +14,7 @@ extension Simulation {
     try hand(.revoke(device.keys.id, keeping: staying), to: revoker)
   }
 
-  /// Whether somebody is left who is not revoked.
+  /// Whether any unrevoked device is left.
   private func hasEnough(without device: SimulatedDevice) -> Bool {
     devices.contains {
       !$0.isGone && $0.original == nil && $0.keys.id != device.keys.id
@@ -22,8 +22,8 @@ extension Simulation {
     }
   }
 
-  /// The person puts away devices that are known to be revoked: nothing is demanded of them, and what
-  /// only they had is lost, as it must be.
+  /// The person removes devices known to be revoked: nothing is demanded of them, and data only
+  /// there is lost.
   func retireRevoked() {
     for device in devices where !device.isGone {
       let isRevoked = devices.contains { other in

@@ -1,11 +1,10 @@
 internal import KithCore
 internal import KithCrypto
 
-/// One run of a schedule: devices with the production core, hosts with clocks and disks, a network
-/// between them, programs that write, and whatever goes wrong; in one thread, in virtual time, from
-/// one seed.
+/// One run of a schedule: devices with the production core, hosts with clocks and disks, a network,
+/// programs that write, and faults; one thread, virtual time, one seed.
 ///
-/// A run ends with the first promise that is broken, or when all phases are over.
+/// It ends with the first broken promise, or after all phases.
 package final class Simulation {
   let schedule: Schedule
   let setup: Schedule.Setup
@@ -17,9 +16,9 @@ package final class Simulation {
   var queue = EventQueue()
   var devices: [SimulatedDevice] = []
   var connections: [ConnectionNumber: Connection] = [:]
-  /// By which connection, and which end of it sends, a device knows a session.
+  /// By which connection and end a device knows a session.
   var sessions: [DeviceNumber: [SessionID: (connection: ConnectionNumber, end: Int)]] = [:]
-  /// Directions in which nothing passes.
+  /// Directions that are cut.
   var blocked: Set<[DeviceNumber]> = []
   /// Whether faults are over and convergence is awaited.
   var isHealing = false
@@ -36,14 +35,13 @@ package final class Simulation {
   var nextConnection = 0
   var nextSession: UInt64 = 1
   var nextWrite: UInt64 = 1
-  /// The message sent last, which is often sent to others, too.
+  /// The last sent message, often sent to others too.
   var lastMessage: (bytes: [UInt8], message: InboundMessage)?
   var forger = Forger()
-  /// Stores of which some author published more than others take: those need not agree on it.
+  /// Stores in which some author published more than others keep: they need not agree.
   var flooded: Set<StoreIdentifier> = []
-  /// Devices that somebody has revoked.
   var revoked: Set<DeviceID> = []
-  /// How far the clock of what is published may be ahead of the time, in microseconds.
+  /// How far a publishing clock may be ahead, in microseconds.
   var clockExcess: UInt64 = 0
 
   private init(_ schedule: Schedule, isTold: Bool) throws(Violation) {
@@ -73,12 +71,12 @@ package final class Simulation {
     }
   }
 
-  /// Runs a schedule. The same schedule gives the same result, whatever else the process did.
+  /// Runs a schedule. The same schedule gives the same result.
   ///
   /// - Parameters:
-  ///   - schedule: what there is and what happens.
-  ///   - isTold: whether the result says in words what happened.
-  /// - Returns: What was broken, if anything, and the hash over all that happened.
+  ///   - schedule: The setup and the events.
+  ///   - isTold: Whether the result has the events in words.
+  /// - Returns: The broken promise, if any, and the hash over all events.
   package static func run(_ schedule: Schedule, isTold: Bool = false) -> RunResult {
     var simulation: Simulation?
     var violation: Violation?
@@ -104,7 +102,7 @@ package final class Simulation {
       try heal()
       try demandConvergence()
       isHealing = false
-      // From here on only the first device's clock is set by others, or every one's is.
+      // From now on only the first device's clock is synchronised, or every one's.
       if Bool.random(using: &nemesisChance) { try unsynchronise() }
     }
     try checkDisks()
@@ -117,7 +115,7 @@ package final class Simulation {
     }
   }
 
-  /// Lets everything happen until a time.
+  /// Runs all events up to a time.
   func pass(until end: UInt64) throws(Violation) {
     while let (time, event) = queue.next(until: end) {
       now = time
@@ -139,8 +137,7 @@ package final class Simulation {
     case .input(let device, _, let input): try hand(input, to: devices[device])
     case .drain(let device, _): try drain(devices[device])
     case .committed(let device, _, let round): try commit(round, on: devices[device])
-    case .tick(let device, _, let reading): try tick(devices[device], reading)
-    case .retry(let device, _): try retry(devices[device])
+    case .wake(let device, _, let reading): try wake(devices[device], reading)
     case .start(let device, _): try start(devices[device])
     case .emptyLocal(let device, _, let store): try emptyLocal(store, of: devices[device])
     case .resume(let device, _): resume(devices[device])
@@ -179,7 +176,7 @@ package final class Simulation {
       valueBytes: setup.valueBytes)
   }
 
-  /// Whom a device dials: its neighbours in a ring, so that all are connected, and random others.
+  /// A device's targets: its neighbours in a ring, so that all are connected, and random others.
   func targets(of number: DeviceNumber) -> [DeviceNumber] {
     let count = devices.count
     if isOverlay { return [] }
@@ -194,7 +191,7 @@ package final class Simulation {
 
   /// Whether every device dials every other.
   var isMesh: Bool { setup.degree >= setup.devices - 1 }
-  /// Whether devices dial whom the overlay's plan draws, as in production.
+  /// Whether the overlay's plan draws the dialled devices, as in production.
   var isOverlay: Bool { setup.degree == 0 }
 
   func beginDialling(_ device: SimulatedDevice) {
@@ -210,20 +207,20 @@ package final class Simulation {
     }
   }
 
-  /// The device that an action means; nil where it cannot do anything now.
+  /// The device of an action; nil if it can do nothing now.
   func acting(_ number: Int) -> SimulatedDevice? {
     let device = devices[number % devices.count]
-    return device.isRunning && !device.isPaused && !device.hasFailed ? device : nil
+    return device.isRunning && !device.isPaused && !device.isFailing ? device : nil
   }
 }
 
 extension Event {
-  /// The process that has to do something, and cannot while it stands still.
+  /// The process that must act, and cannot while stopped.
   fileprivate var process: (DeviceNumber, life: Int)? {
     switch self {
     case .input(let device, let life, _), .drain(let device, let life),
-      .committed(let device, let life, _), .tick(let device, let life, _),
-      .retry(let device, let life), .emptyLocal(let device, let life, _):
+      .committed(let device, let life, _), .wake(let device, let life, _),
+      .emptyLocal(let device, let life, _):
       (device, life)
     default: nil
     }

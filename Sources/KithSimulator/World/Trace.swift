@@ -1,16 +1,15 @@
 internal import KithCrypto
 
-/// What happened, as one number: two runs with the same trace were the same, event for event. Told
-/// in words, too, where somebody wants to read it.
+/// A hash of all events: equal traces mean equal runs, event for event. Optionally also in words.
 package struct Trace {
   private var hasher = Blake2b.Hasher()
   private(set) var events = 0
-  /// Lines for people; nil: nobody reads them.
+  /// Lines for people; nil: not requested.
   package private(set) var lines: [String]?
 
   init(isTold: Bool) { lines = isTold ? [] : nil }
 
-  /// Notes an event of a kind, with numbers that say which.
+  /// Adds an event of a kind, with numbers.
   mutating func note(
     _ kind: String, _ numbers: [UInt64], at time: UInt64, _ words: @autoclosure () -> String = ""
   ) {
@@ -25,7 +24,7 @@ package struct Trace {
       "\(seconds) \(kind) \(numbers.map(String.init).joined(separator: " ")) \(words())")
   }
 
-  /// Notes bytes that are part of the last event.
+  /// Adds bytes of the last event.
   mutating func note(bytes: [UInt8]) { hasher.update(bytes) }
 
   /// The hash so far, in hexadecimal.

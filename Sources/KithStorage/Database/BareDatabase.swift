@@ -1,17 +1,17 @@
 import GRDB
-public import KithCore
+package import KithCore
 
-/// The yardstick of durable commits: a database opened exactly as a device's is, with one table of
-/// blobs. `kith bench` measures real commits against it, on the same disk in the same run.
-public final class BareDatabase: @unchecked Sendable {
+/// The yardstick of durable commits: a database opened as a device's is, with one table of blobs.
+/// `kith bench` measures real commits against it in the same run.
+package final class BareDatabase: @unchecked Sendable {
   // Unchecked: `statements` is touched only inside `queue`, which runs one closure at a time.
 
   private let path: String
   private let queue: DatabaseQueue
   private var statements: Statements?
 
-  /// Creates the database at `path`, where no file may be.
-  public init(path: String) throws(StorageError) {
+  /// Creates the database at `path`, which must be free.
+  package init(path: String) throws(StorageError) {
     self.path = path
     queue = try Connection.open(path)
     do {
@@ -26,7 +26,7 @@ public final class BareDatabase: @unchecked Sendable {
   }
 
   /// Inserts one row, durably.
-  public func commit(_ blob: [UInt8]) throws(StorageError) {
+  package func commit(_ blob: [UInt8]) throws(StorageError) {
     do {
       try queue.unsafeReentrantWrite { _ in
         guard let statements else { throw StorageError.closed(path) }
@@ -39,8 +39,8 @@ public final class BareDatabase: @unchecked Sendable {
     }
   }
 
-  /// Closes the database; the files stay.
-  public func close() throws(StorageError) {
+  /// Closes the database; its files stay.
+  package func close() throws(StorageError) {
     queue.unsafeReentrantWrite { _ in statements = nil }
     try Connection.close(queue, path: path)
   }

@@ -1,20 +1,20 @@
 import KithCore
 import KithCrypto
 
-/// Drafts, and the clock that is kept beside them.
+/// Drafts, and the clock kept beside them.
 ///
-/// Where no peer is met, every durable write is a commit that puts one draft, which may have the
-/// ordinal of one that it covers or make others go, and sets the clock: up to three pages, if each
-/// lay where it belongs. The new draft takes the old one's row, and the clock with it: one page.
+/// Without a peer every durable write is a commit that puts one draft, perhaps in place of an
+/// earlier one, and sets the clock: three pages, if each had its own place. The new draft reuses
+/// the old one's row, with the clock in it: one page.
 extension CommitWriter {
-  /// Takes note of the clock that the commit sets, before the drafts that will hold it.
+  /// Notes the commit's clock, before the drafts that will hold it.
   mutating func beginClock(_ mutations: [Mutation]) throws {
     var newest: HybridTime?
     for case .setClock(let clock) in mutations { newest = clock }
     guard let clock = newest else { return }
     hasNewClock = true
     if clock < index.drafts.clock {
-      // The core never asks for this, but what is asked for last holds.
+      // The core never asks for this.
       try statements.run("UPDATE draft SET clock = 0")
       index.drafts.setClockBack(to: clock)
       try writeClock()
@@ -23,7 +23,7 @@ extension CommitWriter {
     }
   }
 
-  /// Writes a draft into its row, one that a removed draft has left, or a new one.
+  /// Writes a draft into a removed draft's row, or a new one.
   mutating func putDraft(
     _ store: StoreIdentifier, _ ordinal: UInt64, _ draft: [UInt8], _ seal: borrowing RowSeal
   ) throws {
@@ -41,7 +41,7 @@ extension CommitWriter {
     hasNewDraft = true
   }
 
-  /// Forgets a draft, and leaves its row to the next.
+  /// Forgets a draft; the next one may reuse its row.
   mutating func removeDraft(_ store: StoreIdentifier, _ ordinal: UInt64) {
     guard let row = index.stores[store],
       let id = index.drafts.remove(DraftIndex.Key(store: row, ordinal: ordinal))
@@ -49,19 +49,19 @@ extension CommitWriter {
     freeDraftRows.append(id)
   }
 
-  /// Deletes the rows that no new draft has taken, and writes the clock where no draft holds it.
+  /// Deletes rows that no new draft reused, and writes the clock if no draft holds it.
   mutating func finishDrafts() throws {
     for row in freeDraftRows { try statements.run("DELETE FROM draft WHERE id = ?", .integer(row)) }
     freeDraftRows = []
-    // A clock that comes without a draft is written even if it is kept already: with such a commit
-    // the engine learns whether the disk takes anything.
+    // A clock without a draft is written even if unchanged: such a commit shows whether the disk
+    // accepts writes again.
     if (hasNewClock && !hasNewDraft) || !index.drafts.isClockKept { try writeClock() }
     hasNewClock = false
     hasNewDraft = false
   }
 
   private mutating func writeClock() throws {
-    // SQLite writes no page for a row that stays the same.
+    // SQLite writes no page for an unchanged row.
     if index.drafts.counterClock == index.drafts.clock {
       try statements.run("DELETE FROM counter WHERE store = 0")
     }

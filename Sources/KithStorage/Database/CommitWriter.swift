@@ -3,26 +3,24 @@ import GRDB
 import KithCore
 import KithCrypto
 
-/// Turns the mutations of one commit into statements: as few as will do, since each row that is
-/// touched may dirty a page, and every dirty page is written before the commit counts.
+/// Turns a commit's mutations into as few statements as possible: each touched row may dirty a
+/// page, and each dirty page is written before the commit counts.
 struct CommitWriter {
   let database: Database
   let statements: Statements
   var index: RowIndex
-  /// A header not yet written, because its first entry may follow and go into the same row.
+  /// A header not yet written, because its first entry may follow into the same row.
   private var pending: PendingHeader?
-  /// Removals of change sets that are still to come in this commit, the last one first. A new
-  /// change set takes the row of one that goes: one page is written where else two would be, and
-  /// no page is left half empty for SQLite to balance.
+  /// Change sets that this commit will still remove, the last first. A new one reuses their rows:
+  /// one page instead of two, and no half-empty page for SQLite to balance.
   private var doomed: [RowIndex.ChangeSetKey] = []
-  /// Rows of change sets that this commit has removed, and that no new one has taken.
+  /// Free rows of change sets that this commit removed.
   private var freeRows: [Int64] = []
-  /// Rows of drafts that this commit has removed, and that no new one has taken. The core removes
-  /// what makes way for a draft before it puts the draft.
+  /// Free rows of drafts that this commit removed. The core removes replaced drafts before it puts
+  /// the new one.
   var freeDraftRows: [Int64] = []
-  /// Whether this commit sets the clock.
   var hasNewClock = false
-  /// Whether this commit has written a draft's row, and the clock in it.
+  /// Whether this commit wrote the clock in a draft's row.
   var hasNewDraft = false
 
   private struct PendingHeader {
@@ -203,7 +201,7 @@ extension CommitWriter {
     }
   }
 
-  /// Writes the header that waits, if one does, with its first entry, if that has come.
+  /// Writes the waiting header, if any, with its first entry, if that came.
   private mutating func writePending(with entry: (index: UInt32, box: [UInt8])?) throws {
     guard let header = pending else { return }
     pending = nil
@@ -229,8 +227,8 @@ extension CommitWriter {
     RowChecksum.of(digest: reference.digest.bytes, index: index, box: box)
   }
 
-  /// The row of a change set that this commit removes, or a new one. Whatever else the commit does
-  /// to that change set before its removal is void, so it may go at once.
+  /// Returns the row of a change set that this commit removes, or a new one. Other mutations of the
+  /// removed one have no effect, so its row is free at once.
   private mutating func takeRow(for key: RowIndex.ChangeSetKey) throws -> Int64 {
     if let row = freeRows.popLast() { return row }
     while let old = doomed.popLast() {
@@ -284,7 +282,7 @@ extension CommitWriter {
   ) throws {
     guard let row = index.stores[store] else { return }
     let key = RowIndex.ChangeSetKey(store: row, reference: reference)
-    // An entry of a change set that goes next goes with it.
+    // An entry leaves with its change set.
     guard pending?.key != key, doomed.last != key, let slot = index.changeSets[key] else { return }
     if slot.inlineIndex == entry {
       try statements.run(

@@ -1,28 +1,26 @@
 import GRDB
 import KithCore
 
-/// How every database of this module is opened, so that the yardstick is equal to what it
-/// measures.
+/// Opens every database of this module, so that the yardstick equals what it measures.
 enum Connection {
-  /// How many pages the write-ahead log takes before a commit copies them into the database:
-  /// 8 MiB. Large enough that a commit seldom pays for it, small enough to replay quickly.
+  /// The pages of the write-ahead log before a commit copies them into the database: 8 MiB, so that
+  /// few commits pay for it, and replay is quick.
   static let checkpointPages = 2_000
 
-  /// With fewer bytes left on the file system the log is kept short: four commits of a whole store of
-  /// the standard size.
+  /// With less free space the log is kept short: four commits of a whole store of the standard
+  /// size.
   static let tightRoom = 4 << 20
 
-  /// Bytes of a log that is short enough where room is scarce.
+  /// The size of a short log.
   static let shortLog = 256 << 10
 
-  /// Copies the write-ahead log into the database, and gives its room back to the file system.
+  /// Copies the write-ahead log into the database, and truncates it.
   static let emptyingLog = "PRAGMA wal_checkpoint(TRUNCATE)"
 
-  /// Opens a database; creates it where none is.
+  /// Opens a database, or creates it.
   ///
-  /// The connection keeps its locks (`locking_mode = EXCLUSIVE`): the directory has one owner
-  /// anyway, and a commit saves the system calls that lock and unlock the shared index, which then
-  /// is plain memory and leaves no `-shm` file.
+  /// The connection keeps its locks (`locking_mode = EXCLUSIVE`), as the directory has one owner:
+  /// no locking calls, and the shared index is memory, without a `-shm` file.
   static func open(_ path: String) throws(StorageError) -> DatabaseQueue {
     var configuration = Configuration()
     configuration.foreignKeysEnabled = false

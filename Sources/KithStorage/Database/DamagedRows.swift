@@ -1,20 +1,20 @@
 import GRDB
 import KithCore
 
-/// Rows that differ from their checksum, until they are dropped.
+/// Rows that differ from their checksums, until they are dropped.
 struct DamagedRows {
   /// Change sets, by row.
   var changeSets: [Int64] = []
-  /// Change sets whose row holds a damaged entry.
+  /// Change sets with a damaged entry in their row.
   var inlineEntries: [Int64] = []
-  /// Further entries, by the two halves of their row ids as they are read.
+  /// Further entries, by both halves of their row ids.
   var entries: [(changeSet: Int64, index: Int64)] = []
-  /// Drafts whose clock does not hold.
+  /// Drafts with a damaged clock.
   var drafts: [Int64] = []
-  /// What is left of small tables of which a row does not hold.
+  /// The sound rows of small tables with a damaged one.
   var remains: [String: [[Argument]]] = [:]
 
-  /// Drops them all. What lies in a tree whose order may be damaged is not looked up in it.
+  /// Drops them all, without a lookup in a tree whose order may be damaged.
   func drop(_ database: Database) throws {
     for row in changeSets {
       try database.execute(sql: "DELETE FROM change_set WHERE id = ?", arguments: [row])

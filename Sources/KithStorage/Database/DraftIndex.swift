@@ -1,18 +1,16 @@
 import KithCore
 
-/// Where the rows of drafts are, and where the clock is kept.
+/// The rows of drafts, and the place of the clock.
 ///
-/// The clock has a row of its own, the counter row, but every draft's row also holds the clock as
-/// of the commit that wrote it; the clock is the latest of them all. So a commit that writes a
-/// draft touches the counter row only if it must: when nothing else holds the latest reading.
+/// The clock is the latest of its own row, the counter row, and of every draft's row, which holds
+/// the clock of its commit. So a commit that writes a draft writes the counter row only if nothing
+/// else holds the latest reading.
 struct DraftIndex {
-  /// A draft of one store.
   struct Key: Hashable {
     var store: Int64
     var ordinal: UInt64
   }
 
-  /// A draft's row.
   struct Slot {
     var id: Int64
     /// The clock in it.
@@ -20,22 +18,21 @@ struct DraftIndex {
   }
 
   private var slots: [Key: Slot] = [:]
-  /// The highest row id given out.
+  /// The highest used row id.
   private(set) var lastRow: Int64 = 0
-  /// The clock, as whoever loads the database finds it once ``isClockKept``.
+  /// The clock as loading finds it once ``isClockKept``.
   private(set) var clock = HybridTime.zero
-  /// What the counter row holds: never later than ``clock`` when a commit ends.
+  /// The counter row's clock, never later than ``clock`` after a commit.
   private(set) var counterClock = HybridTime.zero
   /// How many drafts' rows hold ``clock``.
   private var holders = 0
 
-  /// Whether what is kept gives ``clock`` when it is loaded.
+  /// Whether loading would give ``clock``.
   var isClockKept: Bool { counterClock == clock || holders > 0 }
 
-  /// Where a draft is.
   subscript(key: Key) -> Int64? { slots[key]?.id }
 
-  /// Notes a draft's row. One that holds a later clock raises the clock.
+  /// Records a draft's row, whose later clock raises the clock.
   mutating func insert(_ slot: Slot, for key: Key) {
     raiseClock(to: slot.clock)
     _ = remove(key)
@@ -44,25 +41,24 @@ struct DraftIndex {
     if slot.clock == clock { holders += 1 }
   }
 
-  /// Forgets a draft, and gives the row that it had.
+  /// Forgets a draft, and returns its row.
   mutating func remove(_ key: Key) -> Int64? {
     guard let slot = slots.removeValue(forKey: key) else { return nil }
     if slot.clock == clock { holders -= 1 }
     return slot.id
   }
 
-  /// Raises the clock; it is kept once a draft's row or the counter row holds it.
+  /// Raises the clock; it is kept once a row holds it.
   mutating func raiseClock(to time: HybridTime) {
     guard time > clock else { return }
     clock = time
     holders = 0
   }
 
-  /// The counter row holds the clock now.
+  /// Records that the counter row holds the clock.
   mutating func noteCounter() { counterClock = clock }
 
-  /// Sets the clock back: no draft's row holds one any more, and the counter row is yet to be
-  /// written.
+  /// Sets the clock back: no draft's row holds one any more, and the counter row must be written.
   ///
   /// - Complexity: O(*n*) in the drafts.
   mutating func setClockBack(to time: HybridTime) {

@@ -1,18 +1,18 @@
 import Foundation
 
-/// Tells a write-ahead log that a crash has cut short from one in which a bit has flipped since.
+/// Tells a write-ahead log cut by a crash from one with a flipped bit.
 ///
-/// SQLite ends the log at the first frame that fails its checksum, so a damaged frame takes all commits
-/// after it along, without a word. A crash cuts only the commit that was being written: every commit is
-/// durable before the next one begins. So if a sound frame follows a commit behind the first frame that
-/// fails, the log was damaged. Damage to the last commit of all looks like a crash, and is not told.
+/// SQLite ends the log at the first frame that fails its checksum, silently, with all later
+/// commits. A crash cuts only the last commit, because each is durable before the next. So if a
+/// sound commit follows the first failing frame, the log was damaged. Damage to the last commit
+/// looks like a crash.
 ///
 /// The format: <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
 enum LogDamage {
   private static let headerBytes = 32
   private static let frameHeaderBytes = 24
 
-  /// Whether commits in the log of a database that is not open are damaged.
+  /// Returns whether commits in the log of a closed database are damaged.
   ///
   /// - Complexity: O(*n*) in the log's bytes.
   static func isThere(in path: String) -> Bool {
@@ -39,7 +39,7 @@ enum LogDamage {
     func start(_ frame: Int) -> Int { headerBytes + frame * frameBytes }
     func isOfThisLog(_ frame: Int) -> Bool { Sums.Pair(log, at: start(frame) + 8) == salt }
     func endsCommit(_ frame: Int) -> Bool { log.number(at: start(frame) + 4) != 0 }
-    /// Whether a frame is as it was written behind what its predecessor holds now.
+    /// Returns whether a frame is sound after its predecessor's checksum.
     func isSound(_ frame: Int) -> Bool {
       guard isOfThisLog(frame) else { return false }
       let place = start(frame)
@@ -76,7 +76,7 @@ enum LogDamage {
 
     let isBigEndian: Bool
 
-    /// The sum of bytes, eight at a time, behind another.
+    /// Continues the checksum with bytes, eight at a time.
     func of(_ log: UnsafeRawBufferPointer, _ range: Range<Int>, after before: Pair) -> Pair {
       var sum = before
       for place in stride(from: range.lowerBound, to: range.upperBound, by: 8) {
@@ -94,7 +94,7 @@ enum LogDamage {
 }
 
 extension UnsafeRawBufferPointer {
-  /// A number of the log's own, the most significant byte first.
+  /// A big-endian number of the log.
   fileprivate func number(at place: Int) -> UInt32 {
     UInt32(bigEndian: loadUnaligned(fromByteOffset: place, as: UInt32.self))
   }

@@ -2,13 +2,13 @@ import Foundation
 import GRDB
 import KithCore
 
-/// The few facts that are there once: rows of the table `meta`.
+/// Single facts: rows of the table `meta`.
 enum Meta {
   enum Name: String {
     case incarnation
     case fileIdentity = "file_identity"
     case generations
-    /// Whose database it is.
+    /// The database's device.
     case device
   }
 
@@ -26,7 +26,7 @@ enum Meta {
     try set(name, bytes, statements)
   }
 
-  /// A fact, from the copy where its row does not hold.
+  /// Reads a fact, from the copy if its row is damaged.
   static func get(_ name: Name, _ database: Database) throws -> [UInt8]? {
     for table in [Twin.meta.table, Twin.meta.copy] {
       for row in try CheckedRows(database, table).rows
@@ -39,7 +39,7 @@ enum Meta {
 }
 
 extension UInt64 {
-  /// The number of these eight bytes, the most significant first; nil if there are not eight.
+  /// Reads eight bytes as a big-endian number; otherwise nil.
   init?(bigEndian bytes: some Collection<UInt8>) {
     guard bytes.count == 8 else { return nil }
     self = bytes.reduce(0) { $0 << 8 | UInt64($1) }

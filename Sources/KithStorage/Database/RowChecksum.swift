@@ -1,9 +1,9 @@
 import GRDB
 import KithCrypto
 
-/// Tells a row that was written from one in which a bit has flipped since: SQLite has no checksum of
-/// its pages. The first 8 bytes of the BLAKE2b-256 of all columns, each with its kind and length. It
-/// is for accidents: it has no key, and tells nothing that the row does not.
+/// Detects flipped bits in rows, as SQLite has no checksum of pages: the first 8 bytes of the
+/// BLAKE2b-256 of all columns, each with kind and length. Without a key: for accidents, not
+/// attacks.
 enum RowChecksum {
   static func of(_ columns: [Argument]) -> Int64 {
     var head: [UInt8] = []
@@ -34,7 +34,7 @@ enum RowChecksum {
 
   static func of(_ columns: Argument...) -> Argument { .integer(of(columns)) }
 
-  /// Of a change set's row, without its place and the entry in it.
+  /// Of a change set's row, without its row id and the entry in it.
   static func of(
     _ reference: ChangeSetName, header: [UInt8], signature: [UInt8]
   ) -> Argument {
@@ -43,7 +43,7 @@ enum RowChecksum {
       .blob(header), .blob(signature))
   }
 
-  /// Of an entry, wherever it lies.
+  /// Of an entry, in either table.
   static func of(digest: [UInt8], index: UInt32, box: [UInt8]) -> Argument {
     of(.blob(digest), .integer(Int64(index)), .blob(box))
   }
@@ -58,24 +58,21 @@ struct ChangeSetName {
 }
 
 extension Argument {
-  /// What a column holds.
+  /// A column's content.
   init(_ value: DatabaseValue) {
     switch value.storage {
     case .null: self = .null
     case .int64(let number): self = .integer(number)
-    // No table has a column of this kind.
+    // Not used by any table.
     case .double: self = .null
     case .string(let text): self = .text(text)
     case .blob(let data): self = .blob([UInt8](data))
     }
   }
 
-  /// The number, if it is one.
   var number: Int64? { if case .integer(let number) = self { number } else { nil } }
 
-  /// The bytes, if it is a blob.
   var bytes: [UInt8]? { if case .blob(let bytes) = self { bytes } else { nil } }
 
-  /// The text, if it is one.
   var string: String? { if case .text(let text) = self { text } else { nil } }
 }

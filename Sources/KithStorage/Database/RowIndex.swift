@@ -1,9 +1,7 @@
 import KithCore
 
-/// Where the rows of stores, change sets and drafts are, kept in memory so that a commit looks
-/// nothing up.
+/// The rows of stores, change sets and drafts, in memory, so that commits look nothing up.
 struct RowIndex {
-  /// A change set of one store.
   struct ChangeSetKey: Hashable {
     var store: Int64
     var reference: ChangeSetReference
@@ -12,13 +10,13 @@ struct RowIndex {
   /// A change set's row.
   struct Slot {
     var id: Int64
-    /// Which entry lies in the row itself.
+    /// The entry in the row itself.
     var inlineIndex: UInt32?
     /// Whether the table of further entries may hold some of it.
     var hasMore = false
   }
 
-  /// What a store's row holds, which is written whole.
+  /// The content of a store's row, which is written whole.
   struct Store {
     var policy: Policy
     var adopted = HybridTime.zero
@@ -29,9 +27,8 @@ struct RowIndex {
   var storeRows: [StoreIdentifier: Store] = [:]
   var changeSets: [ChangeSetKey: Slot] = [:]
   var drafts = DraftIndex()
-  /// What was found damaged.
   var damaged = DamagedRows()
-  /// The highest row id given out.
+  /// The highest used row id.
   var lastChangeSet: Int64 = 0
   var lastStore: Int64 = 0
 }

@@ -1,12 +1,11 @@
 import KithCore
 import KithCrypto
 
-/// Seals the rows that hold keys or values: drafts and refusals.
+/// Seals the rows with keys or values: drafts and refusals.
 ///
-/// The plaintext begins with the row's place (kind, number, store identifier), which is checked on
-/// opening, so that a row put in another's place does not open there.
+/// The plaintext begins with the row's place (kind, number, store identifier), so a row opens only
+/// there.
 struct RowSeal: ~Copyable {
-  /// What a sealed row is.
   enum Kind: UInt8 {
     case draft = 1
     case refusal = 2
@@ -26,7 +25,7 @@ struct RowSeal: ~Copyable {
     return key.seal(plaintext, using: &random)
   }
 
-  /// The row's bytes, or nil if they were sealed by another key or for another place.
+  /// Opens a row; nil if another key or place sealed it.
   borrowing func open(
     _ kind: Kind, _ store: StoreIdentifier, _ number: UInt64, _ sealed: [UInt8]
   ) -> [UInt8]? {

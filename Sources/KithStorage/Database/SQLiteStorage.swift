@@ -1,32 +1,32 @@
 import GRDB
-public import KithCore
+package import KithCore
 import KithCrypto
 
 /// A replica's memory in one SQLite database: write-ahead log, synchronous commits, one writer.
 ///
-/// Calls are served one after another, on whatever thread they come; each blocks until the disk
-/// has answered. A commit that throws has changed nothing, and the next one may succeed.
-public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
+/// Calls run one after another on their threads, and block until the disk has answered. A commit
+/// that throws has changed nothing; the next may succeed.
+package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   // Unchecked: `state` is touched only inside `queue`, which runs one closure at a time.
 
-  /// What belongs to the open connection.
+  /// The state of the open connection.
   private struct State {
     let statements: Statements
-    /// Where rows are; nil until it is read, and again after a commit that failed.
+    /// The rows; nil before loading and after a failed commit.
     var index: RowIndex?
-    /// Whether commits were lost with a part of the write-ahead log, until that is noted.
+    /// Whether a damaged write-ahead log lost commits, until that is noted.
     var lacksCommits: Bool
   }
 
   /// The database file's path.
-  public let path: String
+  package let path: String
 
   private let queue: DatabaseQueue
   private let seal: RowSeal
   private let origin: OriginGuard
   private var state: State?
 
-  /// Opens the database of a device, or creates it if `isNew`, and finds out where it comes from.
+  /// Opens a device's database, or creates it if `isNew`, and checks its origin.
   init(
     path: String, device: DeviceID, key: consuming StorageKey, lock: DirectoryLock, isNew: Bool
   ) throws(StorageError) {
@@ -45,7 +45,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
         if isNew {
           try Meta.set(.device, device.bytes, statements)
         } else if try Meta.get(.device, database) != device.bytes {
-          // Before anything is written: it is not ours.
+          // Before any write: it is not this device's.
           throw StorageError(
             code: .damaged, path: path,
             message: "this is the database of another device than the one whose secrets lie beside "
@@ -61,14 +61,14 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     self.queue = queue
   }
 
-  /// Whether the database was copied or restored since this device last wrote it, and has not
-  /// taken a new incarnation yet.
-  public var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin.isCopy } }
+  /// Whether the database was copied or restored since this device wrote it, until it takes a new
+  /// incarnation.
+  package var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin.isCopy } }
 
-  /// All that was committed, change sets by name only. Checks the database's structure, and every row.
+  /// Loads all that was committed, change sets by name. Checks the structure and every row.
   ///
-  /// - Complexity: O(*n*) in the bytes stored; no two boxes are in memory at once.
-  public func outline() throws(StorageError) -> StorageOutline {
+  /// - Complexity: O(*n*) in the stored bytes; one box at a time is in memory.
+  package func outline() throws(StorageError) -> StorageOutline {
     try withDatabase { database, statements in
       let reader = try read(database, statements)
       state?.index = reader.index
@@ -76,10 +76,10 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// Change sets as they were committed.
+  /// Reads change sets.
   ///
   /// - Complexity: O(*n*) in their bytes.
-  public func changeSets(
+  package func changeSets(
     _ references: [ChangeSetReference], in store: StoreIdentifier
   ) throws(StorageError) -> [StoredChangeSet?] {
     try withDatabase { database, statements in
@@ -123,7 +123,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295
       """, slot.id
     ) { row in
-      // One that was found damaged is left out until it is dropped.
+      // Damaged ones are left out until they are dropped.
       let place = (slot.id, row.integer(0))
       guard !known.entries.contains(where: { $0 == place }) else { return }
       guard let entry = EntryRow(row, from: 0, of: reference) else { throw damaged }
@@ -132,8 +132,8 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     return changeSet
   }
 
-  /// The membership records alone.
-  public func records() throws(StorageError) -> [[UInt8]] {
+  /// Reads the membership records alone.
+  package func records() throws(StorageError) -> [[UInt8]] {
     try withDatabase { database, _ in
       for table in [Twin.record.table, Twin.record.copy] {
         let rows = try CheckedRows(database, table)
@@ -143,15 +143,15 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// Applies mutations in order, durably, together or not at all. With `setIncarnation` among
-  /// them, the database also settles where it is: it is no copy any more.
+  /// Applies mutations in order, durably, all or none. With `setIncarnation` among them the
+  /// database is no longer a copy.
   ///
-  /// Where the disk has little room left, the write-ahead log is kept short: it would fill the disk,
-  /// and then lack the room to be copied into the database. Where the disk was filled by others, the
-  /// log is emptied, and the commit tried once more.
+  /// With little space left the write-ahead log is kept short: otherwise it would fill the disk,
+  /// and could not be copied into the database. If others filled the disk, the log is emptied, and
+  /// the commit tried once more.
   ///
   /// - Complexity: O(*n* log *m*), and one `fdatasync`.
-  public func commit(_ mutations: [Mutation]) throws(StorageError) {
+  package func commit(_ mutations: [Mutation]) throws(StorageError) {
     let log = path + "-wal"
     if Files.room(path) ?? .max < Connection.tightRoom,
       Files.size(log) > Connection.shortLog
@@ -169,7 +169,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   private func commitOnce(_ mutations: [Mutation]) throws(StorageError) {
     try withDatabase { database, statements in
       let index = try state?.index ?? read(database, statements).index
-      // A failed commit leaves the index as unknown: it is read again.
+      // After a failed commit the index is read again.
       state?.index = nil
       var writer = CommitWriter(database, statements: statements, index: index)
       try transaction(database, statements) {
@@ -182,8 +182,8 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// Moves what the write-ahead log holds into the database, which takes little room or none: its
-  /// pages are there already, mostly. Whether that was possible.
+  /// Copies the write-ahead log into the database, which needs little space: most pages exist.
+  /// Returns whether it succeeded.
   private func emptyLog() -> Bool {
     do throws(StorageError) {
       try withDatabase { database, _ in try database.execute(sql: Connection.emptyingLog) }
@@ -194,7 +194,7 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   }
 
   /// Empties the write-ahead log into the database and closes it. Later calls throw.
-  public func close() throws(StorageError) {
+  package func close() throws(StorageError) {
     do {
       try queue.unsafeReentrantWrite { database in
         guard let statements = state?.statements else { return }
@@ -240,19 +240,19 @@ public final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       try body()
       try statements.run("COMMIT")
     } catch {
-      // SQLite may have rolled back on its own. If rolling back fails too, the error that matters
-      // is the first, and the transaction ends with the connection.
+      // SQLite may have rolled back. If rolling back fails, the first error matters, and the
+      // transaction ends with the connection.
       if database.isInsideTransaction { try? statements.run("ROLLBACK") }
       throw error
     }
   }
 
-  /// Bounds the file for tests of a full disk; nil lifts the bound.
+  /// Bounds the file, for tests of a full disk; nil: no bound.
   func limitPages(_ pages: Int?) throws(StorageError) {
     try execute("PRAGMA max_page_count = \(pages ?? 0x3fff_ffff)")
   }
 
-  /// Runs SQL as it stands, for tests that damage the database.
+  /// Runs SQL, for tests that damage the database.
   func execute(_ sql: String) throws(StorageError) {
     try withDatabase { database, _ in try database.execute(sql: sql) }
   }

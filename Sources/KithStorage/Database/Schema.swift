@@ -1,28 +1,26 @@
 import GRDB
 import KithCore
 
-/// The tables, and how older ones become them.
+/// The tables, and the migration of older ones.
 ///
-/// The version is SQLite's `user_version`, the mark that a file is ours its `application_id`.
-/// Numbers are 64 bits wide and kept as the signed number with the same bits.
+/// The version is SQLite's `user_version`; `application_id` marks Kith's files. Numbers are 64 bits
+/// wide, stored as the signed number with the same bits.
 ///
-/// - `counter` holds the hybrid clock (store 0, no device) and the vectors side by side: a publish
-///   raises both, and so writes one page instead of two. A draft's row may hold a later clock.
-/// - `change_set` is a table with row ids although it has a natural key: its rows are larger than
-///   a WITHOUT ROWID page keeps in place, new ones belong at the end, and the way from reference
-///   to row id is kept in memory, so that a publish touches no index. Of its entries, one lies in
-///   the row itself (`entry_index`, `entry_box`): most change sets have only one.
-/// - `entry` holds the others. Its row ids are the change set's row id, shifted by 32 bits, and the
-///   entry's index: so a box of up to 4,000 bytes needs no overflow page.
-/// - `draft` has row ids for the same reasons: a new draft takes the row of one that goes. `clock` is
-///   the hybrid clock as of the commit that wrote the row; the clock is the latest of these and of
-///   the counter (see ``DraftIndex``).
+/// - `counter`: the hybrid clock (store 0, no device) and the vectors, because a publish raises
+///   both: one page. A draft's row may hold a later clock.
+/// - `change_set` has row ids although it has a natural key: rows are too large for WITHOUT ROWID,
+///   new ones belong at the end, and the rows are known in memory. One entry lies in the row itself
+///   (`entry_index`, `entry_box`): most have only one.
+/// - `entry`: the others. A row id is the change set's, shifted by 32 bits, and the entry's index,
+///   so a box of up to 4,000 bytes needs no overflow page.
+/// - `draft` has row ids for the same reasons, and reuses rows. `clock` is the hybrid clock of the
+///   commit (see ``DraftIndex``).
 /// - `draft` and `refusal` hold sealed bytes (see ``RowSeal``).
-/// - Every other row has a `checksum` (see ``RowChecksum``); a draft's is of its clock. Where a row
-///   names another, it does so twice (`…_again`), so that damage is laid at the right door.
-/// - `meta`, `record` and `store` are small and seldom written, and nothing can be read without them:
-///   each has a copy, and one is made anew of the other where a row of it does not hold.
-/// - No table has an index beside its own tree, which could differ from it.
+/// - Every other row has a `checksum` (see ``RowChecksum``); a draft's covers its clock. A row
+///   names another twice (`…_again`), so that damage is found in the right one.
+/// - `meta`, `record` and `store` are small, seldom written and needed for everything: each has a
+///   copy, and a damaged row is rewritten from the other.
+/// - No table has a further index, which could differ from it.
 enum Schema {
   /// Marks a database as Kith's: "Kith" in ASCII.
   static let applicationID: Int32 = 0x4b69_7468
@@ -33,7 +31,7 @@ enum Schema {
     box BLOB NOT NULL
     """
 
-  /// What takes a database from the version that is its index to the next.
+  /// The migration from the version that is its index to the next.
   static let migrations = [
     """
     CREATE TABLE meta (
@@ -99,11 +97,9 @@ enum Schema {
     """
   ]
 
-  /// The version that this code writes.
   static var version: Int { migrations.count }
 
-  /// Brings the database to ``version``; a newer one, or a database that is not Kith's, is
-  /// refused and left as it is.
+  /// Migrates the database to ``version``. Refuses a newer one, or a database that is not Kith's.
   static func migrate(_ database: Database, path: String, isNew: Bool) throws {
     let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
     let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0

@@ -3,9 +3,8 @@ import GRDB
 import KithCore
 import KithCrypto
 
-/// Reads everything that was committed but change sets, of which it reads and compares all, one after
-/// the other, and keeps the names. What differs from its checksum is left out and noted; without some
-/// of it there is no replica, and then it is reported with its table and number.
+/// Reads all committed data, of change sets one after the other, keeping the names. A damaged row
+/// is left out and noted; if there is no replica without it, it is reported with table and number.
 struct SnapshotReader {
   private let database: Database
   private let statements: Statements
@@ -14,7 +13,7 @@ struct SnapshotReader {
   private(set) var snapshot = Snapshot()
   private(set) var changeSets: [StoreIdentifier: [ChangeSetReference]] = [:]
   private(set) var damage = StorageDamage()
-  /// Rows of change sets of which something is damaged, with the stores that may be meant.
+  /// Rows of change sets with damage, with the stores that may be meant.
   private var damagedChangeSets: [Int64: Set<StoreIdentifier>] = [:]
   private var storesByRow: [Int64: StoreIdentifier] = [:]
   private var changeSetsByRow: [Int64: RowIndex.ChangeSetKey] = [:]
@@ -52,10 +51,10 @@ struct SnapshotReader {
     .damaged(path, "row \(row) of table \(table) is damaged")
   }
 
-  // MARK: What is kept twice
+  // MARK: Tables with a copy
 
-  /// The rows of a table that is kept twice: those of the copy, where one of its own does not hold.
-  /// The one that does not hold is made anew.
+  /// Reads the rows of a table with a copy, each from the one that is sound. The other is
+  /// rewritten.
   private mutating func rows(of twin: Twin) throws -> [[Argument]] {
     let first = try CheckedRows(database, twin.table)
     let second = try CheckedRows(database, twin.copy)
@@ -71,7 +70,7 @@ struct SnapshotReader {
     return second.sound
   }
 
-  /// Where the disk does not take it now, the next opening does it.
+  /// If the disk refuses now, the next opening does it.
   private func rewrite(_ table: String, _ rows: [[Argument]]) {
     try? database.inTransaction(.immediate) {
       try CheckedRows.rewrite(database, table, rows)
@@ -123,7 +122,7 @@ struct SnapshotReader {
 
   // MARK: Small tables
 
-  /// The rows of a small table that hold. Where one does not, all are written anew by and by.
+  /// Reads the sound rows of a small table. If one is damaged, all are rewritten later.
   private mutating func soundRows(of table: String) throws -> [[Argument]] {
     let rows = try CheckedRows(database, table)
     if !rows.areSound {
@@ -165,7 +164,7 @@ struct SnapshotReader {
       snapshot.stores[store]?.lost[chain.device, default: [:]][chain.incarnation] =
         row[3].number.map { UInt64(bitPattern: $0) }
     }
-    // What was missing before may be missing still.
+    // Data that was missing may still be.
     if index.damaged.remains["lost"] != nil { noteHits(of: index.stores.keys) }
   }
 
@@ -188,7 +187,7 @@ struct SnapshotReader {
     return (store, (device, Incarnation(rawValue: UInt64(bitPattern: incarnation))))
   }
 
-  /// Commits were lost, of whatever store.
+  /// Commits of unknown stores were lost.
   mutating func lackCommits() {
     damage.rows += 1
     damage.mayLackClock = true
@@ -248,8 +247,8 @@ struct SnapshotReader {
     }
   }
 
-  /// A row is damaged that holds a change set of one of these stores, or of any where there is none of
-  /// them. Returns the stores that may be meant.
+  /// Records damage to a row with a change set of one of these stores, or of any if there is none.
+  /// Returns the stores that may be meant.
   private mutating func noteDamage(of rows: [Int64], entries: Int) -> Set<StoreIdentifier> {
     damage.rows += 1
     let named = Set(rows.compactMap { storesByRow[$0] })
@@ -258,8 +257,7 @@ struct SnapshotReader {
     return stores
   }
 
-  /// A row is damaged that holds an entry of one of these change sets, or does not belong to what is
-  /// left of one.
+  /// Records damage to a row with an entry of one of these change sets, or of none that is left.
   private mutating func noteDamagedEntry(of rows: [Int64]) {
     if let id = rows.first(where: { damagedChangeSets[$0] != nil }),
       let stores = damagedChangeSets[id]
@@ -292,14 +290,14 @@ struct SnapshotReader {
     while let row = try rows.next() {
       let ordinal = UInt64(bitPattern: row[2] as Int64)
       let key = DraftIndex.Key(store: row[1], ordinal: ordinal)
-      // Nothing in the table keeps a draft from being there twice.
+      // The table does not keep a draft from being there twice.
       guard let store = storesByRow[key.store], index.drafts[key] == nil,
         let bytes = seal.open(.draft, store, ordinal, row.bytes(5))
       else { throw damagedRow("draft", ordinal) }
       snapshot.stores[store]?.drafts[ordinal] = bytes
       var clock: Int64 = row[3]
       let checksum = RowChecksum.of([.integer(key.store), ordinal.signed, .integer(clock)])
-      // A row that holds no clock has none that could be wrong.
+      // A row without a clock has none that could be wrong.
       if clock != 0, checksum != row[4] as Int64 {
         clock = 0
         index.damaged.drafts.append(row[0])
@@ -331,11 +329,10 @@ struct ChangeSetRow {
   let reference: ChangeSetReference?
   let header: [UInt8]
   let signature: [UInt8]
-  /// Whether all but the entry holds.
+  /// Whether all but the entry is sound.
   let isSound: Bool
-  /// Whether there is an entry in the row.
   let holdsEntry: Bool
-  /// The entry, if it holds.
+  /// The entry, if sound.
   let entry: (index: UInt32, box: [UInt8])?
 
   init(_ row: StatementRow, from first: Int32) {
@@ -374,7 +371,7 @@ struct EntryRow {
   let index: UInt32
   let box: [UInt8]
 
-  /// Nil where it differs from its checksum.
+  /// Nil if it differs from its checksum.
   init?(_ row: StatementRow, from first: Int32, of reference: ChangeSetReference) {
     guard let index = UInt32(exactly: row.integer(first)) else { return nil }
     let box = row.bytes(first + 2)
@@ -388,6 +385,5 @@ struct EntryRow {
 }
 
 extension Row {
-  /// A blob as bytes.
   fileprivate func bytes(_ column: Int) -> [UInt8] { Array(self[column] as Data) }
 }

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// What a parameter of a statement can be bound to.
+/// A parameter of a statement.
 enum Argument {
   case integer(Int64)
   case blob([UInt8])
@@ -16,16 +16,16 @@ enum Argument {
   static func flag(_ isSet: Bool) -> Self { .integer(isSet ? 1 : 0) }
 }
 
-/// The prepared statements of one connection, made when first needed by GRDB, then bound and
-/// stepped through SQLite's own calls: nothing is copied, boxed or observed on the way of a commit.
+/// A connection's prepared statements, made by GRDB when first needed, then bound and stepped by
+/// SQLite's own calls, without copies.
 final class Statements {
   private let database: Database
-  /// By the address of their text, which is a literal's and never moves.
+  /// By the address of their text, a literal, which never moves.
   private var prepared: [UnsafePointer<UInt8>: Statement] = [:]
 
   init(_ database: Database) { self.database = database }
 
-  /// Runs a statement that gives no rows; the number of arguments must be that of its parameters.
+  /// Runs a statement without rows; it takes exactly its parameters.
   func run(_ sql: StaticString, _ arguments: Argument...) throws {
     let handle = try statement(sql)
     defer { sqlite3_reset(handle) }
@@ -33,7 +33,7 @@ final class Statements {
     guard code == SQLITE_DONE else { throw error(code, sql) }
   }
 
-  /// Hands over the rows of a statement one after the other. Its parameters are numbers.
+  /// Passes on the rows of a statement; its parameters are numbers.
   func read(
     _ sql: StaticString, _ numbers: Int64..., each: (StatementRow) throws -> Void
   ) throws {
@@ -64,8 +64,8 @@ final class Statements {
       sql: sql.description)
   }
 
-  /// Binds the arguments one inside the other, so that SQLite may read the bytes where they lie,
-  /// then runs the statement.
+  /// Binds the arguments in nested closures, so that SQLite reads the bytes in place, then runs the
+  /// statement.
   private static func step(
     _ handle: OpaquePointer, _ arguments: ArraySlice<Argument>, _ position: Int32
   ) -> Int32 {
@@ -97,31 +97,28 @@ final class Statements {
   }
 }
 
-/// The row at which a statement stands, until it goes on. Columns are read where SQLite holds them, and
-/// bytes are copied once.
+/// A statement's current row. Columns are read in place; bytes are copied once.
 struct StatementRow {
   fileprivate let handle: OpaquePointer
 
-  /// A number; 0 where the column holds none.
+  /// A number; 0 if null.
   func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
-  /// A blob as bytes; none where the column holds none.
+  /// A blob as bytes; none if null.
   func bytes(_ column: Int32) -> [UInt8] {
     guard let start = sqlite3_column_blob(handle, column) else { return [] }
     let count = Int(sqlite3_column_bytes(handle, column))
     return [UInt8](UnsafeRawBufferPointer(start: start, count: count))
   }
 
-  /// Whether the column holds nothing.
   func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
 }
 
 extension UInt64 {
-  /// The signed number with the same bits, as SQLite keeps it.
+  /// The signed number with the same bits, as SQLite stores it.
   var signed: Argument { .integer(Int64(bitPattern: self)) }
 }
 
 extension [UInt8] {
-  /// The bytes as a blob.
   var blob: Argument { .blob(self) }
 }

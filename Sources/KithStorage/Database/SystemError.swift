@@ -1,11 +1,11 @@
 import GRDB
 import GRDBSQLite
 
-/// The `errno` of the last system call that failed on a database's write-ahead log, or else on its
-/// main file; 0: none did.
+/// The `errno` of the last failed system call on a database's write-ahead log, or else its main
+/// file; 0: none.
 ///
-/// `sqlite3_system_errno` does not know it: of a commit that fails SQLite keeps the number with the
-/// file alone.
+/// SQLite keeps a failed commit's number with the file alone, so `sqlite3_system_errno` does not
+/// know it.
 func lastSystemError(of database: Database) -> Int32 {
   for pointer in [SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER] {
     var file: UnsafeMutablePointer<sqlite3_file>?

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// A table that is kept twice.
+/// A table with a copy.
 enum Twin: String {
   case meta, record, store
 
@@ -9,7 +9,7 @@ enum Twin: String {
   var copy: String { rawValue + "_copy" }
 }
 
-/// The rows of a table whose last column is the checksum of the others.
+/// The rows of a table; its last column is the checksum of the others.
 struct CheckedRows {
   struct Row {
     /// All columns but the checksum.
@@ -33,8 +33,7 @@ struct CheckedRows {
   /// Those that hold.
   var sound: [[Argument]] { rows.filter(\.isSound).map(\.columns) }
 
-  /// Puts rows in the place of all that a table holds; nothing is looked up in a tree whose order may
-  /// be damaged.
+  /// Replaces all rows, without a lookup in a tree whose order may be damaged.
   static func rewrite(_ database: Database, _ table: String, _ rows: [[Argument]]) throws {
     try database.execute(sql: "DELETE FROM \(table)")
     for row in rows {

@@ -1,5 +1,5 @@
-public import KithCore
-public import KithCrypto
+package import KithCore
+package import KithCrypto
 
 /// Creates and opens a device's directory.
 ///
@@ -18,7 +18,7 @@ public import KithCrypto
 /// renamed, which creates the device, and then the database. A crash before the first renaming
 /// leaves no device; after a crash between the two, the next `open` finishes. Existing files are
 /// never replaced.
-public enum DeviceDirectory {
+package enum DeviceDirectory {
   /// Creates a device and opens it.
   ///
   /// - Parameters:
@@ -31,7 +31,7 @@ public enum DeviceDirectory {
   /// - Returns: The device, open and locked.
   /// - Throws: `alreadyExists` if the directory holds a device or a part of one, `inUse`,
   ///   `unsafePermissions`, or an error of the file system.
-  public static func create(
+  package static func create(
     at path: String, secrets: consuming DeviceSecrets, initial: [Mutation],
     passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
   ) throws(StorageError) -> OpenDevice {
@@ -40,12 +40,12 @@ public enum DeviceDirectory {
       stretching: stretching)
   }
 
-  /// Reserves a directory in which a device can be created, and keeps other processes from it. The
-  /// directory exists, is private, locked and writable, and holds no device. Callers use it that
-  /// need this certainty before the device becomes a member of an account.
+  /// Reserves a directory for a new device, and keeps other processes from it: it exists, is
+  /// private, locked and writable, and holds no device. For callers that need this before the
+  /// device becomes a member.
   ///
   /// Throws as ``create(at:secrets:initial:passphrase:stretching:)``.
-  public static func reserve(_ path: String) throws(StorageError) -> ReservedDirectory {
+  package static func reserve(_ path: String) throws(StorageError) -> ReservedDirectory {
     try Files.makePrivateDirectory(path)
     let layout = Layout(path)
     let lock = try DirectoryLock(directory: path)
@@ -62,7 +62,7 @@ public enum DeviceDirectory {
 
   /// Creates a device in a reserved directory and opens it; see
   /// ``create(at:secrets:initial:passphrase:stretching:)``.
-  public static func create(
+  package static func create(
     in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
     passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
   ) throws(StorageError) -> OpenDevice {
@@ -74,7 +74,7 @@ public enum DeviceDirectory {
 
   /// Writes a device to a reserved directory, durably. It exists only after
   /// ``PreparedDevice/open()``; see ``create(at:secrets:initial:passphrase:stretching:)``.
-  public static func prepare(
+  package static func prepare(
     in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
     passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
   ) throws(StorageError) -> PreparedDevice {
@@ -106,7 +106,7 @@ public enum DeviceDirectory {
   ///
   /// Throws `missing` if there is none, `inUse` if another process has it open, and `passphrase` if
   /// one is needed or the given one is wrong.
-  public static func open(
+  package static func open(
     at path: String, passphrase: Passphrase? = nil
   ) throws(StorageError) -> OpenDevice {
     let layout = Layout(path)
@@ -117,13 +117,12 @@ public enum DeviceDirectory {
 
   /// Changes the passphrase of the secrets, or, with nil, removes it. No node may run.
   ///
-  /// The old file is replaced in one step. Its bytes are overwritten afterwards if the file system
-  /// writes in place. Old bytes in copies, in snapshots and on the disk itself cannot be reached
-  /// (`Docs/Decisions/passphrase.md`).
+  /// The old file is replaced in one step, and its bytes overwritten if the file system writes in
+  /// place; copies and snapshots keep them (`Docs/Decisions/passphrase.md`).
   ///
   /// - Throws: `passphrase` if the old one is wrong, `missing`, `inUse`, or a storage code; then
   ///   nothing has changed.
-  public static func changePassphrase(
+  package static func changePassphrase(
     at path: String, from old: Passphrase?, to new: Passphrase?,
     stretching: Argon2Parameters = .moderate
   ) throws(StorageError) {
@@ -148,14 +147,14 @@ public enum DeviceDirectory {
   /// Returns whether a passphrase protects the secrets of a directory.
   ///
   /// - Throws: `missing` if there is no device, or the error of reading the file.
-  public static func isUnderPassphrase(_ path: String) throws(StorageError) -> Bool {
+  package static func isUnderPassphrase(_ path: String) throws(StorageError) -> Bool {
     let layout = Layout(path)
     try check(layout)
     return try SecretsFile(path: layout.secrets).isUnderPassphrase()
   }
 
   /// Returns whether the directory holds a device, without opening it.
-  public static func holdsDevice(_ path: String) -> Bool {
+  package static func holdsDevice(_ path: String) -> Bool {
     Files.exists(Layout(path).secrets)
   }
 
@@ -164,7 +163,7 @@ public enum DeviceDirectory {
   package static func refusalOfForeign(_ path: String) -> StorageError? { Files.foreign(path) }
 
   /// Returns the path of the control socket of a directory's node.
-  public static func controlSocketPath(_ path: String) -> String { Layout(path).control }
+  package static func controlSocketPath(_ path: String) -> String { Layout(path).control }
 
   /// Takes the lock of a directory that holds a device.
   private static func lock(_ layout: Layout) throws(StorageError) -> DirectoryLock {
@@ -225,7 +224,7 @@ public enum DeviceDirectory {
 
 /// A directory that this process holds until the last reference is released, and that has no
 /// device yet.
-public final class ReservedDirectory: Sendable {
+package final class ReservedDirectory: Sendable {
   let layout: Layout
   let lock: DirectoryLock
 
@@ -236,7 +235,7 @@ public final class ReservedDirectory: Sendable {
 }
 
 /// A device that is written completely and durably, and does not exist yet.
-public struct PreparedDevice: ~Copyable {
+package struct PreparedDevice: ~Copyable {
   private let reserved: ReservedDirectory
   private let secrets: DeviceSecrets
 
@@ -246,23 +245,24 @@ public struct PreparedDevice: ~Copyable {
   }
 
   /// The device's keys.
-  public var keys: DeviceKeys { secrets.makeKeys() }
+  package var keys: DeviceKeys { secrets.makeKeys() }
 
-  /// Opens the database, for what is to be in it before the device exists. Close it before ``open()``.
-  public func openStorage() throws(StorageError) -> SQLiteStorage {
+  /// Opens the database for data that must be in it before the device exists. Close it before
+  /// ``open()``.
+  package func openStorage() throws(StorageError) -> SQLiteStorage {
     try SQLiteStorage(
       path: reserved.layout.newDatabase, device: keys.id, key: secrets.storage.copy(),
       lock: reserved.lock, isNew: false)
   }
 
   /// Makes the device exist, and opens it.
-  public consuming func open() throws(StorageError) -> OpenDevice {
+  package consuming func open() throws(StorageError) -> OpenDevice {
     try Files.synchronize(reserved.layout.newDatabase)
     return try DeviceDirectory.keep(reserved, secrets)
   }
 
   /// Removes the written files, because the device is not wanted.
-  public consuming func discard() throws(StorageError) {
+  package consuming func discard() throws(StorageError) {
     for file in [reserved.layout.newSecrets] + reserved.layout.newDatabaseFiles {
       try Files.remove(file)
     }

@@ -70,13 +70,14 @@ final class DirectoryLock: Sendable {
     guard number == 0 else { throw .system("write it", path, errno: number) }
   }
 
-  /// Releases the lock. Unlocking is needed besides closing: a child process that the program is
-  /// just starting also has the descriptor, and would keep the lock until it executes another
-  /// program (flock(2)).
+  /// Releases the lock. Closing alone is not enough: a child that the program is just starting has
+  /// the descriptor too, until it executes another program (flock(2)).
   func release() {
     state.withLock { state in
       guard state.descriptor >= 0 else { return }
       flock(state.descriptor, LOCK_UN)
+      // Tells a process that waits for the directory: inotify(7), IN_ATTRIB.
+      fchmod(state.descriptor, 0o600)
       Glibc.close(state.descriptor)
       state.descriptor = -1
     }

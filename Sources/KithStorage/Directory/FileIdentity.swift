@@ -2,11 +2,11 @@ import Foundation
 import KithCore
 import KithCrypto
 
-/// The identity of a database's file and of its machine (`Docs/Decisions/file-identity.md`).
+/// The identity of a database's file and machine (`Docs/Decisions/file-identity.md`).
 ///
-/// The kernel draws an inode's generation when it makes the inode, and programs do not set it. So a
-/// copy has another generation, even if its inode number happens to be the same. The device number
-/// is left out, because a reboot may change it. Unknown parts are zero and match anything.
+/// The kernel draws an inode's generation with the inode, so a copy has another, even with the same
+/// inode number. The device number is left out: a reboot may change it. Unknown parts are zero and
+/// match anything.
 struct FileIdentity: Equatable {
   /// `FS_IOC_GETVERSION` of `linux/fs.h`: `_IOR('v', 1, long)`.
   private static let getVersion: UInt = 2 << 30 | UInt(MemoryLayout<Int>.size) << 16 | 0x7601
@@ -52,8 +52,8 @@ struct FileIdentity: Equatable {
       && (machine == other.machine || machine == 0 || other.machine == 0)
   }
 
-  /// Returns a hash of the machine's id with a fixed text, because `machine-id(5)` asks programs
-  /// never to expose the id itself. Containers often have no id, or all have the same one.
+  /// Returns a hash of the machine's id with a fixed text: `machine-id(5)` asks programs not to
+  /// expose the id. Containers often have none, or all the same.
   private static func thisMachine() -> UInt64 {
     guard let text = try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8) else {
       return 0

@@ -4,7 +4,6 @@ import KithCrypto
 
 /// System calls on files, with errors that include the remedy.
 enum Files {
-  /// Returns whether a file exists at the path.
   static func exists(_ path: String) -> Bool {
     access(path, F_OK) == 0
   }
@@ -26,8 +25,8 @@ enum Files {
   }
 
   /// Checks that a path is of its kind, that this user owns it and may use it, and that no other
-  /// user may touch it. A link is refused and never followed. For a directory, call it only if it
-  /// is known to be Kith's or empty: the command in the error would harm any other.
+  /// user may. A link is refused, never followed. Call it for a directory only if it is Kith's or
+  /// empty: the error's command would harm any other.
   ///
   /// - Throws: `unsafePermissions` with the command that repairs it; `damaged` if it is of another
   ///   kind; or the error of `lstat`.
@@ -43,17 +42,18 @@ enum Files {
     }
     let mode: mode_t = directory ? 0o700 : 0o600
     let shown = String(status.st_mode & 0o7777, radix: 8)
-    let mend = "run: chmod \(String(mode, radix: 8)) \(ShellText.quoted(path))"
+    let remedy = "run: chmod \(String(mode, radix: 8)) \(ShellText.quoted(path))"
     guard status.st_mode & 0o7777 & ~mode == 0 else {
       throw StorageError(
-        code: .unsafePermissions, path: path, message: "others may use it (mode \(shown)); \(mend)")
+        code: .unsafePermissions, path: path,
+        message: "others may use it (mode \(shown)); \(remedy)")
     }
     // Otherwise a directory whose files are not visible would be treated as empty.
     let least: mode_t = directory ? 0o500 : 0o400
     guard status.st_mode & least == least else {
       throw StorageError(
         code: .unsafePermissions, path: path,
-        message: "its owner may not use it (mode \(shown)); \(mend)")
+        message: "its owner may not use it (mode \(shown)); \(remedy)")
     }
   }
 

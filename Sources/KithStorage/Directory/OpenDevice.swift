@@ -1,14 +1,14 @@
-public import KithCore
+package import KithCore
 
 /// A device whose directory this process has open and locked, until ``close()`` or until the last
 /// reference is released.
-public final class OpenDevice: Sendable {
+package final class OpenDevice: Sendable {
   /// The device's keys.
-  public let keys: DeviceKeys
+  package let keys: DeviceKeys
   /// The storage of the device.
-  public let storage: SQLiteStorage
+  package let storage: SQLiteStorage
   /// The directory.
-  public let directory: String
+  package let directory: String
 
   private let layout: Layout
   private let lock: DirectoryLock
@@ -23,10 +23,10 @@ public final class OpenDevice: Sendable {
 
   /// The path of the control socket of this device's node. Only the holder of this object may
   /// remove the socket.
-  public var controlSocketPath: String { layout.control }
+  package var controlSocketPath: String { layout.control }
 
   /// Closes the database and releases the lock, even if it throws. Committed data stays.
-  public func close() throws(StorageError) {
+  package func close() throws(StorageError) {
     defer { lock.release() }
     try storage.close()
   }

@@ -2,15 +2,13 @@ import GRDB
 import KithCore
 import KithCrypto
 
-/// Detects that a database was copied or restored, by the file's identity and by a generation. The
-/// generation is a random token in the lock file and in the database, which changes with every
-/// opening and closing. A database that was restored alone has an old one.
+/// Detects a copied or restored database by the file's identity and by a random generation in lock
+/// file and database, new at every opening and closing. A database restored alone has an old one.
 ///
-/// The database names two generations: the one that the lock file may still have, and the next,
-/// which is written to the lock file once the database is durable. So a crash between the two
-/// writes does not look like a copy. A copy stays a copy, also after a crash, until it has
-/// taken a new incarnation (`Docs/Protocol.md`, "Entries and change sets"). Used only on the
-/// storage's queue.
+/// The database has two generations: that of the lock file, and the next, which the lock file gets
+/// once the database is durable. So a crash in between looks like no copy. A copy stays one, also
+/// after a crash, until it takes a new incarnation (`Docs/Protocol.md`, "Entries and change sets").
+/// Used on the storage's queue.
 final class OriginGuard {
   private let identity: FileIdentity
   private let lock: DirectoryLock
@@ -49,8 +47,8 @@ final class OriginGuard {
     self.next = next
   }
 
-  /// Writes the new generation, if there is one, into the lock file, after the transaction is
-  /// durable. If that fails, the database still knows the generation in the file.
+  /// Writes the new generation, if any, into the lock file, after the transaction is durable. If
+  /// that fails, the database still knows the file's.
   func publish() {
     guard let next else { return }
     self.next = nil

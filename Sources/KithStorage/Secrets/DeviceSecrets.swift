@@ -1,8 +1,8 @@
-public import KithCore
-public import KithCrypto
+package import KithCore
+package import KithCrypto
 
 /// The identity of a device: four secrets of 32 bytes, drawn once.
-public struct DeviceSecrets: ~Copyable, Sendable {
+package struct DeviceSecrets: ~Copyable, Sendable {
   /// The seed of the key that signs.
   let signing: SigningSeed
   /// The seed of the key that opens boxes.
@@ -16,7 +16,7 @@ public struct DeviceSecrets: ~Copyable, Sendable {
   static let byteCount = 4 * secretKeyByteCount
 
   /// Draws new secrets.
-  public init(random entropy: inout some Entropy) {
+  package init(random entropy: inout some Entropy) {
     signing = SigningSeed(random: &entropy)
     box = BoxSeed(random: &entropy)
     transport = TransportPrivateKey(random: &entropy)
@@ -33,7 +33,7 @@ public struct DeviceSecrets: ~Copyable, Sendable {
   }
 
   /// Returns the device's keys, which follow from the secrets.
-  public borrowing func makeKeys() -> DeviceKeys {
+  package borrowing func makeKeys() -> DeviceKeys {
     DeviceKeys(signingSeed: signing, boxSeed: box, transport: transport.copy())
   }
 

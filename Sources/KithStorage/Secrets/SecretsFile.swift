@@ -2,7 +2,7 @@ import Foundation
 import KithCore
 import KithCrypto
 
-/// The file `secrets`: a device's ``DeviceSecrets``, mode 0600, plain or protected by a passphrase.
+/// The file `secrets`: a device's ``DeviceSecrets``, mode 0600, plain or under a passphrase.
 ///
 /// Numbers are big-endian.
 ///
@@ -12,11 +12,11 @@ import KithCrypto
 /// | 1 | format: 1 |
 /// | 1 | protection: 0 plain, 1 passphrase |
 /// | 4, 8, 16 | with a passphrase only: Argon2id passes, memory in bytes, salt |
-/// | 128, or 168 | the secrets (signing, box, transport, storage); with a passphrase sealed by `crypto_secretbox_easy`, the nonce in front |
-/// | 32 | BLAKE2b-256 of all bytes before: it distinguishes a damaged file from a
-/// wrong passphrase |
+/// | 128, or 168 | the secrets (signing, box, transport, storage); with a passphrase sealed by
+/// `crypto_secretbox_easy`, nonce first |
+/// | 32 | BLAKE2b-256 of all bytes before: a damaged file differs from a wrong passphrase |
 ///
-/// Passes and memory are limited before use, so that a file cannot exhaust the machine.
+/// Passes and memory are limited, so that a file cannot exhaust the machine.
 struct SecretsFile {
   private static let magic = Array("KithSecr".utf8)
   private static let format: UInt8 = 1

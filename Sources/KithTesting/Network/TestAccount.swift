@@ -24,12 +24,13 @@ public final class TestAccount: Sendable {
   let account: AccountID
   let entropy: Mutex<SeededEntropy>
 
-  /// Makes an account whose devices are all linked with each other.
+  /// Makes an account whose devices are all linked.
   ///
   /// - Parameters:
-  ///   - devices: the number of devices, 1 to 64. The first one created the account. The others
-  ///     joined while it was empty.
-  ///   - seed: decides keys and the network's chances.
+  ///   - devices: The number of devices, 1 to 64. The first created the account, the others joined
+  ///   it
+  ///     empty.
+  ///   - seed: Decides keys and the network's chances.
   /// - Throws: ``KithError`` if a device cannot be made.
   public init(devices: Int = 2, seed: UInt64 = 1) throws(KithError) {
     precondition((1...64).contains(devices), "an account for tests has 1 to 64 devices")
@@ -50,17 +51,17 @@ public final class TestAccount: Sendable {
     TestDevice(number: number, testAccount: self)
   }
 
-  /// Enrols another device as pairing with device `inviter` does, and links it with all others.
+  /// Enrols another device through device `inviter`, and links it with all others.
   ///
   /// ```swift
   /// let tablet = try account.join(by: 0)
   /// print(try tablet.store("com.example.Editor").keys)
   /// ```
   ///
-  /// - Parameter inviter: the device that certifies it.
+  /// - Parameter inviter: The device that certifies it.
   /// - Returns: The new device, with all that the inviter has.
-  /// - Throws: ``KithError`` with `network` if the inviter is signed out, or if the device cannot be
-  ///   made. Nothing is left of it then.
+  /// - Throws: ``KithError`` with `network` if the inviter is signed out, or if the device cannot
+  ///   be made. Then nothing of it is left.
   public func join(by inviter: Int = 0) throws(KithError) -> TestDevice {
     let host = network.host(inviter)
     let (roster, keyring) = host.device.membership

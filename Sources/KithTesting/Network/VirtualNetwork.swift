@@ -3,8 +3,8 @@ internal import KithCore
 internal import KithCrypto
 internal import Synchronization
 
-/// The links between the devices of a test, in virtual time. The sender of a message also delivers
-/// it, unless another call is delivering already. There are no threads of its own.
+/// The links between a test's devices, in virtual time, without threads. A message's sender
+/// delivers it, unless another call is delivering.
 final class VirtualNetwork: Sendable {
   /// A device, and the state that survives its process.
   struct Host {
@@ -26,7 +26,6 @@ final class VirtualNetwork: Sendable {
     let storage: MemoryStorage
   }
 
-  /// An event at a moment.
   fileprivate enum Event {
     case message([UInt8], to: Int, SessionID)
     case room(Int, SessionID)
@@ -314,7 +313,7 @@ final class VirtualNetwork: Sendable {
     let end = now.load(ordering: .relaxed) + duration.microseconds
     while true {
       let ticks = (0..<count).compactMap { number in
-        host(number).device.tickAtMilliseconds.map { $0 * 1_000 }
+        host(number).device.wakesAtMilliseconds.map { $0 * 1_000 }
       }
       let times = state.withLock { $0.events.map(\.time) } + ticks
       let current = now.load(ordering: .relaxed)

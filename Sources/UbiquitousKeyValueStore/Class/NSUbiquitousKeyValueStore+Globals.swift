@@ -13,7 +13,7 @@
   /// Signing in brought the account's data: keys that were written before may have lost.
   public let NSUbiquitousKeyValueStoreInitialSyncChange = 1
 
-  /// The reason for too little room: writes of these keys were refused or are hidden.
+  /// The reason for an exceeded quota: writes of these keys were refused or are hidden.
   public let NSUbiquitousKeyValueStoreQuotaViolationChange = 2
 
   /// The reason for a change of account.

@@ -17,14 +17,14 @@
   /// ```
   ///
   /// Members call each other through the class, so a subclass may override them. Typed setters call
-  /// ``set(_:forKey:)-(Any?,_)`` and typed getters call ``object(forKey:)``; a test double needs
+  /// `set(_:forKey:)` of any value and typed getters call ``object(forKey:)``; a test double needs
   /// only those two.
   ///
   /// The rules are those of Apple's
   /// [NSUbiquitousKeyValueStore](https://developer.apple.com/documentation/foundation/nsubiquitouskeyvaluestore);
   /// <doc:Differences> lists the differences.
   // Unchecked, because NSObject is not Sendable: the one stored property is constant and Sendable.
-  // A subclass with state of its own documents how it is guarded.
+  // A subclass documents how its state is guarded.
   open class NSUbiquitousKeyValueStore: NSObject, @unchecked Sendable {
     private let hub: Hub
 
@@ -69,71 +69,53 @@
 
     /// Returns the value of a key: a property-list object, or nil.
     ///
-    /// Numbers and bools are `NSNumber`, also within arrays and dictionaries, so that
-    /// `as? Bool`, `as? Int`, `as? Int64` and `as? Double` all work.
+    /// Numbers and bools are `NSNumber`, also nested, so that `as? Bool`, `as? Int`, `as? Int64`
+    /// and `as? Double` all work. Containers are copies.
     ///
-    /// - Parameter aKey: The key.
-    /// - Returns: A copy of the value in memory.
     /// - Complexity: O(*n*) in the size of the value.
     open func object(forKey aKey: String) -> Any? {
       hub.backing.value(forKey: aKey)?.foundationObject
     }
 
-    /// Returns the string of a key, or the text of its number; nil if it is missing or of
-    /// another type.
-    ///
-    /// - Parameter aKey: The key.
-    /// - Returns: The string.
+    /// Returns the string of a key, or the text of its number; nil if it is missing or of another
+    /// type.
     open func string(forKey aKey: String) -> String? {
       Conversion.string(object(forKey: aKey))
     }
 
     /// Returns the array of a key; nil if it is missing or of another type.
-    ///
-    /// - Parameter aKey: The key.
-    /// - Returns: The array.
     open func array(forKey aKey: String) -> [Any]? {
       object(forKey: aKey) as? [Any]
     }
 
     /// Returns the dictionary of a key; nil if it is missing or of another type.
-    ///
-    /// - Parameter aKey: The key.
-    /// - Returns: The dictionary.
     open func dictionary(forKey aKey: String) -> [String: Any]? {
       object(forKey: aKey) as? [String: Any]
     }
 
     /// Returns the data of a key; nil if it is missing or of another type.
-    ///
-    /// - Parameter aKey: The key.
-    /// - Returns: The data.
     open func data(forKey aKey: String) -> Data? {
       object(forKey: aKey) as? Data
     }
 
     /// Returns the integer of a key; 0 if it is missing or of another type.
     ///
-    /// - Parameter aKey: The key.
-    /// - Returns: The integer. True is 1, and fractions are cut off. A string returns the number
-    ///   that it begins with. A number out of range returns the nearest integer.
+    /// True is 1, and fractions are cut off. A string returns the number that it begins with, a
+    /// number out of range the nearest integer.
     open func longLong(forKey aKey: String) -> Int64 {
       Conversion.integer(object(forKey: aKey))
     }
 
     /// Returns the number of a key; 0 if it is missing or of another type.
     ///
-    /// - Parameter aKey: The key.
-    /// - Returns: The number. True is 1, and a string returns the number that it begins with.
+    /// True is 1, and a string returns the number that it begins with.
     open func double(forKey aKey: String) -> Double {
       Conversion.double(object(forKey: aKey))
     }
 
     /// Returns the bool of a key; false if it is missing or of another type.
     ///
-    /// - Parameter aKey: The key.
-    /// - Returns: The bool. A number is true unless it is 0. A string follows the rule of
-    ///   `NSString.boolValue`.
+    /// A number is true unless it is 0. A string follows `NSString.boolValue`.
     open func bool(forKey aKey: String) -> Bool {
       Conversion.bool(object(forKey: aKey))
     }
@@ -165,72 +147,42 @@
       hub.set(anObject, forKey: aKey)
     }
 
-    /// Sets a string; see ``set(_:forKey:)-(Any?,_)``.
-    ///
-    /// - Parameters:
-    ///   - aString: The string; nil removes the key.
-    ///   - aKey: The key.
+    /// Sets a string; nil removes the key. See `set(_:forKey:)` of any value.
     open func set(_ aString: String?, forKey aKey: String) {
       set(aString.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets data; see ``set(_:forKey:)-(Any?,_)``.
-    ///
-    /// - Parameters:
-    ///   - aData: The data; nil removes the key.
-    ///   - aKey: The key.
+    /// Sets data; nil removes the key. See `set(_:forKey:)` of any value.
     open func set(_ aData: Data?, forKey aKey: String) {
       set(aData.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets an array; see ``set(_:forKey:)-(Any?,_)``.
-    ///
-    /// - Parameters:
-    ///   - anArray: The array; nil removes the key.
-    ///   - aKey: The key.
+    /// Sets an array; nil removes the key. See `set(_:forKey:)` of any value.
     open func set(_ anArray: [Any]?, forKey aKey: String) {
       set(anArray.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets a dictionary; see ``set(_:forKey:)-(Any?,_)``.
-    ///
-    /// - Parameters:
-    ///   - aDictionary: The dictionary; nil removes the key.
-    ///   - aKey: The key.
+    /// Sets a dictionary; nil removes the key. See `set(_:forKey:)` of any value.
     open func set(_ aDictionary: [String: Any]?, forKey aKey: String) {
       set(aDictionary.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets an integer; see ``set(_:forKey:)-(Any?,_)``.
-    ///
-    /// - Parameters:
-    ///   - value: The integer.
-    ///   - aKey: The key.
+    /// Sets an integer; see `set(_:forKey:)` of any value.
     open func set(_ value: Int64, forKey aKey: String) {
       set(NSNumber(value: value) as Any, forKey: aKey)
     }
 
-    /// Sets a number; see ``set(_:forKey:)-(Any?,_)``.
-    ///
-    /// - Parameters:
-    ///   - value: The number.
-    ///   - aKey: The key.
+    /// Sets a number; see `set(_:forKey:)` of any value.
     open func set(_ value: Double, forKey aKey: String) {
       set(NSNumber(value: value) as Any, forKey: aKey)
     }
 
-    /// Sets a bool; see ``set(_:forKey:)-(Any?,_)``.
-    ///
-    /// - Parameters:
-    ///   - value: The bool.
-    ///   - aKey: The key.
+    /// Sets a bool; see `set(_:forKey:)` of any value.
     open func set(_ value: Bool, forKey aKey: String) {
       set(NSNumber(value: value) as Any, forKey: aKey)
     }
 
     /// Removes a key, if it is present.
-    ///
-    /// - Parameter aKey: The key.
     open func removeObject(forKey aKey: String) {
       set(nil as Any?, forKey: aKey)
     }

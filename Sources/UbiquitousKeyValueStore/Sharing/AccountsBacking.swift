@@ -27,13 +27,13 @@
     }
 
     func value(forKey key: String) -> PropertyListValue? { plain.value(forKey: key) }
-    var values: [Key: PropertyListValue] { plain.values }
+    var values: [KeyValueStore.Key: PropertyListValue] { plain.values }
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
       try plain.set(value, forKey: key)
     }
     func flush() throws(KithError) { try plain.flush() }
     var changes: StoreChanges? { plain.changes }
-    var refusals: [RefusedTransaction] { plain.refusals }
+    var refusals: [KeyValueStore.Refusal] { plain.refusals }
     func takeRefusals(through number: UInt64) { plain.takeRefusals(through: number) }
     var account: AccountID? { accounts.signedIn }
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { accounts.signedInUpdates }

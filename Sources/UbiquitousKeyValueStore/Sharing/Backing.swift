@@ -6,7 +6,7 @@
     /// Returns the value that a key shows, from memory.
     func value(forKey key: String) -> PropertyListValue?
     /// All values shown at one moment.
-    var values: [Key: PropertyListValue] { get }
+    var values: [KeyValueStore.Key: PropertyListValue] { get }
     /// Sets a key's value, visible at once; nil removes the key. It is published with other writes
     /// of the next moment, or before the next ``flush()``.
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError)
@@ -15,10 +15,9 @@
     /// The changes from outside from now on; nil if there are never any.
     var changes: StoreChanges? { get }
     /// The transactions that were accepted and refused later, oldest first.
-    var refusals: [RefusedTransaction] { get }
+    var refusals: [KeyValueStore.Refusal] { get }
     /// Removes refusals that the program was told of.
     func takeRefusals(through number: UInt64)
-    /// The account that is signed in.
     var account: AccountID? { get }
     /// The account now, and after each change.
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { get }
@@ -31,13 +30,13 @@
     let store: KeyValueStore
 
     func value(forKey key: String) -> PropertyListValue? { store.value(forKey: key) }
-    var values: [Key: PropertyListValue] { store.dictionary }
+    var values: [KeyValueStore.Key: PropertyListValue] { store.dictionary }
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
       try store.set(value, forKey: key, gathers: true)
     }
     func flush() throws(KithError) { try store.flush() }
     var changes: StoreChanges? { store.changes }
-    var refusals: [RefusedTransaction] { store.refusals }
+    var refusals: [KeyValueStore.Refusal] { store.refusals }
     func takeRefusals(through number: UInt64) { store.takeRefusals(through: number) }
     var account: AccountID? { nil }
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { Nothing() }

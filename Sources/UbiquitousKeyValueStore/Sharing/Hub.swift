@@ -4,7 +4,7 @@
   internal import Logging
   internal import Synchronization
 
-  /// The data shared by several objects, the living objects, and the poster of their notifications.
+  /// The data shared by several objects, the living objects, and their poster.
   final class Hub: Sendable {
     /// The opened data, and the task that serves it.
     private struct Opened {
@@ -32,7 +32,7 @@
     private let opened = Mutex<Opened?>(nil)
     private let objects = LiveObjects()
     private let poster: Poster
-    /// The failure that was logged last. Programs synchronise after every write, and a failing disk
+    /// The failure that was logged last: programs synchronise after every write, and a failing disk
     /// is logged once.
     private let failure = Mutex<KithError.Code?>(nil)
 
@@ -54,11 +54,9 @@
       opened.withLock { $0?.serving.cancel() }
     }
 
-    /// The data's backing.
     var backing: any Backing { basis.backing }
 
-    /// Opens the store if the program is already configured. Otherwise the program may still
-    /// configure it in code.
+    /// Opens the store if the program is configured; otherwise code may still configure it.
     func openIfConfigured() {
       // Looking for the configuration reads a file, and programs read `default` often.
       if opened.withLock({ $0 != nil }) { return }
@@ -74,8 +72,8 @@
         // Made before any read, so that no change is missed between.
         let changes = basis.backing.changes
         let account = basis.backing.account
-        // This task is never awaited: Apple's class has no `run()`. Synchronous code makes its
-        // objects, and they are told of changes as long as the process lives.
+        // Never awaited: Apple's class has no `run()`, and its objects hear of changes while the
+        // process lives.
         let serving = Task.detached { await server.run(changes, since: account) }
         opened = Opened(basis: basis, serving: serving)
         return basis
@@ -85,11 +83,10 @@
     /// Tells an object of changes from now on, as long as it lives.
     func add(_ object: NSUbiquitousKeyValueStore) { objects.add(object) }
 
-    /// The accounts of the data.
     var accounts: Result<Accounts, KithError> { basis.accounts }
 
-    /// The account that is signed in, as an opaque token. Programs read it first, so this does not
-    /// fix a configuration that may still come.
+    /// The account that is signed in, as an opaque token. Reading it does not fix the
+    /// configuration, since programs read it first.
     var identityToken: NSData? {
       openIfConfigured()
       let account = opened.withLock { $0?.basis.backing.account }

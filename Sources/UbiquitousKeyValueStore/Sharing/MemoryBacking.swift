@@ -5,20 +5,22 @@
   /// A store in this process's memory, used if the directory cannot be, so that the program goes
   /// on. Flushing throws the reason.
   final class MemoryBacking: Backing {
-    private let state = Mutex<[Key: PropertyListValue]>([:])
+    private let state = Mutex<[KeyValueStore.Key: PropertyListValue]>([:])
     private let problem: KithError
-    private let policy: Policy
+    private let policy: KeyValueStore.Policy
 
-    init(because problem: KithError, policy: Policy = .standard) {
+    init(because problem: KithError, policy: KeyValueStore.Policy = .standard) {
       self.problem = problem
       self.policy = policy
     }
 
-    func value(forKey key: String) -> PropertyListValue? { state.withLock { $0[Key(key)] } }
-    var values: [Key: PropertyListValue] { state.withLock { $0 } }
+    func value(forKey key: String) -> PropertyListValue? {
+      state.withLock { $0[KeyValueStore.Key(key)] }
+    }
+    var values: [KeyValueStore.Key: PropertyListValue] { state.withLock { $0 } }
 
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
-      let key = Key(key)
+      let key = KeyValueStore.Key(key)
       guard let value else { return state.withLock { $0[key] = nil } }
       guard (1...policy.keyBytes).contains(key.size) else {
         throw KithError(
@@ -40,7 +42,7 @@
 
     func flush() throws(KithError) { throw problem }
     var changes: StoreChanges? { nil }
-    var refusals: [RefusedTransaction] { [] }
+    var refusals: [KeyValueStore.Refusal] { [] }
     func takeRefusals(through number: UInt64) {}
     var account: AccountID? { nil }
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { Nothing() }

@@ -13,22 +13,23 @@
   }
 
   extension Notice {
-    /// Joins changes into one notice for each reason, in the order of first occurrence. A notice
-    /// lists the keys whose values changed and those whose writes lost.
-    static func joining(_ changes: [Change]) -> [Notice] {
+    /// Joins changes into one notice for each reason, in order of first occurrence, with the keys
+    /// of changed values and of lost writes.
+    static func joining(_ changes: [KeyValueStore.Change]) -> [Notice] {
       var reasons: [Int] = []
-      var keys: [Int: Set<Key>] = [:]
+      var keys: [Int: Set<KeyValueStore.Key>] = [:]
       for change in changes {
         let reason = reason(change.reason)
         if keys[reason] == nil { reasons.append(reason) }
-        keys[reason, default: []].formUnion((change.keys + change.superseded).map { Key($0) })
+        keys[reason, default: []].formUnion(
+          (change.keys + change.superseded).map { KeyValueStore.Key($0) })
       }
       return reasons.map { reason in
         Notice(reason: reason, keys: (keys[reason] ?? []).sorted().map(\.text))
       }
     }
 
-    private static func reason(_ reason: Change.Reason) -> Int {
+    private static func reason(_ reason: KeyValueStore.ChangeReason) -> Int {
       switch reason {
       case .ownWrite, .serverChange: NSUbiquitousKeyValueStoreServerChange
       case .initialSyncChange: NSUbiquitousKeyValueStoreInitialSyncChange
@@ -38,11 +39,10 @@
     }
   }
 
-  /// Posts notifications one after the other, on a queue of its own.
+  /// Posts notifications one after the other, on its own queue.
   ///
   /// On Linux an observer with `queue: .main` blocks the poster until the main thread has time. So
-  /// no lock is held while posting, and only the task that serves the store waits for it.
-  /// `synchronize()` never does, because the main thread may be in it.
+  /// no lock is held, and only the task that serves the store waits; `synchronize()` never does.
   final class Poster: Sendable {
     /// The maximum number of refused keys that wait for a notification; each was logged too.
     static let refusedKeysLimit = 1_024

@@ -1,8 +1,7 @@
 #if !canImport(Darwin)
   internal import Kith
 
-  /// Turns the events of a store into notifications. It holds no object of the class, so it keeps
-  /// none alive.
+  /// Turns a store's events into notifications. It keeps no object of the class alive.
   struct Server: Sendable {
     /// The time for gathering changes, counted from the first one, so that a steady stream is
     /// told too.
@@ -41,26 +40,30 @@
       }
     }
 
-    /// Announces refusals from before the process began, or before it could be told.
+    /// Announces refusals from before the process began.
     private func tellOfOldRefusals() async {
       let refusals = backing.refusals
       guard let last = refusals.last else { return }
       for (reason, number) in [
-        (RefusedTransaction.Reason.initialSync, NSUbiquitousKeyValueStoreInitialSyncChange),
+        (KeyValueStore.Refusal.Reason.initialSync, NSUbiquitousKeyValueStoreInitialSyncChange),
         (.quota, NSUbiquitousKeyValueStoreQuotaViolationChange),
       ] {
-        let keys = refusals.filter { $0.reason == reason }.flatMap(\.writes).map { Key($0.key) }
+        let keys = refusals.filter { $0.reason == reason }.flatMap(\.writes).map {
+          KeyValueStore.Key($0.key)
+        }
         guard !keys.isEmpty else { continue }
         await poster.post(Notice(reason: number, keys: Set(keys).sorted().map(\.text)))
       }
       backing.takeRefusals(through: last.number)
     }
 
-    /// Removes the refusals whose keys were just announced. Apple's class has no way to ask for
-    /// them, and the number kept is limited.
+    /// Removes the refusals just announced: Apple's class cannot ask for them, and their number is
+    /// limited.
     private func take(refusalsOf notice: Notice) {
-      let keys = Set(notice.keys.map { Key($0) })
-      let told = backing.refusals.prefix { $0.writes.allSatisfy { keys.contains(Key($0.key)) } }
+      let keys = Set(notice.keys.map { KeyValueStore.Key($0) })
+      let told = backing.refusals.prefix {
+        $0.writes.allSatisfy { keys.contains(KeyValueStore.Key($0.key)) }
+      }
       if let last = told.last { backing.takeRefusals(through: last.number) }
     }
 

@@ -4,7 +4,7 @@
 
   extension PropertyListValue {
     /// The value as programs of Apple's class know it, with numbers and bools as `NSNumber`, also
-    /// nested. Only then do `as? Bool`, `as? Int`, `as? Int64` and `as? Double` all work.
+    /// nested, so that `as? Bool`, `as? Int`, `as? Int64` and `as? Double` all work.
     ///
     /// - Complexity: O(*n*) in the size of the value.
     var foundationObject: Any {
@@ -97,7 +97,7 @@
     }
   }
 
-  extension [Key: PropertyListValue] {
+  extension [KeyValueStore.Key: PropertyListValue] {
     /// All values for a program. If Swift treats two keys as equal though their bytes differ, the
     /// last in order of bytes is returned.
     ///

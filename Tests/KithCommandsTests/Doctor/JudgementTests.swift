@@ -15,66 +15,61 @@ struct JudgementTests {
   private static let now: UInt64 = 1_795_000_000_000
 
   private func report(
-    devices: [NodeReport.Device] = [], peers: [NodeReport.Peer] = [],
+    devices: [NodeStatus.Device] = [], peers: [NodeStatus.Peer] = [],
     listening: [String] = ["127.0.0.1:4114"], problems: [String] = []
-  ) throws -> NodeReport {
-    // A report has no public initialiser: it comes from a node, or as JSON.
-    func json(_ values: [some Encodable]) throws -> String {
-      String(decoding: try JSONEncoder().encode(values), as: UTF8.self)
-    }
-    let text = """
-      {"account": "aa", "device": "self", "directory": "/d", "isRunning": true,
-       "listening": \(try json(listening)),
-       "isClockSynchronised": true, "problems": \(try json(problems)),
-       "devices": \(try json(devices)), "peers": \(try json(peers)), "stores": []}
-      """
-    return try JSONDecoder().decode(NodeReport.self, from: Data(text.utf8))
+  ) -> NodeStatus {
+    var status = NodeStatus(account: nil, device: nil)
+    status.processID = 7
+    status.listening = listening
+    status.clock.isSynchronised = true
+    status.problems = problems.map { .init(name: "damaged", message: $0, device: nil, path: nil) }
+    status.devices = devices
+    status.peers = peers
+    return status
+  }
+
+  private func id(_ name: String) -> DeviceID {
+    DeviceID { $0.copyBytes(from: name.utf8.prefix(32)) }
   }
 
   private func device(
     _ name: String, isSelf: Bool = false, isConnected: Bool = false, seen: UInt64? = nil,
     issued: UInt64 = now, wasHeard: Bool = true
-  ) throws -> NodeReport.Device {
-    let seen = seen.map { ", \"lastSeenMilliseconds\": \($0)" } ?? ""
-    return try JSONDecoder().decode(
-      NodeReport.Device.self,
-      from: Data(
-        """
-        {"id": "id-\(name)", "name": "\(name)", "issuedMilliseconds": \(issued),
-         "isSelf": \(isSelf), "isConnected": \(isConnected), "addresses": [],
-         "wasHeard": \(wasHeard)\(seen)}
-        """.utf8))
+  ) -> NodeStatus.Device {
+    var device = NodeStatus.Device(id: id(name), name: name)
+    device.isThisDevice = isSelf
+    device.isConnected = isConnected
+    device.lastSeenMilliseconds = seen
+    device.enrolledMilliseconds = issued
+    device.wasHeard = wasHeard
+    return device
   }
 
   private func peer(
     _ name: String, offset: Int64 = 0, isExchanging: Bool = true
-  ) throws -> NodeReport.Peer {
-    try JSONDecoder().decode(
-      NodeReport.Peer.self,
-      from: Data(
-        """
-        {"device": "id-\(name)", "address": "192.0.2.1:4114", "isDialled": true,
-         "clockOffsetMilliseconds": \(offset), "isExchanging": \(isExchanging)}
-        """.utf8))
+  ) -> NodeStatus.Peer {
+    NodeStatus.Peer(
+      device: id(name), address: "192.0.2.1:4114", isDialled: true,
+      clockOffsetMilliseconds: offset, isExchanging: isExchanging)
   }
 
   private func patient(_ device: Patient.Device) -> Patient {
     Patient(directory: "/d", port: 4114, nowMilliseconds: Self.now, device: device)
   }
 
-  private func running(_ report: NodeReport) -> Patient {
-    patient(.running(report, processID: 7))
+  private func running(_ report: NodeStatus) -> Patient {
+    patient(.running(report))
   }
 
   // MARK: Directory
 
   @Test func `a directory that can be opened is good, and what is wrong with it is told`() throws {
     let check = DirectoryCheck()
-    let running = check.findings(true, of: running(try report(problems: ["The disk is bad."])))
+    let running = check.findings(true, of: running(report(problems: ["The disk is bad."])))
     #expect(running.map(\.verdict) == [.good, .problem])
     #expect(running[0].seen.contains("process 7") && running[0].seen.contains("under a passphrase"))
     #expect(running[1].advice == "The disk is bad.")
-    let opened = check.findings(false, of: patient(.opened(try report())))
+    let opened = check.findings(false, of: patient(.opened(report())))
     #expect(opened.map(\.verdict) == [.good, .note])
     #expect(check.findings(nil, of: patient(.none)).map(\.verdict) == [.note])
     let damaged = KithError(.damaged, "It is torn.", path: "/d/kith.sqlite")
@@ -125,13 +120,13 @@ struct JudgementTests {
 
   @Test func `clocks that differ by more than a minute are a problem`() throws {
     let check = ClockCheck()
-    let devices = [try device("laptop"), try device("phone")]
-    let near = try report(devices: devices, peers: [try peer("laptop", offset: -59_000)])
+    let devices = [device("laptop"), device("phone")]
+    let near = report(devices: devices, peers: [peer("laptop", offset: -59_000)])
     let good = check.findings(.init(isSynchronised: true), of: running(near))
     #expect(good.map(\.verdict) == [.good, .good])
-    let far = try report(
+    let far = report(
       devices: devices,
-      peers: [try peer("laptop", offset: 61_000), try peer("phone", offset: -5 * 365 * 86_400_000)])
+      peers: [peer("laptop", offset: 61_000), peer("phone", offset: -5 * 365 * 86_400_000)])
     let wrong = check.findings(.init(isSynchronised: false), of: running(far))
     #expect(wrong.map(\.verdict) == [.note, .problem, .problem])
     #expect(wrong[1].tried.contains("laptop") && wrong[1].seen.contains("61 s ahead"))
@@ -146,8 +141,8 @@ struct JudgementTests {
       (172_770_000, "2 days"), (180_000_000, "2 days 2 h"),
     ] as [(Int64, String)])
   func `a difference of clocks is rounded, not cut off`(offset: Int64, words: String) throws {
-    let report = try report(
-      devices: [try device("laptop")], peers: [try peer("laptop", offset: offset)])
+    let report = report(
+      devices: [device("laptop")], peers: [peer("laptop", offset: offset)])
     let findings = ClockCheck().findings(.init(isSynchronised: true), of: running(report))
     #expect(findings.last?.seen == "that one is \(words) ahead")
   }
@@ -168,9 +163,9 @@ struct JudgementTests {
     #expect(pulled.map(\.verdict) == [.problem] && pulled[0].seen.contains("connected (eth0)"))
     let none = check.findings([], of: stopped)
     #expect(none.map(\.verdict) == [.problem] && none[0].seen == "no interface has an address")
-    let everywhere = check.findings([], of: running(try report(listening: ["[::]:4114"])))
+    let everywhere = check.findings([], of: running(report(listening: ["[::]:4114"])))
     #expect(everywhere.map(\.verdict) == [.problem])
-    let local = try report(listening: ["127.0.0.1:4114", "[::1]:4114"])
+    let local = report(listening: ["127.0.0.1:4114", "[::1]:4114"])
     #expect(check.findings([], of: running(local)).map(\.verdict) == [.note])
   }
 
@@ -220,34 +215,34 @@ struct JudgementTests {
   @Test func `who is away for a month may be lost`() throws {
     let check = RosterCheck()
     func findings(
-      _ devices: [NodeReport.Device], _ peers: [NodeReport.Peer] = []
-    ) throws -> [Finding] {
-      check.findings((), of: running(try report(devices: devices, peers: peers)))
+      _ devices: [NodeStatus.Device], _ peers: [NodeStatus.Peer] = []
+    ) -> [Finding] {
+      check.findings((), of: running(report(devices: devices, peers: peers)))
     }
-    let own = try device("own", isSelf: true)
-    #expect(try findings([own]).map(\.verdict) == [.note])
-    let near = try device("near", isConnected: true)
-    let session = try peer("near")
-    #expect(try findings([own, near], [session]).map(\.verdict) == [.good])
-    let away = try device("away", seen: Self.now - 29 * Self.day)
-    let lost = try device("lost", issued: Self.now - 31 * Self.day)
-    let three = try findings([own, near, away, lost], [session])
+    let own = device("own", isSelf: true)
+    #expect(findings([own]).map(\.verdict) == [.note])
+    let near = device("near", isConnected: true)
+    let session = peer("near")
+    #expect(findings([own, near], [session]).map(\.verdict) == [.good])
+    let away = device("away", seen: Self.now - 29 * Self.day)
+    let lost = device("lost", issued: Self.now - 31 * Self.day)
+    let three = findings([own, near, away, lost], [session])
     #expect(three.map(\.verdict) == [.good, .good, .note])
     #expect(three[1].seen == "heard 29 days ago")
     #expect(three[2].advice?.contains("kith devices revoke") == true)
-    #expect(try findings([own, away]).map(\.verdict) == [.note, .good])
-    let phantom = try device("phantom", wasHeard: false)
-    let never = try findings([own, near, phantom], [session])
+    #expect(findings([own, away]).map(\.verdict) == [.note, .good])
+    let phantom = device("phantom", wasHeard: false)
+    let never = findings([own, near, phantom], [session])
     #expect(never.map(\.verdict) == [.good, .note] && never[1].seen.hasPrefix("never heard of"))
     #expect(never[1].advice?.contains("kith devices revoke") == true)
     // As in `status`: who exchanges nothing, or has not been heard, is not in touch.
-    let idle = try findings([own, near], [try peer("near", isExchanging: false)])
+    let idle = findings([own, near], [peer("near", isExchanging: false)])
     #expect(idle.map(\.verdict) == [.note, .note] && idle[0].seen == "0 of 1 other in touch")
     #expect(idle[1].seen == "connected, not exchanging")
-    let silent = try device("near", isConnected: true, seen: Self.now - 41_000)
-    let unheard = try findings([own, silent], [session])
+    let silent = device("near", isConnected: true, seen: Self.now - 41_000)
+    let unheard = findings([own, silent], [session])
     #expect(unheard[0].seen == "0 of 1 other in touch" && unheard[1].seen == "silent for 41 s")
-    let stopped = check.findings((), of: patient(.opened(try report(devices: [own, near]))))
+    let stopped = check.findings((), of: patient(.opened(report(devices: [own, near]))))
     #expect(stopped.map(\.verdict) == [.unknown])
     let blind = check.findings((), of: patient(.failed(KithError(.damaged, ""))))
     #expect(blind.map(\.verdict) == [.unknown])

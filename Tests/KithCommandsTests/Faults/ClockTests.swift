@@ -177,8 +177,8 @@ extension Faults {
       }
       try Clocks.set("+72000", in: trio.offset)
       try await trio.start()
-      #expect(try await trio.good.client.report().isClockSynchronised)
-      #expect(try await !trio.wrong.client.report().isClockSynchronised)
+      #expect(try await trio.good.client.report().clock.isSynchronised)
+      #expect(try await !trio.wrong.client.report().clock.isSynchronised)
       try await trio.wrong.client.write([("taken", "over")], in: Household.store)
       for member in [trio.good, trio.other] {
         try await eventually("a write of the wrong clock at \(member.name)", seconds: 40) {

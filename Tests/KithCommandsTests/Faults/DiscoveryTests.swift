@@ -175,7 +175,8 @@ extension Faults {
         ("a value", Array(Self.value.utf8)),
       ]
       let report = try await household.members[0].client.report()
-      for (name, id) in [("the account", report.account)] + report.devices.map({ ($0.name, $0.id) })
+      for (name, id) in [("the account", report.account?.hex ?? "")]
+        + report.devices.map({ ($0.name, $0.id.hex) })
       {
         secrets.append(("\(name)'s id", Self.bytes(id)))
         secrets.append(("\(name)'s id in digits", Array(id.utf8)))

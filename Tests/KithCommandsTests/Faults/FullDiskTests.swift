@@ -129,7 +129,7 @@ extension Faults {
     static func failedButThere(_ history: History, _ outcome: History.Outcome) -> [String] {
       history.writes.filter { write in
         guard !write.isAcknowledged, let value = write.value else { return false }
-        let key = Key(write.key)
+        let key = KeyValueStore.Key(write.key)
         return outcome.shown[key] == value || outcome.hidden[key] == value
       }.map { "\($0.key) of transaction \($0.transaction) failed, and is there" }
     }

@@ -204,8 +204,8 @@ extension Faults {
       let node = try await Node.open(configuration)
       defer { try? node.close() }
       let store = try node.store(Household.store)
-      var hidden: [Key: PropertyListValue] = [:]
-      for entry in store.hiddenEntries { hidden[Key(entry.key)] = entry.value }
+      var hidden: [KeyValueStore.Key: PropertyListValue] = [:]
+      for entry in store.hiddenEntries { hidden[KeyValueStore.Key(entry.key)] = entry.value }
       let refused = store.refusals.flatMap(\.writes).map { History.Outcome.name($0.key, $0.value) }
       // What the other node was told is not in this one's files.
       let others = Array(repeating: Set<String>(), count: nodes - 1)

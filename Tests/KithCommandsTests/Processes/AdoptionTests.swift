@@ -188,7 +188,7 @@ struct AdoptionTests {
     let node = try await Node.open(configuration)
     let serving = Task { try await node.run() }
     try await eventually("the node to answer") {
-      (try? await ControlClient(directory: new.directory.path).version()) != nil
+      (try? await LocalClient(directory: new.directory.path).version()) != nil
     }
     let out = try await new.kith("account", "sign-out", "--json")
     #expect(out.output.contains(#""servedBy": \#(getpid())"#), "\(out)")

@@ -11,11 +11,10 @@ struct DevicesTests {
       var id: String
       var name: String
       var fingerprint: String
-      var connected: Bool
-      var member: Bool
+      var isConnected: Bool
+      var isMember: Bool
       var software: String?
       var enroller: String?
-      var dependents: [String]
       var behind: [String: Int]
     }
     var devices: [Device]
@@ -36,14 +35,13 @@ struct DevicesTests {
     let (one, two) = (try await household.create("one"), try await household.join("two"))
     let idle = try await list(household, one)
     #expect(idle["one"]?.enroller == "creation")
-    #expect(idle["two"]?.enroller == idle["one"]?.id && idle["two"]?.connected == false)
-    #expect(try idle["one"]?.dependents == [#require(idle["two"]).id])
+    #expect(idle["two"]?.enroller == idle["one"]?.id && idle["two"]?.isConnected == false)
     for member in household.members { try await household.start(member) }
     try await household.awaitMeeting()
     #expect(try await household.run(one, "set", "theme", "dark").status == 0)
     try await eventually("the other to have everything") {
       let known = try await list(household, one)["two"]
-      return known?.connected == true && known?.behind.values.allSatisfy { $0 == 0 } == true
+      return known?.isConnected == true && known?.behind.values.allSatisfy { $0 == 0 } == true
         && known?.behind.isEmpty == false && known?.software != nil
     }
     let text = try await household.run(one, "devices").output
@@ -95,7 +93,7 @@ struct DevicesTests {
     #expect(revoked.status == 0, "\(revoked)")
     #expect(revoked.output.contains(#""name": "two""#))
     let known = try await list(household, one)
-    #expect(known["two"]?.member == false)
+    #expect(known["two"]?.isMember == false)
     #expect(!(try await household.run(one, "devices").output.contains("two")))
     #expect(try await household.run(one, "devices", "list", "--all").output.contains("taken out"))
     let again = try await household.run(one, "devices", "revoke", "two", "--yes")
@@ -103,7 +101,7 @@ struct DevicesTests {
     try await eventually("the other to say so") {
       try await household.run(two, "status").output.contains("removed from the account")
     }
-    #expect(try await list(household, one)["two"]?.connected == false)
+    #expect(try await list(household, one)["two"]?.isConnected == false)
     let out = try #require(two.process).saidSoFar
     #expect(out.contains("error kith: ") && out.contains("this device was taken out"), "\(out)")
     #expect(out.contains("by=one"), "\(out)")
@@ -134,8 +132,8 @@ struct DevicesTests {
       #expect(result.status == 0, "\(result)")
       #expect(result.talk.contains(staysMember ? "these stay: three" : "With it go"), "\(result)")
       let known = try await list(household, one)
-      #expect(known["two"]?.member == false)
-      #expect(known["three"]?.member == staysMember, "\(options)")
+      #expect(known["two"]?.isMember == false)
+      #expect(known["three"]?.isMember == staysMember, "\(options)")
       _ = three
     }
   }

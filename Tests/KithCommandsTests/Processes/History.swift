@@ -59,8 +59,8 @@ struct History {
 
   /// What all nodes show, what is hidden, and what each node was told was refused.
   struct Outcome {
-    var shown: [Key: PropertyListValue]
-    var hidden: [Key: PropertyListValue]
+    var shown: [KeyValueStore.Key: PropertyListValue]
+    var hidden: [KeyValueStore.Key: PropertyListValue]
     var refused: [Set<String>]
 
     /// Names a write of a key in ``refused``.
@@ -81,7 +81,7 @@ struct History {
     var winners: [String: HistoryWrite] = [:]
     for key in byKey.keys.sorted() {
       let writes = byKey[key] ?? []
-      let newest = outcome.hidden[Key(key)] ?? outcome.shown[Key(key)]
+      let newest = outcome.hidden[KeyValueStore.Key(key)] ?? outcome.shown[KeyValueStore.Key(key)]
       let candidates = writes.filter { $0.value == newest }
       if let newest {
         guard let winner = candidates.first else {
@@ -105,7 +105,7 @@ struct History {
     }
     let groups = Dictionary(grouping: winners.values, by: \.transaction)
     for (transaction, winners) in groups {
-      let hidden = winners.filter { outcome.hidden[Key($0.key)] != nil }
+      let hidden = winners.filter { outcome.hidden[KeyValueStore.Key($0.key)] != nil }
       if !hidden.isEmpty && hidden.count < winners.count {
         problems.append("transaction \(transaction) is half shown")
       }

@@ -21,7 +21,8 @@ import Testing
     let names = Set(refused.map { History.Outcome.name("key", $0) })
     return History(writes: writes).problems(
       History.Outcome(
-        shown: shown.map { [Key("key"): $0] } ?? [:], hidden: [:], refused: [[], names]))
+        shown: shown.map { [KeyValueStore.Key("key"): $0] } ?? [:], hidden: [:],
+        refused: [[], names]))
   }
 
   @Test func `what lost to an earlier write is lost`() {

@@ -28,9 +28,9 @@ extension Household {
   /// What all nodes show, what is hidden, and what each was told was refused.
   func outcome() async throws -> History.Outcome {
     let client = members[0].client
-    var hidden: [Key: PropertyListValue] = [:]
+    var hidden: [KeyValueStore.Key: PropertyListValue] = [:]
     for item in try await client.hiddenEntries(in: Self.store) {
-      hidden[Key(item.key)] = item.value
+      hidden[KeyValueStore.Key(item.key)] = item.value
     }
     var refused: [Set<String>] = []
     for member in members {

@@ -24,7 +24,7 @@ final class Household {
     }
 
     /// Talks to the running node.
-    var client: ControlClient { ControlClient(directory: directory.path) }
+    var client: LocalClient { LocalClient(directory: directory.path) }
     /// Where it listens.
     var address: String { "\(host):\(port)" }
   }

@@ -3,7 +3,7 @@ import Glibc
 import Kith
 import KithCore
 import KithTerminal
-import KithTesting
+import KithProxy
 import Testing
 
 @testable import KithCommands
@@ -57,7 +57,7 @@ struct JoiningTests {
   }
 
   private func devices(_ member: Household.Member) async throws -> Set<String> {
-    Set(try await member.client.deviceReports().map(\.name))
+    Set(try await member.client.report().devices.map(\.name))
   }
 
   @Test func `a device that joined has every key, offline`() async throws {

@@ -30,6 +30,31 @@ struct LifecycleTests {
     #expect(second.talk.split(separator: "\n").count == 1)
   }
 
+  @Test func `a node that meets short commands gets its turn, and they theirs`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    for round in 0..<10 {
+      var commands: [KithProcess] = []
+      for index in 0..<3 {
+        commands.append(
+          try KithProcess(
+            ["set", "k\(round) \(index)", "1", "--directory", member.directory.path],
+            in: household.root))
+      }
+      try await household.start(member)
+      for command in commands {
+        let result = try await command.wait()
+        #expect(result.status == 0, "\(result.talk)")
+      }
+      let result = try #require(try await household.stop(member))
+      #expect(result.status == 0, "\(result.talk)")
+    }
+    let listed = try await household.run(member, "list", "--json").output
+    for round in 0..<10 {
+      for index in 0..<3 { #expect(listed.contains("\"k\(round) \(index)\"")) }
+    }
+  }
+
   /// Whether a test may start the program as the user `nobody`.
   private static let canBeNobody: Bool = {
     var path = KithProcess.program.path

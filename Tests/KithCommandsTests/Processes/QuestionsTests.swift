@@ -60,7 +60,7 @@ struct QuestionsTests {
         "join", String(code), "--yes", "--peer", String(address), "--name", "beta", "--directory",
         beta.directory.path,
       ], in: household.root)
-    try await terminal.type("n\n", after: "Take it in? [y/N] ")
+    try await terminal.type("n\n", after: "Admit it? [y/N] ")
     #expect(try await join.wait().status == CommandStatus.refused.rawValue)
     #expect(try await invite.wait().status == CommandStatus.refused.rawValue)
     #expect(!(try await household.run(alpha, "devices").output.contains("beta")))

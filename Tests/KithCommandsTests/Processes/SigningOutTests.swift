@@ -20,7 +20,7 @@ struct SigningOutTests {
     }
     try await beta.client.write([("far", 1)], in: Household.store)
     // The node goes on, for the local stores.
-    let local = ControlClient(directory: alpha.directory.path + "/local")
+    let local = LocalClient(directory: alpha.directory.path + "/local")
     try await eventually("the local stores to be served") { (try? await local.version()) != nil }
     #expect(try await local.report().listening.isEmpty)
     #expect(try await household.run(alpha, "get", "far").status == CommandStatus.notFound.rawValue)

@@ -1,46 +1,80 @@
+import Foundation
 import Kith
+import KithCrypto
 import Testing
 
 @testable import KithCommands
 
 @Suite("Reports")
 struct ReportTests {
-  private static let laptop = DeviceFacts(
-    id: "0a", name: "laptop", fingerprint: "7K2M-0QRS-WXYZ-1234", isSelf: true)
-  private static let desktop = DeviceFacts(
-    id: "0b", name: "desktop\u{1B}", fingerprint: "AAAA-BBBB-CCCC-DDDD", isConnected: true,
-    isExchanging: true, isDialled: true, addresses: ["192.0.2.7:4114"],
-    lastSeenMilliseconds: 1_000_000, clockOffsetMilliseconds: -12)
-  private static let server = DeviceFacts(
-    id: "0c", name: "server", fingerprint: "EEEE-FFFF-GGGG-HHHH", addresses: ["[2001:db8::1]:4114"])
-  private static let store = StoreFacts(
-    identifier: "default", keys: 264, bytes: 1_000_000, limitKeys: 1_024, limitBytes: 1_048_576,
-    limitKeyBytes: 64, limitValueBytes: 1_048_576, hidden: 2, drafts: 1, refusals: 1,
-    digest: "d1", heldBy: ["desktop"])
-
-  private var status: StatusReport {
-    StatusReport(
-      directory: "/home/me/kith", processID: 4_711, listening: ["[::]:4114"],
-      discovery: Self.discovery, account: "00112233445566778899",
-      devices: [Self.laptop, Self.desktop, Self.server],
-      stores: [Self.store], isClockSynchronised: true, problems: ["the disk is full"])
+  private static func id(_ byte: UInt8) -> DeviceID {
+    DeviceID { $0.copyBytes(from: repeatElement(byte, count: 32)) }
   }
 
-  private static let discovery = NodeDiscovery(
-    links: [
-      .init(interface: "lo", isLoopback: true, family: "IPv4"),
-      .init(interface: "eth0", family: "IPv4"),
-      .init(interface: "eth0", family: "IPv6"),
-      .init(interface: "eth1", family: "IPv4", problem: "no such device"),
-    ],
-    neighbours: [.init(device: "0b", addresses: ["192.0.2.7:4114"], milliseconds: 900)], sent: 7,
-    ignored: 1)
+  private static let laptop = {
+    var device = NodeStatus.Device(id: id(10), name: "laptop")
+    device.isThisDevice = true
+    return device
+  }()
+  private static let desktop = {
+    var device = NodeStatus.Device(id: id(11), name: "desktop\u{1B}")
+    device.isConnected = true
+    device.lastSeenMilliseconds = 1_000_000
+    return device
+  }()
+  private static let server = {
+    var device = NodeStatus.Device(id: id(12), name: "server")
+    device.addresses = ["[2001:db8::1]:4114"]
+    return device
+  }()
+  private static let store = {
+    var store = NodeStatus.Store(
+      identifier: StoreIdentifier("default")!,
+      usage: KeyValueStore.Usage(bytes: 1_000_000, keys: 264, policy: .standard))
+    store.hiddenKeys = 2
+    store.drafts = 1
+    store.refusals = 1
+    store.heldBy = [id(11)]
+    return store
+  }()
+
+  private static let status = {
+    var status = NodeStatus(account: AccountID(Digest256 { $0[0] = 0xab }), device: id(10))
+    status.directory = "/home/me/kith"
+    status.processID = 4_711
+    status.listening = ["[::]:4114"]
+    status.discovery = .init(
+      links: [
+        .init(interface: "lo", isLoopback: true, family: "IPv4"),
+        .init(interface: "eth0", family: "IPv4"),
+        .init(interface: "eth0", family: "IPv6"),
+        .init(interface: "eth1", family: "IPv4", problem: "no such device"),
+      ],
+      neighbours: [.init(device: id(11), addresses: ["192.0.2.7:4114"], milliseconds: 900)],
+      sent: 7, ignored: 1)
+    status.devices = [laptop, desktop, server]
+    status.peers = [
+      .init(
+        device: id(11), address: "192.0.2.7:4114", isDialled: true, clockOffsetMilliseconds: -12,
+        isExchanging: true)
+    ]
+    status.stores = [store]
+    status.clock.isSynchronised = true
+    status.problems = [
+      .init(name: "diskFull", message: "the disk is full", device: nil, path: nil)
+    ]
+    return status
+  }()
+
+  private static func report(_ now: UInt64 = 1_000_000) -> StatusReport {
+    StatusReport(status: status, nowMilliseconds: now)
+  }
 
   @Test func `status for people`() {
     #expect(
-      status.text(.plain) == """
-        device     laptop  7K2M-0QRS-WXYZ-1234
-        account    0011223344556677
+      Self.report().text(.plain) == """
+        device     laptop  \(Self.laptop.fingerprint)
+        account    ab00000000000000
         directory  /home/me/kith
         node       running as process 4711, listening on [::]:4114
         peers      1 of 2 in touch
@@ -55,39 +89,40 @@ struct ReportTests {
   }
 
   @Test func `status does not take loopback for a network, nor silence for touch`() {
-    var status = status
-    status.discovery?.links.removeAll { !$0.isLoopback }
-    status.devices[1].silentMilliseconds = 41_999
-    let text = status.text(.plain)
+    var report = Self.report(1_041_999)
+    report.status.discovery?.links.removeAll { !$0.isLoopback }
+    let text = report.text(.plain)
     #expect(text.contains("discovery  1 device heard on this host alone, and no other network\n"))
     #expect(text.contains("peers      0 of 2 in touch\n"))
-    #expect(status.devices[1].state.text == "silent for 41 s")
+    #expect(Self.status.state(of: Self.desktop, now: 1_041_999).text == "silent for 41 s")
   }
 
-  @Test func `status for programs`() {
-    let text = status.document.text(indented: false)
-    #expect(text.hasPrefix(#"{"account":"00112233445566778899","clockSynchronised":true,"#))
-    #expect(text.contains(#""processID":4711"#) && text.hasSuffix(#""version":1}"#))
-    #expect(
-      text.contains(
-        #""discovery":{"ignored":1,"links":[{"family":"IPv4","interface":"lo"},"#))
-    #expect(
-      text.contains(
-        #""neighbours":[{"addresses":["192.0.2.7:4114"],"device":"0b","milliseconds":900}],"sent":7}"#
-      )
-    )
-    #expect(text.contains(#""limits":{"bytes":1048576,"keyBytes":64,"keys":1024,"#))
+  @Test func `status for programs is the status`() throws {
+    let text = Self.report().document.text()
+    #expect(try JSONDecoder().decode(NodeStatus.self, from: Data(text.utf8)) == Self.status)
+    let line = Self.report().document.text(indented: false)
+    let id = Self.id(11).hex
+    for member in [
+      #""account":"ab00"#, #""version":1"#, #""processID":4711"#, #""isRevoked":false"#,
+      #""counters":{"clones":0,"#, #""clock":{"aheadOfHostMilliseconds":0,"#,
+      #"{"family":"IPv4","interface":"lo","isLoopback":true}"#, "\"heldBy\":[\"\(id)\"]",
+      #""policy":{"keyBytes":64,"keys":1024,"totalBytes":1048576,"valueBytes":1048576}"#,
+      #""problems":[{"code":"diskFull","message":"the disk is full"}]"#,
+    ] {
+      #expect(line.contains(member), "\(member) is not in \(line)")
+    }
+    #expect(!line.contains("null"))
   }
 
   @Test func `peers for people`() {
-    let report = PeersReport(
-      devices: [Self.laptop, Self.desktop, Self.server], nowMilliseconds: 1_065_000)
+    let report = PeersReport(status: Self.status, nowMilliseconds: 1_020_000)
+    let names = [Self.laptop, Self.desktop, Self.server].map(\.fingerprint)
     #expect(
       report.text(.plain) == """
-        DEVICE         FINGERPRINT          STATE        ADDRESS                 HEARD   CLOCK
-        laptop         7K2M-0QRS-WXYZ-1234  this device
-        desktop\\u{1b}  AAAA-BBBB-CCCC-DDDD  in touch     192.0.2.7:4114      1 min ago  -12 ms
-        server         EEEE-FFFF-GGGG-HHHH  away         [2001:db8::1]:4114    not yet
+        DEVICE         FINGERPRINT          STATE        ADDRESS                HEARD   CLOCK
+        laptop         \(names[0])  this device
+        desktop\\u{1b}  \(names[1])  in touch     192.0.2.7:4114      20 s ago  -12 ms
+        server         \(names[2])  away         [2001:db8::1]:4114   not yet
         """)
   }
 
@@ -125,11 +160,12 @@ struct ReportTests {
         """)
   }
 
-  @Test(
-    arguments: [
-      [("a", 1), ("$date", "x")], [("$date", "x")], [("$dictionary", ["a": 1])],
-      [("format", "kith export"), ("version", 1)], [("é", 1.0), ("z", .data(.init([0, 255])))], [],
-    ] as [[(String, PropertyListValue)]])
+  private static let exports: [[(String, PropertyListValue)]] = [
+    [("a", 1), ("$date", "x")], [("$date", "x")], [("$dictionary", ["a": 1])],
+    [("format", "kith export"), ("version", 1)], [("é", 1.0), ("z", .data(.init([0, 255])))], [],
+  ]
+
+  @Test(arguments: exports)
   func `an export is imported as it was`(entries: [(String, PropertyListValue)]) throws {
     let document = ExportDocument(store: "s", entries: entries)
     for text in [document.plain.text(), document.versioned.text()] {

@@ -260,10 +260,10 @@ import Testing
     var last = Batch(store: TestWorld.store)
     last.answers = 1
     try world.hand(last, from: 0, to: 1)
-    let session = try #require(world.devices[1].replica.sessions.values.first)
-    #expect(session.unjudged.contains(TestWorld.store))
-    #expect(session.awaits(TestWorld.store))
+    let link = try #require(world.devices[1].replica.links.values.first)
+    #expect(link[TestWorld.store].isUnjudged)
+    #expect(link[TestWorld.store].isAwaited)
     try world.hand(last, from: 0, to: 1)
-    #expect(world.devices[1].replica.sessions.values.first?.awaits(TestWorld.store) == false)
+    #expect(world.devices[1].replica.links.values.first?[TestWorld.store].isAwaited == false)
   }
 }

@@ -123,8 +123,7 @@ import Testing
         InboundMessage(decoding: message.encodedBytes(), account: world.account))
       world.perform(.received(session, inbound), on: 1)
     }
-    let partial = try #require(world.devices[1].replica.sessions[session]?.partial)
-    let weight = partial.changeSets.reduce(0) { $0 + $1.weight }
+    let weight = try #require(world.devices[1].replica.links[session]?.bytesHeld)
     #expect(weight <= room && weight > room - (2 << 20))
   }
 }

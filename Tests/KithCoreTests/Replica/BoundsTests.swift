@@ -74,9 +74,9 @@ import Testing
       else { return message }
       parts += 1
       if parts == 1 {
-        world.devices[1].replica.sessions[session]?.mismatched.insert(TestWorld.store)
+        world.devices[1].replica.links[session]?[TestWorld.store].isMismatched = true
       } else {
-        world.devices[1].replica.sessions[session]?.mismatched.remove(TestWorld.store)
+        world.devices[1].replica.links[session]?[TestWorld.store].isMismatched = false
       }
       return message
     }
@@ -94,45 +94,16 @@ import Testing
     let world = try TestWorld(devices: 4, seed: 63)
     let absent = world.devices[3].keys.id
     for index in 0...1 {
-      world.devices[index].replica.addresses[absent] = (0..<Limits.addressesPerDevice).map {
-        "192.0.\(index).\($0):4114"
-      }
+      world.devices[index].replica.contacts = Contacts([
+        absent: (0..<Limits.addressesPerDevice).map { "192.0.\(index).\($0):4114" }
+      ])
     }
     for (a, b) in [(0, 1), (1, 2), (0, 2)] { world.connect(a, b) }
     world.settle(limit: 500)
     for index in 0...2 {
       #expect(
-        world.devices[index].replica.addresses[absent]?.count == Limits.addressesPerDevice)
+        world.devices[index].replica.contacts.addresses[absent]?.count == Limits.addressesPerDevice)
     }
-  }
-
-  @Test func `hearsay took the place of where a device was really met`() throws {
-    let world = try TestWorld(devices: 3, seed: 65)
-    let (liar, met) = (world.devices[1].keys.id, world.devices[2].keys.id)
-    world.connect(0, 1)
-    world.connect(0, 2)
-    world.settle()
-    let real = "127.0.0.1:4002"
-    #expect(world.devices[0].replica.addresses[met]?.first == real)
-    let session = try #require(world.links[[0, 1]]?.ends[0].session)
-    for round in 0..<3 {
-      let told = (0..<Limits.addressesPerDevice).map { "192.0.2.\(round):\(4_000 + $0)" }
-      world.devices[0].replica.learn([met: told], from: session)
-      let known = try #require(world.devices[0].replica.addresses[met])
-      #expect(known.first == real)
-      #expect(known.count == Limits.addressesPerDevice)
-      // A device that moved can still be found.
-      #expect(known.contains("192.0.2.\(round):4000"))
-    }
-    // Where it is met at last comes first, also if it was only told before.
-    world.devices[0].replica.addresses[liar] =
-      (0..<8).map { "192.0.2.9:\($0)" } + ["127.0.0.1:4001"]
-    world.devices[0].replica.addresses[liar]?.removeFirst()
-    world.disconnect(0, 1)
-    world.connect(0, 1)
-    #expect(world.devices[0].replica.addresses[liar]?.first == "127.0.0.1:4001")
-    #expect(world.devices[0].disk.addresses[liar]?.first == "127.0.0.1:4001")
-    #expect(world.devices[0].replica.addresses[liar]?.count == Limits.addressesPerDevice)
   }
 
   @Test func `what a peer says that it covers stays bounded`() throws {
@@ -158,9 +129,9 @@ import Testing
     }
     let replica = world.devices[1].replica
     #expect(
-      replica.sessions[session]?.vectors[TestWorld.store]?.count ?? 0 <= Limits.chainsPerStore)
+      replica.links[session]?[TestWorld.store].vector.count ?? 0 <= Limits.chainsPerStore)
     #expect(
-      replica.knowledge[device]?[TestWorld.store]?.count ?? 0 <= Limits.chainsPerStore)
+      replica.believed(of: device, in: TestWorld.store).count <= Limits.chainsPerStore)
   }
 
   @Test func `a store listed twice makes a have malformed`() throws {
@@ -217,7 +188,7 @@ import Testing
         let digest = Blake2b.digest256(entry.plaintext())
         _ = store.merge(KeptEntry(entry: entry, digest: digest, home: home))
       }
-      return store.pruneRemovals { _ in false }
+      return store.forgetRemovals { _ in false }
     }
     let indices = Array(0..<(Limits.removals + 50))
     #expect(forgotten(indices) == forgotten(indices.reversed()))
@@ -239,7 +210,7 @@ import Testing
         KeptEntry(entry: entry, digest: Blake2b.digest256(entry.plaintext()), home: home))
     }
     // Two late ones are covered everywhere; the third to go is the oldest of all.
-    let forgotten = store.pruneRemovals { [100, 200].contains($0.index) }
+    let forgotten = store.forgetRemovals { [100, 200].contains($0.index) }
     #expect(forgotten.map(\.index) == [100, 200, 0])
   }
 
@@ -253,7 +224,8 @@ import Testing
           set("k\((first + 1) % 8)", .integer(Int64(number))),
         ], on: 0, flush: false)
     }
-    #expect(world.devices[0].replica.stores[TestWorld.store]?.drafts.count ?? 0 <= Limits.drafts)
+    #expect(
+      world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.count ?? 0 <= Limits.drafts)
     world.flush(0)
     let before = world.view(0)
     try world.restart(0)

@@ -61,12 +61,12 @@ import Testing
     return world
   }
 
-  private func outcome(_ world: TestWorld) -> ClockDifference.Outcome? {
+  private func outcome(_ world: TestWorld) -> NodeStatus.ClockDifference.Outcome? {
     world.devices[0].replica.clockStatus.differences.first?.outcome
   }
 
   private func follows(_ world: TestWorld) -> Bool {
-    world.devices[0].replica.clockStatus.adoptedFrom == world.devices[1].keys.id
+    world.devices[0].replica.clockStatus.follows == world.devices[1].keys.id
   }
 
   @Test func `a liar's clock led a device years ahead, for ever`() throws {

@@ -72,7 +72,7 @@ import Testing
     try world.hand([newer, try sealed("known", 2, in: world)], above: 0, from: 0, to: 1)
     #expect(Array(world.view(1).keys) == ["known"])
     #expect(try world.covered(of: 0, on: 1) == 0)
-    #expect(world.devices[1].replica.counters == ReplicaStatus.Counters())
+    #expect(world.devices[1].replica.counters == NodeStatus.Counters())
   }
 
   @Test func `what starts above our own vector is not counted until the gap is closed`() throws {

@@ -15,19 +15,19 @@ import Testing
     for size in 0..<100 {
       // Each may be refused where the one before stands; there are too many to keep all.
       world.write([set("k", blob(5_000 + size))], on: 0)
-      #expect(try store(0, in: world).draftBytes <= policy.room(factor: Limits.draftFactor))
+      #expect(try store(0, in: world).drafts.bytes <= policy.room(factor: Limits.draftFactor))
     }
     #expect(world.devices[0].refused.isEmpty)
     #expect(world.devices[0].disk.stores[TestWorld.store]?.drafts.count ?? 0 < 20)
-    let counted = try store(0, in: world).drafts.reduce(0) { $0 + $1.operations.keptBytes }
-    #expect(try store(0, in: world).draftBytes == counted)
+    let counted = try store(0, in: world).drafts.drafts.reduce(0) { $0 + $1.operations.keptBytes }
+    #expect(try store(0, in: world).drafts.bytes == counted)
     try world.restart(0)
-    #expect(try store(0, in: world).draftBytes == counted)
+    #expect(try store(0, in: world).drafts.bytes == counted)
     #expect(world.text("k", on: 0) == blob(5_099))
     world.connectAll()
     world.settle()
     #expect(world.text("k", on: 1) == blob(5_099))
-    #expect(try store(0, in: world).draftBytes == 0)
+    #expect(try store(0, in: world).drafts.bytes == 0)
   }
 
   @Test func `drafts that none rewrites are bounded, and a removal is taken all the same`() throws {
@@ -93,7 +93,7 @@ import Testing
     let refusals = world.devices[2].replica.refusals(of: TestWorld.store)
     #expect(refusals.map(\.number) == (1...UInt64(rounds)).map { $0 })
     try world.restart(2)
-    #expect(try store(2, in: world).refusalBytes == bytes)
+    #expect(try store(2, in: world).refusals.bytes == bytes)
     world.connectAll()
     world.settle()
     world.write([set("others write", 1)], on: 0)
@@ -101,7 +101,7 @@ import Testing
     let removal = world.write([remove("others write")], on: 2)
     #expect(world.devices[2].accepted.contains(removal))
     world.perform(.takeRefusals(TestWorld.store, through: UInt64(rounds)), on: 2)
-    #expect(try store(2, in: world).refusalBytes == 0)
+    #expect(try store(2, in: world).refusals.bytes == 0)
     let id = world.write([set("mine", 1)], on: 2)
     #expect(world.devices[2].accepted.contains(id))
     world.settle()

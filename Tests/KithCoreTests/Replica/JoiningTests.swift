@@ -154,7 +154,11 @@ import Testing
     world.connectAll()
     world.settle()
     let (joiner, session) = try world.beginJoin(by: 0)
-    let records = try #require(world.devices[0].replica.sessions[session]?.admission)
+    let link = try #require(world.devices[0].replica.links[session])
+    guard case .joiner(_, let records) = link.state else {
+      Issue.record("nobody joins")
+      return
+    }
     // Another member is shown the certificate before the last word, and revokes the device.
     world.perform(.learn(records), on: 1)
     world.perform(.revoke(world.devices[joiner].keys.id, keeping: []), on: 1)

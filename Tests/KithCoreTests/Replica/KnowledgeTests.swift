@@ -7,7 +7,7 @@ import Testing
 @Suite struct KnowledgeTests {
   private func known(of peer: Int, on index: Int, in world: TestWorld) -> [ChainID: UInt64] {
     let device = world.devices[peer].keys.id
-    return world.devices[index].replica.knowledge[device]?[TestWorld.store] ?? [:]
+    return world.devices[index].replica.believed(of: device, in: TestWorld.store)
   }
 
   @Test func `a device that was restored was taken to cover what it had lost`() throws {
@@ -79,8 +79,8 @@ import Testing
       let message = InboundMessage(decoding: have.messages()[0], account: world.account)
       world.perform(.received(session, try #require(message)), on: 0)
     }
-    let kept = world.devices[0].replica.sessions[session]?.vectors.values.reduce(0) {
-      $0 + $1.count
+    let kept = world.devices[0].replica.links[session]?.stores.values.reduce(0) {
+      $0 + $1.vector.count
     }
     #expect(try #require(kept) <= Limits.vectorEntriesPerSession)
     #expect(try #require(kept) > 4_000)

@@ -37,66 +37,36 @@ import Testing
         == Limits.quarantined)
   }
 
-  @Test func `statements are kept up to a bound, and those that are kept can still be renewed`()
-    throws
-  {
-    let keys = deviceKeys(1)
-    let account = try Fixture().account
-    func statement(_ number: Int, clock: UInt64) throws -> Statement {
-      let store = try #require(StoreIdentifier("com.example.S\(number)"))
-      // The table trusts who checked the signature, and these have none: making many takes time.
-      var wire = WireStatement()
-      var body = WireStatementBody()
-      body.device = .init(keys.id.bytes)
-      body.store = store.rawValue
-      body.clock = HybridTime(milliseconds: clock).rawValue
-      body.vectorDigest = .init(account.bytes)
-      wire.body = .init(body.encodedBytes())
-      wire.signature = .init([UInt8](repeating: 0, count: Signature.byteCount))
-      return try #require(Statement(wire))
-    }
-    var table = StatementTable()
-    for number in 0..<Limits.statements {
-      let isTaken = table.insert(try statement(number, clock: 1))
-      #expect(isTaken)
-    }
-    var isTaken = table.insert(try statement(Limits.statements, clock: 1))
-    #expect(!isTaken && table.count == Limits.statements)
-    let renewed = try statement(0, clock: 2)
-    isTaken = table.insert(renewed)
-    #expect(isTaken && table.count == Limits.statements)
-    #expect(table[renewed.store, keys.id] == renewed)
-    table.keep { _ in false }
-    #expect(table.count == 0)
-    isTaken = table.insert(try statement(Limits.statements, clock: 1))
-    #expect(isTaken)
-  }
-
   @Test func `a statement is short, and a message holds so many`() throws {
     let world = try TestWorld(devices: 1, seed: 261)
     let chain = try world.chain(of: 0)
-    func statement(_ entries: Int, of store: StoreIdentifier = TestWorld.store) -> Statement {
-      Statement(
-        store, clock: HybridTime(milliseconds: 1), process: 1,
-        vectorDigest: Statement.digest(of: [:]),
-        risen: Dictionary(
+    func extent(_ entries: Int, of store: StoreIdentifier = TestWorld.store) -> Extent {
+      Extent(
+        store, digest: Extent.digest(of: [:]),
+        entries: Dictionary(
           uniqueKeysWithValues: (0..<UInt64(entries)).map {
             (ChainID(device: chain.device, incarnation: Incarnation(rawValue: $0)), 1)
-          }), account: world.account, keys: world.devices[0].keys)
+          }))
     }
-    #expect(Statement(statement(Limits.statementEntries).wire) != nil)
-    #expect(Statement(statement(Limits.statementEntries + 1).wire) == nil)
-    var long = statement(1).wire
+    #expect(Extent(extent(Limits.statementEntries).body, isSigned: true) != nil)
+    #expect(Extent(extent(Limits.statementEntries + 1).body, isSigned: true) == nil)
+    #expect(Extent(extent(Limits.statementEntries + 1).body, isSigned: false) != nil)
     // A field that no version knows: it decodes, and is passed on byte for byte.
-    long.body += [0xfa, 0x01, 0x80, 0x10] + [UInt8](repeating: 0, count: 2_048)
-    #expect(Statement(long) == nil)
-    let statements = try (0...Limits.statementsPerMessage).map { number in
-      statement(1, of: try #require(StoreIdentifier("com.example.S\(number)"))).wire
-    }
+    let long =
+      extent(1).body + [0xfa, 0x01, 0x80, 0x10] + [UInt8](repeating: 0, count: 2_048)
+    #expect(Extent(long, isSigned: true) == nil)
+    let age = StatementAge(started: .zero, number: 1)
+    let keys = world.devices[0].keys
+    let one = Statement(extent(1), age: age, account: world.account, keys: keys)
     func message(of count: Int) -> [UInt8] {
       var message = WireMessage()
-      message.have.number = 1
-      message.have.statements = Array(statements.prefix(count))
+      var group = StatementGroup.groups(of: [one])[0]
+      group.said = (0..<count).map { number in
+        var said = group.said[0]
+        said.device = UInt64(number)
+        return said
+      }
+      message.have.statements = [group.wire]
       return message.encodedBytes()
     }
     let (most, more) = (Limits.statementsPerMessage, Limits.statementsPerMessage + 1)
@@ -112,18 +82,15 @@ import Testing
     var message = WireMessage()
     message.batch.store = TestWorld.store.rawValue
     message.batch.more = true
-    func hand() throws {
-      let bytes = message.encodedBytes()
-      world.perform(
-        .received(session, try #require(InboundMessage(decoding: bytes, account: world.account))),
-        on: 1)
-    }
-    try hand()
-    #expect(world.devices[1].replica.sessions[session]?.partial != nil)
+    let bytes = message.encodedBytes()
+    let inbound = try #require(InboundMessage(decoding: bytes, account: world.account))
+    guard case .batch(let part) = inbound.body else { throw CancellationError() }
     // As if so many bytes had come: they would be 128 MiB.
-    world.devices[1].replica.sessions[session]?.partialBytes = Limits.batchBytes
-    try hand()
-    #expect(world.devices[1].replica.sessions[session] == nil)
+    let first = world.devices[1].replica.links[session]?.receive(
+      part, size: Limits.batchBytes, keeping: nil)
+    guard case .more = first else { throw CancellationError() }
+    world.perform(.received(session, inbound), on: 1)
+    #expect(world.devices[1].replica.links[session] == nil)
     #expect(world.devices[1].closed.last == .protocolViolation)
   }
 

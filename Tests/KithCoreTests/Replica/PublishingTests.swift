@@ -28,7 +28,7 @@ import Testing
     world.connect(0, 1)
     let session = try #require(world.links[[0, 1]]?.ends[0].session)
     func isAnswered() -> Bool {
-      world.devices[0].replica.sessions[session]?.pulled.contains(TestWorld.store) == true
+      world.devices[0].replica.links[session]?[TestWorld.store].isPulled == true
     }
     var steps = 0
     while !isAnswered(), steps < 100 {
@@ -93,11 +93,12 @@ import Testing
   @Test func `after a restart with the clock set back, later writes are later still`() throws {
     let world = try apart(2, seed: 103)
     world.write([set("k", "draft")], on: 0)
-    let draft = try #require(world.devices[0].replica.stores[TestWorld.store]?.drafts.first?.clock)
+    let draft = try #require(
+      world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.first?.clock)
     world.clockErrors[0] = -30_000
     try world.restart(0)
     world.write([set("other", 1)], on: 0)
-    let clocks = world.devices[0].replica.stores[TestWorld.store]?.drafts.map(\.clock)
+    let clocks = world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.map(\.clock)
     #expect(clocks?.last ?? .zero > draft)
     // What came from elsewhere counts as well: a write that has seen it is later.
     world.clockErrors = [0: 0, 1: 30_000]

@@ -26,7 +26,7 @@ import Testing
     }
     world.connectAll()
     var replica = world.devices[1].replica
-    let session = try #require(replica.sessions.keys.first)
+    let session = try #require(replica.links.keys.first)
     world.settle()
     var twin = replica
     for message in messages {

@@ -227,7 +227,7 @@ import Testing
     world.mingle([0, 1, 2, 3])
     world.revoke(2, by: 0)
     world.mingle([0, 1])
-    world.devices[2].replica.ignoresItsRevocation = true
+    world.devices[2].replica.members.ignoresItsRevocation = true
     try world.join(by: 2)
     world.write([set("sybil", 1)], on: 4)
     // Who has not heard yet takes it for a member.
@@ -249,7 +249,7 @@ import Testing
     world.revoke(2, by: 0)
     world.mingle([0, 1])
     try world.restart(2, isCopy: true)
-    world.devices[2].replica.ignoresItsRevocation = true
+    world.devices[2].replica.members.ignoresItsRevocation = true
     world.write([set("back", 1)], on: 2)
     world.mingle([0, 1, 2])
     #expect(world.text("back", on: 0) == nil && world.text("back", on: 1) == nil)
@@ -348,7 +348,7 @@ import Testing
     world.mingle([0, 1, 2, 3])
     world.write([set("old", 1)], on: 0)
     world.mingle([0, 1, 2, 3], rounds: 1)
-    world.devices[2].replica.ignoresItsRevocation = true
+    world.devices[2].replica.members.ignoresItsRevocation = true
     world.revoke(2, by: 0)
     world.mingle([0, 1])
     world.write([set("secret", 1)], on: 0)

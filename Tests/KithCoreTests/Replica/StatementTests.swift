@@ -28,37 +28,41 @@ import Testing
 
   private func deliver(_ statements: [Statement], from: Int, to: Int, in world: TestWorld) throws {
     let session = try #require(world.links[[min(from, to), max(from, to)]]?.ends[0].session)
-    for bytes in Have.messages(
-      passingOn: statements, time: ToldTime(reading: .zero, isSynchronised: false))
-    {
+    for bytes in messages(statements) {
       let message = InboundMessage(decoding: bytes, account: world.account)
       world.perform(.received(session, try #require(message)), on: to)
     }
   }
 
-  private func isDecoded(_ statements: [Statement], in world: TestWorld) -> Bool {
+  private func messages(_ statements: [Statement]) -> [[UInt8]] {
     Have.messages(
-      passingOn: statements, time: ToldTime(reading: .zero, isSynchronised: false)
-    ).allSatisfy {
-      InboundMessage(decoding: $0, account: world.account) != nil
-    }
+      telling: statements.map { statement in
+        var group = StatementGroup(statement.extent)
+        group.said = StatementGroup.groups(of: [statement])[0].said
+        return group
+      }, by: nil, time: ToldTime(reading: .zero, isSynchronised: false))
   }
 
+  /// A statement that is later than all of a device's process; or one of a process that started at
+  /// another time.
   private func statement(
-    by index: Int, in world: TestWorld, clock: UInt64, process: UInt64? = nil,
-    risen: [ChainID: UInt64] = [:], vector: [ChainID: UInt64] = [:], signedBy: Int? = nil
+    by index: Int, in world: TestWorld, started: UInt64? = nil, number: UInt32 = 1_000,
+    entries: [ChainID: UInt64] = [:], vector: [ChainID: UInt64] = [:], signedBy: Int? = nil
   ) throws -> Statement {
     let device = world.devices[index]
-    let statement = Statement(
-      TestWorld.store, clock: HybridTime(milliseconds: clock),
-      process: process ?? device.process.tag, vectorDigest: Statement.digest(of: vector),
-      risen: risen, account: world.account, keys: device.keys)
+    let extent = Extent(TestWorld.store, digest: Extent.digest(of: vector), entries: entries)
+    let process = device.replica.coverage.started ?? .zero
+    let age = StatementAge(
+      started: started.map { HybridTime(milliseconds: $0) } ?? process, number: number)
+    let statement = Statement(extent, age: age, account: world.account, keys: device.keys)
     guard let signedBy else { return statement }
     // What another device says in this one's name.
-    var wire = statement.wire
-    let body = Array("kith statement v1".utf8) + [0] + world.account.bytes + statement.body
-    wire.signature = .init(world.devices[signedBy].keys.signing.sign(body).bytes)
-    return try #require(Statement(wire))
+    let bytes = Statement.signedBytes(
+      account: world.account, device: device.keys.id, age: age, body: extent.body)
+    let said = StatementGroup.Said(
+      device: device.keys.id.shortName, age: age,
+      signature: world.devices[signedBy].keys.signing.sign(bytes))
+    return Statement(said, by: device.keys.id, extent: extent)
   }
 
   @Test func `in a line the first device knows when the last has what it wrote, and not before`()
@@ -153,14 +157,14 @@ import Testing
 
   @Test func `an older statement that is told again changes nothing`() throws {
     let world = try line(3, seed: 906)
-    let early = try statement(by: 2, in: world, clock: world.now.wallMilliseconds, process: 7)
+    let early = try statement(by: 2, in: world, started: TestWorld.origin - 1)
     world.write([set("k", 1)], on: 0)
     pass(5_000, in: world)
     #expect(holds(2, for: 0, in: world))
     try deliver([early], from: 1, to: 0, in: world)
     #expect(holds(2, for: 0, in: world))
     #expect(
-      world.devices[0].replica.hearsay.processes[world.devices[2].keys.id]?[TestWorld.store] != 7)
+      world.devices[0].replica.coverage.table[TestWorld.store, early.device]?.age != early.age)
   }
 
   @Test func `nobody says in another's name what it covers`() throws {
@@ -169,24 +173,31 @@ import Testing
     world.write([set("k", 1)], on: 0)
     world.settle()
     let chain = try world.chain(of: 0)
-    let lie = try statement(
-      by: 2, in: world, clock: world.now.wallMilliseconds + 1_000, risen: [chain: 1], signedBy: 1)
-    // The message is malformed, before any state is looked at.
-    #expect(!isDecoded([lie], in: world))
-    let truth = try statement(by: 2, in: world, clock: world.now.wallMilliseconds + 1_000)
-    #expect(isDecoded([truth], in: world))
-    #expect(!isDecoded([truth, lie], in: world))
+    let truth = try statement(by: 2, in: world)
+    let lie = try statement(by: 2, in: world, number: 1_001, entries: [chain: 1], signedBy: 1)
+    #expect(truth.isSigned(in: world.account) && !lie.isSigned(in: world.account))
+    try deliver([truth], from: 1, to: 0, in: world)
+    #expect(world.links[[0, 1]] != nil)
+    try deliver([lie], from: 1, to: 0, in: world)
+    #expect(!holds(2, for: 0, in: world))
+    #expect(world.devices[0].closed.last == .protocolViolation)
+    #expect(world.links[[0, 1]] == nil)
   }
 
   /// Else each of a thousand in a message could be later than the one before it.
   @Test func `a message holds one statement of a device about a store`() throws {
     let world = try line(2, seed: 915)
-    let said = try (1...2 as ClosedRange<UInt64>).map {
-      try statement(by: 1, in: world, clock: world.now.wallMilliseconds + $0)
+    let said = try (1...2 as ClosedRange<UInt32>).map {
+      try statement(by: 1, in: world, number: $0)
     }
-    #expect(isDecoded([said[0]], in: world))
-    #expect(isDecoded([said[0], try statement(by: 0, in: world, clock: 1)], in: world))
-    #expect(!isDecoded(said, in: world))
+    func isDecoded(_ statements: [Statement]) -> Bool {
+      messages(statements).allSatisfy {
+        InboundMessage(decoding: $0, account: world.account) != nil
+      }
+    }
+    #expect(isDecoded([said[0]]))
+    #expect(isDecoded([said[0], try statement(by: 0, in: world)]))
+    #expect(!isDecoded(said))
   }
 
   @Test func `what a device says of more than was signed is not believed`() throws {
@@ -194,40 +205,27 @@ import Testing
     world.write([set("k", 1)], on: 0)
     pass(5_000, in: world)
     let chain = try world.chain(of: 0)
-    let boast = try statement(
-      by: 2, in: world, clock: world.now.wallMilliseconds + 1_000, risen: [chain: 1 << 40])
+    let boast = try statement(by: 2, in: world, entries: [chain: 1 << 40])
     try deliver([boast], from: 1, to: 0, in: world)
-    let known = world.devices[0].replica.knowledge[world.devices[2].keys.id]?[TestWorld.store]
-    #expect(known?[chain] == 1)
+    #expect(
+      world.devices[0].replica.believed(of: world.devices[2].keys.id, in: TestWorld.store)[chain]
+        == 1)
   }
 
   @Test func `what strangers, and members of years to come, say is not kept`() throws {
     let world = try line(3, seed: 909)
     let stranger = TestWorld.makeKeys(&world.random)
+    let now = world.now.wallMilliseconds
     let said = Statement(
-      TestWorld.store, clock: HybridTime(milliseconds: world.now.wallMilliseconds), process: 1,
-      vectorDigest: Statement.digest(of: [:]), risen: [:], account: world.account, keys: stranger)
-    let late = try statement(by: 2, in: world, clock: world.now.wallMilliseconds + 3_600_000)
+      Extent(TestWorld.store, digest: Extent.digest(of: [:]), entries: [:]),
+      age: StatementAge(started: HybridTime(milliseconds: now), number: 1),
+      account: world.account, keys: stranger)
+    let late = try statement(by: 2, in: world, started: now + 3_600_000)
     try deliver([said, late], from: 1, to: 0, in: world)
-    let table = world.devices[0].replica.hearsay.table
+    let table = world.devices[0].replica.coverage.table
     #expect(table[TestWorld.store, stranger.id] == nil)
-    #expect(table[TestWorld.store, world.devices[2].keys.id]?.clock != late.clock)
+    #expect(table[TestWorld.store, world.devices[2].keys.id]?.age != late.age)
     #expect(world.links[[0, 1]] != nil)
-  }
-
-  @Test func `what a device said that is no member any more is forgotten`() throws {
-    let world = try line(3, seed: 913)
-    var table = StatementTable()
-    var alone = StatementTable()
-    let said = try (0..<2).map { try statement(by: $0, in: world, clock: 1) }
-    let inserted = said.map { table.insert($0) } + [alone.insert(said[0])]
-    #expect(inserted == [true, true, true])
-    let (both, one) = (table.digest(of: TestWorld.store), alone.digest(of: TestWorld.store))
-    table.keep { $0 == said[0].device }
-    let left = table.digest(of: TestWorld.store)
-    #expect(both != one)
-    #expect(left == one)
-    #expect(table.count == 1)
   }
 
   @Test func `while a device is connected only its own process speaks for it`() throws {
@@ -237,7 +235,7 @@ import Testing
     world.settle()
     let chain = try world.chain(of: 0)
     let other = try statement(
-      by: 1, in: world, clock: world.now.wallMilliseconds + 1_000, process: 7, risen: [chain: 1])
+      by: 1, in: world, started: world.now.wallMilliseconds + 1_000, entries: [chain: 1])
     try deliver([other], from: 1, to: 0, in: world)
     #expect(!holds(1, for: 0, in: world))
   }
@@ -253,7 +251,7 @@ import Testing
     world.settle()
     let chain = try world.chain(of: 0)
     let later = try statement(
-      by: 2, in: world, clock: world.now.wallMilliseconds + 1_000, process: 7, risen: [chain: 1])
+      by: 2, in: world, started: world.now.wallMilliseconds + 1_000, entries: [chain: 1])
     try deliver([later], from: 1, to: 0, in: world)
     pass(2_000, in: world)
     #expect(!holds(2, for: 0, in: world))
@@ -271,10 +269,11 @@ import Testing
     world.settle()
     let chain = try world.chain(of: 0)
     let earlier = try statement(
-      by: 2, in: world, clock: world.now.wallMilliseconds, process: 7, risen: [chain: 1])
+      by: 2, in: world, started: world.now.wallMilliseconds, entries: [chain: 1])
     try deliver([earlier], from: 1, to: 0, in: world)
     #expect(holds(2, for: 0, in: world))
     world.advance(milliseconds: 1_000)
+    try world.restart(2)
     world.connect(0, 2)
     world.settle()
     #expect(!holds(2, for: 0, in: world))
@@ -345,7 +344,7 @@ import Testing
   private func expectTruth(_ world: TestWorld, _ seed: UInt64) throws {
     for device in world.devices {
       for other in world.devices where other !== device {
-        let known = device.replica.knowledge[other.keys.id]?[TestWorld.store] ?? [:]
+        let known = device.replica.believed(of: other.keys.id, in: TestWorld.store)
         let vector = other.replica.stores[TestWorld.store]?.log.vector ?? [:]
         let isTrue = known.allSatisfy { $0.value <= vector[$0.key] ?? 0 }
         try #require(isTrue as Bool, "seed \(seed): \(other.name) lacks what \(device.name) thinks")

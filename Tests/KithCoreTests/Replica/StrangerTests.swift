@@ -158,7 +158,7 @@ import Testing
     }
     #expect(reason == .notMember)
     #expect(taken * (inbound.size + Limits.recordsMessageCost) <= Limits.strangerBytes * 5 / 4)
-    #expect(world.devices[0].replica.sessions[session] == nil)
+    #expect(world.devices[0].replica.links[session] == nil)
   }
 
   @Test func `who proves to be a member is sent the records that were kept from a stranger`()

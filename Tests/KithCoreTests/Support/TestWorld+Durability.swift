@@ -54,7 +54,7 @@ extension TestWorld {
       let published = store.log.changeSets.keys.filter { $0.device == device.keys.id }
       #expect(
         published.allSatisfy { disk?.changeSets[$0] != nil }
-          && store.drafts.allSatisfy { disk?.drafts[$0.ordinal] != nil }
+          && store.drafts.drafts.allSatisfy { disk?.drafts[$0.ordinal] != nil }
           && store.latestDraft.map { disk?.drafts[$0.ordinal] == $0.encoded() } ?? true,
         "\(device.name) acknowledged before it committed")
     }

@@ -101,7 +101,8 @@ extension TestWorld {
         #expect(
           !keepsChains(of: other, on: index), "\(comment): chains are left",
           sourceLocation: sourceLocation)
-        #expect(replica.knowledge[id(other)] == nil, sourceLocation: sourceLocation)
+        #expect(
+          !replica.coverage.knows(id(other), of: TestWorld.store), sourceLocation: sourceLocation)
         #expect(!replica.roster.isMember(id(other)), sourceLocation: sourceLocation)
       }
     }

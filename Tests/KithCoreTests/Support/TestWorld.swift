@@ -10,8 +10,8 @@ final class TestWorld {
   final class Device {
     let name: String
     let keys: DeviceKeys
-    var disk: Snapshot
-    var replica: Replica
+    var storage: MemoryStorage
+    var shell: Shell
     /// What programs saw, kept up by nothing but view changes.
     var views: [StoreIdentifier: [Key: EncodedValue]] = [:]
     var viewChanges: [ViewChange] = []
@@ -32,9 +32,19 @@ final class TestWorld {
     init(name: String, keys: DeviceKeys, disk: Snapshot, replica: Replica, process: ProcessID) {
       self.name = name
       self.keys = keys
-      self.disk = disk
-      self.replica = replica
+      storage = MemoryStorage(disk)
+      shell = Shell(replica)
       self.process = process
+    }
+
+    var replica: Replica {
+      get { shell.replica }
+      _modify { yield &shell.replica }
+    }
+
+    var disk: Snapshot {
+      get { (try? storage.load()) ?? Snapshot() }
+      set { storage = MemoryStorage(newValue) }
     }
   }
 
@@ -151,7 +161,7 @@ final class TestWorld {
     for other in devices.indices where other != index { disconnect(index, other) }
     let device = devices[index]
     device.process = ProcessID(random.draw())
-    device.replica = try makeReplica(device.keys, device.disk, device.process, damage)
+    device.shell = Shell(try makeReplica(device.keys, device.disk, device.process, damage))
     begin(index, isCopy: isCopy)
   }
 
@@ -211,17 +221,17 @@ final class TestWorld {
     return instant
   }
 
-  /// Hands in an input and carries out its effects.
+  /// Hands in an input and does the work that follows, but no flush of itself.
   func perform(_ input: Input, on index: Int) {
     let device = devices[index]
     var shown: [StoreIdentifier: [Key: EncodedValue]]?
     if case .flush = input { shown = device.replica.shownValues }
-    let effects = device.replica.handle(input, at: instant(of: index))
-    let firstDurable = effects.firstIndex { if case .durable = $0 { true } else { false } }
-    for (position, effect) in effects.enumerated() {
-      if position == firstDurable { checkIsDurable(device) }
-      carryOut(effect, on: index)
+    guard case .handled(let effects) = device.shell.take(input, at: instant(of: index)) else {
+      Issue.record("\(device.name) takes no input")
+      return
     }
+    for effect in effects { carryOut(effect, on: index) }
+    drain(index)
     guard let shown else { return }
     // Worked out anew: publishing does not even look.
     for (identifier, store) in device.replica.stores {
@@ -233,25 +243,36 @@ final class TestWorld {
     }
   }
 
+  private func drain(_ index: Int) {
+    let device = devices[index]
+    while case .round(var round) = device.shell.next(at: instant(of: index)) {
+      do {
+        try round.fill(from: device.storage)
+        for effect in round.early { carryOut(effect, on: index) }
+        try device.storage.commit(round.mutations)
+      } catch {
+        Issue.record(error)
+      }
+      checkClock(round.mutations, on: device)
+      if round.late.contains(where: { if case .durable = $0 { true } else { false } }) {
+        checkIsDurable(device)
+      }
+      for effect in round.late { carryOut(effect, on: index) }
+      _ = device.shell.committed()
+    }
+  }
+
   func carryOut(_ effect: Effect, on index: Int) {
     let device = devices[index]
     switch effect {
-    case .persist(let mutations):
-      for mutation in mutations { device.disk.apply(mutation) }
-      checkClock(mutations, on: device)
     case .send(let session, let message):
       checkIsDurable(message, on: device)
       guard let (key, end) = find(session, from: index) else { return }
       links[key]?.ends[end].messages.append(message)
       links[key]?.ends[end].noteBytes()
     case .sendStored(let session, let batch):
-      let stores = device.disk.stores
       var messages: [[UInt8]] = []
-      let missing = try? batch.forEachMessage({ references in
-        references.map { stores[batch.store]?.changeSets[$0] }
-      }) {
-        messages.append($0)
-      }
+      let missing = try? batch.forEachMessage(from: device.storage) { messages.append($0) }
       #expect(missing == 0, "\(device.name) sends what its disk lacks")
       for message in messages { carryOut(.send(session, message), on: index) }
     case .awaitRoom(let session):
@@ -279,7 +300,7 @@ final class TestWorld {
     case .report(let report): device.reports.append(report)
     case .leftBehind(let devices): device.leftBehind = devices
     case .pulledAll: device.hasPulledAll = true
-    case .promote, .refusals, .progress, .addresses, .wake: break
+    case .persist, .promote, .progress, .addresses, .wake: break
     }
   }
 
@@ -414,7 +435,7 @@ final class TestWorld {
 
 extension StoreReplica {
   /// The draft written last.
-  var latestDraft: Draft? { drafts.max { $0.clock < $1.clock } }
+  var latestDraft: Draft? { drafts.drafts.max { $0.clock < $1.clock } }
 }
 
 extension Replica {

@@ -56,23 +56,28 @@ import Testing
       store.vector = [Self.vectorEntry(0), Self.vectorEntry(1)]
       sample.message.have.stores.append(store)
     }
-    var body = WireStatementBody()
-    body.device = .init(sample.world.devices[0].keys.id.bytes)
-    body.store = "a"
-    body.vectorDigest = .init(Self.twoDevices[0])
-    body.risen = [Self.vectorEntry(0), Self.vectorEntry(1)]
-    sample.message.have.statements = [Self.signed(body, in: sample.world)]
+    var group = WireStatements()
+    group.extent = .init(Self.extent { _ in })
+    var said = WireStatement()
+    said.signature = .init(repeating: 0, count: 64)
+    group.said = [said]
+    sample.message.have.statements = [group]
+    for name in ["a", "b"] {
+      var held = WireHeldStatements()
+      held.store = name
+      held.digest = .init(Self.twoDevices[0].prefix(16))
+      sample.message.have.held.append(held)
+    }
     return sample
   }
 
-  /// A statement of the world's first device, whatever its body says.
-  private static func signed(_ body: WireStatementBody, in world: TestWorld) -> WireStatement {
-    let bytes = body.encodedBytes()
-    let message = Statement.signedBytes(account: world.account, body: bytes)
-    var statement = WireStatement()
-    statement.body = .init(bytes)
-    statement.signature = .init(world.devices[0].keys.signing.sign(message).bytes)
-    return statement
+  private static func extent(_ alter: (inout WireExtent) -> Void) -> [UInt8] {
+    var extent = WireExtent()
+    extent.store = "a"
+    extent.vectorDigest = .init(twoDevices[0])
+    extent.entries = [vectorEntry(0), vectorEntry(1)]
+    alter(&extent)
+    return extent.encodedBytes()
   }
 
   @Test func `what is wrong in a batch makes it malformed`() throws {
@@ -160,33 +165,46 @@ import Testing
       ("a store twice", { $0.stores[1].store = "a" }),
       ("a store that is none", { $0.stores[0].store = "\n" }),
       ("a digest of 31 bytes", { $0.stores[0].digest.removeLast() }),
-      ("a digest of statements of 1 byte", { $0.stores[0].statements = .init([1]) }),
+      ("a digest of statements of 1 byte", { $0.held[0].digest = .init([1]) }),
+      ("digests of statements in another order", { $0.held.reverse() }),
+      ("a filter's salt", { $0.held[0].salt = 8 }),
+      ("a filter of many bytes", { $0.held[0].filter = .init(count: 16_385) }),
       ("a policy beyond the largest", { $0.stores[0].policy.keys = 65_537 }),
       ("a vector in another order", { $0.stores[0].vector.reverse() }),
       ("a chain twice", { $0.stores[0].vector[1] = $0.stores[0].vector[0] }),
       ("sequence 0", { $0.stores[0].vector[0].sequence = 0 }),
       ("sequence 2^53 + 1", { $0.stores[0].vector[0].sequence = Limits.sequence + 1 }),
       ("a device of 33 bytes", { $0.stores[0].vector[1].device.append(0) }),
-      ("a statement's signature", { $0.statements[0].signature.removeLast() }),
-      ("a statement's body", { $0.statements[0].body.removeLast() }),
+      ("a statement's signature", { $0.statements[0].said[0].signature.removeLast() }),
+      ("a statement's extent", { $0.statements[0].extent.removeLast() }),
+      ("a device's two", { $0.statements[0].said.append($0.statements[0].said[0]) }),
+      ("a device's two in two groups", { $0.statements.append($0.statements[0]) }),
     ] {
       #expect(!sample.isTaken { alter(&$0.have) }, "\(name)")
     }
-    #expect(!sample.isTaken { $0.have.statements[0].signature = .init(repeating: 3, count: 64) })
-    #expect(!sample.isTaken { $0.have.statements.append($0.have.statements[0]) })
-    for (name, alter): (String, (inout WireStatementBody) -> Void) in [
-      ("device", { $0.device.removeLast() }), ("store", { $0.store = "" }),
-      ("vector digest", { $0.vectorDigest.removeLast() }),
-      ("order", { $0.risen.reverse() }), ("sequence", { $0.risen[0].sequence = 0 }),
-      ("too many", { $0.risen = (1...9).map { Self.vectorEntry(0, $0) } }),
+    for (name, alter): (String, (inout WireExtent) -> Void) in [
+      ("store", { $0.store = "" }), ("vector digest", { $0.vectorDigest.removeLast() }),
+      ("order", { $0.entries.reverse() }), ("sequence", { $0.entries[0].sequence = 0 }),
     ] {
-      let isTaken = sample.isTaken {
-        guard var body = try? WireStatementBody(serializedBytes: $0.have.statements[0].body)
-        else { return }
-        alter(&body)
-        $0.have.statements[0] = Self.signed(body, in: sample.world)
+      for isSigned in [true, false] {
+        let isTaken = sample.isTaken {
+          $0.have.statements[0].extent = .init(Self.extent(alter))
+          if !isSigned { $0.have.statements[0].said = [] }
+        }
+        #expect(!isTaken, "an extent's \(name)")
       }
-      #expect(!isTaken, "a statement's \(name)")
+    }
+    // The sender itself may tell more, and no digest.
+    for alter: (inout WireExtent) -> Void in [
+      { $0.entries = (1...9).map { Self.vectorEntry(0, $0) } }, { $0.vectorDigest = .init() },
+    ] {
+      for isSigned in [true, false] {
+        let isTaken = sample.isTaken {
+          $0.have.statements[0].extent = .init(Self.extent(alter))
+          if !isSigned { $0.have.statements[0].said = [] }
+        }
+        #expect(isTaken == !isSigned)
+      }
     }
   }
 

@@ -206,7 +206,7 @@ import Testing
         [set("theme", text)], clock: clock(milliseconds << 12), author: laptop.id)
       #expect(changes != nil)
     }
-    #expect(replica.drafts.count == 1)
+    #expect(replica.drafts.drafts.count == 1)
     let draft = try #require(replica.state.drafted["theme"]?.entry)
     try expect(
       Entry(
@@ -219,22 +219,27 @@ import Testing
   @Test func `a statement`() throws {
     let title = "A statement"
     let other = ChainID(device: phone.id, incarnation: Incarnation(rawValue: 0x42))
-    let digest = Statement.digest(of: [chain: 1, other: 3])
+    let digest = Extent.digest(of: [chain: 1, other: 3])
+    let extent = Extent(store, digest: digest, entries: [chain: 1, other: 3])
     let statement = Statement(
-      store, clock: clock(2), process: 0x0b0b_0b0b_0b0b_0b0b, vectorDigest: digest,
-      risen: [other: 3], account: account, keys: laptop)
+      extent, age: StatementAge(started: clock(2), number: 1), account: account, keys: laptop)
     #expect(statement.isSigned(in: account))
     try expect(digest.bytes, "vector digest", in: title)
-    try expect(statement.body, "body", in: title)
+    try expect(extent.body, "extent", in: title)
     try expect(statement.signature.bytes, "signature", in: title)
-    try expect(
-      Have.messages(
-        passingOn: [statement], time: ToldTime(reading: clock(0), isSynchronised: true))[0],
-      "message", in: title)
     var table = StatementTable()
     let isNews = table.insert(statement)
     #expect(isNews)
-    try expect(table.digest(of: store).bytes, "digest of the statements held", in: title)
+    let held = table.digest(of: store)
+    try expect(held.bytes, "digest of the statements held", in: title)
+    let filter = StatementFilter(of: [statement], salt: 1)
+    try expect(filter.bytes, "filter, salt 1", in: title)
+    try expect(
+      Have.messages(
+        telling: StatementGroup.groups(of: [statement]),
+        holding: [HeldStatements(store, digest: held, filter: filter)], by: clock(2),
+        time: ToldTime(reading: clock(0), isSynchronised: true))[0],
+      "message", in: title)
   }
 
   @Test func `an answer with covers`() throws {

@@ -55,7 +55,8 @@ import Testing
     try account[1].signIn()
     #expect(try account[0].store(Self.store).value(forKey: "n") == 1)
     #expect(throws: KithError.self) {
-      try account[1].store(Self.store, policy: Policy(totalBytes: 9, keys: 1, valueBytes: 9))
+      try account[1].store(
+        Self.store, policy: KeyValueStore.Policy(totalBytes: 9, keys: 1, valueBytes: 9))
     }
   }
 

@@ -41,7 +41,7 @@ import Testing
     throws
   {
     let account = try TestAccount()
-    let policy = Policy(totalBytes: 100, keys: 4, valueBytes: 100)
+    let policy = KeyValueStore.Policy(totalBytes: 100, keys: 4, valueBytes: 100)
     let laptop = try account[0].store(Self.store, policy: policy)
     let desktop = try account[1].store(Self.store, policy: policy)
     account.cut(0, 1)

@@ -15,17 +15,17 @@ struct AccountsDevicesTests {
     _ inviter: Accounts, _ joiner: Accounts, name: String
   ) async throws {
     let (tokens, continuation) = AsyncStream<String>.makeStream()
-    async let invited = inviter.invite(addresses: ["127.0.0.1"]) { event in
-      if case .opened(let invitation) = event {
-        #expect(invitation.code?.isEmpty == false)
-        continuation.yield(invitation.token)
-        continuation.finish()
+    async let invited = inviter.invite(addresses: ["127.0.0.1"]) { invitation in
+      #expect(!invitation.code.isEmpty)
+      continuation.yield(invitation.token)
+      continuation.finish()
+      for await candidate in invitation.candidates where candidate.name == name {
+        candidate.accept()
       }
-    } onJoinRequest: {
-      $0.name == name
     }
     for await token in tokens { try await joiner.signIn(token: token, name: name) }
-    #expect(try await invited.name == name)
+    let device = try await invited
+    #expect(try await inviter.devices().contains { $0.id == device && $0.name == name })
   }
 
   @Test func `devices are invited, listed, renamed and revoked`() async throws {
@@ -33,10 +33,7 @@ struct AccountsDevicesTests {
     let laptop = try AccountsTests.open(directory.child("laptop"))
     #expect(try await laptop.devices().isEmpty, "nobody is signed in")
     let error = await #expect(throws: KithError.self) {
-      try await laptop.invite { _ in
-      } onJoinRequest: { _ in
-        true
-      }
+      try await laptop.invite { _ in }
     }
     #expect(error?.code == .missing)
     try await laptop.createAccount(name: "laptop")

@@ -160,7 +160,7 @@ struct AccountsTests {
     let (summary, _) = try Node.createAccount(directory: path, name: "first")
     let node = try await Nodes.open(path, servesControlSocket: true)
     try await running(node) {
-      try await until { (try? await ControlClient(directory: path).version()) == 1 }
+      try await until { (try? await LocalClient(directory: path).version()) != nil }
       try await node.write([("theme", "good")], in: Self.store)
       let accounts = try await onThread { try Self.open(path) }
       try await accounts.signOut()

@@ -40,7 +40,7 @@ struct MirrorAccountTests {
     #expect(defaults.string(forKey: "theme") == "dark")
     #expect(store.value(forKey: "size") == 12)
     // Within one account a removal is one.
-    try store.remove("theme")
+    try store.removeValue(forKey: "theme")
     #expect(mirror.sync().taken == ["theme"])
     #expect(defaults.object(forKey: "theme") == nil)
     try accounts.close()

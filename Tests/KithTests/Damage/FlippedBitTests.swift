@@ -42,7 +42,7 @@ struct FlippedBitTests {
             try await mine.commit { $0.set(.integer(Int64(number)), forKey: "mine\(number)") }
             try await theirs.commit { $0.set(.integer(Int64(number)), forKey: "theirs\(number)") }
           }
-          try await mine.commit { $0.remove("mine0") }
+          try await mine.commit { $0.removeValue(forKey: "mine0") }
           try await theirs.commit { $0.set("new", forKey: "group3") }
           try await until {
             first.status.stores.map(\.digest) == second.status.stores.map(\.digest)

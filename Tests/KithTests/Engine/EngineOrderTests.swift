@@ -84,19 +84,19 @@ struct EngineOrderTests {
       pair.advance(milliseconds: step)
       wait += step
       pair.devices[0].keepTime()
-      try #require(wait <= 2 * Engine.longestRetryMilliseconds, "it tries again; \(waits)")
+      try #require(wait <= 2 * Shell.longestRetryMilliseconds, "it tries again; \(waits)")
       guard pair.storage.commits > commits else { continue }
       commits = pair.storage.commits
       waits.append(wait)
       wait = 0
     }
     for (before, after) in zip(waits, waits.dropFirst()) {
-      #expect(after == min(2 * before, Engine.longestRetryMilliseconds), "\(waits)")
+      #expect(after == min(2 * before, Shell.longestRetryMilliseconds), "\(waits)")
     }
-    #expect(waits.last == Engine.longestRetryMilliseconds)
+    #expect(waits.last == Shell.longestRetryMilliseconds)
     // The first success begins from the start.
     pair.storage.fail(nil)
-    pair.advance(milliseconds: Engine.longestRetryMilliseconds)
+    pair.advance(milliseconds: Shell.longestRetryMilliseconds)
     pair.devices[0].keepTime()
     try store.set(2, forKey: "n")
     #expect(store.value(forKey: "n") == 2)

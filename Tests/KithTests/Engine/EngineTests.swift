@@ -41,7 +41,7 @@ struct EngineFixture {
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
       clock: { time.now })
     let identifier = try #require(StoreIdentifier("com.example.test"))
-    store = KeyValueStore(backing: engine, view: try engine.open(identifier, policy: .standard))
+    store = KeyValueStore(service: engine, view: try engine.open(identifier, policy: .standard))
   }
 
   func advance(milliseconds: UInt64) {
@@ -65,7 +65,7 @@ struct EngineTests {
     #expect(store.value(forKey: "a") == "old")
     // Writes are refused while it lasts.
     #expect(throws: KithError.self) { try store.set(1, forKey: "b") }
-    #expect(fixture.engine.state.withLock { $0.health.problem }?.code == .diskFull)
+    #expect(fixture.engine.state.withLock { $0.problem }?.code == .diskFull)
     var view = shown
     var iterator = changes.makeAsyncIterator()
     for _ in 0..<2 {
@@ -81,7 +81,7 @@ struct EngineTests {
     fixture.advance(milliseconds: 60_000)
     try await store.commit { $0.set("newer", forKey: "a") }
     #expect(store.value(forKey: "a") == "newer")
-    #expect(fixture.engine.state.withLock { $0.health.problem } == nil)
+    #expect(fixture.engine.state.withLock { $0.problem } == nil)
   }
 
   @Test func aNodeThatRunsRecoversByItself() async throws {
@@ -92,7 +92,7 @@ struct EngineTests {
     defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
     fixture.storage.fail(.readOnly)
     try store.set(1, forKey: "lost")
-    try await until { engine.state.withLock { $0.health.problem }?.code == .readOnly }
+    try await until { engine.state.withLock { $0.problem }?.code == .readOnly }
     try await until { store.value(forKey: "lost") == nil }
     let commits = fixture.storage.commits
     try await Task.sleep(for: .milliseconds(50))
@@ -100,7 +100,7 @@ struct EngineTests {
     fixture.storage.fail(nil)
     fixture.advance(milliseconds: 60_000)
     engine.wakeup.signal()
-    try await until { engine.state.withLock { $0.health.problem } == nil }
+    try await until { engine.state.withLock { $0.problem } == nil }
     try await store.commit { $0.set(2, forKey: "kept") }
     #expect(store.dictionary == ["kept": 2])
     engine.stopWriter()
@@ -145,7 +145,7 @@ struct EngineTests {
     fixture.storage.failNextCommit(.diskFull)
     let error = #expect(throws: KithError.self) { try fixture.store.flush() }
     #expect(error?.code == .diskFull)
-    #expect(fixture.engine.state.withLock { $0.health.problem } == nil)
+    #expect(fixture.engine.state.withLock { $0.problem } == nil)
     try fixture.store.flush()
     fixture.engine.stopWriter()
   }
@@ -160,13 +160,13 @@ struct EngineTests {
     for number in 0..<10 { try store.set(.integer(1), forKey: "k\(number)", gathers: true) }
     #expect(store.keys.count == 10)
     // The writer has seen them, and waits for the clock, which stands still.
-    let end = engine.clock().monotonicMilliseconds + Engine.gatheringMilliseconds
+    let end = engine.clock().monotonicMilliseconds + Shell.gatheringMilliseconds
     try await until { engine.state.withLock { $0.sleepsUntilMilliseconds == end } }
     // What others want of the engine does not end it.
     engine.input(.tick)
-    engine.drainIfIdle()
+    engine.drain()
     #expect(storage.commits == before)
-    fixture.advance(milliseconds: Engine.gatheringMilliseconds)
+    fixture.advance(milliseconds: Shell.gatheringMilliseconds)
     engine.wakeup.signal()
     try await until { try storage.load().stores.values.contains { $0.drafts.count == 10 } }
     #expect(storage.commits == before + 1)
@@ -232,7 +232,7 @@ struct EngineTests {
   @Test func aCopyTakesANewIncarnationAlsoWhenItsFirstCommitFails() async throws {
     let old = Incarnation(rawValue: 1)
     let fixture = try EngineFixture(copyOf: old, failing: .diskFull)
-    #expect(fixture.engine.state.withLock { $0.health.problem }?.code == .diskFull)
+    #expect(fixture.engine.state.withLock { $0.problem }?.code == .diskFull)
     #expect(fixture.storage.isCopy)
     fixture.storage.fail(nil)
     fixture.advance(milliseconds: 60_000)

@@ -61,7 +61,9 @@ struct ExitFlushTests {
     return path
   }
 
-  private static func values(_ directory: String) async throws -> [Key: PropertyListValue] {
+  private static func values(_ directory: String) async throws -> [KeyValueStore.Key:
+    PropertyListValue]
+  {
     let node = try await Node.open(.init(directory: directory))
     defer { try? node.close() }
     return try node.store("com.example.test").dictionary

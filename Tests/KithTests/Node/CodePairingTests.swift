@@ -249,10 +249,10 @@ struct CodePairingTests {
     let path = nodes.directory.child("served")
     _ = try Node.createAccount(directory: path, name: "served")
     let node = try await Nodes.open(path, servesControlSocket: true)
-    let client = ControlClient(directory: path)
+    let client = LocalClient(directory: path)
     let joining = nodes.directory.child("joiner")
     try await running(node) {
-      try await until { (try? await client.version()) == 1 }
+      try await until { (try? await client.version()) != nil }
       let told = Told()
       async let invited = client.inviteByCode { event in
         told.events.withLock { $0.append(event) }

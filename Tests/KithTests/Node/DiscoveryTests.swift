@@ -19,8 +19,8 @@ struct DiscoveryTests {
       try stores.1.set(12, forKey: "size")
       try await until { stores.0.value(forKey: "size") == 12 }
       try await until {
-        first.status.discovery?.neighbours.map(\.device) == [second.device.hex]
-          || second.status.discovery?.neighbours.map(\.device) == [first.device.hex]
+        first.status.discovery?.neighbours.map(\.device) == [second.device]
+          || second.status.discovery?.neighbours.map(\.device) == [first.device]
       }
       // Nodes that listen on loopback alone are heard there alone.
       for node in [first, second] {

@@ -14,7 +14,7 @@ struct NodeReasonTests {
     let nodes = try await Nodes()
     let first = nodes.first
     let second = try await running(first) { try await nodes.join("second", by: first) }
-    let policy = Policy(totalBytes: 1_000)
+    let policy = KeyValueStore.Policy(totalBytes: 1_000)
     let one = try first.store(Self.store, policy: policy)
     let other = try second.store(Self.store, policy: policy)
     let third = try await running(first, second) {
@@ -41,7 +41,7 @@ struct NodeReasonTests {
     #expect(other.takeRefusals().count == 1)
     #expect(other.refusals.isEmpty)
     for node in [first, second, third] { try node.close() }
-    var reasons: [Change.Reason: Set<String>] = [:]
+    var reasons: [KeyValueStore.ChangeReason: Set<String>] = [:]
     for await change in changes {
       reasons[change.reason, default: []].formUnion(change.keys)
       reasons[change.reason, default: []].formUnion(change.superseded)

@@ -31,7 +31,7 @@ struct NodeTests {
     let nodes = try await Nodes()
     #expect(throws: KithError.self) { try nodes.first.store("") }
     #expect(throws: KithError.self) {
-      try nodes.first.store("com.example.test", policy: Policy(keys: -1))
+      try nodes.first.store("com.example.test", policy: KeyValueStore.Policy(keys: -1))
     }
     let store = try nodes.first.store("com.example.test")
     let long = String(repeating: "k", count: 65)

@@ -64,7 +64,7 @@ struct ReplicationTests {
         #expect(store.value(forKey: decomposed) == "decomposed")
         #expect(store.keys.map { Array($0.utf8) } == [decomposed, composed].map { Array($0.utf8) })
       }
-      try await one.commit { $0.remove(composed) }
+      try await one.commit { $0.removeValue(forKey: composed) }
       try await until { other.keys.count == 1 }
       #expect(other.value(forKey: decomposed) == "decomposed")
     }
@@ -163,7 +163,7 @@ struct ReplicationTests {
   @Test func whatDoesNotFitWhenPublishedIsRefusedAndKeptUntilTaken() async throws {
     let nodes = try await Nodes()
     let first = nodes.first
-    let policy = Policy(totalBytes: 100, keys: 2)
+    let policy = KeyValueStore.Policy(totalBytes: 100, keys: 2)
     let one = try first.store("com.example.small", policy: policy)
     let second = try await running(first) { try await nodes.join("second", by: first) }
     let other = try second.store("com.example.small", policy: policy)
@@ -203,7 +203,7 @@ struct ReplicationTests {
   @Test func whatDoesNotFitWhenPublishedAtTheSameTimeIsHidden() async throws {
     let nodes = try await Nodes()
     let first = nodes.first
-    let policy = Policy(totalBytes: 100, keys: 2)
+    let policy = KeyValueStore.Policy(totalBytes: 100, keys: 2)
     let one = try first.store("com.example.small", policy: policy)
     let second = try await running(first) { try await nodes.join("second", by: first) }
     let other = try second.store("com.example.small", policy: policy)

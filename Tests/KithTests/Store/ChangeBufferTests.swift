@@ -9,7 +9,7 @@ struct ChangeBufferTests {
   func replayGivesTheView(seed: UInt64) async throws {
     var random = Random(state: seed &+ 1)
     let identifier = try #require(StoreIdentifier("com.example.test"))
-    let view = StoreView(identifier: identifier, values: ["k0": 0, "k1": 1])
+    let view = StoreView(identifier: identifier, device: .test, values: ["k0": 0, "k1": 1])
     let all = view.subscribe(seesOwnWrites: true)
     let outside = view.subscribe(seesOwnWrites: false)
     var allView = all.values
@@ -58,7 +58,7 @@ struct ChangeBufferTests {
   /// A small change waited for 64 large ones to be printed before it.
   @Test func aSmallChangeWaitsForFewBytes() async throws {
     let identifier = try #require(StoreIdentifier("com.example.test"))
-    let view = StoreView(identifier: identifier, values: [:])
+    let view = StoreView(identifier: identifier, device: .test, values: [:])
     let subscription = view.subscribe(seesOwnWrites: true)
     func show(_ key: String, _ value: PropertyListValue) throws {
       let change = ViewChange(
@@ -87,7 +87,7 @@ struct ChangeBufferTests {
   @MainActor
   @Test func aChangeOnItsWayToItsConsumerKnowsOwnWritesMadeMeanwhile() async throws {
     let identifier = try #require(StoreIdentifier("com.example.test"))
-    let view = StoreView(identifier: identifier, values: [:])
+    let view = StoreView(identifier: identifier, device: .test, values: [:])
     let (_, changes) = view.subscribe(seesOwnWrites: false)
     let taken = Task { @MainActor in
       var iterator = changes.makeAsyncIterator()

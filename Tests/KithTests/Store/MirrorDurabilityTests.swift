@@ -6,27 +6,37 @@ import Testing
 @testable import Kith
 
 /// A store that takes writes, and whose disk takes none.
-private final class UnflushedBacking: StoreBacking {
+private final class UnflushedService: StoreService {
   let view: StoreView
+  let progress = Signal()
 
   init(_ view: StoreView) { self.view = view }
+
+  private static let full = KithError(.diskFull, "No room.")
 
   func write(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
   ) throws(KithError) {
     let change = ViewChange(
-      store: store, reason: nil, changes: operations.map { (Kith.Key($0.key), $0.value) })
+      store: store, reason: nil, changes: operations.map { (KeyValueStore.Key($0.key), $0.value) })
     for run in view.apply([change]) { run() }
   }
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
-  ) async throws(KithError) {
-    throw KithError(.diskFull, "No room.")
-  }
-  func flush() throws(KithError) { throw KithError(.diskFull, "No room.") }
+  ) async throws(KithError) { throw Self.full }
+  func flush() throws(KithError) { throw Self.full }
+  var hasLostWrites: Bool { false }
+  func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView { view }
+  func open(
+    _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<KeyValueStore.Key>
+  ) throws(KithError) {}
+  func release(_ view: StoreView) {}
+  func adopt(
+    _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
+  ) throws(KithError) -> Set<KeyValueStore.Key> { throw Self.full }
   func usage(of store: StoreIdentifier) -> Usage { Usage(bytes: 0, keys: 0, policy: .standard) }
-  func hiddenEntries(of store: StoreIdentifier) -> [HiddenValue] { [] }
-  func refusals(of store: StoreIdentifier) -> [RefusedTransaction] { [] }
+  func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] { [] }
+  func refusals(of store: StoreIdentifier) -> [Refusal] { [] }
   func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool { true }
   func syncReport(of store: StoreIdentifier) -> SyncReport {
     SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: true)
@@ -48,8 +58,8 @@ struct MirrorDurabilityTests {
     }
     func store(_ theme: PropertyListValue) throws -> KeyValueStore {
       let view = StoreView(
-        identifier: try #require(StoreIdentifier("com.example.test")), values: ["theme": theme])
-      return KeyValueStore(backing: UnflushedBacking(view), view: view)
+        identifier: .test, device: .test, values: ["theme": theme])
+      return KeyValueStore(service: UnflushedService(view), view: view)
     }
     func mirror(_ store: KeyValueStore) -> UserDefaultsMirror {
       UserDefaultsMirror(store, keys: ["theme"], suite: suite)

@@ -132,7 +132,7 @@ extension KeyValueStore {
     let changes = (0..<ChangeBuffer.limit * 2 + 2).map { number in
       ViewChange(
         store: identifier, reason: nil,
-        changes: [(Kith.Key(key), number % 2 == 0 ? try? EncodedValue(1) : nil)])
+        changes: [(KeyValueStore.Key(key), number % 2 == 0 ? try? EncodedValue(1) : nil)])
     }
     for run in view.apply(changes) { run() }
   }

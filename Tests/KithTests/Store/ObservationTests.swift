@@ -26,7 +26,7 @@ struct ObservationTests {
     try store.set(5, for: .count)
     seen = try #require(await tuples.next())
     #expect(seen == (.dark, 5, "a"))
-    try store.remove(.theme)
+    try store.reset(.theme)
     seen = try #require(await tuples.next())
     #expect(seen == (.system, 5, "a"))
   }

@@ -93,7 +93,7 @@ struct StoreReadingTests {
     try store.set(["page": 1], forKey: "tab.1")
     try await store.commit {
       $0.set(["page": 2], forKey: "tab.2")
-      $0.remove("tab.1")
+      $0.removeValue(forKey: "tab.1")
     }
     #expect(await tabs.next() == ["tab.2": Tab(page: 2)])
   }
@@ -117,7 +117,7 @@ struct StoreReadingTests {
     var elements: [String?] = []
     let drafts = store.values(for: Keys.draft)
     try store.set("a", for: Keys.draft)
-    try store.remove(Keys.draft)
+    try store.reset(Keys.draft)
     try store.set("end", for: Keys.draft)
     for await draft in drafts {
       elements.append(draft)
@@ -149,7 +149,7 @@ extension KeyValueStore {
   fileprivate func tellFromOutside(_ key: String, _ value: PropertyListValue) {
     let change = ViewChange(
       store: identifier, reason: .serverChange,
-      changes: [(Kith.Key(key), try? EncodedValue(value))])
+      changes: [(KeyValueStore.Key(key), try? EncodedValue(value))])
     for run in view.apply([change]) { run() }
   }
 }

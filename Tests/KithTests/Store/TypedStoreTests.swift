@@ -20,7 +20,7 @@ struct TypedStoreTests {
     #expect(store[.theme] == .dark)
     try store.set("pink", forKey: "theme")
     #expect(store[.theme] == .system)
-    try store.remove(.theme)
+    try store.reset(.theme)
     #expect(store.keys.isEmpty)
   }
 

@@ -11,12 +11,12 @@ internal import KithCore
 ///
 /// Keyed containers become dictionaries, unkeyed containers become arrays. In a keyed container,
 /// nil leaves its key out. Elsewhere nil has no representation, so encoding fails.
-enum PropertyListValueEncoder {
+package enum PropertyListValueEncoder {
   /// Returns the property-list value of `value`.
   ///
   /// - Throws: `EncodingError`, or the error that the value's own `encode(to:)` throws.
   /// - Complexity: O(*n*) in the size of the value.
-  static func encode(_ value: some Encodable) throws -> PropertyListValue {
+  package static func encode(_ value: some Encodable) throws -> PropertyListValue {
     let node = EncodingNode()
     try node.encode(value, at: nil)
     return try node.finished(at: nil)

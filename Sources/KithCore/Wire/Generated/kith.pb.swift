@@ -13,7 +13,8 @@
 ///
 /// Rules for every message here:
 /// - What is signed or digested is kept and passed on byte for byte, never encoded again.
-/// - Clocks are hybrid logical clocks: 48 bits of milliseconds since 1970, then 16 of counter.
+/// - Clocks are hybrid logical clocks: 8 bits of generation, 44 of milliseconds since 1970, then 12 of
+///   counter.
 /// - Ids and keys are raw bytes of the length named; any other length makes the message malformed.
 /// - A reader ignores fields that it does not know.
 
@@ -794,8 +795,12 @@ nonisolated struct WireHave: Sendable {
   /// as in Hello
   var synchronised: Bool = false
 
-  /// newest first-hand or passed on, one a device and store
-  var statements: [WireStatement] = []
+  /// when the sender's process first said anything; 0: it makes no statements
+  var started: UInt64 = 0
+
+  var statements: [WireStatements] = []
+
+  var held: [WireHeldStatements] = []
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -833,9 +838,6 @@ nonisolated struct WireStoreHave: Sendable {
   /// something of the last answer cannot be judged: records are wanted again
   var unjudged: Bool = false
 
-  /// 32: the digest of the statements held of the store; empty: not said
-  var statements: Data = Data()
-
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -843,15 +845,58 @@ nonisolated struct WireStoreHave: Sendable {
   fileprivate var _policy: WirePolicy? = nil
 }
 
-/// What a device covers of a store, so that others may pass it on. The signature is the device's,
-/// over "kith statement v1", a zero byte, the account id and the body.
+/// What devices cover of a store. Without statements the sender says the extent of itself.
+nonisolated struct WireStatements: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// an encoded Extent, as signed
+  var extent: Data = Data()
+
+  var said: [WireStatement] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// Devices with the same vector make the same extent, byte for byte.
+nonisolated struct WireExtent: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  /// the identifier, 1 to 255 bytes
+  var store: String = String()
+
+  /// 32, of the whole vector; may be empty without statements
+  var vectorDigest: Data = Data()
+
+  /// at most 8 with statements: of the chains that published last
+  var entries: [WireVectorEntry] = []
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+}
+
+/// That a device covers the extent, so that others may pass it on. The signature is the device's,
+/// over "kith statement v1", a zero byte, the account id, the device's id, `started` and `number`
+/// (64 and 32 bits, big-endian) and the extent.
 nonisolated struct WireStatement: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// an encoded StatementBody, as signed
-  var body: Data = Data()
+  /// the first 8 bytes of its id, big-endian
+  var device: UInt64 = 0
+
+  /// as in Have; the statements of a process that started later count
+  var started: UInt64 = 0
+
+  /// 1, 2, 3 … of a process about a store; the later counts
+  var number: UInt32 = 0
 
   /// 64
   var signature: Data = Data()
@@ -861,28 +906,22 @@ nonisolated struct WireStatement: Sendable {
   init() {}
 }
 
-nonisolated struct WireStatementBody: Sendable {
+/// Which statements the sender holds about a store.
+nonisolated struct WireHeldStatements: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
   // methods supported on all messages.
 
-  /// 32, who covers it
-  var device: Data = Data()
-
-  /// the identifier, 1 to 255 bytes
   var store: String = String()
 
-  /// of two statements of a device about a store the later counts
-  var clock: UInt64 = 0
+  /// 16
+  var digest: Data = Data()
 
-  /// the first 8 bytes of its process id: a later process may cover less
-  var process: UInt64 = 0
+  /// 0 to 7
+  var salt: UInt32 = 0
 
-  /// 32, of the whole vector
-  var vectorDigest: Data = Data()
-
-  /// at most 8: what rose last
-  var risen: [WireVectorEntry] = []
+  /// of those that it holds: it asks for the others; empty: it does not ask
+  var filter: Data = Data()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2466,7 +2505,7 @@ nonisolated extension WireRecords: SwiftProtobuf.Message, SwiftProtobuf._Message
 
 nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Have"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}whole\0\u{1}all\0\u{2}\u{2}stores\0\u{1}clock\0\u{1}synchronised\0\u{2}+statements\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}number\0\u{1}whole\0\u{1}all\0\u{2}\u{2}stores\0\u{1}clock\0\u{1}synchronised\0\u{2}+started\0\u{1}statements\0\u{1}held\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2480,7 +2519,9 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
       case 5: try { try decoder.decodeRepeatedMessageField(value: &self.stores) }()
       case 6: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.synchronised) }()
-      case 50: try { try decoder.decodeRepeatedMessageField(value: &self.statements) }()
+      case 50: try { try decoder.decodeSingularFixed64Field(value: &self.started) }()
+      case 51: try { try decoder.decodeRepeatedMessageField(value: &self.statements) }()
+      case 52: try { try decoder.decodeRepeatedMessageField(value: &self.held) }()
       default: break
       }
     }
@@ -2505,8 +2546,14 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if self.synchronised != false {
       try visitor.visitSingularBoolField(value: self.synchronised, fieldNumber: 7)
     }
+    if self.started != 0 {
+      try visitor.visitSingularFixed64Field(value: self.started, fieldNumber: 50)
+    }
     if !self.statements.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.statements, fieldNumber: 50)
+      try visitor.visitRepeatedMessageField(value: self.statements, fieldNumber: 51)
+    }
+    if !self.held.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.held, fieldNumber: 52)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2518,7 +2565,9 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
     if lhs.stores != rhs.stores {return false}
     if lhs.clock != rhs.clock {return false}
     if lhs.synchronised != rhs.synchronised {return false}
+    if lhs.started != rhs.started {return false}
     if lhs.statements != rhs.statements {return false}
+    if lhs.held != rhs.held {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2526,7 +2575,7 @@ nonisolated extension WireHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImp
 
 nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".StoreHave"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{2}\u{2}beyond\0\u{1}awaited\0\u{1}unjudged\0\u{2}*statements\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}vector\0\u{1}digest\0\u{1}policy\0\u{2}\u{2}beyond\0\u{1}awaited\0\u{1}unjudged\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2541,7 +2590,6 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
       case 6: try { try decoder.decodeSingularBoolField(value: &self.beyond) }()
       case 7: try { try decoder.decodeSingularBoolField(value: &self.awaited) }()
       case 8: try { try decoder.decodeSingularBoolField(value: &self.unjudged) }()
-      case 50: try { try decoder.decodeSingularBytesField(value: &self.statements) }()
       default: break
       }
     }
@@ -2573,9 +2621,6 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if self.unjudged != false {
       try visitor.visitSingularBoolField(value: self.unjudged, fieldNumber: 8)
     }
-    if !self.statements.isEmpty {
-      try visitor.visitSingularBytesField(value: self.statements, fieldNumber: 50)
-    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2587,7 +2632,81 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
     if lhs.beyond != rhs.beyond {return false}
     if lhs.awaited != rhs.awaited {return false}
     if lhs.unjudged != rhs.unjudged {return false}
-    if lhs.statements != rhs.statements {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireStatements: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Statements"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}extent\0\u{1}said\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularBytesField(value: &self.extent) }()
+      case 2: try { try decoder.decodeRepeatedMessageField(value: &self.said) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.extent.isEmpty {
+      try visitor.visitSingularBytesField(value: self.extent, fieldNumber: 1)
+    }
+    if !self.said.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.said, fieldNumber: 2)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireStatements, rhs: WireStatements) -> Bool {
+    if lhs.extent != rhs.extent {return false}
+    if lhs.said != rhs.said {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireExtent: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".Extent"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{3}vector_digest\0\u{1}entries\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.store) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.vectorDigest) }()
+      case 3: try { try decoder.decodeRepeatedMessageField(value: &self.entries) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    if !self.store.isEmpty {
+      try visitor.visitSingularStringField(value: self.store, fieldNumber: 1)
+    }
+    if !self.vectorDigest.isEmpty {
+      try visitor.visitSingularBytesField(value: self.vectorDigest, fieldNumber: 2)
+    }
+    if !self.entries.isEmpty {
+      try visitor.visitRepeatedMessageField(value: self.entries, fieldNumber: 3)
+    }
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireExtent, rhs: WireExtent) -> Bool {
+    if lhs.store != rhs.store {return false}
+    if lhs.vectorDigest != rhs.vectorDigest {return false}
+    if lhs.entries != rhs.entries {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
@@ -2595,7 +2714,7 @@ nonisolated extension WireStoreHave: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension WireStatement: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Statement"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}body\0\u{1}signature\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{1}started\0\u{1}number\0\u{1}signature\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2603,34 +2722,44 @@ nonisolated extension WireStatement: SwiftProtobuf.Message, SwiftProtobuf._Messa
       // allocates stack space for every case branch when no optimizations are
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
-      case 1: try { try decoder.decodeSingularBytesField(value: &self.body) }()
-      case 2: try { try decoder.decodeSingularBytesField(value: &self.signature) }()
+      case 1: try { try decoder.decodeSingularFixed64Field(value: &self.device) }()
+      case 2: try { try decoder.decodeSingularFixed64Field(value: &self.started) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.number) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.signature) }()
       default: break
       }
     }
   }
 
   func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.body.isEmpty {
-      try visitor.visitSingularBytesField(value: self.body, fieldNumber: 1)
+    if self.device != 0 {
+      try visitor.visitSingularFixed64Field(value: self.device, fieldNumber: 1)
+    }
+    if self.started != 0 {
+      try visitor.visitSingularFixed64Field(value: self.started, fieldNumber: 2)
+    }
+    if self.number != 0 {
+      try visitor.visitSingularUInt32Field(value: self.number, fieldNumber: 3)
     }
     if !self.signature.isEmpty {
-      try visitor.visitSingularBytesField(value: self.signature, fieldNumber: 2)
+      try visitor.visitSingularBytesField(value: self.signature, fieldNumber: 4)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
   static func ==(lhs: WireStatement, rhs: WireStatement) -> Bool {
-    if lhs.body != rhs.body {return false}
+    if lhs.device != rhs.device {return false}
+    if lhs.started != rhs.started {return false}
+    if lhs.number != rhs.number {return false}
     if lhs.signature != rhs.signature {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
 }
 
-nonisolated extension WireStatementBody: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
-  static let protoMessageName: String = _protobuf_package + ".StatementBody"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}device\0\u{1}store\0\u{1}clock\0\u{1}process\0\u{3}vector_digest\0\u{1}risen\0")
+nonisolated extension WireHeldStatements: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".HeldStatements"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}digest\0\u{1}salt\0\u{1}filter\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2638,46 +2767,36 @@ nonisolated extension WireStatementBody: SwiftProtobuf.Message, SwiftProtobuf._M
       // allocates stack space for every case branch when no optimizations are
       // enabled. https://github.com/apple/swift-protobuf/issues/1034
       switch fieldNumber {
-      case 1: try { try decoder.decodeSingularBytesField(value: &self.device) }()
-      case 2: try { try decoder.decodeSingularStringField(value: &self.store) }()
-      case 3: try { try decoder.decodeSingularFixed64Field(value: &self.clock) }()
-      case 4: try { try decoder.decodeSingularFixed64Field(value: &self.process) }()
-      case 5: try { try decoder.decodeSingularBytesField(value: &self.vectorDigest) }()
-      case 6: try { try decoder.decodeRepeatedMessageField(value: &self.risen) }()
+      case 1: try { try decoder.decodeSingularStringField(value: &self.store) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self.digest) }()
+      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.salt) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.filter) }()
       default: break
       }
     }
   }
 
   func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
-    if !self.device.isEmpty {
-      try visitor.visitSingularBytesField(value: self.device, fieldNumber: 1)
-    }
     if !self.store.isEmpty {
-      try visitor.visitSingularStringField(value: self.store, fieldNumber: 2)
+      try visitor.visitSingularStringField(value: self.store, fieldNumber: 1)
     }
-    if self.clock != 0 {
-      try visitor.visitSingularFixed64Field(value: self.clock, fieldNumber: 3)
+    if !self.digest.isEmpty {
+      try visitor.visitSingularBytesField(value: self.digest, fieldNumber: 2)
     }
-    if self.process != 0 {
-      try visitor.visitSingularFixed64Field(value: self.process, fieldNumber: 4)
+    if self.salt != 0 {
+      try visitor.visitSingularUInt32Field(value: self.salt, fieldNumber: 3)
     }
-    if !self.vectorDigest.isEmpty {
-      try visitor.visitSingularBytesField(value: self.vectorDigest, fieldNumber: 5)
-    }
-    if !self.risen.isEmpty {
-      try visitor.visitRepeatedMessageField(value: self.risen, fieldNumber: 6)
+    if !self.filter.isEmpty {
+      try visitor.visitSingularBytesField(value: self.filter, fieldNumber: 4)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
 
-  static func ==(lhs: WireStatementBody, rhs: WireStatementBody) -> Bool {
-    if lhs.device != rhs.device {return false}
+  static func ==(lhs: WireHeldStatements, rhs: WireHeldStatements) -> Bool {
     if lhs.store != rhs.store {return false}
-    if lhs.clock != rhs.clock {return false}
-    if lhs.process != rhs.process {return false}
-    if lhs.vectorDigest != rhs.vectorDigest {return false}
-    if lhs.risen != rhs.risen {return false}
+    if lhs.digest != rhs.digest {return false}
+    if lhs.salt != rhs.salt {return false}
+    if lhs.filter != rhs.filter {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

@@ -11,7 +11,6 @@ struct Benchmark {
     defer { try? FileManager.default.removeItem(atPath: root) }
     try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
     let home = root + "/home"
-    _ = try Node.createAccount(directory: home, name: "home")
     let peers = try await join(["one", "two"], by: home)
     try UbiquityBootstrap.configure(storeIdentifier: "com.example.Benchmark", directory: home) {
       $0.hosts = ["127.0.0.1"]
@@ -21,7 +20,7 @@ struct Benchmark {
     }
     try measureDisk()
     await measure("offline")
-    let nodes = try await peers.asyncMap { try await open($0.directory, port: $0.port) }
+    let nodes = try peers.map { try open($0.directory, port: $0.port) }
     try await withThrowingTaskGroup(of: Void.self) { group in
       for node in nodes { group.addTask { try await node.run() } }
       let stores = try nodes.map { try $0.store("com.example.Benchmark") }
@@ -99,26 +98,27 @@ struct Benchmark {
   }
 
   private func join(_ names: [String], by home: String) async throws -> [Peer] {
-    let node = try await open(home, port: 0)
+    let node = try open(home, port: 0)
+    try await node.createAccount(name: "home")
     defer { try? node.close() }
     return try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await node.run() }
-      try await until { !node.listeningAddresses.isEmpty }
+      for await status in node.statusUpdates where !status.listening.isEmpty { break }
       var joined: [Peer] = []
       for (name, port) in zip(names, 21_871...) {
         let (tokens, continuation) = AsyncStream<String>.makeStream()
         group.addTask {
-          try await node.invite {
-            continuation.yield($0)
+          try await node.invite { invitation in
+            continuation.yield(invitation.token)
             continuation.finish()
-          } onJoinRequest: { _ in
-            true
+            for await candidate in invitation.candidates { candidate.accept() }
           }
         }
-        for await token in tokens {
-          _ = try await Node.join(directory: root + "/" + name, name: name, token: token)
-        }
-        joined.append(Peer(directory: root + "/" + name, port: UInt16(port)))
+        let peer = Peer(directory: root + "/" + name, port: UInt16(port))
+        let accounts = try open(peer.directory, port: peer.port)
+        for await token in tokens { try await accounts.signIn(token: token, name: name) }
+        try accounts.close()
+        joined.append(peer)
       }
       group.cancelAll()
       try? await group.waitForAll()
@@ -126,27 +126,16 @@ struct Benchmark {
     }
   }
 
-  private func open(_ directory: String, port: UInt16) async throws -> Node {
-    var configuration = Node.Configuration(directory: directory)
+  private func open(_ directory: String, port: UInt16) throws -> Accounts {
+    var configuration = Accounts.Configuration(directory: directory)
     configuration.hosts = ["127.0.0.1"]
     configuration.port = port
-    configuration.servesControlSocket = false
     configuration.discoversPeers = false
     configuration.logger.logLevel = .error
-    return try await Node.open(configuration)
+    return try Accounts(configuration)
   }
 
   private func until(_ condition: () -> Bool) async throws {
     while !condition() { try await Task.sleep(for: .milliseconds(1)) }
-  }
-}
-
-extension Array {
-  fileprivate func asyncMap<Result>(
-    _ transform: (Element) async throws -> Result
-  ) async throws -> [Result] {
-    var results: [Result] = []
-    for element in self { results.append(try await transform(element)) }
-    return results
   }
 }

@@ -69,7 +69,7 @@ final class Ledger: Sendable {
 
 /// Writes at random on one node over its control socket, until the ledger is finished.
 struct Writer: Sendable {
-  let client: ControlClient
+  let client: LocalClient
   /// The node, as an index.
   let node: Int
   let seed: UInt64

@@ -1,7 +1,7 @@
 import Foundation
 import Glibc
 import Kith
-import KithTesting
+import KithProxy
 
 @testable import KithCommands
 

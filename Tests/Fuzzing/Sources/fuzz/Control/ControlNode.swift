@@ -1,9 +1,8 @@
 import Dispatch
 import Foundation
-import KithCrypto
+@testable import KithCrypto
 import Logging
 import NIOCore
-import NIOEmbedded
 
 @testable import Kith
 @testable import KithCore
@@ -17,8 +16,6 @@ final class ControlNode: Sendable {
   private let opened: OpenDevice
   private let snapshot: Snapshot
   private let account: AccountID
-  /// A session wants one, and answers without it. Never closed, so one for all.
-  private let channel = EmbeddedChannel()
 
   private init() {
     do {
@@ -36,7 +33,7 @@ final class ControlNode: Sendable {
   }
 
   /// Answers requests as one connection of a running node would, one after the other.
-  func answer(_ requests: [ControlRequest]) {
+  func answer(_ requests: [LocalRequest]) {
     let done = DispatchSemaphore(value: 0)
     Task {
       do {
@@ -49,7 +46,7 @@ final class ControlNode: Sendable {
     done.wait()
   }
 
-  private func answerAll(_ requests: [ControlRequest]) async throws {
+  private func answerAll(_ requests: [LocalRequest]) async throws {
     let storage = MemoryStorage(snapshot)
     let process = ProcessID(try Digest128([UInt8](repeating: 1, count: 16)))
     let engine = try Engine(
@@ -58,34 +55,28 @@ final class ControlNode: Sendable {
     let node = Node(
       configuration: Node.Configuration(directory: opened.directory), engine: engine,
       opened: opened, staticPeers: [])
-    let (writer, sink) = NIOAsyncChannelOutboundWriter<ByteBuffer>.makeTestingWriter()
-    let session = ControlSession(node: node, channel: channel, outbound: writer)
-    var lines = sink.makeAsyncIterator()
     for request in requests {
       // These wait for others.
-      if request.operation?.isLasting == true { continue }
-      try await session.answer(request)
-      guard var line = await lines.next() else { fatalError("no answer") }
-      let bytes = line.readBytes(length: line.readableBytes) ?? []
-      require(bytes.last == 0x0a && bytes.count { $0 == 0x0a } == 1, "not one line")
-      require(bytes.count <= ControlLimits.lineBytes, "a line beyond the limit")
-      let response = ControlJSON.decode(
-        ControlResponse.self, ByteBuffer(bytes: bytes.dropLast()))
-      require(response?.id == request.id && response?.isLast == true, "another request's answer")
-      guard request.operation == .commit, response?.error == nil else { continue }
-      try await check(request, node)
-    }
-    writer.finish()
-  }
-
-  /// What was committed is there.
-  private func check(_ request: ControlRequest, _ node: Node) async throws {
-    var last: [Key: String?] = [:]
-    for write in request.writes ?? [] { last[Key(write.key)] = .some(write.value) }
-    for (key, text) in last {
-      let shown = try await node.value(forKey: key.text, in: request.store ?? "")
-      let value = try text.map { try ControlEntry.value($0) }
-      require(shown == value, "what was committed is not there")
+      if request.call.isLasting { continue }
+      let content: LocalReply.Content
+      do throws(KithError) {
+        content = .answer(try await node.perform(request.call, as: .guest(1)) { _ in false })
+      } catch {
+        content = .failure(LocalFailure(error))
+      }
+      let frame = try LocalReply(id: request.id, content: content).frame()
+      let decoder = FrameDecoder(limit: LocalReply.limit)
+      var bytes = frame
+      let reply = try decoder.decode(buffer: &bytes).flatMap { LocalReply($0) }
+      require(reply?.id == request.id && bytes.readableBytes == 0, "a reply is not read back")
+      guard case .commit(let store, let operations) = request.call, case .answer = content else {
+        continue
+      }
+      // It is there.
+      let shown = try await node.values(in: store)
+      for (key, value) in operations.values {
+        require(shown[key] == value, "a committed value is not there")
+      }
     }
   }
 }

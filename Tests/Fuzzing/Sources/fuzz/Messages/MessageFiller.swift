@@ -1,5 +1,5 @@
 import Foundation
-import KithCrypto
+@testable import KithCrypto
 import SwiftProtobuf
 
 @testable import KithCore

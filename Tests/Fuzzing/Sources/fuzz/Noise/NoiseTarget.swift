@@ -1,4 +1,4 @@
-import KithCrypto
+@testable import KithCrypto
 
 /// Two sides of a handshake, with whoever stands between them doing what the input says.
 private struct NoiseRun: ~Copyable {

@@ -1,4 +1,4 @@
-import KithCrypto
+@testable import KithCrypto
 
 @testable import KithCore
 

@@ -1,4 +1,4 @@
-import KithCrypto
+@testable import KithCrypto
 
 @testable import KithCore
 
@@ -18,10 +18,10 @@ extension FuzzDevice {
       checkGroups(state)
       checkLog(store.log)
       require(state.removals.count <= Limits.removals, "too many removals")
-      require(store.drafts.count <= Limits.drafts, "too many drafts")
+      require(store.drafts.drafts.count <= Limits.drafts, "too many drafts")
     }
     require(replica.stores.count <= Limits.stores, "too many stores")
-    for addresses in replica.addresses.values {
+    for addresses in replica.contacts.addresses.values {
       require(addresses.count <= Limits.addressesPerDevice, "too many addresses")
     }
   }

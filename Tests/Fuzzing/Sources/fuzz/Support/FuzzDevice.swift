@@ -1,4 +1,4 @@
-import KithCrypto
+@testable import KithCrypto
 
 @testable import KithCore
 
@@ -79,8 +79,8 @@ struct FuzzDevice {
         for (key, value) in change.changes { views[change.store, default: [:]][key] = value }
       case .report(let report):
         if reports.count < 64 { reports.append(report) }
-      case .promote, .accepted, .refused, .refusedStore, .refusedMembership, .durable, .refusals,
-        .pulledAll, .progress, .addresses, .leftBehind, .wake:
+      case .promote, .accepted, .refused, .refusedStore, .refusedMembership, .durable, .pulledAll,
+        .progress, .addresses, .leftBehind, .wake:
         break
       }
     }

@@ -1,0 +1,106 @@
+internal import KithCore
+
+extension Accounts {
+  /// Invites one device into the account that is signed in, and makes it a member.
+  ///
+  /// Show the invitation's code or token, and decide about each candidate. Ask a person to compare
+  /// the fingerprint with the one that the other device shows. A candidate that is let go without an
+  /// answer is declined.
+  ///
+  /// ```swift
+  /// try await accounts.invite { invitation in
+  ///   await show(invitation.code)
+  ///   for await candidate in invitation.candidates {
+  ///     if await ask("Does \(candidate.name) show \(candidate.fingerprint)?") { candidate.accept() }
+  ///   }
+  /// }
+  /// ```
+  /// An invitation lives in memory only, allows 3 tries and 10 minutes, and takes one device. It ends
+  /// when the body returns without having accepted a candidate.
+  ///
+  /// - Parameters:
+  ///   - addresses: The hosts that the token names; empty: this host's own addresses.
+  ///   - body: Shows the invitation, and decides.
+  /// - Returns: The new device.
+  /// - Throws: ``KithError`` with `missing` while nobody is signed in, `pairingCode` (and
+  ///   ``KithError/triesLeft`` of 0 if wrong codes ended it), `declined`, `network`, `cancelled`,
+  ///   `closed`, `notRunning`, `control` or a storage code; or the error of the body.
+  @discardableResult
+  public nonisolated(nonsending) func invite(
+    addresses: [String] = [], _ body: (Invitation) async throws -> Void
+  ) async throws -> DeviceID {
+    let account = try self.account()
+    let (openings, opening) = AsyncStream<OpenInvitation>.makeStream()
+    let (candidates, asking) = AsyncStream<Invitation.Candidate>.makeStream()
+    let accepted = Signal()
+    return try await withThrowingTaskGroup(of: DeviceID.self) { group in
+      group.addTask {
+        defer {
+          opening.finish()
+          asking.finish()
+        }
+        return try await account.inviteByCode(addresses: addresses) { event in
+          if case .opened(let invitation) = event { opening.yield(invitation) }
+        } onJoinRequest: { joiner in
+          let (answers, answer) = AsyncStream<Bool>.makeStream()
+          asking.yield(Invitation.Candidate(joiner, answer))
+          for await isWanted in answers {
+            if isWanted { accepted.raise() }
+            return isWanted
+          }
+          return false
+        }.device
+      }
+      for await open in openings {
+        let invitation = Invitation(
+          code: open.code ?? "", token: open.token, addresses: open.addresses,
+          candidates: candidates)
+        try await body(invitation)
+        break
+      }
+      if accepted.version == 0 { group.cancelAll() }
+      guard let device = try await group.next() else { throw CancellationError() }
+      return device
+    }
+  }
+}
+
+extension Accounts {
+  /// An invitation that waits for a device; see ``Accounts/invite(addresses:_:)``.
+  public struct Invitation: Sendable {
+    /// The short code for people, such as `4071-3352`.
+    public let code: String
+    /// The token for scripts: one long line that also says where the invitation is.
+    public let token: String
+    /// The addresses at which it listens, `host:port`, best first.
+    public let addresses: [String]
+    /// The devices that have shown the code or token. It ends with the invitation.
+    public let candidates: AsyncStream<Candidate>
+
+    /// A device that asks to join.
+    public final class Candidate: Sendable {
+      /// The device.
+      public let device: DeviceID
+      /// The name that it gives itself.
+      public let name: String
+      /// The text that both persons compare: the other device shows the same.
+      public let fingerprint: String
+      /// Its address.
+      public let address: String
+      private let answer: AsyncStream<Bool>.Continuation
+
+      init(_ joiner: JoinCandidate, _ answer: AsyncStream<Bool>.Continuation) {
+        device = joiner.device
+        name = joiner.name
+        fingerprint = joiner.fingerprint
+        address = joiner.address
+        self.answer = answer
+      }
+
+      deinit { answer.finish() }
+
+      /// Makes the device a member of the account.
+      public func accept() { answer.yield(true) }
+    }
+  }
+}

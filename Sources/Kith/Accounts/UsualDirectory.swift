@@ -1,0 +1,18 @@
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  package import Foundation
+#endif
+
+/// The directory of programs and commands that name none.
+package enum UsualDirectory {
+  /// Returns the directory that the environment names, or the one below the home directory.
+  package static func path(environment: [String: String]) -> String {
+    func named(_ name: String) -> String? { environment[name].flatMap { $0.isEmpty ? nil : $0 } }
+    if let path = named("KITH_DIRECTORY") { return path }
+    // The XDG Base Directory Specification takes absolute paths only.
+    if let path = named("XDG_DATA_HOME"), path.hasPrefix("/") { return path + "/kith" }
+    let home = named("HOME") ?? URL.homeDirectory.path
+    return home + "/.local/share/kith"
+  }
+}

@@ -1,0 +1,150 @@
+internal import KithCore
+internal import KithNetwork
+internal import Logging
+internal import NIOCore
+internal import NIOPosix
+internal import Synchronization
+
+/// Serves the control socket while the node runs; see ``NodeCall`` for the protocol.
+final class LocalServer: Sendable {
+  /// The kinds of connections, each with room of its own.
+  enum Kind {
+    /// It waits for its turn.
+    case waiting
+    case short
+    case lasting
+    case attached
+  }
+
+  typealias Job = @Sendable () async -> Void
+
+  private struct State {
+    var counts: [Kind: Int] = [:]
+    /// How many programs were ever attached.
+    var lastAttached: UInt64 = 0
+    /// The open connections, in the order in which they came.
+    var sessions: [LocalSession.Handle] = []
+    var isOver = false
+  }
+
+  let node: Node
+  let logger: Logger
+  private let path: String
+  private let state = Mutex(State())
+  private let jobs: AsyncStream<Job>
+  private let newJobs: AsyncStream<Job>.Continuation
+
+  init(node: Node, path: String, logger: Logger) {
+    self.node = node
+    self.path = path
+    self.logger = logger
+    // Each connection has at most `LocalLimits.unansweredRequests` of them.
+    (jobs, newJobs) = AsyncStream.makeStream()
+  }
+
+  /// Serves until the task is cancelled, then removes the socket. All that was accepted is durable
+  /// then, and the programs know it.
+  ///
+  /// - Throws: ``KithError`` with `control` if the socket cannot be made.
+  func run() async throws {
+    let descriptor = try LocalSocket.listen(at: path)
+    defer { LocalSocket.remove(path) }
+    let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .serverChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandler(ShortageHandler())
+        }
+      }
+      // Nothing is read before it is the connection's turn.
+      .childChannelOption(.autoRead, value: false)
+      .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+          try channel.pipeline.syncOperations.addHandlers(
+            ByteToMessageHandler(FrameDecoder(limit: LocalRequest.limit)),
+            LocalSession(server: self, channel: channel))
+        }
+      }
+      .withBoundSocket(descriptor).get()
+    await withDiscardingTaskGroup { group in
+      for await job in jobs { group.addTask(operation: job) }
+    }
+    try? await listener.close()
+    await sayGoodbye()
+  }
+
+  /// Answers a request on a task of the server. A request that comes after the end is not performed.
+  func run(_ job: @escaping Job) { newJobs.yield(job) }
+
+  /// Has all that was accepted made durable, says so, and closes the connections.
+  private func sayGoodbye() async {
+    let sessions = state.withLock { state in
+      state.isOver = true
+      return state.sessions
+    }
+    for session in sessions { await session.stop() }
+    let engine = node.engine
+    let flushed: Void? = try? await BlockingThread.run { () throws(KithError) in
+      try engine.flush()
+    }
+    await withDiscardingTaskGroup { group in
+      for session in sessions { group.addTask { await session.end(isDurable: flushed != nil) } }
+    }
+  }
+
+  // MARK: Room
+
+  /// Adds a connection, and lets it begin if there is room.
+  func add(_ session: LocalSession.Handle) {
+    let isTooMany = state.withLock { state in
+      guard !state.isOver, state.counts[.waiting, default: 0] < LocalLimits.waitingConnections
+      else { return true }
+      state.sessions.append(session)
+      state.counts[.waiting, default: 0] += 1
+      return false
+    }
+    if isTooMany { return session.channel.close(promise: nil) }
+    beginNext()
+  }
+
+  /// Removes a connection, and lets the next begin.
+  func remove(_ session: LocalSession.Handle, _ kind: Kind) {
+    state.withLock { state in
+      guard let place = state.sessions.firstIndex(where: { $0 === session }) else { return }
+      state.sessions.remove(at: place)
+      state.counts[kind, default: 0] -= 1
+    }
+    beginNext()
+  }
+
+  /// Moves a connection to another kind, unless that has no room.
+  ///
+  /// - Returns: The writer that the connection's programs are from now on; nil if there is no room.
+  func move(from old: Kind, to new: Kind) -> WriteOrigin? {
+    let limit =
+      new == .attached ? LocalLimits.attachedConnections : LocalLimits.lastingConnections
+    let origin = state.withLock { state -> WriteOrigin? in
+      guard state.counts[new, default: 0] < limit else { return nil }
+      state.counts[old, default: 0] -= 1
+      state.counts[new, default: 0] += 1
+      guard new == .attached else { return .guest(0) }
+      state.lastAttached += 1
+      return .guest(state.lastAttached)
+    }
+    if origin != nil { beginNext() }
+    return origin
+  }
+
+  /// Lets the connection begin that has waited longest, if there is room.
+  private func beginNext() {
+    let next = state.withLock { state -> LocalSession.Handle? in
+      guard !state.isOver, state.counts[.short, default: 0] < LocalLimits.connections,
+        let next = state.sessions.first(where: { !$0.hasBegun.load(ordering: .relaxed) })
+      else { return nil }
+      next.hasBegun.store(true, ordering: .relaxed)
+      state.counts[.waiting, default: 0] -= 1
+      state.counts[.short, default: 0] += 1
+      return next
+    }
+    next?.begin()
+  }
+}

@@ -1,0 +1,356 @@
+internal import KithCore
+internal import NIOCore
+internal import Synchronization
+
+/// One connection to the control socket, on the node's side. It answers a write at once, on the
+/// event loop; every other request runs on a task of the server.
+///
+/// Memory is bounded, whatever the program does. Of changes at most ``ChangeBuffer/limit`` wait, and
+/// none is taken while the socket takes no bytes. Meanwhile no request is taken either.
+final class LocalSession: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+
+  /// A connection, for other threads.
+  final class Handle: Sendable {
+    let channel: any Channel
+    let hasBegun = Atomic(false)
+    fileprivate let session: NIOLoopBound<LocalSession>
+
+    fileprivate init(_ session: LocalSession, _ channel: any Channel) {
+      self.channel = channel
+      self.session = NIOLoopBound(session, eventLoop: channel.eventLoop)
+    }
+
+    /// Reads the connection from now on.
+    func begin() { channel.eventLoop.execute { self.session.value.begin() } }
+
+    /// Takes no request any more.
+    func stop() async {
+      try? await channel.eventLoop.submit { self.session.value.isStopped = true }.get()
+    }
+
+    /// Says that the node ends and, if so, that all is durable, then closes.
+    func end(isDurable: Bool) async {
+      channel.eventLoop.execute {
+        if isDurable { self.session.value.send(LocalReply(id: 0, content: .goodbye)) }
+        self.channel.close(promise: nil)
+      }
+      // A program that is stopped takes nothing.
+      let late = channel.eventLoop.scheduleTask(
+        in: .milliseconds(LocalLimits.farewellMilliseconds)
+      ) {
+        self.channel.close(promise: nil)
+      }
+      try? await channel.closeFuture.get()
+      late.cancel()
+    }
+  }
+
+  /// A store that the program has opened.
+  private struct Opened {
+    let view: StoreView
+    let buffer: ChangeBuffer
+    let number: UInt64
+  }
+
+  private let server: LocalServer
+  private let channel: any Channel
+  private var handle: Handle?
+  private var kind = LocalServer.Kind.waiting
+  private var origin = WriteOrigin.guest(0)
+  private var frames = CircularBuffer<ByteBuffer>()
+  private var stores: [StoreIdentifier: Opened] = [:]
+  private var unanswered = 0
+  fileprivate var isStopped = false
+  private var timer: Scheduled<Void>?
+  /// Finished with the connection.
+  private let ending = Signal()
+  private let (decisions, decide) = AsyncStream<Bool>.makeStream(
+    bufferingPolicy: .bufferingNewest(1))
+  /// Whether changes are about to be sent.
+  private let isDue = Flag()
+
+  init(server: LocalServer, channel: any Channel) {
+    self.server = server
+    self.channel = channel
+  }
+
+  // MARK: The channel
+
+  func channelActive(context: ChannelHandlerContext) {
+    let handle = Handle(self, channel)
+    self.handle = handle
+    guard let provider = channel as? any SocketOptionProvider else { return close() }
+    LocalSocket.isSameUser(provider).assumeIsolated().whenComplete { [server] result in
+      guard case .success(true) = result else {
+        server.logger.info("another user was refused at the control socket")
+        return self.close()
+      }
+      server.add(handle)
+    }
+  }
+
+  private func begin() {
+    guard channel.isActive else { return }
+    kind = .short
+    let channel = channel
+    timer = channel.eventLoop.scheduleTask(in: .seconds(LocalLimits.helloSeconds)) {
+      channel.close(promise: nil)
+    }
+    resume()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    frames.append(unwrapInboundIn(data))
+    takeAll()
+  }
+
+  func channelWritabilityChanged(context: ChannelHandlerContext) {
+    sendChanges()
+    takeAll()
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) { close() }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    timer?.cancel()
+    ending.finish()
+    decide.finish()
+    for store in stores.values { store.view.unsubscribe(store.number) }
+    stores = [:]
+    frames = []
+    if let handle { server.remove(handle, handle.hasBegun.load(ordering: .relaxed) ? kind : .waiting) }
+    handle = nil
+  }
+
+  private func close() { channel.close(promise: nil) }
+
+  /// Takes requests while answers go out, and reads while requests are taken.
+  private func takeAll() {
+    while canTake, let frame = frames.popFirst() { take(frame) }
+    resume()
+  }
+
+  private var canTake: Bool {
+    !isStopped && channel.isWritable && unanswered < LocalLimits.unansweredRequests
+  }
+
+  private func resume() {
+    let reads = canTake && frames.isEmpty
+    try? channel.syncOptions?.setOption(.autoRead, value: reads)
+  }
+
+  // MARK: Requests
+
+  private func take(_ frame: ByteBuffer) {
+    guard let request = LocalRequest(frame) else { return close() }
+    if let timer {
+      timer.cancel()
+      self.timer = nil
+      guard case .hello(let version, let attaches) = request.call else { return close() }
+      return hello(request.id, version, attaches: attaches)
+    }
+    do throws(KithError) {
+      switch request.call {
+      case .hello: close()
+      case .decide(let isAccepted): decide.yield(isAccepted)
+      case .open(let store, let policy): try open(store, policy, request.id)
+      case .write(let store, let operations, let gathers, isDurable: false):
+        guard let opened = stores[store] else { return close() }
+        try server.node.engine.write(store, operations, gathers: gathers, origin: origin)
+        sendChanges(of: store, opened)
+        answer(request.id, .done)
+      case .followProgress:
+        answer(request.id, .done)
+        start { await $0.tellProgress() }
+      default: try run(request)
+      }
+    } catch {
+      fail(request.id, error)
+    }
+  }
+
+  private func hello(_ id: Int, _ version: Int, attaches: Bool) {
+    let node = server.node
+    let hello = NodeAnswer.hello(
+      version: LocalLimits.version, account: node.account, device: node.device)
+    guard version == LocalLimits.version else {
+      return fail(
+        id,
+        KithError(
+          .control,
+          "The node speaks version \(LocalLimits.version) of the control protocol. Use the same "
+            + "version of kith on both sides."))
+    }
+    guard attaches else { return answer(id, hello) }
+    guard let origin = server.move(from: kind, to: .attached) else {
+      return fail(
+        id,
+        KithError(
+          .control,
+          "\(LocalLimits.attachedConnections) programs are attached already. End one, or give this "
+            + "one a device of its own."))
+    }
+    kind = .attached
+    self.origin = origin
+    answer(id, hello)
+  }
+
+  /// Opens a store. What it shows is the answer, and comes before all changes.
+  private func open(_ store: StoreIdentifier, _ policy: Policy, _ id: Int) throws(KithError) {
+    guard kind == .attached else { throw .malformedControl }
+    let view = try server.node.store(store.rawValue, policy: policy).view
+    if let old = stores[store] { view.unsubscribe(old.number) }
+    let (isDue, eventLoop) = (isDue, channel.eventLoop)
+    let session = NIOLoopBound(self, eventLoop: eventLoop)
+    let buffer = ChangeBuffer(seesOwnWrites: true, perspective: .program(origin)) {
+      guard isDue.raise() else { return }
+      eventLoop.execute { session.value.sendChanges() }
+    }
+    let (values, number) = view.subscribe(buffer)
+    stores[store] = Opened(view: view, buffer: buffer, number: number)
+    answer(id, .values(try values.operations))
+  }
+
+  /// Runs a request on a task, until it is answered or the connection ends.
+  private func run(_ request: LocalRequest) throws(KithError) {
+    if request.call.isLasting, kind == .short {
+      guard server.move(from: .short, to: .lasting) != nil else {
+        throw KithError(
+          .control,
+          "\(LocalLimits.lastingConnections) programs watch, invite or wait already. End one, such "
+            + "as a kith watch.")
+      }
+      kind = .lasting
+    }
+    let (node, origin, ending, id) = (server.node, origin, ending, request.id)
+    unanswered += 1
+    start { connection in
+      let content = await untilFinished(ending) { () -> LocalReply.Content? in
+        do throws(KithError) {
+          return .answer(
+            try await node.perform(request.call, as: origin) { await connection.tell($0, id) })
+        } catch {
+          // A request that the end of the node cut short gets no answer.
+          return error.code == .cancelled && Task.isCancelled ? nil : .failure(LocalFailure(error))
+        }
+      }
+      if let content { await connection.finish(LocalReply(id: id, content: content)) }
+    }
+  }
+
+  /// What a task has of a connection.
+  private struct Connection: Sendable {
+    let session: NIOLoopBound<LocalSession>
+    let channel: any Channel
+    let server: LocalServer
+    let ending: Signal
+    let decisions: AsyncStream<Bool>
+
+    /// Sends a reply, and waits until the socket has taken it.
+    private func send(_ content: LocalReply.Content, _ id: Int) async {
+      guard let frame = try? LocalReply(id: id, content: content).frame() else { return }
+      try? await channel.writeAndFlush(frame).get()
+    }
+
+    /// Tells an event; of a candidate, the program's decision.
+    func tell(_ event: NodeEvent, _ id: Int) async -> Bool {
+      await send(.event(event), id)
+      guard case .candidate = event else { return false }
+      for await decision in decisions { return decision }
+      return false
+    }
+
+    func finish(_ reply: LocalReply) async {
+      try? await channel.eventLoop.submit { session.value.finish(reply) }.get()
+    }
+
+    func tellProgress() async {
+      let progress = server.node.engine.progress
+      while !ending.isFinished, !progress.isFinished, !Task.isCancelled {
+        let version = progress.version
+        await send(.progress, 0)
+        _ = await untilFinished(ending) { () -> Void? in await progress.wait(after: version) }
+      }
+    }
+  }
+
+  private func start(_ job: @escaping @Sendable (Connection) async -> Void) {
+    let connection = Connection(
+      session: NIOLoopBound(self, eventLoop: channel.eventLoop), channel: channel, server: server,
+      ending: ending, decisions: decisions)
+    server.run { await job(connection) }
+  }
+
+  private func finish(_ reply: LocalReply) {
+    unanswered -= 1
+    // The answer follows what it caused.
+    for (store, opened) in stores { sendChanges(of: store, opened) }
+    send(reply)
+    takeAll()
+  }
+
+  // MARK: Sending
+
+  /// Sends the changes that wait, unless the program takes none.
+  private func sendChanges() {
+    isDue.lower()
+    guard channel.isActive, channel.isWritable else { return }
+    for (store, opened) in stores {
+      sendChanges(of: store, opened)
+      if opened.buffer.isFinished { close() }
+    }
+  }
+
+  private func sendChanges(of store: StoreIdentifier, _ opened: Opened) {
+    let changes = opened.view.takeAll(from: opened.buffer)
+    guard !changes.isEmpty else { return }
+    do throws(KithError) {
+      let changes = try changes.map { change throws(KithError) in try LocalChange(change) }
+      send(LocalReply(id: 0, content: .changes(store, changes)))
+    } catch {
+      close()
+    }
+  }
+
+  private func answer(_ id: Int, _ answer: NodeAnswer) {
+    send(LocalReply(id: id, content: .answer(answer)))
+  }
+
+  private func fail(_ id: Int, _ error: KithError) {
+    send(LocalReply(id: id, content: .failure(LocalFailure(error))))
+  }
+
+  fileprivate func send(_ reply: LocalReply) {
+    guard let frame = try? reply.frame() else { return close() }
+    channel.writeAndFlush(frame, promise: nil)
+  }
+}
+
+/// Whether something is due, for several threads.
+private final class Flag: Sendable {
+  private let isRaised = Atomic(false)
+
+  /// Returns whether it was not raised before.
+  func raise() -> Bool { !isRaised.exchange(true, ordering: .acquiringAndReleasing) }
+  func lower() { isRaised.store(false, ordering: .sequentiallyConsistent) }
+}
+
+/// Runs a body, and cancels it once a signal is finished.
+private func untilFinished<Result: Sendable>(
+  _ signal: Signal, _ body: @escaping @Sendable () async -> Result?
+) async -> Result? {
+  await withTaskGroup(of: Result?.self) { group in
+    group.addTask { await body() }
+    group.addTask {
+      while !signal.isFinished, !Task.isCancelled { await signal.wait(after: signal.version) }
+      return nil
+    }
+    var result: Result?
+    for await finished in group {
+      result = result ?? finished
+      group.cancelAll()
+    }
+    return result
+  }
+}

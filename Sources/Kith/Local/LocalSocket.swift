@@ -1,0 +1,136 @@
+internal import Glibc
+internal import KithStorage
+internal import NIOCore
+
+/// The Unix-domain socket of a device's directory.
+enum LocalSocket {
+  /// Binds and listens, so that at no moment anybody but this user can connect. What a node that is
+  /// gone left at the path is removed: the caller holds the directory's lock.
+  ///
+  /// Linux gives the name the socket's own mode, less the process's mask: set before binding, no mask
+  /// has to be changed, which all threads of the program share.
+  static func listen(at path: String) throws(KithError) -> Int32 {
+    let address = try address(of: path)
+    let descriptor = socket(
+      AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw failure("socket", path) }
+    _ = unlink(path)
+    let isBound =
+      fchmod(descriptor, 0o600) == 0
+      && withUnsafePointer(to: address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+      } == 0
+    // A mask may have taken bits from the owner. The change of the mode comes last, because it tells a
+    // process that waits for the socket (``DirectoryWatch``).
+    guard isBound, Glibc.listen(descriptor, Int32(LocalLimits.connections)) == 0,
+      chmod(path, 0o600) == 0
+    else {
+      let error = failure("bind", path)
+      close(descriptor)
+      throw error
+    }
+    return descriptor
+  }
+
+  /// Connects. It blocks while too many others are about to, at most ``LocalLimits/connect``.
+  ///
+  /// - Throws: ``KithError`` with `notRunning` where nobody listens, `timedOut`, or `control`.
+  static func connect(to path: String) throws(KithError) -> Int32 {
+    let address = try address(of: path)
+    let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    guard descriptor >= 0 else { throw failure("socket", path) }
+    var limit = timeval(tv_sec: Int(LocalLimits.connect.components.seconds), tv_usec: 0)
+    setsockopt(
+      descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    var result: Int32
+    repeat {
+      result = withUnsafePointer(to: address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+          Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+        }
+      }
+    } while result != 0 && errno == EINTR
+    if result == 0 { return descriptor }
+    let code = errno
+    close(descriptor)
+    if code == EAGAIN { throw notAnswered(path) }
+    guard code == ENOENT || code == ECONNREFUSED else {
+      errno = code
+      throw failure("connect", path)
+    }
+    throw KithError(
+      .notRunning, "No node answers there. Start one, or open the directory itself.", path: path)
+  }
+
+  /// The node has not answered in time.
+  static func notAnswered(_ path: String) -> KithError {
+    KithError(
+      .timedOut,
+      "The node that has the directory open does not answer. See that it is not stopped.",
+      path: path)
+  }
+
+  private static func address(of path: String) throws(KithError) -> sockaddr_un {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let bytes = Array(path.utf8)
+    let room = MemoryLayout.size(ofValue: address.sun_path) - 1
+    guard bytes.count <= room else {
+      throw KithError(
+        .control,
+        "The path of the control socket has \(bytes.count) bytes; at most \(room) are possible. "
+          + "Use a directory with a shorter path.",
+        path: path, actual: bytes.count, limit: room)
+    }
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
+    return address
+  }
+
+  /// Removes the socket; the caller holds the directory's lock.
+  static func remove(_ path: String) { _ = unlink(path) }
+
+  /// Whether the other end of a connection is this process's user: unix(7), SO_PEERCRED.
+  static func isSameUser(_ channel: any SocketOptionProvider) -> EventLoopFuture<Bool> {
+    channel.unsafeGetSocketOption(
+      level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED)
+    ).map { (credentials: PeerCredentials) in isAllowed(credentials.user) }
+  }
+
+  /// Whether the other end of a connection is this process's user; of a client's connection that is
+  /// who listens.
+  static func isSameUser(descriptor: Int32) -> Bool {
+    var credentials = PeerCredentials()
+    var size = socklen_t(MemoryLayout<PeerCredentials>.size)
+    guard getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 else {
+      return false
+    }
+    return isAllowed(credentials.user)
+  }
+
+  /// Whether a user may use the socket: the one that runs the node, nobody else.
+  static func isAllowed(_ user: UInt32) -> Bool { user == geteuid() }
+
+  /// The refusal of a socket that another user serves: where the directory is that user's, with the
+  /// way to use it.
+  static func servedByAnother(_ path: String) -> KithError {
+    let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
+    if let refusal = DeviceDirectory.refusalOfForeign(directory) { return KithError(refusal) }
+    return KithError(
+      .control, "Another user serves the control socket. Use a directory of your own.", path: path)
+  }
+
+  /// `struct ucred` of the kernel.
+  private struct PeerCredentials {
+    var process: Int32 = 0
+    var user: UInt32 = 0
+    var group: UInt32 = 0
+  }
+
+  private static func failure(_ call: String, _ path: String) -> KithError {
+    KithError(
+      .control, "The control socket cannot be used: \(call): \(String(cString: strerror(errno))).",
+      path: path)
+  }
+}

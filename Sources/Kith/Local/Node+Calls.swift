@@ -1,0 +1,131 @@
+internal import KithCore
+internal import Synchronization
+
+extension Node: NodeAccess {
+  package func perform(
+    _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
+  ) async throws(KithError) -> NodeAnswer {
+    try await perform(call, as: .owner, onEvent: onEvent)
+  }
+
+  /// Answers a request of a program.
+  func perform(
+    _ call: NodeCall, as origin: WriteOrigin,
+    onEvent: @escaping @Sendable (NodeEvent) async -> Bool
+  ) async throws(KithError) -> NodeAnswer {
+    let engine = engine
+    switch call {
+    case .hello:
+      return .hello(version: LocalLimits.version, account: account, device: device)
+    case .values(let store):
+      return .values(try (existing(store)?.dictionary ?? [:]).operations)
+    case .commit(let store, let operations):
+      guard let known = try storeToWrite(store, operations) else { return .done }
+      try await engine.settle(engine.accept(known, operations, origin: origin))
+    case .status:
+      transport.withLock { $0 }?.probeQuietSessions()
+      return .status(try status.json)
+    case .dependents(let device):
+      return .devices(engine.read { $0.roster.dependents(of: device) })
+    case .usage(let store):
+      return .usage(try existing(store)?.usage ?? Usage(bytes: 0, keys: 0, policy: .standard))
+    case .hidden(let store):
+      let hidden = try existing(store)?.hiddenEntries ?? []
+      return .hidden(try hidden.map { entry throws(KithError) in try LocalHidden(entry) })
+    case .refusals(let store, let number):
+      let store = try existing(store)
+      let refusals = store?.refusals ?? []
+      if let number { store?.takeRefusals(through: number) }
+      return .refusals(refusals.map(LocalRefusal.init))
+    case .acceptLoss(let store):
+      guard let name = StoreIdentifier(store) else { break }
+      engine.input(.acceptLoss(name))
+      try await BlockingThread.run { () throws(KithError) in try engine.flush() }
+    case .acceptTime: try await acceptTime()
+    case .rename(let device, let name): try await rename(device, to: name)
+    case .revoke(let device, let staying): try await revoke(device, keeping: staying)
+    case .synchronize(let store, let seconds):
+      let wait = min(max(0, seconds), LocalLimits.longestWaitSeconds)
+      return .synchronized(try await known(store).synchronize(timeout: .seconds(wait)))
+    case .watch(let store):
+      let (values, changes) = try known(store).view.subscribe(seesOwnWrites: true, as: .device)
+      _ = await onEvent(.values(try values.operations))
+      for await change in changes { _ = await onEvent(.change(try LocalChange(change))) }
+    case .invite(let addresses, let hasCode):
+      return .joined(try await invite(addresses, hasCode: hasCode, onEvent))
+    case .open, .decide, .followProgress: throw .malformedControl
+    case .write(let store, let operations, _, _):
+      try await engine.settle(engine.accept(store, operations, origin: origin))
+    case .flush: try await BlockingThread.run { () throws(KithError) in try engine.flush() }
+    case .report(let store): return .synchronized(engine.syncReport(of: store))
+    case .takeRefusals(let store, let number):
+      guard engine.takeRefusals(of: store, through: number) else { throw .closedNode }
+    case .adopt(let store, let policy, let writes):
+      let lost = try await BlockingThread.run { () throws(KithError) in
+        try engine.adopt(Node.checked(store.rawValue, policy), policy, writes)
+      }
+      return .keys(lost.sorted().map(\.text))
+    }
+    return .done
+  }
+
+  private func invite(
+    _ addresses: [String], hasCode: Bool,
+    _ onEvent: @escaping @Sendable (NodeEvent) async -> Bool
+  ) async throws(KithError) -> JoinCandidate {
+    var options = InvitationOptions()
+    if !addresses.isEmpty { options.addresses = addresses }
+    let decide: @Sendable (JoinCandidate) async -> Bool = { await onEvent(.candidate($0)) }
+    guard hasCode else {
+      return try await invite(options: options) { token in
+        let opened = OpenInvitation(code: nil, token: token, addresses: [])
+        _ = await onEvent(.invitation(.opened(opened)))
+      } onJoinRequest: {
+        await decide($0)
+      }
+    }
+    return try await inviteByCode(options: options) { event in
+      _ = await onEvent(.invitation(event))
+    } onJoinRequest: {
+      await decide($0)
+    }
+  }
+
+  // MARK: Stores
+
+  /// The store of a transaction, which is begun if it is new. Nil if there is nothing to write.
+  private func storeToWrite(
+    _ store: String, _ operations: [KithCore.Operation]
+  ) throws(KithError) -> StoreIdentifier? {
+    if let known = try existing(store, isLooking: false) {
+      return operations.isEmpty ? nil : known.identifier
+    }
+    // A transaction that would be refused begins no store, nor does a removal.
+    var trial = TrialStore()
+    try trial.write(operations)
+    guard operations.contains(where: { $0.value != nil }) else { return nil }
+    return try self.store(store).identifier
+  }
+
+  /// A store that the account has, under the limits that it has already; nil where nobody wrote to
+  /// it and nobody opened it.
+  private func existing(
+    _ identifier: String, isLooking: Bool = true
+  ) throws(KithError) -> KeyValueStore? {
+    // A malformed identifier is refused as it would be on writing.
+    guard let name = StoreIdentifier(identifier) else { return try store(identifier) }
+    guard let policy = engine.read({ $0.usage(of: name)?.policy }) else { return nil }
+    return KeyValueStore(
+      service: engine, view: try engine.open(name, policy: policy, isLooking: isLooking))
+  }
+
+  /// A store that the account has.
+  ///
+  /// - Throws: ``KithError`` with `unknownStore` where it has none of the name.
+  private func known(_ identifier: String) throws(KithError) -> KeyValueStore {
+    if let store = try existing(identifier) { return store }
+    throw KithError(
+      .unknownStore,
+      "The account has no store \"\(identifier)\" yet. Write to it first, or run the node with it.")
+  }
+}

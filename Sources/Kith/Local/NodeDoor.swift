@@ -1,0 +1,106 @@
+internal import Dispatch
+
+/// The way to a directory's node: the one that serves it, or one that is opened here.
+package enum NodeDoor {
+  /// A node for some requests. Close it after them.
+  package typealias Entered = (
+    node: any NodeAccess, close: @Sendable () throws(KithError) -> Void
+  )
+
+  /// Connects to the node that serves a directory, or opens the directory. It waits while another
+  /// process has it open and serves nobody.
+  ///
+  /// - Parameters:
+  ///   - configuration: How to open the directory.
+  ///   - needsNode: Whether a node must be running.
+  ///   - wait: How long to wait.
+  /// - Throws: ``KithError`` as ``Node/open(_:)`` does, with `notRunning` if a node is missing, or
+  ///   `control`.
+  package static func enter(
+    _ configuration: Node.Configuration, needsNode: Bool, waiting wait: Duration
+  ) async throws(KithError) -> Entered {
+    let kind = try await BlockingThread.run { () throws(KithError) -> Seat.Kind in
+      if needsNode {
+        return .attached(try RemoteNode.connect(to: configuration.directory, attaches: false))
+      }
+      return try enter(configuration, attaches: false, waiting: wait)
+    }
+    switch kind {
+    case .own(let node): return (node, { () throws(KithError) in try node.close() })
+    case .attached(let node): return (node, { () throws(KithError) in node.close() })
+    }
+  }
+
+  /// Connects to the node that serves a directory, or opens the directory. It blocks while another
+  /// process has it open and serves nobody: that one may be starting, ending, or a short command.
+  ///
+  /// - Parameters:
+  ///   - configuration: How to open the directory.
+  ///   - attaches: Whether to open stores at a node of another process.
+  ///   - insists: Whether a node of another process is an error.
+  ///   - mayBeMade: Whether another process may be making the device.
+  ///   - wait: How long to wait.
+  ///   - onEnd: Called when a node of another process has ended.
+  /// - Throws: ``KithError`` as ``Node/open(_:)`` and ``RemoteNode/connect(to:attaches:onEnd:)`` do.
+  static func enter(
+    _ configuration: Node.Configuration, attaches: Bool = true, insists: Bool = false,
+    mayBeMade: Bool = false, waiting wait: Duration,
+    onEnd: @escaping @Sendable () -> Void = {}
+  ) throws(KithError) -> Seat.Kind {
+    let directory = configuration.directory
+    let turn = DirectoryTurn(directory, within: wait)
+    while true {
+      var refusal: KithError?
+      if !insists {
+        do throws(KithError) {
+          return .attached(try RemoteNode.connect(to: directory, attaches: attaches, onEnd: onEnd))
+        } catch {
+          // A node that is about to end, or of another version, breaks the connection off.
+          refusal = error
+          guard error.code == .notRunning || error.code == .control else { throw error }
+        }
+      }
+      do throws(KithError) {
+        return .own(try Node(opening: configuration))
+      } catch {
+        guard error.code == .inUse || mayBeMade && error.code == .missing else { throw error }
+        if insists, (try? RemoteNode.connect(to: directory, attaches: false).close()) != nil {
+          throw error
+        }
+        guard turn.wait() else { throw refusal?.code == .control ? refusal ?? error : error }
+      }
+    }
+  }
+}
+
+/// Waits for a turn with a directory that another process has open: until that one releases it, or
+/// serves it. A process that is killed tells nobody, so the directory is looked at every second besides.
+final class DirectoryTurn {
+  private static let longestLook = Duration.seconds(1)
+
+  private let directory: String
+  private let deadline: ContinuousClock.Instant
+  private let mayHaveCome = DispatchSemaphore(value: 0)
+  private var watch: DirectoryWatch?
+
+  init(_ directory: String, within limit: Duration) {
+    self.directory = directory
+    deadline = .now + limit
+  }
+
+  deinit { watch?.cancel() }
+
+  /// Blocks until it is worth to try again; false once the time is over.
+  func wait() -> Bool {
+    let remaining = deadline - .now
+    guard remaining > .zero else { return false }
+    let mayHaveCome = mayHaveCome
+    if watch == nil {
+      watch = DirectoryWatch(directory) { mayHaveCome.signal() }
+      // It may have come just before.
+      if watch != nil { return true }
+    }
+    _ = mayHaveCome.wait(timeout: .now() + min(remaining, Self.longestLook).dispatch)
+    return true
+  }
+}

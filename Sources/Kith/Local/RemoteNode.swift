@@ -1,0 +1,449 @@
+internal import Dispatch
+internal import Glibc
+internal import KithCore
+internal import KithStorage
+internal import NIOCore
+internal import NIOPosix
+internal import Synchronization
+
+/// The node of another program of this host, which has a directory open, over one connection to its
+/// control socket.
+///
+/// An event loop reads: it applies changes to the views and hands answers to those who wait. A write
+/// blocks its caller until the node has accepted it; the change comes before the answer, so the view
+/// shows it then.
+final class RemoteNode: StoreService, NodeAccess {
+  /// The result of a request.
+  enum Outcome: Sendable {
+    case answer(NodeAnswer)
+    case failure(KithError)
+    case event(NodeEvent)
+    /// The connection has ended, and it is unknown whether the request was performed.
+    case lost
+    /// The node has ended in order, and did not perform it.
+    case notPerformed
+    /// The answer did not come in time.
+    case late
+  }
+
+  private struct State {
+    var channel: (any Channel)?
+    var hasEnded = false
+    /// Whether the node has ended in order.
+    var isGoodbye = false
+    var lastID = 0
+    /// The requests without an answer.
+    var calls: [Int: @Sendable (Outcome) -> Void] = [:]
+    var views: [StoreIdentifier: StoreView] = [:]
+    /// The number of accepted writes, and how many of them are durable.
+    var accepted = 0
+    var durable = 0
+    var followsProgress = false
+  }
+
+  let directory: String
+  private let path: String
+  private let identity = Mutex<(account: AccountID, device: DeviceID)?>(nil)
+  private let state = Mutex(State())
+  private let changed = Signal()
+  private static let patience = TimeAmount(LocalLimits.write)
+  private let onEnd: @Sendable () -> Void
+
+  private init(_ directory: String, onEnd: @escaping @Sendable () -> Void) {
+    self.directory = directory
+    path = DeviceDirectory.controlSocketPath(directory)
+    self.onEnd = onEnd
+  }
+
+  /// Connects to the node that has a directory open. It blocks until the node has answered, at most
+  /// ``LocalLimits/connect``.
+  ///
+  /// - Parameters:
+  ///   - directory: The device's directory.
+  ///   - attaches: Whether to open stores.
+  ///   - onEnd: Called when the connection has ended, on an event loop.
+  /// - Throws: ``KithError`` with `notRunning` if nobody answers, `timedOut`, or `control` if the node
+  ///   is of another version or user, is about to end, or has too many programs attached.
+  static func connect(
+    to directory: String, attaches: Bool, onEnd: @escaping @Sendable () -> Void = {}
+  ) throws(KithError) -> RemoteNode {
+    let node = RemoteNode(directory, onEnd: onEnd)
+    let descriptor = try LocalSocket.connect(to: node.path)
+    guard LocalSocket.isSameUser(descriptor: descriptor) else {
+      Glibc.close(descriptor)
+      throw LocalSocket.servedByAnother(node.path)
+    }
+    do {
+      let channel = try ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .channelInitializer { channel in
+          channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandlers(
+              ByteToMessageHandler(FrameDecoder(limit: LocalReply.limit)), Receiver(node))
+          }
+        }
+        .withConnectedSocket(descriptor).wait()
+      node.state.withLock { $0.channel = channel }
+    } catch {
+      throw KithError(.control, "The control socket failed: \(error).", path: node.path)
+    }
+    do throws(KithError) {
+      let hello = NodeCall.hello(version: LocalLimits.version, attaches: attaches)
+      guard
+        case .hello(_, let account, let device) = try node.ask(hello, within: LocalLimits.connect)
+      else { throw .malformedControl }
+      node.identity.withLock { $0 = (account, device) }
+    } catch {
+      node.close()
+      throw error.code == .closed ? node.brokenOff : error
+    }
+    return node
+  }
+
+  deinit { state.withLock { $0.channel }?.close(promise: nil) }
+
+  /// The account of the node's device.
+  var account: AccountID? { identity.withLock { $0?.account } }
+
+  /// Whether the connection has ended.
+  var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+  var hasLostWrites: Bool {
+    state.withLock { $0.hasEnded && !$0.isGoodbye && $0.durable < $0.accepted }
+  }
+
+  /// Ends the connection.
+  func close() { state.withLock { $0.channel }?.close(promise: nil) }
+
+  // MARK: Requests
+
+  /// Sends a request. `onOutcome` is called on an event loop; only a lasting request has events.
+  ///
+  /// - Returns: The request's id.
+  /// - Throws: ``KithError`` with `closed` if the connection has ended.
+  @discardableResult
+  func send(
+    _ call: NodeCall, onOutcome: @escaping @Sendable (Outcome) -> Void
+  ) throws(KithError) -> Int {
+    let id = state.withLock { state in
+      state.lastID += 1
+      return state.lastID
+    }
+    let frame = try LocalRequest(id: id, call: call).frame()
+    let channel = state.withLock { state -> (any Channel)? in
+      guard !state.hasEnded else { return nil }
+      state.calls[id] = onOutcome
+      return state.channel
+    }
+    guard let channel else { throw Self.ended }
+    channel.writeAndFlush(frame, promise: nil)
+    return id
+  }
+
+  /// Sends a request, and blocks until it is answered.
+  ///
+  /// - Throws: ``KithError`` as the node does, `closed` if the connection has ended and the request
+  ///   can be repeated elsewhere, or `timedOut`.
+  @discardableResult
+  private func ask(
+    _ call: NodeCall, within limit: Duration, isWrite: Bool = false,
+    onAnswer: @escaping @Sendable (NodeAnswer) -> Void = { _ in }
+  ) throws(KithError) -> NodeAnswer {
+    let semaphore = DispatchSemaphore(value: 0)
+    let outcome = Mutex(Outcome.late)
+    let id = try send(call) { result in
+      if case .answer(let answer) = result { onAnswer(answer) }
+      outcome.withLock { $0 = result }
+      semaphore.signal()
+    }
+    if semaphore.wait(timeout: .now() + limit.dispatch) == .timedOut {
+      state.withLock { _ = $0.calls.removeValue(forKey: id) }
+    }
+    return try answer(outcome.withLock { $0 }, isWrite: isWrite)
+  }
+
+  /// The answer of a request.
+  private func answer(_ outcome: Outcome, isWrite: Bool) throws(KithError) -> NodeAnswer {
+    switch outcome {
+    case .answer(let answer): return answer
+    case .failure(let error): throw error
+    case .lost: throw isWrite ? unknown : Self.ended
+    case .notPerformed: throw Self.ended
+    case .event: throw .malformedControl
+    case .late: throw LocalSocket.notAnswered(path)
+    }
+  }
+
+  /// Sends a request, and returns its answer. Its events are told one after the other.
+  func perform(
+    _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
+  ) async throws(KithError) -> NodeAnswer {
+    do throws(KithError) {
+      return try await exchange(call, onEvent)
+    } catch {
+      throw error.code == .closed ? brokenOff : error
+    }
+  }
+
+  private func exchange(
+    _ call: NodeCall, _ onEvent: (NodeEvent) async -> Bool
+  ) async throws(KithError) -> NodeAnswer {
+    let (outcomes, continuation) = AsyncStream<Outcome>.makeStream()
+    try send(call) { continuation.yield($0) }
+    for await outcome in outcomes {
+      guard case .event(let event) = outcome else { return try answer(outcome, isWrite: false) }
+      let isAccepted = await onEvent(event)
+      if case .candidate = event { try send(.decide(isAccepted: isAccepted)) { _ in } }
+    }
+    throw KithError(.cancelled, "The request was cancelled.")
+  }
+
+  /// The connection ended before the answer was there.
+  private var brokenOff: KithError {
+    KithError(
+      .control,
+      "The node stopped or closed the connection before it answered. See that it runs, and that it "
+        + "is of the same version.", path: path)
+  }
+
+  static let ended = KithError(
+    .closed, "The program that had the directory open has ended. Open the store again.")
+
+  /// A write without an answer.
+  private var unknown: KithError {
+    KithError(
+      .timedOut,
+      "The program that had the directory open ended before it answered. It may have taken the "
+        + "write or not; it is not written again. Read the key, and write it again if need be.",
+      path: path)
+  }
+
+  // MARK: Replies
+
+  /// Takes a reply in.
+  private func take(_ reply: LocalReply) {
+    switch reply.content {
+    case .answer(let answer): finish(reply.id, .answer(answer))
+    case .failure(let failure): finish(reply.id, .failure(failure.error))
+    case .event(let event): state.withLock { $0.calls[reply.id] }?(.event(event))
+    case .progress: changed.raise()
+    case .goodbye: state.withLock { $0.isGoodbye = true }
+    case .changes(let store, let changes):
+      guard let view = state.withLock({ $0.views[store] }) else { break }
+      for run in view.apply(changes.map { $0.viewChange(of: store) }) { run() }
+    }
+  }
+
+  private func finish(_ id: Int, _ outcome: Outcome) {
+    state.withLock { $0.calls.removeValue(forKey: id) }?(outcome)
+  }
+
+  private func end() {
+    let (calls, isGoodbye) = state.withLock { state in
+      state.hasEnded = true
+      defer { state.calls = [:] }
+      return (state.calls, state.isGoodbye)
+    }
+    for call in calls.values { call(isGoodbye ? .notPerformed : .lost) }
+    changed.raise()
+    onEnd()
+  }
+
+  /// Reads the connection.
+  private final class Receiver: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+
+    private weak var node: RemoteNode?
+
+    init(_ node: RemoteNode) { self.node = node }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      guard let reply = LocalReply(unwrapInboundIn(data)), node?.take(reply) != nil else {
+        return context.close(promise: nil)
+      }
+    }
+
+    func channelInactive(context: ChannelHandlerContext) { node?.end() }
+
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+      context.close(promise: nil)
+    }
+  }
+
+  // MARK: Stores
+
+  func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView {
+    guard let device = identity.withLock({ $0?.device }) else { throw Self.ended }
+    let view = StoreView(identifier: store, device: device, values: [:])
+    try open(view, policy: policy, reason: .serverChange, superseded: [])
+    return view
+  }
+
+  func open(
+    _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<Key>
+  ) throws(KithError) {
+    guard let device = identity.withLock({ $0?.device }) else { throw Self.ended }
+    try ask(.open(view.identifier, policy), within: LocalLimits.connect) { answer in
+      guard case .values(let entries) = answer else { return }
+      // On the loop, so that the changes that follow find the view.
+      self.state.withLock { $0.views[view.identifier] = view }
+      var shown: [Key: EncodedValue] = [:]
+      for entry in entries { shown[Key(entry.key)] = entry.value }
+      for run in view.show(shown, of: device, reason: reason, superseded: superseded) { run() }
+    }
+  }
+
+  func release(_ view: StoreView) {
+    state.withLock { state in
+      if state.views[view.identifier] === view { state.views[view.identifier] = nil }
+    }
+  }
+
+  func write(
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
+  ) throws(KithError) {
+    try ask(
+      .write(store, operations, gathers: gathers, isDurable: false), within: LocalLimits.write,
+      isWrite: true
+    ) { _ in self.state.withLock { $0.accepted += 1 } }
+  }
+
+  func writeDurably(
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation]
+  ) async throws(KithError) {
+    let call = NodeCall.write(store, operations, gathers: false, isDurable: true)
+    let outcome = await withCheckedContinuation { continuation in
+      do throws(KithError) {
+        let id = try send(call) { continuation.resume(returning: $0) }
+        // The node may be stopped.
+        state.withLock { $0.channel }?.eventLoop.scheduleTask(in: Self.patience) { [weak self] in
+          self?.finish(id, .late)
+        }
+      } catch {
+        continuation.resume(returning: .failure(error))
+      }
+    }
+    _ = try answer(outcome, isWrite: true)
+  }
+
+  func flush() throws(KithError) {
+    let accepted = state.withLock { $0.durable < $0.accepted ? $0.accepted : nil }
+    guard let accepted else {
+      if hasEnded { throw Self.ended }
+      return
+    }
+    try ask(.flush, within: LocalLimits.write) { _ in
+      self.state.withLock { $0.durable = max($0.durable, accepted) }
+    }
+  }
+
+  func adopt(
+    _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
+  ) throws(KithError) -> Set<Key> {
+    let answer = try ask(.adopt(store, policy, writes), within: LocalLimits.write, isWrite: true)
+    guard case .keys(let keys) = answer else { throw .malformedControl }
+    return Set(keys.map { Key($0) })
+  }
+
+  // MARK: Questions
+
+  func usage(of store: StoreIdentifier) -> Usage {
+    guard case .usage(let usage) = question(.usage(store: store.rawValue)) else {
+      return Usage(bytes: 0, keys: 0, policy: .standard)
+    }
+    return usage
+  }
+
+  func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] {
+    guard case .hidden(let hidden) = question(.hidden(store: store.rawValue)) else { return [] }
+    return hidden.compactMap(\.hidden)
+  }
+
+  func refusals(of store: StoreIdentifier) -> [Refusal] {
+    let call = NodeCall.refusals(store: store.rawValue, takingThrough: nil)
+    guard case .refusals(let refusals) = question(call) else { return [] }
+    return refusals.compactMap(\.refusal)
+  }
+
+  func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool {
+    question(.takeRefusals(store, through: number)) != nil
+  }
+
+  func syncReport(of store: StoreIdentifier) -> SyncReport {
+    guard case .synchronized(let report) = question(.report(store)) else {
+      return SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: true)
+    }
+    return report
+  }
+
+  /// Asks what only the node knows; nil if it does not answer within ``LocalLimits/request``.
+  private func question(_ call: NodeCall) -> NodeAnswer? {
+    try? ask(call, within: LocalLimits.request)
+  }
+
+  func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async {
+    let client = LocalClient(directory: directory)
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask { _ = try? await client.synchronize(store.rawValue, timeout: timeout) }
+      // The node may be stopped, and then keeps no time.
+      group.addTask { try? await Task.sleep(for: timeout) }
+      await group.next()
+      group.cancelAll()
+    }
+  }
+
+  var progress: Signal {
+    let isNew = state.withLock { state in
+      defer { state.followsProgress = true }
+      return !state.followsProgress
+    }
+    if isNew { _ = try? send(.followProgress) { _ in } }
+    return changed
+  }
+}
+
+/// The node that has a directory open, for one request after another: each makes a connection of its
+/// own, and ends with it.
+package struct LocalClient: NodeAccess {
+  private let directory: String
+
+  /// A client of the node that has the directory open.
+  package init(directory: String) {
+    self.directory = directory
+  }
+
+  package func perform(
+    _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
+  ) async throws(KithError) -> NodeAnswer {
+    let directory = directory
+    let node = try await BlockingThread.run { () throws(KithError) in
+      try RemoteNode.connect(to: directory, attaches: false)
+    }
+    defer { node.close() }
+    let result = await withTaskCancellationHandler { () async -> Result<NodeAnswer, KithError> in
+      do throws(KithError) {
+        return .success(try await node.perform(call, onEvent: onEvent))
+      } catch {
+        return .failure(error)
+      }
+    } onCancel: {
+      node.close()
+    }
+    switch result {
+    case .success(let answer): return answer
+    case .failure where Task.isCancelled:
+      throw KithError(.cancelled, "The request was cancelled.")
+    case .failure(let error): throw error
+    }
+  }
+
+  /// The version of the protocol that the node speaks; a way to see whether one runs.
+  ///
+  /// - Throws: ``KithError`` with `notRunning` if nobody answers.
+  package func version() async throws(KithError) -> Int {
+    let directory = directory
+    try await BlockingThread.run { () throws(KithError) in
+      try RemoteNode.connect(to: directory, attaches: false).close()
+    }
+    return LocalLimits.version
+  }
+}

@@ -1,0 +1,66 @@
+public import KithCore
+
+extension NodeStatus.Problem {
+  /// The kind of the problem, as of an error.
+  public var code: KithError.Code { KithError.Code(description: name) }
+
+  init(_ error: KithError) {
+    self.init(
+      name: error.code.description, message: error.message, device: error.device, path: error.path)
+  }
+}
+
+extension NodeStatus {
+  /// What is wrong by the rest of the status: a revoked or copied device, damaged items, states and
+  /// clocks that differ.
+  var findings: [KithError] {
+    var findings: [KithError] = []
+    if isRevoked {
+      var error = KithError.revokedDevice
+      error.device = device
+      findings.append(error)
+    }
+    if isBarren {
+      findings.append(
+        KithError(
+          .tooManyIncarnations,
+          "This device was copied or restored too often, and publishes nothing any more. Join "
+            + "again in another directory.", device: device))
+    }
+    if counters.clones > 0 {
+      findings.append(
+        KithError(
+          .cloned,
+          "This device runs a second time, from a copy of its directory, or did so before an old "
+            + "copy was put back. Stop all but one, and join again elsewhere in new directories.",
+          device: device))
+    }
+    let lacking = stores.compactMap { store in
+      store.missing.map { "\(store.identifier.rawValue) (\($0.text))" }
+    }
+    if !lacking.isEmpty {
+      findings.append(
+        KithError(
+          .damaged,
+          "The database was damaged: something is missing of \(lacking.joined(separator: ", ")), "
+            + "which keys cannot be told. Other devices give it back as they are met; until then "
+            + "keys may be missing or show older values. See to the disk. If no other device has "
+            + "it: kith doctor --accept-loss.",
+          path: directory))
+    } else if counters.damaged > 0 {
+      findings.append(
+        KithError(
+          .damaged,
+          "Rows of the database were damaged: \(counters.damaged). Nothing is missing. See "
+            + "to the disk.", path: directory))
+    }
+    if counters.divergences > 0 {
+      findings.append(
+        KithError(
+          .diverged,
+          "States differed where they must not, and were exchanged anew: "
+            + "\(counters.divergences). Please report it."))
+    }
+    return findings + clockFindings
+  }
+}

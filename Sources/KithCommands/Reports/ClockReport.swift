@@ -1,0 +1,57 @@
+import Kith
+import KithTerminal
+
+/// The report of `kith clock`.
+struct ClockReport: Sendable {
+  var status: NodeStatus
+
+  func text(_ style: Style) -> String {
+    let clock = status.clock
+    var facts = Table([("", .left), ("", .left)])
+    let time = Moment.text(UInt64(clamping: clock.milliseconds))
+    facts.add([Table.Cell("time", .faint), Table.Cell(time)])
+    facts.add([Table.Cell("whose", .faint), whoseCell])
+    facts.add([
+      Table.Cell("certain", .faint),
+      clock.isCertain
+        ? Table.Cell("yes", .good) : Table.Cell("no kernel says that it is right", .warning),
+    ])
+    facts.add([
+      Table.Cell("generation", .faint),
+      Table.Cell("\(clock.generation) of \(clock.generationLimit)"),
+    ])
+    let ahead = clock.stampsAheadMilliseconds
+    facts.add([
+      Table.Cell("stamps", .faint),
+      ahead > 0
+        ? Table.Cell("\(PeersReport.offset(ahead)) ahead of the time", .bad)
+        : Table.Cell("with the time", .good),
+    ])
+    guard !clock.peers.isEmpty else { return facts.text(style) }
+    var peers = Table([("DEVICE", .left), ("CLOCK", .right), ("SYNCHRONISED", .left)])
+    for peer in clock.peers {
+      let differs = peer.milliseconds.magnitude > 60_000
+      peers.add([
+        Table.Cell(status.name(of: peer.device, limit: 24), .strong),
+        Table.Cell(PeersReport.offset(peer.milliseconds), differs ? .bad : .good),
+        Table.Cell(peer.isSynchronised ? "yes" : "no"),
+      ])
+    }
+    return facts.text(style) + "\n\n" + peers.text(style)
+  }
+
+  private var whoseCell: Table.Cell {
+    let clock = status.clock
+    if let device = clock.follows {
+      let offset = PeersReport.offset(clock.aheadOfHostMilliseconds)
+      let name = status.name(of: device, limit: 24)
+      return Table.Cell("that of \(name), \(offset) from the host's", .warning)
+    }
+    if clock.isSynchronised { return Table.Cell("the host's, synchronised", .good) }
+    return clock.isWorthless
+      ? Table.Cell("the host's, which cannot be right", .bad)
+      : Table.Cell("the host's, not synchronised", .warning)
+  }
+
+  var document: Document { .versioned(.of(status.clock)) }
+}

@@ -1,0 +1,280 @@
+internal import KithCrypto
+
+/// Statements: which are taken in, made, told and asked for.
+extension Coverage {
+  /// The result of taking in a message's statements.
+  enum Heard: Equatable {
+    /// A device is said to have signed what it did not: end the session. Nothing was taken in.
+    case forged
+    /// They were taken in, as far as they are later than those held.
+    case taken
+    /// So they were, and one of them is another process's of this device: witness this reading, and
+    /// start anew, so that this process's statements are later.
+    case otherProcess(HybridTime)
+    /// So they were, and this device said this before its clock was set back.
+    case saidAhead(HybridTime)
+  }
+
+  /// Something to send to a peer.
+  struct Telling {
+    var session: SessionID
+    var groups: [StatementGroup] = []
+    var held: [HeldStatements] = []
+  }
+
+  /// Takes in statements that a peer passes on. Signatures are checked only of those that count.
+  ///
+  /// - Parameters:
+  ///   - groups: The statements.
+  ///   - account: The account.
+  ///   - isTooFarAhead: Whether a clock reading is too far ahead of the time.
+  ///   - isKnown: Whether a store is known here.
+  ///   - received: The highest sequence of a signed header received of a chain.
+  ///   - repeater: Checks several at once.
+  /// - Returns: The result.
+  mutating func hear(
+    _ groups: [StatementGroup], in account: AccountID, isTooFarAhead: (HybridTime) -> Bool,
+    isKnown: (StoreIdentifier) -> Bool, received: (StoreIdentifier, ChainID) -> UInt64,
+    with repeater: InboundMessage.Repeater?
+  ) -> Heard {
+    var new: [Statement] = []
+    for group in groups where isKnown(group.extent.store) {
+      for said in group.said {
+        for device in members[said.device] ?? [] {
+          guard
+            device == self.device
+              ? said.age.started > started ?? .zero
+              : !isTooFarAhead(said.age.started),
+            table[group.extent.store, device].map({ $0.age < said.age }) ?? true
+          else { continue }
+          new.append(Statement(said, by: device, extent: group.extent))
+        }
+      }
+    }
+    let checked = new
+    let signed = values(checked.count, by: 16, with: repeater) { checked[$0].isSigned(in: account) }
+    // Of two members with one name the one that signed it is meant.
+    for (statement, isSigned) in zip(new, signed)
+    where !isSigned && members[statement.device.shortName]?.count == 1 { return .forged }
+    var heard = Heard.taken
+    for (statement, isSigned) in zip(new, signed) where isSigned {
+      let store = statement.store
+      if statement.device == device {
+        heard =
+          isTooFarAhead(statement.age.started)
+          ? .saidAhead(statement.age.started) : .otherProcess(statement.age.started)
+      } else if table.insert(statement) {
+        untold.insert(store)
+        believe(statement, received: received)
+      }
+    }
+    return heard
+  }
+
+  // MARK: Own statements
+
+  /// This process starts to speak, or speaks anew.
+  mutating func start(at reading: HybridTime, stores: some Sequence<StoreIdentifier>) {
+    started = reading
+    numbers = [:]
+    unsaid.formUnion(stores)
+  }
+
+  /// Makes statements of those stores about which this process has made none.
+  mutating func sayFirst(_ stores: some Sequence<StoreIdentifier>) {
+    unsaid.formUnion(stores.filter { numbers[$0] == nil })
+  }
+
+  // MARK: When
+
+  /// Whether something is to be told for which no time is set.
+  func needsTime(at now: UInt64) -> Bool {
+    let soon = now + Limits.statementWaitMilliseconds
+    guard !peers.isEmpty, tellAt ?? .max > soon else { return false }
+    return !unmatched.isEmpty || !untold.isEmpty
+      || unsaid.contains { (saidAt[$0] ?? 0) + (saidAt[$0] == nil ? 0 : pace) <= soon }
+  }
+
+  /// How often this device makes a statement about a store, in milliseconds: the less often the more
+  /// devices there are to hear it.
+  private var pace: UInt64 { UInt64(memberCount) * Limits.statementPaceMilliseconds }
+
+  /// Sets a time at which to tell what is to be told, with all that comes until then.
+  ///
+  /// - Parameters:
+  ///   - now: The monotonic clock, in milliseconds.
+  ///   - jitter: 0 to 255, at random.
+  mutating func setTime(at now: UInt64, jitter: UInt64) {
+    let wait = Limits.statementWaitMilliseconds
+    tellAt = min(tellAt ?? .max, now + wait / 2 + wait * jitter / 512)
+  }
+
+  /// When to call ``pass(at:isOpen:own:sign:received:)`` again; nil: not before something happens.
+  var dueAt: UInt64? { peers.isEmpty ? nil : [tellAt, askAt].compactMap(\.self).min() }
+
+  /// Says, tells and asks what is due.
+  ///
+  /// - Parameters:
+  ///   - now: The monotonic clock, in milliseconds.
+  ///   - isOpen: Whether a session takes more.
+  ///   - own: The coverage of a store by this device; nil: the store is not known.
+  ///   - sign: Makes a statement of this device.
+  ///   - received: The highest sequence of a signed header received of a chain.
+  /// - Returns: The messages to send, by session; and whether more may be known than before.
+  mutating func pass(
+    at now: UInt64, isOpen: (SessionID) -> Bool, own: (StoreIdentifier) -> Own?,
+    sign: (Extent, StatementAge) -> Statement,
+    received: (StoreIdentifier, ChainID) -> UInt64
+  ) -> (tellings: [Telling], isNews: Bool) {
+    var tellings: [SessionID: Telling] = [:]
+    var isNews = false
+    if let tellAt, tellAt <= now {
+      self.tellAt = nil
+      isNews = !unmatched.isEmpty
+      look(own, received)
+      say(at: now, own, sign)
+      tell(isOpen, into: &tellings)
+    }
+    if let askAt, askAt <= now {
+      self.askAt = nil
+      ask(at: now, isOpen, into: &tellings)
+    }
+    return (tellings.values.sorted { $0.session < $1.session }, isNews)
+  }
+
+  /// Compares the statements held with the own vector where that is another.
+  private mutating func look(
+    _ own: (StoreIdentifier) -> Own?, _ received: (StoreIdentifier, ChainID) -> UInt64
+  ) {
+    for store in unmatched.sorted() {
+      guard let vector = own(store)?.vector else { continue }
+      self.own[store] = (vector, Extent.digest(of: vector))
+      for statement in table.statements(of: store).values where statement.device != device {
+        believe(statement, received: received)
+      }
+    }
+    unmatched = []
+  }
+
+  /// Makes statements, for each store as often as ``pace`` permits.
+  private mutating func say(
+    at now: UInt64, _ own: (StoreIdentifier) -> Own?, _ sign: (Extent, StatementAge) -> Statement
+  ) {
+    for store in unsaid.sorted() {
+      if let said = saidAt[store], now < said + pace {
+        tellAt = min(tellAt ?? .max, said + pace)
+        continue
+      }
+      unsaid.remove(store)
+      guard let started, let covered = own(store) else { continue }
+      saidAt[store] = now
+      let number = (numbers[store] ?? 0) + 1
+      numbers[store] = number
+      let digest = self.own[store]?.digest ?? Extent.digest(of: covered.vector)
+      let extent = Extent(store, digest: digest, entries: covered.latest)
+      if table.insert(sign(extent, StatementAge(started: started, number: number))) {
+        untold.insert(store)
+      }
+    }
+  }
+
+  // MARK: Comparing and asking
+
+  /// The digests of the statements about some stores, for a full `Have`.
+  mutating func held(
+    of stores: [StoreIdentifier], tellingOn session: SessionID
+  ) -> [HeldStatements] {
+    guard peers[session]?.isMember == true else { return [] }
+    return stores.map { store in
+      let digest = table.digest(of: store)
+      peers[session]?.told[store] = digest
+      return HeldStatements(store, digest: digest)
+    }
+  }
+
+  private mutating func tell(
+    _ isOpen: (SessionID) -> Bool, into tellings: inout [SessionID: Telling]
+  ) {
+    var later: Set<StoreIdentifier> = []
+    for store in untold.sorted() {
+      let digest = table.digest(of: store)
+      for (id, peer) in peers where peer.isMember && peer.told[store] != digest {
+        guard isOpen(id) else {
+          later.insert(store)
+          continue
+        }
+        peers[id]?.told[store] = digest
+        tellings[id, default: Telling(session: id)].held.append(
+          HeldStatements(store, digest: digest))
+      }
+    }
+    untold = later
+  }
+
+  /// Takes in which statements a peer holds.
+  ///
+  /// - Parameters:
+  ///   - theirs: The digest, with a filter if the peer asks.
+  ///   - isRenewed: Whether it came with a full `Have`: then the peer is asked again.
+  ///   - session: The session.
+  ///   - now: The monotonic clock, in milliseconds.
+  /// - Returns: The answer, if it asks.
+  mutating func compare(
+    _ theirs: HeldStatements, isRenewed: Bool, on session: SessionID, at now: UInt64
+  ) -> Telling? {
+    guard peers[session]?.isMember == true else { return nil }
+    peers[session]?.held[theirs.store] = theirs.digest
+    if isRenewed { peers[session]?.asked[theirs.store] = nil }
+    if asks[theirs.store]?.session == session, theirs.filter == nil {
+      asks[theirs.store] = nil
+      restUntil[theirs.store] = now + Limits.statementRestMilliseconds
+    }
+    let ours = table.digest(of: theirs.store)
+    if ours != theirs.digest { askAt = min(askAt ?? .max, now) }
+    guard let filter = theirs.filter else { return nil }
+    let lacking = table.statements(of: theirs.store).values.filter { !filter.contains($0) }
+    peers[session]?.told[theirs.store] = ours
+    return Telling(
+      session: session, groups: StatementGroup.groups(of: lacking),
+      held: [HeldStatements(theirs.store, digest: ours)])
+  }
+
+  /// Asks for the statements about a store, of one peer at a time: of those whose digest is another,
+  /// the one that was asked longest ago.
+  private mutating func ask(
+    at now: UInt64, _ isOpen: (SessionID) -> Bool, into tellings: inout [SessionID: Telling]
+  ) {
+    for store in Set(peers.values.flatMap(\.held.keys)).sorted() {
+      let digest = table.digest(of: store)
+      let candidates = peers.filter { id, peer in
+        guard peer.isMember, let held = peer.held[store] else { return false }
+        return held != digest && held != peer.asked[store]?.digest && isOpen(id)
+      }
+      guard
+        let (id, peer) = candidates.min(by: {
+          ($0.value.asked[store]?.at ?? 0, $0.key) < ($1.value.asked[store]?.at ?? 0, $1.key)
+        }), let held = peer.held[store]
+      else { continue }
+      let waitsUntil = max(
+        asks[store].map { $0.at + Limits.statementAnswerMilliseconds } ?? 0, restUntil[store] ?? 0)
+      guard waitsUntil <= now else {
+        askAt = min(askAt ?? .max, waitsUntil)
+        continue
+      }
+      asks[store] = (id, now)
+      peers[id]?.asked[store] = (held, now)
+      peers[id]?.told[store] = digest
+      salt &+= 1
+      var telling = tellings[id] ?? Telling(session: id)
+      // The question tells the digest too.
+      telling.held.removeAll { $0.store == store }
+      telling.held.append(
+        HeldStatements(
+          store, digest: digest,
+          filter: StatementFilter(of: table.statements(of: store).values, salt: salt)))
+      tellings[id] = telling
+      // Another peer is asked if this one does not answer.
+      askAt = min(askAt ?? .max, now + Limits.statementAnswerMilliseconds)
+    }
+  }
+}

@@ -1,0 +1,55 @@
+internal import KithCrypto
+
+/// The latest statement of every device about every store that came here.
+struct StatementTable {
+  private var held: [StoreIdentifier: [DeviceID: Statement]] = [:]
+  private var digests: [StoreIdentifier: Digest128] = [:]
+  private(set) var count = 0
+
+  subscript(store: StoreIdentifier, device: DeviceID) -> Statement? { held[store]?[device] }
+
+  /// The statements about a store, by device.
+  func statements(of store: StoreIdentifier) -> [DeviceID: Statement] { held[store] ?? [:] }
+
+  /// The stores about which there are any.
+  var stores: some Sequence<StoreIdentifier> { held.keys }
+
+  /// Keeps a statement instead of the device's earlier one. Returns false if it is not later, or if
+  /// there is no room.
+  mutating func insert(_ statement: Statement) -> Bool {
+    let old = held[statement.store]?[statement.device]
+    guard old.map({ $0.age < statement.age }) ?? (count < Limits.statements) else { return false }
+    held[statement.store, default: [:]][statement.device] = statement
+    digests[statement.store] = nil
+    if old == nil { count += 1 }
+    return true
+  }
+
+  /// Forgets what devices said that are no members.
+  mutating func keep(only isMember: (DeviceID) -> Bool) {
+    for (store, devices) in held where !devices.keys.allSatisfy(isMember) {
+      held[store] = devices.filter { isMember($0.key) }
+      digests[store] = nil
+    }
+    count = held.values.reduce(0) { $0 + $1.count }
+  }
+
+  /// The digest by which peers see whether they hold the same: over the statements in the order of
+  /// devices, of each the device's id and the age as 64-bit and 32-bit big-endian; the first 16
+  /// bytes.
+  ///
+  /// - Complexity: O(*n* log *n*) in the devices, when something changed since the last call.
+  mutating func digest(of store: StoreIdentifier) -> Digest128 {
+    if let digest = digests[store] { return digest }
+    var hasher = Blake2b.Hasher()
+    for (device, statement) in statements(of: store).sorted(by: { $0.key < $1.key }) {
+      hasher.update(device)
+      hasher.update(statement.age.started.rawValue.bigEndianBytes)
+      hasher.update(statement.age.number.bigEndianBytes)
+    }
+    let bytes = hasher.digest256().bytes.prefix(16)
+    guard let digest = try? Digest128(bytes) else { preconditionFailure("it has 16 bytes") }
+    digests[store] = digest
+    return digest
+  }
+}

@@ -1,0 +1,113 @@
+internal import KithCrypto
+
+/// What a link's two sides have told each other of one store, and still owe each other.
+struct StoreExchange {
+  /// What came of the answers that this device asked for.
+  private enum Pull {
+    /// None was applied yet.
+    case awaited
+    /// Something of the last one cannot be judged yet: it is asked for again.
+    case unjudged
+    /// The last one was judged whole.
+    case judged
+  }
+
+  /// Whether batches are applied as they come.
+  enum Order {
+    case whole
+    /// A batch waits for its time. Those after it are missed: they are not kept.
+    case early(EarlyBatch, hasMissed: Bool)
+    /// A batch was missed: no other is applied, for none may be counted any more. The session ends.
+    case broken
+  }
+
+  /// What the peer is to be sent once the session takes more.
+  enum Owed {
+    /// What was pushed meanwhile.
+    case missed
+    /// An answer, of which nothing was sent yet.
+    case asked(StoreHave, number: UInt64)
+    /// The rest of an answer.
+    case rest(Answer)
+  }
+
+  private var pull = Pull.awaited
+  /// Whether a piece of the answer to come cannot be judged yet.
+  private var hasUnjudgedPiece = false
+  /// What the peer says it covers, or was sent.
+  var vector: [ChainID: UInt64] = [:]
+  /// Whether the peer's first `Have` was answered: new change sets go there at once.
+  var isAnswered = false
+  /// Whether the limits differ from ours: nothing is exchanged.
+  var isMismatched = false
+  /// Whether a divergence was reported.
+  var hasDiverged = false
+  var order = Order.whole
+  var owed: Owed?
+
+  /// Whether an answer was applied.
+  var isPulled: Bool { pull != .awaited }
+  /// Whether something of the last answer cannot be judged yet.
+  var isUnjudged: Bool { pull == .unjudged }
+  /// Whether no answer was applied yet of which everything could be judged.
+  var isAwaited: Bool { pull != .judged }
+
+  var isWhole: Bool { if case .whole = order { true } else { false } }
+
+  /// A batch was applied. Only the last piece of an answer answers, for those before it, too.
+  mutating func noteApplied(isAnswer: Bool, isUnjudged: Bool) {
+    if isAnswer {
+      pull = isUnjudged || hasUnjudgedPiece ? .unjudged : .judged
+      hasUnjudgedPiece = false
+    } else if isUnjudged, isAwaited {
+      hasUnjudgedPiece = true
+    }
+  }
+}
+
+extension Link {
+  subscript(store: StoreIdentifier) -> StoreExchange {
+    get { stores[store] ?? StoreExchange() }
+    _modify { yield &stores[store, default: StoreExchange()] }
+  }
+
+  /// Whether a store's limits are the same here and there.
+  enum OnPolicy {
+    case same
+    /// They are again: the store is asked for.
+    case sameAgain
+    /// They differ. `isNews`: they did not before.
+    case differs(isNews: Bool)
+  }
+
+  mutating func compare(_ theirs: StoreHave, with ours: Policy) -> OnPolicy {
+    let wasMismatched = self[theirs.store].isMismatched
+    let isMismatched = theirs.policy != ours
+    if isMismatched != wasMismatched { self[theirs.store].isMismatched = isMismatched }
+    return isMismatched ? .differs(isNews: !wasMismatched) : wasMismatched ? .sameAgain : .same
+  }
+
+  /// Notes what the peer covers. If that is more than is kept of one peer, only chains count that
+  /// this device knows.
+  mutating func note(
+    _ told: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool,
+    knowing isKnown: (ChainID) -> Bool
+  ) {
+    var vector = told
+    if !isWhole { vector.merge(self[store].vector, uniquingKeysWith: max) }
+    let others = stores.reduce(0) {
+      $1.key == store ? $0 : $0 + $1.value.vector.count
+    }
+    if vector.count + others > Limits.vectorEntriesPerSession {
+      vector = vector.filter { isKnown($0.key) }
+    }
+    if vector.count <= Limits.chainsPerStore { self[store].vector = vector }
+  }
+
+  /// Forgets what the peer covers of revoked devices' chains.
+  mutating func forget(_ revoked: Set<DeviceID>) {
+    for store in stores.keys {
+      self[store].vector = self[store].vector.filter { !revoked.contains($0.key.device) }
+    }
+  }
+}

@@ -1,0 +1,60 @@
+internal import KithCrypto
+
+extension Record {
+  /// What others rest on is sent first: who is a member, then epochs, then the rest.
+  static func isSentBefore(_ left: Record, _ right: Record) -> Bool {
+    (left.kind.rank, left.id) < (right.kind.rank, right.id)
+  }
+}
+
+extension Record.Kind {
+  /// The place of its kind in the order in which records are sent.
+  var rank: Int {
+    switch self {
+    case .genesis: 0
+    case .certificate: 1
+    case .revocation: 2
+    case .epoch: 3
+    case .lockbox: 4
+    case .rename: 5
+    case .unknown: 6
+    }
+  }
+}
+
+extension CheckedRecord {
+  var isRevocation: Bool {
+    if case .revocation = record.kind { true } else { false }
+  }
+
+  /// Whether it may be a step of a device's path.
+  var isProof: Bool {
+    switch record.kind {
+    case .genesis, .certificate: true
+    default: false
+    }
+  }
+}
+
+extension [Record] {
+  /// The messages that carry the records in this order; none if there is none.
+  func messages() -> [[UInt8]] {
+    var messages: [[UInt8]] = []
+    var message = WireMessage()
+    var bytes = 0
+    func close() {
+      guard bytes > 0 else { return }
+      messages.append(message.encodedBytes())
+      (message, bytes) = (WireMessage(), 0)
+    }
+    for record in self {
+      let encoded = record.encoded
+      if bytes + encoded.count > Limits.recordsMessageBytes { close() }
+      guard let wire = try? WireRecord(serializedBytes: encoded) else { continue }
+      message.records.records.append(wire)
+      bytes += encoded.count
+    }
+    close()
+    return messages
+  }
+}

@@ -1,0 +1,178 @@
+internal import KithCrypto
+
+/// Carries out the decisions of ``Coverage``.
+extension Replica {
+  // MARK: Sessions
+
+  /// A session exchanges stores now. Each process makes one statement of each store, for it may cover
+  /// less than the process before it.
+  mutating func beginCoverage(on id: SessionID, with device: DeviceID, isMember: Bool) {
+    coverage.begin(id, with: device, isMember: isMember)
+    if coverage.started == nil {
+      coverage.start(at: timeKeeper.tickForAll(), stores: stores.keys)
+    } else {
+      coverage.sayFirst(stores.keys)
+    }
+    planCoverage()
+  }
+
+  // MARK: Own coverage
+
+  /// A store's vector is another: this device is to say so, and the statements held may agree now.
+  mutating func vectorChanged(in identifier: StoreIdentifier) {
+    coverage.rise(identifier, at: now.monotonicMilliseconds)
+    planCoverage()
+  }
+
+  /// Tells peers the entries that changed since they were told.
+  mutating func tellProgress() {
+    var told: [StatementGroup] = []
+    for identifier in stores.keys.sorted() {
+      guard let store = stores[identifier], !store.untold.isEmpty else { continue }
+      stores[identifier]?.untold = []
+      vectorChanged(in: identifier)
+      let risen = store.log.vector.filter { store.untold.contains($0.key) }
+      told.append(StatementGroup(Extent(identifier, entries: risen)))
+    }
+    guard !told.isEmpty else { return }
+    let messages = Have.messages(telling: told, by: coverage.started, time: toldTime)
+    for id in links.keys.sorted() where exchanges(id) {
+      for message in messages { effects.append(.send(id, message)) }
+    }
+  }
+
+  /// Sets a time at which statements are made and told, if there is something to tell.
+  mutating func planCoverage() {
+    guard coverage.needsTime(at: now.monotonicMilliseconds) else { return }
+    let jitter = UInt64(entropy.draw(Digest128.self).bytes[0])
+    coverage.setTime(at: now.monotonicMilliseconds, jitter: jitter)
+  }
+
+  /// Makes, tells and asks for the statements that are due.
+  mutating func passOn() {
+    guard let due = coverage.dueAt, due <= now.monotonicMilliseconds else { return }
+    let (stores, links, keys, account) = (stores, links, keys, account)
+    let (tellings, isNews) = coverage.pass(
+      at: now.monotonicMilliseconds,
+      isOpen: { links[$0]?.isExchanging == true && links[$0]?.takesMore == true },
+      own: { stores[$0]?.log.own },
+      sign: { Statement($0, age: $1, account: account, keys: keys) },
+      received: { stores[$0]?.log.chains[$1]?.received ?? 0 })
+    for telling in tellings { send(telling) }
+    if isNews { effects.append(.progress) }
+    planCoverage()
+  }
+
+  private mutating func send(_ telling: Coverage.Telling) {
+    let messages = Have.messages(
+      telling: telling.groups, holding: telling.held, by: coverage.started, time: toldTime)
+    for message in messages { effects.append(.send(telling.session, message)) }
+  }
+
+  // MARK: Hearing
+
+  /// Takes in a peer's own words and the statements that it passes on. Returns false if that ends the
+  /// session.
+  mutating func hearCoverage(_ have: Have, on id: SessionID) -> Bool {
+    hearOwn(have, on: id)
+    let stores = stores
+    let timeKeeper = timeKeeper
+    switch coverage.hear(
+      have.statements, in: account, isTooFarAhead: { timeKeeper.wait(for: $0) != nil },
+      isKnown: { stores[$0] != nil },
+      received: { stores[$0]?.log.chains[$1]?.received ?? 0 }, with: repeater)
+    {
+    case .forged:
+      end(id, .protocolViolation)
+      return false
+    case .taken: break
+    case .otherProcess(let reading):
+      self.timeKeeper.witness(reading)
+      coverage.start(at: self.timeKeeper.tickForAll(), stores: stores.keys)
+    case .saidAhead(let reading):
+      // Something ahead had left this device before its clock was set back.
+      if timeKeeper.isCertain, reading.generation == timeKeeper.generation {
+        self.timeKeeper.witness(reading)
+        healIfAhead()
+      }
+    }
+    for held in have.held where stores[held.store] != nil {
+      let answer = coverage.compare(
+        held, isRenewed: have.number > 0, on: id, at: now.monotonicMilliseconds)
+      if let answer, links[id]?.takesMore == true { send(answer) }
+    }
+    planCoverage()
+    passOn()
+    return true
+  }
+
+  /// Takes in the entries of a peer's vector that rose.
+  mutating func hearOwn(_ have: Have, on id: SessionID) {
+    for group in have.statements
+    where group.said.isEmpty && links[id]?[group.extent.store].isMismatched == false {
+      let entries = group.extent.entries.filter { !roster.isRevoked($0.key.device) }
+      note(entries, of: group.extent.store, isWhole: false, on: id, started: have.started)
+    }
+  }
+
+  /// Takes in a peer's vector of a store that is known here.
+  mutating func note(
+    _ vector: [ChainID: UInt64], of identifier: StoreIdentifier, isWhole: Bool,
+    on id: SessionID, started: HybridTime
+  ) {
+    guard let chains = stores[identifier]?.log.chains else { return }
+    links[id]?.note(vector, of: identifier, isWhole: isWhole) { chains[$0] != nil }
+    coverage.hear(
+      links[id]?[identifier].vector ?? [:], of: identifier, isWhole: isWhole, on: id,
+      started: started, isKnown: { chains[$0] != nil })
+  }
+
+  /// Chains of a store became known: entries that peers told of them count now.
+  mutating func learnChains(of identifier: StoreIdentifier) {
+    guard let chains = stores[identifier]?.log.chains else { return }
+    for id in links.keys where exchanges(id) {
+      coverage.hear(
+        links[id]?[identifier].vector ?? [:], of: identifier, isWhole: false, on: id, started: nil,
+        isKnown: { chains[$0] != nil })
+    }
+  }
+
+  // MARK: Left behind
+
+  /// Names anew, now and then, the members that the network should dial: the overlay may have come
+  /// apart.
+  mutating func lookForLeftBehind() {
+    let stores = stores
+    let behind = coverage.lookForLeftBehind(
+      at: now.monotonicMilliseconds, connected: Set(links.values.compactMap(\.device)),
+      vectors: { stores.mapValues(\.log.vector) })
+    if let behind { effects.append(.leftBehind(behind)) }
+  }
+}
+
+extension ChangeSetLog {
+  /// The vector, with the entries of the chains that published last. Both follow from the change sets
+  /// covered, so devices that cover the same make the same extent.
+  ///
+  /// - Complexity: O(*n* log *n*) in the chains.
+  fileprivate var own: Coverage.Own {
+    let vector = vector
+    let published = vector.keys.map { chain in
+      let last = chains[chain]?.received ?? 0
+      let clocks = (chains[chain]?.kept[last] ?? []).compactMap {
+        changeSets[
+          ChangeSetReference(
+            device: chain.device, incarnation: chain.incarnation, sequence: last, digest: $0)
+        ]?.clock
+      }
+      return (clock: clocks.max() ?? .zero, chain: chain)
+    }
+    let latest = published.sorted {
+      $0.clock != $1.clock ? $0.clock > $1.clock : $0.chain < $1.chain
+    }.prefix(Limits.statementEntries)
+    return Coverage.Own(
+      vector: vector,
+      latest: Dictionary(
+        uniqueKeysWithValues: latest.map { ($0.chain, vector[$0.chain] ?? 0) }))
+  }
+}

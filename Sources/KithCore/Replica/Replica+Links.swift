@@ -1,0 +1,160 @@
+internal import KithCrypto
+
+/// Links, and what they say is to be done. The rules are ``Link``'s.
+extension Replica {
+  /// What this node says of itself in a handshake.
+  package func hello(port: UInt16, at instant: Instant) -> Hello {
+    let told = timeKeeper.told(at: instant)
+    return Hello(
+      version: 1, clock: told.reading, isSynchronised: told.isSynchronised, process: process,
+      rosterDigest: roster.digest,
+      port: port, software: Software.version, device: keys.id)
+  }
+
+  // MARK: Beginning
+
+  mutating func connect(_ id: SessionID, to peer: SessionPeer) {
+    guard !isRevoked else { return end(id, .revoked) }
+    guard peer.transportKey != keys.transportPublicKey else { return meetOurselves(id, peer) }
+    var link = Link(to: peer, at: now)
+    let device = members.device(of: peer)
+    if let device {
+      guard makeRoom(for: id, with: peer, of: device) else { return }
+      _ = link.recognise(device)
+    }
+    links[id] = link
+    if peer.hello.rosterDigest != roster.digest { sendRecords(on: id) }
+    if device != nil { beginExchange(on: id) }
+    effects.append(.progress)
+  }
+
+  /// We dialled ourselves; or, under another process, a copy of our directory runs elsewhere, and
+  /// both go on under new incarnations. Once for each process: it may well come again.
+  private mutating func meetOurselves(_ id: SessionID, _ peer: SessionPeer) {
+    if peer.hello.process != process, clones.count < Limits.incarnations,
+      clones.insert(peer.hello.process).inserted
+    {
+      meetClone()
+    }
+    end(id, .ourselves)
+  }
+
+  /// Of two sessions with a device one is closed; false where that is the new one.
+  mutating func makeRoom(
+    for id: SessionID, with peer: SessionPeer, of device: DeviceID
+  ) -> Bool {
+    guard
+      let (other, old) = links.first(where: { $0.value.device == device && !$0.value.isInviter })
+    else { return true }
+    let isPreferred = peer.isPreferred(to: old.peer, dialledBySmaller: keys.id < device)
+    end(isPreferred ? other : id, .duplicate)
+    return isPreferred
+  }
+
+  /// The member at the other end of a session; nil while the peer has not proved to be one.
+  ///
+  /// - Complexity: O(1).
+  package func device(of session: SessionID) -> DeviceID? { links[session]?.device }
+
+  /// Compares the clocks of the handshake. Under an older epoch nothing is exchanged: a device that
+  /// holds only that one's key is not shown stores. The network ends such a session soon, and the
+  /// next is made under the epoch that both have by then.
+  mutating func beginExchange(on id: SessionID) {
+    guard let link = links[id], let device = link.device else { return }
+    coverage.note(
+      device,
+      HeardOfDevice(
+        software: link.peer.hello.software,
+        clockOffsetMilliseconds: link.clockOffsetMilliseconds,
+        epoch: link.peer.isMembershipOnly ? nil : keyring.current?.id),
+      at: now.wallMilliseconds)
+    guard link.isToldTime else { return }
+    let agrees = hearHello(from: device, on: id)
+    switch links[id]?.judge(clocksAgree: agrees) {
+    case .begin: exchange(on: id)
+    // Either may follow a third, or the other one now; its next message says so.
+    case .differ: tellTimeAgain(on: id)
+    case .goOn, .end, nil: break
+    }
+  }
+
+  /// Begins to exchange stores with a member.
+  mutating func exchange(on id: SessionID) {
+    if let device = links[id]?.device { beginCoverage(on: id, with: device, isMember: true) }
+    sendHave(on: id)
+    sendAddresses(on: id)
+    // Last: what is sent before need not wait for it to be durable.
+    rememberAddress(of: id)
+    effects.append(.progress)
+  }
+
+  // MARK: Ending
+
+  /// Ends a session: the shell is to close it, and what is known of it is forgotten.
+  mutating func end(_ id: SessionID, _ reason: CloseReason) {
+    effects.append(.close(id, reason))
+    disconnect(id)
+  }
+
+  /// The session is over.
+  mutating func disconnect(_ id: SessionID) {
+    guard let link = links.removeValue(forKey: id) else { return }
+    if let device = link.device { coverage.note(device, at: now.wallMilliseconds) }
+    coverage.end(id)
+    planCoverage()
+    effects.append(.progress)
+  }
+
+  // MARK: Messages
+
+  mutating func receive(_ message: InboundMessage, on id: SessionID) {
+    guard let link = links[id] else { return }
+    if link.joiner != nil { return receive(message.body, fromJoiner: id) }
+    if let device = link.device { coverage.note(device, at: now.wallMilliseconds) }
+    repeater = message.repeater
+    defer { repeater = nil }
+    switch message.body {
+    case .records(let records): receive(records, on: id)
+    case .have(let have): receive(have, on: id)
+    case .batch(let part): receive(part, size: message.size, on: id)
+    case .addresses(let addresses): learn(addresses, from: id)
+    case .done: break  // Only a joiner says it.
+    }
+  }
+
+  /// Stores are exchanged only with members whose clock agrees with ours, and in a join.
+  func exchanges(_ id: SessionID) -> Bool { links[id]?.isExchanging == true }
+
+  // MARK: Time
+
+  /// Does what is due on every link.
+  mutating func passTimeOnLinks() {
+    for id in links.keys.sorted() {
+      switch links[id]?.due(at: now.monotonicMilliseconds) {
+      case .end: end(id, .aged)
+      case .tellTime: tellTimeAgain(on: id)
+      case .ask: sendHave(on: id)
+      case .nothing, nil: break
+      }
+      applyEarly(on: id)
+    }
+  }
+
+  /// Tells a member the time whose clock differs, now and after a while.
+  private mutating func tellTimeAgain(on id: SessionID) {
+    let time = now.monotonicMilliseconds
+    links[id]?.toldTime(at: time)
+    tellTime(on: id)
+  }
+}
+
+extension SessionPeer {
+  /// Whether of two connections between the same devices this one stays, and not an older one
+  /// (`Docs/Protocol.md`, "Sessions"): the one that the smaller id dialled. A process that is new to us
+  /// has left its older connection behind, and of two that one side dialled the older is the one that
+  /// broke. `weAreSmaller`: whether this device has the smaller id.
+  func isPreferred(to old: SessionPeer, dialledBySmaller weAreSmaller: Bool) -> Bool {
+    guard old.hello.process == hello.process, old.isDialled != isDialled else { return true }
+    return isDialled == weAreSmaller
+  }
+}

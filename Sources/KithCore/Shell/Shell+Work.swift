@@ -1,0 +1,149 @@
+/// The work that a shell hands out, one piece at a time, and takes back.
+extension Shell {
+  /// Whether work was handed out that is not done yet.
+  package var isBusy: Bool { out != nil }
+
+  /// Whether there is something to commit or to send, and no reason to wait.
+  package var hasWork: Bool {
+    switch health {
+    case .sound: !outbox.isEmpty || gathersUntil == nil && replica.needsFlush
+    case .probing: true
+    case .failed: false
+    }
+  }
+
+  /// Whether `Input.flush` is to be handed in before ``next(at:)``.
+  package var wantsFlush: Bool {
+    !isBusy && health.problem == nil && gathersUntil == nil && replica.needsFlush
+  }
+
+  /// Whether failing storage is to be tried now. A closed shell tries it once, so that programs see
+  /// what is durable, and no more after that.
+  package func isReloadDue(at now: Instant) -> Bool {
+    guard case .failed(_, let attempts, let retryAt) = health, !isBusy else { return false }
+    return retryAt <= now.monotonicMilliseconds && !(isClosed && attempts > 0)
+  }
+
+  /// Hands out the next piece of work.
+  package mutating func next(at now: Instant) -> Work {
+    guard !isBusy else { return .busy }
+    if isReloadDue(at: now) {
+      out = .reload
+      return .reload
+    }
+    guard !outbox.isEmpty else { return .idle }
+    let round = Round(outbox)
+    outbox = []
+    outboxBytes = 0
+    out = .round(round.writes)
+    return .round(round)
+  }
+
+  /// The round is committed and carried out.
+  package mutating func committed() -> Aftermath {
+    guard case .round(let writes) = out.take() else { preconditionFailure("no round is out") }
+    let isRecovery = health.problem != nil
+    health = .sound
+    return Aftermath(settled: settle(writes, .success(())), turn: isRecovery ? .recovered : nil)
+  }
+
+  /// The work failed: no effect that waited has happened or will. All open writes fail, but only
+  /// once the next replica shows what is durable, or cannot be made.
+  ///
+  /// - Parameters:
+  ///   - error: what storage said.
+  ///   - isCommitted: whether the round was committed, and reading what it sends failed.
+  ///   - now: the time.
+  /// - Returns: The writes that are settled, and whether this is news.
+  package mutating func failed(
+    _ error: StorageError, isCommitted: Bool = false, at now: Instant
+  ) -> Aftermath {
+    var aftermath = Aftermath()
+    if case .round(let writes) = out.take(), isCommitted {
+      aftermath.settled = settle(writes, .success(()))
+    }
+    outbox = []
+    outboxBytes = 0
+    tickAt = nil
+    gathersUntil = nil
+    if isClosed { problemWhileClosing = error }
+    let attempts: Int
+    switch health {
+    case .sound:
+      attempts = 0
+      aftermath.turn = .failed
+    case .failed(_, let before, _), .probing(_, let before):
+      attempts = before + 1
+      aftermath.settled += settleAll(.storage(error))
+    }
+    // The first try comes at once: most likely it succeeds, for one commit was too large or late.
+    let wait =
+      attempts == 0 ? 0 : min(Self.longestRetryMilliseconds, 250 << UInt64(min(attempts, 10)))
+    health = .failed(
+      error, attempts: attempts, retryAtMilliseconds: now.monotonicMilliseconds + wait)
+    return aftermath
+  }
+
+  /// Goes on with a replica of what storage holds. It gets what the old one was told of stores and
+  /// clocks, and its first commit tells whether storage takes one.
+  ///
+  /// - Returns: Among the effects, for each store, how what is shown goes back to what is durable.
+  package mutating func reopen(
+    _ fresh: Replica, isCopy: Bool, at now: Instant
+  ) -> Aftermath {
+    guard case .failed(let error, let attempts, _) = health, case .reload = out.take() else {
+      preconditionFailure("no reload is out")
+    }
+    let old = replica
+    replica = fresh
+    health = .probing(error, attempts: attempts)
+    outbox = [.persist([.setClock(fresh.hybridClock)])]
+    var inputs: [Input] = [.start(isCopy: isCopy)]
+    if let clockStatus {
+      inputs.append(
+        .clockStatus(
+          isSynchronised: clockStatus.isSynchronised, hasHardware: clockStatus.hasHardware))
+    }
+    inputs += opened.sorted { $0.key < $1.key }.map { .open($0.key, $0.value) }
+    var aftermath = Aftermath(settled: settleAll(.storage(error)))
+    for input in inputs { aftermath.effects += absorb(replica.handle(input, at: now)) }
+    aftermath.effects.removeAll { if case .view = $0 { true } else { false } }
+    for store in Set(old.storeIdentifiers).union(replica.storeIdentifiers).sorted() {
+      if let change = ViewChange(undoing: old, to: replica, in: store) {
+        aftermath.effects.append(.view(change))
+      }
+    }
+    return aftermath
+  }
+
+  // MARK: Fates
+
+  /// Settles those writes that somebody expects.
+  private mutating func settle(
+    _ writes: [WriteID], _ result: Result<Void, Unavailable>
+  ) -> [WriteID] {
+    let open = writes.filter(isOpen)
+    for write in open { fates[write] = .settled(result) }
+    return open
+  }
+
+  /// Nothing that is open becomes durable.
+  mutating func settleAll(_ reason: Unavailable) -> [WriteID] {
+    settle(fates.keys.sorted { $0.rawValue < $1.rawValue }, .failure(reason))
+  }
+}
+
+extension ViewChange {
+  /// The change from what one replica shows of a store to what another does, as if from outside; nil
+  /// if both show the same.
+  fileprivate init?(undoing old: Replica, to fresh: Replica, in store: StoreIdentifier) {
+    let (before, after) = (old.view(of: store), fresh.view(of: store))
+    var changes: [(key: Key, value: EncodedValue?)] = []
+    for (key, value) in after where before[key] != value { changes.append((key, value)) }
+    for key in before.keys where after[key] == nil { changes.append((key, nil)) }
+    guard !changes.isEmpty else { return nil }
+    changes.sort { $0.key < $1.key }
+    self.init(
+      store: store, reason: .serverChange, changes: changes, superseded: changes.map(\.key))
+  }
+}

@@ -1,0 +1,85 @@
+public import KithCrypto
+
+extension NodeStatus {
+  /// A device that is one of an account's, or was one until it was revoked.
+  public struct Device: Codable, Hashable, Sendable, Identifiable {
+    /// The device.
+    public var id: DeviceID
+    /// The name that people see.
+    public var name: String
+    /// What two people compare by eye or voice.
+    public var fingerprint: String
+    /// Whether it is the device that answers.
+    public var isThisDevice = false
+    /// Whether it is one of the account's now.
+    public var isMember = true
+    /// Whether there is a session with it now.
+    public var isConnected = false
+    /// When it was certified, in milliseconds since 1970, by its own clock.
+    public var enrolledMilliseconds: UInt64 = 0
+    /// The one that made it a member; nil if nobody's signature counts any more.
+    public var enroller: Enroller?
+    /// How it was revoked; nil if it was not.
+    public var revocation: Revocation?
+    /// When it was met last since the node was opened, in milliseconds since 1970; nil if it was
+    /// not.
+    public var lastSeenMilliseconds: UInt64?
+    /// Whether anything was ever heard of it since it became a member: from itself, or from others
+    /// that met it. If not, joining may have broken off.
+    public var wasHeard = true
+    /// For every store of which it told something: how many of the change sets that this device has
+    /// it is not known to have; 0 is up to date. Empty for this device.
+    public var behind: [StoreIdentifier: UInt64] = [:]
+    /// Its version of Kith; nil if it was not met since the node was opened.
+    public var software: String?
+    /// Its clock less this device's, in milliseconds, when it was met last since the node was
+    /// opened.
+    public var clockOffsetMilliseconds: Int64?
+    /// The addresses at which it may be met.
+    public var addresses: [String] = []
+
+    package init(id: DeviceID, name: String) {
+      self.id = id
+      self.name = name
+      fingerprint = Fingerprint(of: id).description
+    }
+  }
+
+  /// The one that made a device a member. It is encoded as `creation`, `recoveryKey` or the id of a
+  /// device.
+  public enum Enroller: Codable, Hashable, Sendable {
+    /// The device created the account.
+    case creation
+    /// The recovery key.
+    case recoveryKey
+    /// Another device, which may have been revoked since.
+    case device(DeviceID)
+
+    /// Reads the text.
+    public init(from decoder: any Decoder) throws {
+      switch try decoder.singleValueContainer().decode(String.self) {
+      case "creation": self = .creation
+      case "recoveryKey": self = .recoveryKey
+      default: self = .device(try DeviceID(from: decoder))
+      }
+    }
+
+    /// Writes the text.
+    public func encode(to encoder: any Encoder) throws {
+      var container = encoder.singleValueContainer()
+      switch self {
+      case .creation: try container.encode("creation")
+      case .recoveryKey: try container.encode("recoveryKey")
+      case .device(let id): try container.encode(id)
+      }
+    }
+  }
+
+  /// How a device was revoked.
+  public struct Revocation: Codable, Hashable, Sendable {
+    /// The devices that revoked it; several if they signed one record.
+    public var revokers: [DeviceID]
+    /// When, in milliseconds since 1970, by the revoker's clock.
+    public var milliseconds: UInt64
+  }
+}

@@ -1,0 +1,215 @@
+public import KithCrypto
+
+/// What a node knows of itself, its peers and its stores at one moment.
+///
+/// One value serves all: the core fills in what it knows and the node the rest, the control socket
+/// carries it, and `kith status --json` prints it (`Docs/CommandLine.md` explains each member). Ids
+/// are encoded as their text.
+///
+/// ```swift
+/// for await status in accounts.statusUpdates {
+///   show(status.peers.count, status.problems.map(\.message))
+/// }
+/// ```
+public struct NodeStatus: Codable, Hashable, Sendable {
+  /// The account; nil while nobody is signed in.
+  public var account: AccountID?
+  /// This device; nil while nobody is signed in.
+  public var device: DeviceID?
+  /// The device's directory.
+  public var directory = ""
+  /// The process that runs the node; nil if none does.
+  public var processID: Int32?
+  /// The addresses on which the node listens.
+  public var listening: [String] = []
+  /// What discovery does and found; nil while it is off.
+  public var discovery: Discovery?
+  /// The devices of the account, also those that were revoked, by id.
+  public var devices: [Device] = []
+  /// The sessions with other devices, by age.
+  public var peers: [Peer] = []
+  /// The stores, by identifier.
+  public var stores: [Store] = []
+  /// Whether this device was removed from the account: it reads what it has, and writes nothing.
+  public var isRevoked = false
+  /// Whether this device has used up its incarnations, and publishes no more.
+  public var isBarren = false
+  /// The time in use, and the clocks of other devices.
+  public var clock = Clock()
+  /// What was counted since the start.
+  public var counters = Counters()
+  /// What is wrong, and what to do about it.
+  public var problems: [Problem] = []
+
+  /// Whether the node runs.
+  public var isRunning: Bool { processID != nil }
+
+  /// The devices that are members of the account now, by id.
+  public var members: [Device] { devices.filter(\.isMember) }
+
+  package init(account: AccountID?, device: DeviceID?) {
+    self.account = account
+    self.device = device
+  }
+
+  /// A session with another device.
+  public struct Peer: Codable, Hashable, Sendable {
+    /// The device; nil until it has shown its certificate.
+    public var device: DeviceID?
+    /// The device's address.
+    public var address: String
+    /// Whether this side dialled.
+    public var isDialled: Bool
+    /// The device's clock less ours when it connected, in milliseconds.
+    public var clockOffsetMilliseconds: Int64
+    /// Whether stores are exchanged: the device is a member, and clocks agree.
+    public var isExchanging: Bool
+
+    package init(
+      device: DeviceID?, address: String, isDialled: Bool, clockOffsetMilliseconds: Int64 = 0,
+      isExchanging: Bool
+    ) {
+      self.device = device
+      self.address = address
+      self.isDialled = isDialled
+      self.clockOffsetMilliseconds = clockOffsetMilliseconds
+      self.isExchanging = isExchanging
+    }
+  }
+
+  /// A store.
+  public struct Store: Codable, Hashable, Sendable {
+    /// The store's identifier.
+    public var identifier: StoreIdentifier
+    /// The bytes and keys shown, with the limits.
+    public var usage: Usage
+    /// The number of newest writes that the quota hides.
+    public var hiddenKeys = 0
+    /// The number of local transactions that wait to be published.
+    public var drafts = 0
+    /// The number of refusals that wait to be taken.
+    public var refusals = 0
+    /// The number of removed entries that are kept.
+    public var removals = 0
+    /// The number of malformed entries that were set aside for ever.
+    public var quarantined = 0
+    /// How much of the store was damaged on this disk, while no other device has given it back and
+    /// nobody has accepted the loss; nil if nothing is missing. The keys are not known.
+    public var missing: StoreLoss?
+    /// The digest of the state in hexadecimal, equal on devices that have exchanged everything.
+    public var digest = ""
+    /// The other devices known to have everything that this device has published.
+    public var heldBy: [DeviceID] = []
+    /// The peers whose limits for the store differ, so that it does not sync with them.
+    public var policyMismatches: [DeviceID] = []
+
+    /// Whether a part of the store is missing.
+    public var isLacking: Bool { missing != nil }
+
+    package init(identifier: StoreIdentifier, usage: Usage) {
+      self.identifier = identifier
+      self.usage = usage
+    }
+  }
+
+  /// What was counted since the start.
+  public struct Counters: Codable, Hashable, Sendable {
+    /// Change sets that failed a signature or digest.
+    public var rejected = 0
+    /// Entries set aside for ever.
+    public var quarantined = 0
+    /// Forks seen.
+    public var forks = 0
+    /// Meetings with another process of this very device.
+    public var clones = 0
+    /// Equal vectors with different digests.
+    public var divergences = 0
+    /// Stored items that were damaged, or could not be opened.
+    public var damaged = 0
+    /// Generations of clocks that this device started.
+    public var generations = 0
+  }
+
+  /// Something that is wrong, and the remedy.
+  public struct Problem: Codable, Hashable, Sendable, CustomStringConvertible {
+    /// The name of the error's code.
+    package var name: String
+    /// The reason and the remedy, in one or two sentences.
+    public var message: String
+    /// The device concerned.
+    public var device: DeviceID?
+    /// The file or directory concerned.
+    public var path: String?
+
+    private enum CodingKeys: String, CodingKey {
+      case name = "code"
+      case message, device, path
+    }
+
+    package init(name: String, message: String, device: DeviceID?, path: String?) {
+      self.name = name
+      self.message = message
+      self.device = device
+      self.path = path
+    }
+
+    /// The path, if there is one, and the message.
+    public var description: String { path.map { "\($0): \(message)" } ?? message }
+  }
+
+  /// What discovery on the local network does and found.
+  public struct Discovery: Codable, Hashable, Sendable {
+    /// A network interface, for IPv4 or IPv6.
+    public struct Link: Codable, Hashable, Sendable {
+      /// The interface's name.
+      public var interface: String
+      /// Whether it leads to this host alone.
+      public var isLoopback: Bool
+      /// `IPv4` or `IPv6`.
+      public var family: String
+      /// The system's message when it last failed; nil if it works.
+      public var problem: String?
+
+      package init(
+        interface: String, isLoopback: Bool = false, family: String, problem: String? = nil
+      ) {
+        self.interface = interface
+        self.isLoopback = isLoopback
+        self.family = family
+        self.problem = problem
+      }
+    }
+
+    /// A device of the account that was heard.
+    public struct Neighbour: Codable, Hashable, Sendable {
+      /// The device.
+      public var device: DeviceID
+      /// The addresses at which it was heard, `host:port`.
+      public var addresses: [String]
+      /// The time since it was heard last, in milliseconds.
+      public var milliseconds: UInt64
+
+      package init(device: DeviceID, addresses: [String], milliseconds: UInt64) {
+        self.device = device
+        self.addresses = addresses
+        self.milliseconds = milliseconds
+      }
+    }
+
+    /// The links on which beacons are sent and heard.
+    public var links: [Link]
+    /// The devices that were heard in the last minutes, by id.
+    public var neighbours: [Neighbour]
+    /// The number of beacons sent, each on all links.
+    public var sent: UInt64
+    /// The number of datagrams that were not a beacon of another member, or an old one.
+    public var ignored: UInt64
+
+    package init(links: [Link], neighbours: [Neighbour], sent: UInt64, ignored: UInt64) {
+      self.links = links
+      self.neighbours = neighbours
+      self.sent = sent
+      self.ignored = ignored
+    }
+  }
+}

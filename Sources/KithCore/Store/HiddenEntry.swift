@@ -1,0 +1,26 @@
+public import KithCrypto
+
+/// A newest write that the quota hides. It is kept, and shown again when it fits
+/// (`Docs/Protocol.md`, "What is shown").
+public struct HiddenEntry: Hashable, Sendable {
+  /// The key.
+  public var key: String
+  /// The value that is hidden.
+  public var value: PropertyListValue
+  /// The value's size as the quota counts it, in bytes.
+  public var bytes: Int
+  /// The device that wrote it.
+  public var device: DeviceID
+  /// The time of the write, in milliseconds since 1970.
+  public var writtenMilliseconds: UInt64
+
+  package init(
+    key: String, value: PropertyListValue, bytes: Int, device: DeviceID, writtenMilliseconds: UInt64
+  ) {
+    self.key = key
+    self.value = value
+    self.bytes = bytes
+    self.device = device
+    self.writtenMilliseconds = writtenMilliseconds
+  }
+}

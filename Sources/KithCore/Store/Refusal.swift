@@ -1,0 +1,43 @@
+/// A transaction that was accepted offline, but did not fit when it was to be published
+/// (`Docs/Protocol.md`, "What is shown").
+public struct Refusal: Hashable, Sendable {
+  /// The cause of a refusal.
+  public enum Reason: UInt8, Hashable, Sendable {
+    /// Its values would not all be shown.
+    case quota = 1
+    /// It was written while nobody was signed in, and the account has one of its keys.
+    case initialSync = 2
+  }
+
+  /// A write of one key.
+  public struct Write: Hashable, Sendable {
+    /// The key.
+    public var key: String
+    /// The value; nil if the write removed the key.
+    public var value: PropertyListValue?
+  }
+
+  /// The number of the refusal in its store: 1, 2, 3 …
+  public var number: UInt64
+  /// The cause of the refusal.
+  public var reason: Reason
+  package var clock: HybridTime
+  package var operations: [Operation]
+
+  /// All writes of the transaction, in order.
+  ///
+  /// - Complexity: O(*n*) in the bytes of the values.
+  public var writes: [Write] {
+    operations.map { Write(key: $0.key, value: $0.value.flatMap { try? $0.decoded() }) }
+  }
+
+  /// The time of the transaction, in milliseconds since 1970.
+  public var writtenMilliseconds: UInt64 { clock.milliseconds }
+
+  package init(number: UInt64, reason: Reason, clock: HybridTime, operations: [Operation]) {
+    self.number = number
+    self.reason = reason
+    self.clock = clock
+    self.operations = operations
+  }
+}

@@ -1,0 +1,18 @@
+/// What a change of a store asks for. ``Replica/carryOut(_:in:)`` makes effects of it.
+struct StoreOutcome {
+  /// For storage, in one commit with the clock.
+  var mutations: [Mutation] = []
+  /// For the store's programs.
+  var views: [ViewChange] = []
+  /// For an operator.
+  var reports: [Report] = []
+  /// Whether statuses and waits want another look: a transaction was refused, or damage is gone.
+  var hasProgress = false
+
+  static func += (left: inout Self, right: Self) {
+    left.mutations += right.mutations
+    left.views += right.views
+    left.reports += right.reports
+    left.hasProgress = left.hasProgress || right.hasProgress
+  }
+}

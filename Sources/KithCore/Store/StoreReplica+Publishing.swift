@@ -1,0 +1,143 @@
+internal import KithCrypto
+
+/// What this device publishes: its drafts, and again what revoked devices wrote.
+extension StoreReplica {
+  /// Publishes all drafts: of each key only the last entry, in as few change sets as their size
+  /// allows. Nothing that is shown changes: the room that they claim is later than all other room, as
+  /// the drafts' was.
+  ///
+  /// - Returns: What storage has to do, and what peers are sent; nil: nothing.
+  mutating func publish(
+    by sealer: Sealer, clock: inout TimeKeeper, entropy: inout any Entropy
+  ) -> (mutations: [Mutation], batch: Batch?) {
+    let first: HybridTime = clock.tick()
+    let entries = state.drafted.values.map { $0.entry.published(at: first) }
+      .sorted { $0.key < $1.key }
+    var batch = Batch(store: identifier)
+    var mutations: [Mutation] = []
+    for part in Sealer.parts(of: entries.map { ($0, $0.plaintext()) }) {
+      let changeSet = seal(
+        part, by: sealer, clock: batch.changeSets.isEmpty ? first : clock.tick(), &entropy)
+      mutations += keep(changeSet, part)
+      batch.changeSets.append(changeSet)
+    }
+    batch.covers = cover(batch.changeSets)
+    mutations += drafts.removeAll(in: identifier) + batch.covers.map { $0.mutation(in: identifier) }
+    return (mutations, batch.isEmpty ? nil : batch)
+  }
+
+  private func seal(
+    _ part: [(entry: Entry, plaintext: [UInt8])], by sealer: Sealer, clock: HybridTime,
+    _ entropy: inout any Entropy
+  ) -> ChangeSet {
+    let last = log.chains[sealer.chain]?.received ?? 0
+    return sealer.seal(
+      part.map(\.plaintext), sequence: last + 1, clock: clock, noncePrefix: entropy.draw())
+  }
+
+  /// Keeps a change set of our own in the place of the drafts that it publishes.
+  private mutating func keep(
+    _ changeSet: ChangeSet, _ part: [(entry: Entry, plaintext: [UInt8])]
+  ) -> [Mutation] {
+    begin(changeSet) { store, index in
+      let (entry, plaintext) = part[Int(index)]
+      store.state.setDraft(nil, of: entry.key)
+      let kept = KeptEntry(
+        entry: entry, digest: Blake2b.digest256(plaintext),
+        home: EntryHome(changeSet: changeSet.reference, index: index))
+      return store.merge(kept).dropped
+    }
+  }
+
+  /// Keeps a change set of our own. `place` puts an entry into the state, and returns the homes that
+  /// are not wanted any more.
+  private mutating func begin(
+    _ changeSet: ChangeSet, place: (inout Self, UInt32) -> [EntryHome]
+  ) -> [Mutation] {
+    let previous = log.insert(changeSet)
+    untold.insert(changeSet.header.chain)
+    let (reference, stored) = (changeSet.reference, changeSet.stored)
+    var mutations: [Mutation] = [
+      .putHeader(identifier, reference, header: stored.header, signature: stored.signature)
+    ]
+    var dropped: [EntryHome] = []
+    for (index, box) in stored.entries.sorted(by: { $0.key < $1.key }) {
+      dropped += place(&self, index)
+      mutations.append(.putEntry(identifier, reference, index: index, box: box))
+    }
+    return mutations + log.drop(dropped, alsoConsidering: previous, in: identifier)
+  }
+
+  /// Covers change sets of our own.
+  private mutating func cover(_ changeSets: [ChangeSet]) -> [Cover] {
+    guard let last = changeSets.last?.header else { return [] }
+    let before = log.chains[last.chain]?.covered ?? 0
+    return log.cover(last.chain, through: last.sequence).map {
+      [Cover(chain: last.chain, from: before, through: $0)]
+    } ?? []
+  }
+
+  // MARK: Revoked devices
+
+  /// Withholds the chains of revoked devices: they are not told of, sent or compared any more
+  /// (`Docs/Protocol.md`, "Membership"). Drops them if they hold nothing. Returns what storage has to
+  /// do.
+  mutating func withhold(_ revoked: Set<DeviceID>) -> [Mutation] {
+    log.withhold(revoked)
+    untold = untold.filter { !revoked.contains($0.device) }
+    return withheldEntries.isEmpty ? log.dropWithheld(in: identifier) : []
+  }
+
+  /// Publishes again, under this device's name, what revoked devices wrote and no other device has
+  /// carried over, and drops their change sets. Nothing that is shown changes.
+  ///
+  /// Returns what storage has to do; nil: the entries wait, for there is no sealer.
+  mutating func inherit(
+    by sealer: Sealer?, clock: inout TimeKeeper, entropy: inout any Entropy
+  ) -> [Mutation]? {
+    // The plaintext that its author sealed, byte for byte: an entry has one encoding.
+    let entries = withheldEntries.map { ($0.entry, $0.entry.plaintext()) }
+    guard !entries.isEmpty else { return log.dropWithheld(in: identifier) }
+    guard let sealer else { return nil }
+    var mutations: [Mutation] = []
+    var changeSets: [ChangeSet] = []
+    for part in Sealer.parts(of: entries) {
+      let changeSet = seal(part, by: sealer, clock: clock.tick(), &entropy)
+      mutations += begin(changeSet) { store, index in
+        let (entry, plaintext) = part[Int(index)]
+        let home = EntryHome(changeSet: changeSet.reference, index: index)
+        _ = store.state.rehome(entry.key, Blake2b.digest256(plaintext), to: home)
+        return []
+      }
+      changeSets.append(changeSet)
+    }
+    return mutations + log.dropWithheld(in: identifier)
+      + cover(changeSets).map { $0.mutation(in: identifier) }
+  }
+
+  /// Entries of the state whose sealed form is withheld, by key, newest first.
+  ///
+  /// - Complexity: O(*n* log *n*) in the keys if anything is withheld.
+  private var withheldEntries: [KeptEntry] {
+    guard log.holdsWithheld else { return [] }
+    return state.slots.sorted { $0.key < $1.key }.flatMap { _, slot in
+      slot.kept.filter { $0.home.map { log.isWithheld($0.changeSet.device) } ?? false }
+    }
+  }
+}
+
+extension Cover {
+  /// Has storage count it.
+  func mutation(in store: StoreIdentifier) -> Mutation {
+    .setVector(store, chain.device, chain.incarnation, through)
+  }
+}
+
+extension Entry {
+  /// A draft's entry as it is published: the room that it claims is claimed now.
+  fileprivate func published(at clock: HybridTime) -> Entry {
+    Entry(
+      key: key, stamp: stamp, content: content, claim: claim.published(at: clock),
+      replaced: replaced, fallback: fallback)
+  }
+}

@@ -1,0 +1,219 @@
+internal import KithCrypto
+
+/// What taking in a batch comes to.
+struct Intake {
+  var outcome = StoreOutcome()
+  /// Chains that may not be counted.
+  var taint: Taint
+  /// Change sets to pass on: those that were new, and those that are covered only now, of which this
+  /// device perhaps had not all entries.
+  var passedOn: [ChangeSet] = []
+  /// What the vector rose by.
+  var covered: [Cover] = []
+  /// The latest publishing clock of what was new.
+  var latest = HybridTime.zero
+  /// Whether another database publishes under this device's chain.
+  var showsCopy = false
+
+  /// Keys with an entry that was new.
+  fileprivate var touched: Set<Key> = []
+  fileprivate var again: [ChangeSet] = []
+  /// How many change sets came that their authors had signed for another store.
+  fileprivate var misdirected: [DeviceID: Int] = [:]
+}
+
+extension StoreReplica {
+  /// Applies a batch and counts it in the vector, in one step (`Docs/Protocol.md`, "Sessions").
+  mutating func take(
+    _ batch: Batch, tainted taint: Taint, from peer: DeviceID, by judge: Judge,
+    _ keyring: inout Keyring
+  ) -> Intake {
+    let shown = drafts.isEmpty ? nil : state.shown
+    var intake = Intake(taint: taint)
+    for changeSet in batch.changeSets {
+      take(changeSet, repairing: batch.isEverything, by: judge, &keyring, noting: &intake)
+    }
+    for (author, count) in intake.misdirected.sorted(by: { $0.key < $1.key }) {
+      intake.outcome.reports.append(
+        .misdirected(store: identifier, peer: peer, author: author, count: count))
+    }
+    reportOverLimit(intake.taint.overLimit, noting: &intake.outcome)
+    cover(batch, noting: &intake)
+    intake.passedOn += intake.again.filter { log.isCovered($0.header) }
+    show(since: shown, author: judge.own, noting: &intake)
+    return intake
+  }
+
+  /// Judges one change set and merges its entries; its neighbours do not depend on it.
+  private mutating func take(
+    _ changeSet: ChangeSet, repairing: Bool, by judge: Judge, _ keyring: inout Keyring,
+    noting intake: inout Intake
+  ) {
+    let chain = changeSet.header.chain
+    let isKnown = log.knows(changeSet.reference)
+    let isCovered = log.isCovered(changeSet.header)
+    guard !isKnown || !isCovered || repairing || log.hasLost else { return }
+    switch self.judge(changeSet, by: judge, &keyring) {
+    case .notYet:
+      intake.taint.chains.insert(chain)
+      intake.taint.isUnjudged = true
+    case .void: break
+    case .misdirected:
+      intake.taint.chains.insert(chain)
+      intake.misdirected[chain.device, default: 0] += 1
+    case .tooMuch:
+      intake.taint.chains.insert(chain)
+      intake.taint.overLimit.insert(chain.device)
+    case .judged(let opened) where isKnown:
+      repair(changeSet, opened, noting: &intake)
+      if !isCovered { intake.again.append(changeSet) }
+    case .judged(let opened):
+      intake.latest = max(intake.latest, changeSet.header.clock)
+      watchForCopies(changeSet, ownChain: judge.ownChain, noting: &intake)
+      keep(changeSet, opened, noting: &intake)
+    }
+  }
+
+  /// A second database with this device's keys shows itself by change sets that we did not make;
+  /// a copied one by two of the same sequence (`Docs/Protocol.md`, "Entries and change sets").
+  private func watchForCopies(
+    _ changeSet: ChangeSet, ownChain: ChainID?, noting intake: inout Intake
+  ) {
+    let header = changeSet.header
+    let isFork = log.isFork(changeSet.reference)
+    if isFork {
+      intake.outcome.reports.append(
+        .fork(store: identifier, device: header.chain.device, sequence: header.sequence))
+    }
+    guard header.chain == ownChain else { return }
+    let received = log.chains[header.chain]?.received ?? 0
+    if isFork || header.sequence > received { intake.showsCopy = true }
+  }
+
+  private mutating func keep(
+    _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting intake: inout Intake
+  ) {
+    let reference = changeSet.reference
+    unreadable.remove(reference)
+    let previous = log.insert(changeSet)
+    var dropped: [EntryHome] = []
+    for (index, entry, digest) in opened.entries {
+      let kept = KeptEntry(
+        entry: entry, digest: digest, home: EntryHome(changeSet: reference, index: index))
+      let merged = merge(kept)
+      if merged.isNew { intake.touched.insert(entry.key) }
+      dropped += merged.dropped
+    }
+    dropped += quarantine(opened.quarantined, of: changeSet, noting: &intake)
+    // What never reaches the disk need not be removed from it.
+    intake.outcome.mutations += log.drop(
+      dropped, alsoConsidering: previous + [reference], in: identifier
+    ).filter { !$0.concerns(reference) }
+    // If no entry of it is still needed, the change set is neither kept nor passed on. Otherwise each
+    // peer whose vector does not cover it would see it as new and pass it on again, without end.
+    guard let left = log.changeSets[reference] else { return }
+    intake.passedOn.append(changeSet)
+    let stored = changeSet.stored
+    intake.outcome.mutations.append(
+      .putHeader(identifier, reference, header: stored.header, signature: stored.signature))
+    for index in left.indices {
+      guard let box = stored.entries[index] else { continue }
+      intake.outcome.mutations.append(.putEntry(identifier, reference, index: index, box: box))
+    }
+  }
+
+  /// Takes entries of a change set that we hold without them, if they still count: a peer that
+  /// withholds a revoked device's entries has sent others without those that they replaced, equal
+  /// vectors had different digests, or a part of what was stored was lost.
+  private mutating func repair(
+    _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting intake: inout Intake
+  ) {
+    var dropped: [EntryHome] = []
+    for (index, entry, digest) in opened.entries {
+      let home = EntryHome(changeSet: changeSet.reference, index: index)
+      guard log.changeSets[changeSet.reference]?.holds(index) == false,
+        let box = changeSet.stored.entries[index]
+      else { continue }
+      let merged = merge(KeptEntry(entry: entry, digest: digest, home: home))
+      guard merged.isNew else { continue }
+      log.restore(boxOf: box.count, to: home)
+      intake.outcome.mutations.append(
+        .putEntry(identifier, changeSet.reference, index: index, box: box))
+      intake.touched.insert(entry.key)
+      dropped += merged.dropped
+    }
+    intake.outcome.mutations += log.drop(dropped, in: identifier)
+  }
+
+  private mutating func quarantine(
+    _ indices: [UInt32], of changeSet: ChangeSet, noting intake: inout Intake
+  ) -> [EntryHome] {
+    guard !indices.isEmpty else { return [] }
+    quarantined += indices.count
+    intake.outcome.reports.append(
+      .quarantined(
+        store: identifier, author: changeSet.header.chain.device, count: indices.count))
+    return indices.flatMap { index in
+      log.quarantine(EntryHome(changeSet: changeSet.reference, index: index))
+    }
+  }
+
+  /// Says of which authors more came than is kept. It comes again with every answer of every session,
+  /// and is said anew only once half of an author's room was free meanwhile.
+  private mutating func reportOverLimit(
+    _ authors: Set<DeviceID>, noting outcome: inout StoreOutcome
+  ) {
+    let half = policy.room(factor: Limits.authorFactor) / 2
+    reportedOverLimit = reportedOverLimit.filter { log.weights[$0] > half || authors.contains($0) }
+    for author in authors.sorted() where reportedOverLimit.insert(author).inserted {
+      outcome.reports.append(.authorOverLimit(store: identifier, author: author))
+    }
+  }
+
+  /// Believes what the batch covers, if nothing of it was rejected, up to a signed header received,
+  /// and only if we cover what it starts from.
+  private mutating func cover(_ batch: Batch, noting intake: inout Intake) {
+    let wasLacking = log.hasLost
+    for cover in batch.covers where !intake.taint.covers(cover.chain) {
+      let from = log.chains[cover.chain]?.covered ?? 0
+      guard cover.from <= from, let covered = log.cover(cover.chain, through: cover.through) else {
+        continue
+      }
+      untold.insert(cover.chain)
+      let raised = Cover(chain: cover.chain, from: from, through: covered)
+      intake.covered.append(raised)
+      intake.outcome.mutations.append(raised.mutation(in: identifier))
+      intake.outcome.mutations += log.regain(cover.chain, through: covered, in: identifier)
+    }
+    if wasLacking, !log.hasLost {
+      intake.outcome.mutations += endLoss()
+      intake.outcome.reports.append(.regained(store: identifier))
+      intake.outcome.hasProgress = true
+    }
+  }
+
+  /// Notes what programs see of the batch. With drafts, these may have changed what is shown too.
+  private mutating func show(
+    since shown: [Key: Shown]?, author: DeviceID, noting intake: inout Intake
+  ) {
+    var changes = state.refresh(intake.touched)
+    let drafted = layDraftsAnew(author: author, noting: &intake.outcome)
+    if let shown { changes = state.changes(since: shown) }
+    let written = intake.touched.union(drafted.superseded).subtracting(drafted.refused)
+    view(
+      .serverChange, changes.filter { written.contains($0.key) }, superseded: drafted.superseded,
+      noting: &intake.outcome)
+    view(
+      .quotaViolationChange, changes.filter { !written.contains($0.key) },
+      superseded: drafted.refused, noting: &intake.outcome)
+  }
+}
+
+extension Mutation {
+  fileprivate func concerns(_ reference: ChangeSetReference) -> Bool {
+    switch self {
+    case .removeEntry(_, reference, _), .removeChangeSet(_, reference): true
+    default: false
+    }
+  }
+}

@@ -1,0 +1,44 @@
+/// The bytes and keys that a store shows, and its limits.
+public struct Usage: Codable, Hashable, Sendable {
+  /// The encoded bytes of the values shown.
+  public var bytes: Int
+  /// The number of keys shown.
+  public var keys: Int
+  /// The limits.
+  public var policy: Policy
+
+  package init(bytes: Int, keys: Int, policy: Policy) {
+    self.bytes = bytes
+    self.keys = keys
+    self.policy = policy
+  }
+}
+
+/// The numbers of a quota refusal.
+public struct QuotaNumbers: Codable, Hashable, Sendable {
+  /// Bytes shown now.
+  public var usedBytes: Int
+  /// Bytes that would be shown if everything were.
+  public var askedBytes: Int
+  /// The most bytes.
+  public var limitBytes: Int
+  /// Keys shown now.
+  public var usedKeys: Int
+  /// Keys that would be shown if everything were.
+  public var askedKeys: Int
+  /// The most keys.
+  public var limitKeys: Int
+
+  /// Makes the numbers.
+  package init(
+    usedBytes: Int, askedBytes: Int, limitBytes: Int, usedKeys: Int, askedKeys: Int,
+    limitKeys: Int
+  ) {
+    self.usedBytes = usedBytes
+    self.askedBytes = askedBytes
+    self.limitBytes = limitBytes
+    self.usedKeys = usedKeys
+    self.askedKeys = askedKeys
+    self.limitKeys = limitKeys
+  }
+}

@@ -1,0 +1,18 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+extension EncodedValue: Codable {
+  /// Reads bytes, and checks that they are an encoding.
+  package init(from decoder: any Decoder) throws {
+    try self.init(checking: [UInt8](decoder.singleValueContainer().decode(Data.self)))
+  }
+
+  /// Writes the bytes.
+  package func encode(to encoder: any Encoder) throws {
+    var container = encoder.singleValueContainer()
+    try container.encode(Data(bytes))
+  }
+}

@@ -1,0 +1,95 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// The rule for addresses, without a replica.
+@Suite struct ContactsTests {
+  private let device = deviceKeys(1).id
+  private let other = deviceKeys(2).id
+
+  private func addresses(_ hosts: ClosedRange<Int>) -> [String] { hosts.map { "192.0.2.\($0):1" } }
+
+  private enum Event {
+    case met(String)
+    case told([String])
+  }
+
+  /// What is kept, and what is told on, after the last event.
+  @Test func `the rule, event by event`() {
+    let a = "192.0.2.1:1", b = "192.0.2.2:1", c = "192.0.2.3:1"
+    let full = addresses(1...8)
+    let cases: [(String, [Event], Contacts.Outcome)] = [
+      ("met once", [.met(a)], .changed(kept: [a], news: [a])),
+      ("met again", [.met(a), .met(a)], .known),
+      ("met elsewhere", [.met(a), .met(b)], .changed(kept: [b, a], news: [b])),
+      ("met where it was before", [.met(a), .met(b), .met(a)], .changed(kept: [a, b], news: [])),
+      ("told", [.told([a, b])], .changed(kept: [a, b], news: [a, b])),
+      ("told again", [.told([a, b]), .told([b])], .known),
+      ("met, then told", [.met(a), .told([b])], .changed(kept: [a, b], news: [b])),
+      ("told, then met", [.told([a, b]), .met(b)], .changed(kept: [b, a], news: [])),
+      (
+        "told after the first four", [.told(addresses(1...5)), .told([addresses(6...6)[0]])],
+        .changed(
+          kept: addresses(1...4) + addresses(6...6) + addresses(5...5),
+          news: addresses(6...6))
+      ),
+      (
+        "told more than are kept: not told on", [.told(full), .told([addresses(9...9)[0]])],
+        .changed(kept: addresses(1...4) + addresses(9...9) + addresses(5...7), news: [])
+      ),
+      (
+        "met when all are kept", [.told(full), .met(c + "1")],
+        .changed(kept: [c + "1"] + addresses(1...7), news: [c + "1"])
+      ),
+      ("no address", [.met("")], .known),
+      ("no addresses", [.told(["a host:1", String(repeating: "h", count: 263)])], .known),
+    ]
+    for (name, events, wanted) in cases {
+      var contacts = Contacts()
+      var outcome = Contacts.Outcome.known
+      for event in events {
+        outcome =
+          switch event {
+          case .met(let address): contacts.meet(device, at: address)
+          case .told(let addresses): contacts.learn(addresses, of: device)
+          }
+      }
+      #expect(outcome == wanted, "\(name)")
+      #expect(contacts.addresses[device]?.count ?? 0 <= Limits.addressesPerDevice)
+    }
+  }
+
+  @Test func `a device that is forgotten has no address`() {
+    var contacts = Contacts([device: ["192.0.2.1:1"]])
+    let had = [contacts.forget(device), contacts.forget(device)]
+    #expect(had == [true, false])
+    #expect(contacts.addresses.isEmpty)
+  }
+
+  @Test func `a peer is told what is useful to it`() {
+    let all = ["127.0.0.1:1", "[::1]:1", "localhost:1", "[fe80::1%2]:1", "192.0.2.1:1"]
+    #expect(Contacts.useful(all, at: "192.0.2.9:1") == ["192.0.2.1:1"])
+    #expect(Contacts.useful(all, at: "127.0.0.1:9") == all.filter { !$0.contains("%") })
+  }
+
+  /// A reply has 64 KiB, of which the records take up to 48.
+  @Test func `the addresses in a reply to a joiner were unbounded`() throws {
+    let long = (0..<Limits.addressesPerDevice).map {
+      String(repeating: "h", count: Limits.addressBytes - 2) + ":\($0)"
+    }
+    var known: [DeviceID: [String]] = [:]
+    for seed in 3..<40 as Range<UInt64> { known[deviceKeys(seed).id] = long }
+    let contacts = Contacts(known)
+    let chosen = contacts.forJoiner(at: "192.0.2.9:1", inviter: device, ["192.0.2.1:1"])
+    #expect(chosen[device] == ["192.0.2.1:1"])
+    #expect(chosen.count > 2)
+    let empty = JoinReply(isAccepted: true).encoded().count
+    let reply = JoinReply(isAccepted: true, addresses: chosen).encoded()
+    #expect(reply.count - empty <= Limits.joinAddressBytes)
+    #expect(JoinReply(decoding: reply)?.addresses == chosen)
+    // Those with the smallest ids, so that it is the same on each try.
+    let others = chosen.keys.filter { $0 != device }.sorted()
+    #expect(others == Array(known.keys.sorted().prefix(others.count)))
+  }
+}

@@ -1,0 +1,398 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// The rule for words, who is left behind, and how statements spread, without a replica.
+@Suite struct CoverageTests {
+  private let store: StoreIdentifier
+  private let account = AccountID(Extent.digest(of: [:]))
+  private let keys = (0..<12 as Range<UInt64>).map { deviceKeys(40 + $0) }
+  private let chain: ChainID
+
+  init() throws {
+    store = try #require(StoreIdentifier("com.example.Tests"))
+    chain = ChainID(device: keys[0].id, incarnation: Incarnation(rawValue: 1))
+  }
+
+  private func time(_ number: Int) -> HybridTime { HybridTime(milliseconds: UInt64(number)) }
+
+  private func coverage(of index: Int, among count: Int) -> Coverage {
+    var coverage = Coverage(device: keys[index].id)
+    coverage.setMembers(keys.prefix(count).map(\.id))
+    return coverage
+  }
+
+  /// What device 0 hears of device 1, of one chain.
+  private enum Event {
+    /// A session begins.
+    case begin
+    case end
+    /// The peer tells its vector.
+    case tells(Int, started: Int, isWhole: Bool)
+    /// A statement comes: it names a sequence, or says that the vector is device 0's own.
+    case says(Int?, started: Int, number: UInt32)
+    case isNoMember
+  }
+
+  private func extent(_ sequence: Int?) -> Extent {
+    sequence.map {
+      Extent(store, digest: Extent.digest(of: [:]), entries: [chain: UInt64($0)])
+    } ?? Extent(store, digest: Extent.digest(of: [chain: 9]), entries: [:])
+  }
+
+  private func statement(
+    _ sequence: Int?, by index: Int, started: Int, number: UInt32
+  ) -> Statement {
+    Statement(
+      extent(sequence), age: StatementAge(started: time(started), number: number),
+      account: account, keys: keys[index])
+  }
+
+  private func hear(_ statements: [Statement], _ coverage: inout Coverage) -> Coverage.Heard {
+    coverage.hear(
+      StatementGroup.groups(of: statements), in: account,
+      isTooFarAhead: { $0 > time(1_000) }, isKnown: { $0 == store },
+      received: { $1 == chain ? 9 : 0 }, with: nil)
+  }
+
+  /// Device 0 covers the chain through 9, and received no header above.
+  @Test func `the rule, event by event`() {
+    let session = SessionID(rawValue: 1)
+    let cases: [(String, [Event], UInt64?)] = [
+      ("nothing is known", [], nil),
+      ("a peer tells", [.begin, .tells(3, started: 5, isWhole: true)], 3),
+      (
+        "a peer tells more",
+        [
+          .begin, .tells(3, started: 5, isWhole: true),
+          .tells(4, started: 5, isWhole: false),
+        ], 4
+      ),
+      (
+        "late words of one process do not lower what is known",
+        [
+          .begin, .tells(4, started: 5, isWhole: true),
+          .tells(3, started: 5, isWhole: false),
+        ], 4
+      ),
+      (
+        "a whole vector replaces all",
+        [
+          .begin, .tells(4, started: 5, isWhole: true),
+          .tells(3, started: 5, isWhole: true),
+        ], 3
+      ),
+      (
+        "what a peer told stays when it is away",
+        [.begin, .tells(3, started: 5, isWhole: true), .end], 3
+      ),
+      ("a statement", [.says(3, started: 5, number: 1)], 3),
+      ("a statement of the same vector", [.says(nil, started: 5, number: 1)], 9),
+      ("no more than was signed", [.says(1_000, started: 5, number: 1)], 9),
+      (
+        "statements of a process add up",
+        [.says(4, started: 5, number: 1), .says(3, started: 5, number: 2)], 4
+      ),
+      (
+        "an earlier statement is passed over",
+        [.says(3, started: 5, number: 2), .says(4, started: 5, number: 1)], 3
+      ),
+      (
+        "a later process replaces an earlier one",
+        [.says(4, started: 5, number: 7), .says(3, started: 6, number: 1)], 3
+      ),
+      (
+        "an earlier process does not count",
+        [.says(3, started: 6, number: 1), .says(4, started: 5, number: 7)], 3
+      ),
+      ("too far ahead", [.says(3, started: 2_000, number: 1)], nil),
+      (
+        "a statement of the process at the other end adds up",
+        [.begin, .tells(3, started: 5, isWhole: true), .says(4, started: 5, number: 1)],
+        4
+      ),
+      (
+        "while a device is connected only its own process speaks for it",
+        [.begin, .tells(3, started: 5, isWhole: true), .says(4, started: 8, number: 1)],
+        3
+      ),
+      (
+        "a process that started during a session counts after it",
+        [
+          .begin, .tells(3, started: 5, isWhole: true), .says(4, started: 8, number: 1),
+          .end,
+        ], 4
+      ),
+      (
+        "one that started before does not",
+        [.says(4, started: 8, number: 1), .begin, .tells(3, started: 9, isWhole: true), .end], 3
+      ),
+      (
+        "a session shows which process runs, whatever it says of its start",
+        [.says(4, started: 8, number: 1), .begin, .tells(3, started: 5, isWhole: true)], 3
+      ),
+      ("a former member", [.says(3, started: 5, number: 1), .isNoMember], nil),
+    ]
+    for (name, events, wanted) in cases {
+      var coverage = coverage(of: 0, among: 2)
+      look(&coverage)
+      for event in events {
+        switch event {
+        case .begin: coverage.begin(session, with: keys[1].id, isMember: true)
+        case .end:
+          coverage.end(session)
+          look(&coverage)
+        case .tells(let sequence, let started, let isWhole):
+          coverage.hear(
+            [chain: UInt64(sequence)], of: store, isWhole: isWhole, on: session,
+            started: time(started), isKnown: { $0 == chain })
+        case .says(let sequence, let started, let number):
+          let heard = hear(
+            [statement(sequence, by: 1, started: started, number: number)], &coverage)
+          #expect(heard == .taken, "\(name)")
+        case .isNoMember:
+          coverage.setMembers([keys[0].id])
+          coverage.forget([keys[1].id])
+        }
+      }
+      let known = coverage.covered(by: keys[1].id, of: store)[chain]
+      #expect(known == wanted, "\(name)")
+      #expect(coverage.covers([chain: 3], of: store, keys[1].id) == (wanted ?? 0 >= 3))
+    }
+  }
+
+  /// Has it compare what it holds with the own vector.
+  private func look(_ coverage: inout Coverage) {
+    coverage.rise(store, at: 0)
+    coverage.setTime(at: 0, jitter: 0)
+    _ = coverage.pass(
+      at: 1_000, isOpen: { _ in true }, own: { _ in Coverage.Own(vector: [chain: 9], latest: [:]) },
+      sign: { Statement($0, age: $1, account: account, keys: keys[0]) },
+      received: { $1 == chain ? 9 : 0 })
+  }
+
+  @Test func `of what comes in a device's name nothing counts but what it signed`() {
+    var coverage = coverage(of: 0, among: 2)
+    let truth = statement(3, by: 1, started: 5, number: 1)
+    var group = StatementGroup.groups(of: [truth])[0]
+    group.said[0].age.number = 2
+    let lie = coverage.hear(
+      [group], in: account, isTooFarAhead: { _ in false }, isKnown: { _ in true },
+      received: { _, _ in 9 }, with: nil)
+    #expect(lie == .forged)
+    #expect(coverage.table.count == 0)
+    // A stranger's is passed over, and so is one about a store that is not known.
+    let stranger = hear([statement(3, by: 7, started: 5, number: 1)], &coverage)
+    #expect(stranger == .taken)
+    #expect(coverage.table.count == 0)
+    let member = hear([truth], &coverage)
+    #expect(member == .taken)
+    #expect(coverage.table.count == 1)
+  }
+
+  @Test func `a process learns what another one of its device said`() {
+    var coverage = coverage(of: 0, among: 2)
+    coverage.start(at: time(10), stores: [store])
+    for (started, wanted): (Int, Coverage.Heard) in [
+      (9, .taken), (11, .otherProcess(time(11))), (5_000, .saidAhead(time(5_000))),
+    ] {
+      let heard = hear([statement(3, by: 0, started: started, number: 7)], &coverage)
+      #expect(heard == wanted)
+    }
+    #expect(coverage.table.count == 0)
+  }
+
+  @Test func `statements are kept up to a bound, and those that are kept can still be renewed`()
+    throws
+  {
+    var table = StatementTable()
+    func statement(_ number: Int, age: UInt32) throws -> Statement {
+      let store = try #require(StoreIdentifier("com.example.S\(number)"))
+      let extent = Extent(store, digest: Extent.digest(of: [:]), entries: [:])
+      // The table trusts its caller to have checked the signature: making many takes time.
+      let said = StatementGroup.Said(
+        device: 0, age: StatementAge(started: .zero, number: age), signature: signature)
+      return Statement(said, by: keys[0].id, extent: extent)
+    }
+    let signature = self.statement(1, by: 0, started: 1, number: 1).signature
+    for number in 0..<Limits.statements {
+      let isTaken = table.insert(try statement(number, age: 1))
+      #expect(isTaken)
+    }
+    var isTaken = table.insert(try statement(Limits.statements, age: 1))
+    #expect(!isTaken && table.count == Limits.statements)
+    isTaken = table.insert(try statement(0, age: 2))
+    #expect(isTaken && table.count == Limits.statements)
+    isTaken = table.insert(try statement(0, age: 2))
+    #expect(!isTaken)
+    table.keep { _ in false }
+    #expect(table.count == 0)
+    isTaken = table.insert(try statement(Limits.statements, age: 1))
+    #expect(isTaken)
+  }
+
+  @Test func `a filter contains what it was made of, and little else`() {
+    let held = (1...200 as ClosedRange<UInt32>).map {
+      statement(1, by: 0, started: 1, number: $0)
+    }
+    let others = (201...400 as ClosedRange<UInt32>).map {
+      statement(1, by: 0, started: 1, number: $0)
+    }
+    var missed: Set<Int> = Set(others.indices)
+    for salt in 0..<StatementFilter.salts {
+      let filter = StatementFilter(of: held, salt: salt)
+      #expect(filter.bytes.count == 200)
+      #expect(held.allSatisfy(filter.contains))
+      let contained = others.indices.filter { filter.contains(others[$0]) }
+      #expect(contained.count < 30)
+      missed.formIntersection(contained)
+    }
+    #expect(missed.isEmpty, "one salt leaves out what another does not")
+  }
+
+  // MARK: Who is left behind
+
+  @Test func `who does not cover what is old is left behind, once it is`() {
+    var coverage = coverage(of: 0, among: 3)
+    let vectors = [store: [chain: 1 as UInt64]]
+    func look(_ now: UInt64, _ connected: Set<DeviceID> = []) -> [DeviceID]? {
+      coverage.lookForLeftBehind(at: now, connected: connected, vectors: { vectors })
+    }
+    coverage.rise(store, at: 0)
+    let both = [keys[1].id, keys[2].id].sorted()
+    let patience = Limits.leftBehindMilliseconds
+    #expect(look(0) == nil)
+    #expect(look(patience) == both)
+    #expect(look(patience + 1) == nil, "not looked at so soon")
+    #expect(look(2 * patience) == nil, "no news")
+    #expect(look(3 * patience, [keys[1].id]) == [keys[2].id])
+    _ = hear([statement(1, by: 2, started: 5, number: 1)], &coverage)
+    #expect(look(4 * patience, [keys[1].id]) == [])
+    coverage.rise(store, at: 5 * patience)
+    #expect(look(5 * patience) == nil, "not old yet")
+  }
+
+  // MARK: Spreading
+
+  /// Devices with sessions between some of them; what they send arrives at once.
+  private struct Net {
+    var devices: [Coverage]
+    var edges: [SessionID: (Int, Int)] = [:]
+    var delivered = 0
+    var asks = 0
+  }
+
+  private func pass(_ net: inout Net, from start: UInt64, until end: UInt64) {
+    for now in stride(from: start, to: end, by: 10) {
+      for index in net.devices.indices {
+        if net.devices[index].needsTime(at: now) {
+          net.devices[index].setTime(at: now, jitter: UInt64(index * 37 % 256))
+        }
+        guard let due = net.devices[index].dueAt, due <= now else { continue }
+        let keys = keys[index]
+        let tellings = net.devices[index].pass(
+          at: now, isOpen: { _ in true },
+          own: { _ in Coverage.Own(vector: [chain: 9], latest: [chain: 9]) },
+          sign: { Statement($0, age: $1, account: account, keys: keys) },
+          received: { _, _ in 9 }
+        ).tellings
+        for telling in tellings { deliver(telling, from: index, &net, now) }
+      }
+    }
+  }
+
+  private func deliver(
+    _ telling: Coverage.Telling, from index: Int, _ net: inout Net, _ now: UInt64
+  ) {
+    guard let (a, b) = net.edges[telling.session] else { return }
+    let other = index == a ? b : a
+    net.delivered += telling.groups.reduce(0) { $0 + $1.said.count }
+    net.asks += telling.held.count { $0.filter != nil }
+    let heard = net.devices[other].hear(
+      telling.groups, in: account, isTooFarAhead: { _ in false }, isKnown: { _ in true },
+      received: { _, _ in 9 }, with: nil)
+    #expect(heard == .taken)
+    for held in telling.held {
+      if let answer = net.devices[other].compare(
+        held, isRenewed: false, on: telling.session, at: now)
+      {
+        deliver(answer, from: other, &net, now)
+      }
+    }
+  }
+
+  @Test func `each statement comes to each device once, over whatever sessions there are`() {
+    let shapes: [(String, [(Int, Int)])] = [
+      ("two", [(0, 1)]),
+      ("a line", (1..<8).map { ($0 - 1, $0) }),
+      ("a ring", (0..<8).map { ($0, ($0 + 1) % 8) }),
+      ("all with all", (0..<8).flatMap { a in (a + 1..<8).map { (a, $0) } }),
+      ("a star", (1..<12).map { (0, $0) }),
+    ]
+    for (name, shape) in shapes {
+      let count = (shape.map { max($0.0, $0.1) }.max() ?? 0) + 1
+      var net = Net(devices: (0..<count).map { coverage(of: $0, among: count) })
+      for index in net.devices.indices { net.devices[index].start(at: time(5), stores: [store]) }
+      for (number, (a, b)) in shape.enumerated() {
+        let session = SessionID(rawValue: UInt64(number + 1))
+        net.edges[session] = (a, b)
+        net.devices[a].begin(session, with: keys[b].id, isMember: true)
+        net.devices[b].begin(session, with: keys[a].id, isMember: true)
+        // Each tells its peer what it starts from.
+        for index in [a, b] {
+          net.devices[index].hear(
+            [chain: 9], of: store, isWhole: true, on: session, started: time(5),
+            isKnown: { _ in true })
+        }
+      }
+      for index in net.devices.indices { net.devices[index].rise(store, at: 0) }
+      pass(&net, from: 0, until: 20_000)
+      for device in net.devices {
+        #expect(device.table.count == count, "\(name)")
+        #expect(
+          keys.prefix(count).allSatisfy { key in
+            key.id == device.device || device.covers([chain: 9], of: store, key.id)
+          }, "\(name)")
+      }
+      #expect(net.delivered == count * (count - 1), "\(name): each once")
+      // Nothing more is asked.
+      let asks = net.asks
+      pass(&net, from: 20_000, until: 40_000)
+      #expect(net.asks == asks, "\(name)")
+    }
+  }
+
+  @Test func `a peer that does not answer is asked once, and then another`() {
+    var coverage = coverage(of: 0, among: 3)
+    coverage.start(at: time(5), stores: [])
+    let digest = {
+      var table = StatementTable()
+      _ = table.insert(statement(1, by: 2, started: 5, number: 1))
+      return table.digest(of: store)
+    }()
+    let (first, second) = (SessionID(rawValue: 1), SessionID(rawValue: 2))
+    for (session, index) in [(first, 1), (second, 2)] {
+      coverage.begin(session, with: keys[index].id, isMember: true)
+      _ = coverage.compare(
+        HeldStatements(store, digest: digest), isRenewed: false, on: session, at: 100)
+    }
+    func asked(_ now: UInt64) -> [SessionID] {
+      coverage.pass(
+        at: now, isOpen: { _ in true }, own: { _ in nil },
+        sign: { Statement($0, age: $1, account: account, keys: keys[0]) },
+        received: { _, _ in 0 }
+      ).tellings.filter { $0.held.contains { $0.filter != nil } }.map(\.session)
+    }
+    #expect(asked(100) == [first])
+    #expect(asked(200) == [])
+    #expect(coverage.dueAt == 100 + Limits.statementAnswerMilliseconds)
+    #expect(asked(100 + Limits.statementAnswerMilliseconds) == [second])
+    coverage.end(second)
+    #expect(asked(10_000) == [], "the first has the same as before")
+    // Its next full `Have` makes it worth another try.
+    _ = coverage.compare(
+      HeldStatements(store, digest: digest), isRenewed: true, on: first, at: 10_000)
+    #expect(asked(10_000) == [first])
+  }
+}

@@ -1,0 +1,175 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// How a batch is put together of its parts, and waits for its time.
+@Suite struct LinkBatchTests {
+  typealias OnPart = BatchAssembly.OnPart
+
+  private func whole(_ outcome: OnPart) throws -> (Batch, Taint) {
+    guard case .whole(let batch, let taint) = outcome else { throw BrokenFixture() }
+    return (batch, taint)
+  }
+
+  private func isMore(_ outcome: OnPart) -> Bool { if case .more = outcome { true } else { false } }
+  private func isViolation(_ outcome: OnPart) -> Bool {
+    if case .violation = outcome { true } else { false }
+  }
+  private func isUnwanted(_ outcome: OnPart) -> Bool {
+    if case .unwanted = outcome { true } else { false }
+  }
+
+  // MARK: Parts
+
+  @Test func `parts become one batch`() throws {
+    var fixture = try LinkFixture()
+    var assembly = BatchAssembly()
+    let sets = [try fixture.changeSet(1), try fixture.changeSet(2)]
+    let first = assembly.add(
+      try fixture.part([sets[0]], answers: 3, hasMore: true), size: 1, keeping: fixture.room())
+    #expect(isMore(first))
+    #expect(assembly.weights.total == sets[0].weight)
+    let (batch, taint) = try whole(
+      assembly.add(try fixture.part([sets[1]], answers: 3), size: 1, keeping: fixture.room()))
+    #expect(batch.changeSets == sets && batch.answers == 3)
+    #expect(!taint.isTotal && taint.chains.isEmpty && !taint.isUnjudged)
+    #expect(assembly.weights.total == 0)
+  }
+
+  @Test func `another store's part, and more than a batch may be, break the protocol`() throws {
+    let fixture = try LinkFixture()
+    var assembly = BatchAssembly()
+    _ = assembly.add(try fixture.part(hasMore: true), size: 1, keeping: fixture.room())
+    var other = assembly
+    let ofAnother = other.add(
+      try fixture.part(of: LinkFixture.other), size: 1, keeping: fixture.room())
+    let tooLarge = assembly.add(
+      try fixture.part(), size: Limits.batchBytes, keeping: fixture.room())
+    #expect(isViolation(ofAnother) && isViolation(tooLarge))
+  }
+
+  @Test func `a batch without one of its parts counts for nothing`() throws {
+    var fixture = try LinkFixture()
+    let set = try fixture.changeSet(1)
+    var assembly = BatchAssembly()
+    _ = assembly.add(try fixture.part([set], hasMore: true), size: 1, keeping: nil)
+    let (batch, taint) = try whole(
+      assembly.add(try fixture.part([set]), size: 1, keeping: fixture.room()))
+    #expect(batch.changeSets == [set])
+    #expect(taint.covers(fixture.chain()))
+    let unwanted = assembly.add(try fixture.part([set]), size: 1, keeping: nil)
+    #expect(isUnwanted(unwanted))
+  }
+
+  @Test func `what is kept of an author is bounded, and of one that is not known nothing`() throws {
+    let stranger = deviceKeys(5)
+    var fixture = try LinkFixture()
+    let known = try fixture.changeSet(1)
+    let unknown = try fixture.changeSet(1, by: stranger)
+    func taint(_ set: ChangeSet, _ room: BatchRoom) throws -> (kept: Int, taint: Taint) {
+      var assembly = BatchAssembly()
+      let (batch, taint) = try whole(
+        assembly.add(try fixture.part([set]), size: 1, keeping: room))
+      return (batch.changeSets.count, taint)
+    }
+    let (kept, unjudged) = try taint(unknown, fixture.room())
+    #expect(kept == 0 && unjudged.isUnjudged && unjudged.covers(fixture.chain(of: stranger)))
+    for room in [
+      fixture.room(authorBytes: known.weight - 1),
+      fixture.room(elsewhere: Limits.authorsBytes - known.weight + 1),
+    ] {
+      let (kept, tooMuch) = try taint(known, room)
+      #expect(kept == 0 && tooMuch.overLimit == [fixture.fixture.creator.id])
+      #expect(tooMuch.covers(fixture.chain()) && !tooMuch.isUnjudged)
+    }
+    let fits = fixture.room(
+      authorBytes: known.weight, elsewhere: Limits.authorsBytes - known.weight)
+    #expect(try taint(known, fits).kept == 1)
+    // This device's own are not counted.
+    let own = BatchRoom(
+      own: fixture.fixture.creator.id, roster: fixture.roster, authorBytes: 0, elsewhereBytes: 0)
+    #expect(try taint(known, own).kept == 1)
+  }
+
+  @Test func `of a revoked author nothing is kept`() throws {
+    let gone = deviceKeys(5)
+    var fixture = try LinkFixture(joined: [gone])
+    var roster = fixture.roster
+    let revocation = try fixture.fixture.revocation(of: gone.id, by: fixture.fixture.creator)
+    _ = roster.learn(revocation)
+    let room = BatchRoom(
+      own: deviceKeys(9).id, roster: roster, authorBytes: 1 << 20, elsewhereBytes: 0)
+    var assembly = BatchAssembly()
+    let set = try fixture.changeSet(1, by: gone)
+    let (batch, taint) = try whole(assembly.add(try fixture.part([set]), size: 1, keeping: room))
+    #expect(batch.changeSets.isEmpty && taint.chains.isEmpty)
+  }
+
+  // MARK: Answers
+
+  @Test(
+    arguments: [
+      ([(true, false)], true, false), ([(true, true)], true, true),
+      ([(false, true)], false, false), ([(false, true), (true, false)], true, true),
+      ([(false, true), (true, false), (true, false)], true, false),
+      ([(true, false), (false, true), (true, false)], true, false),
+    ] as [([(Bool, Bool)], Bool, Bool)])
+  func `only an answer answers, for the pieces before it, too`(
+    applied: [(isAnswer: Bool, isUnjudged: Bool)], isPulled: Bool, isUnjudged: Bool
+  ) {
+    var exchange = StoreExchange()
+    for batch in applied {
+      exchange.noteApplied(isAnswer: batch.isAnswer, isUnjudged: batch.isUnjudged)
+    }
+    #expect(exchange.isPulled == isPulled)
+    #expect(exchange.isUnjudged == isUnjudged)
+    #expect(exchange.isAwaited == (!isPulled || isUnjudged))
+  }
+
+  // MARK: Early batches
+
+  private func early(_ fixture: inout LinkFixture, at time: UInt64) throws -> EarlyBatch {
+    EarlyBatch(
+      batch: Batch(store: LinkFixture.store, changeSets: [try fixture.changeSet(1)]),
+      taint: Taint(), retryAt: time)
+  }
+
+  @Test func `a batch waits for its time, and nothing is asked for meanwhile`() throws {
+    var fixture = try LinkFixture()
+    var link = LinkFixture.exchanging()
+    _ = link.ask(nextAt: 200)
+    link.delay(try early(&fixture, at: 500))
+    let weight = try fixture.changeSet(1).weight
+    #expect(link.bytesHeld == weight)
+    #expect(link.due(at: 300) == .nothing && link.wakeAt == 500)
+    let taken = [499, 500, 500].map { link.nextEarly(at: $0)?.batch.changeSets.count }
+    #expect(taken == [nil, 1, nil])
+    #expect(!link.hasMissed && link.bytesHeld == 0)
+    #expect(link.due(at: 500) == .ask)
+  }
+
+  @Test func `a batch behind an early one is missed, and the session is to end`() throws {
+    var fixture = try LinkFixture()
+    var link = LinkFixture.exchanging()
+    let part = try fixture.part([try fixture.changeSet(2)])
+    link.delay(try early(&fixture, at: 500))
+    let missed = link.receive(part, size: 1, keeping: fixture.room())
+    #expect(isUnwanted(missed))
+    // Another store's is not.
+    let other = try fixture.part(of: LinkFixture.other)
+    _ = try whole(link.receive(other, size: 1, keeping: fixture.room()))
+    #expect(!link.hasMissed, "the early one waits still")
+    link.retry(at: 100)
+    let due = link.nextEarly(at: 100)
+    #expect(due?.retryAt == 100)
+    #expect(link.hasMissed)
+    let later = link.receive(part, size: 1, keeping: fixture.room())
+    #expect(isUnwanted(later))
+    // It was earlier than thought: the gap is not forgotten.
+    link.delay(try early(&fixture, at: 700))
+    #expect(!link.hasMissed)
+    _ = link.nextEarly(at: 700)
+    #expect(link.hasMissed)
+  }
+}

@@ -1,0 +1,201 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+/// What one store asks for: no replica, no session, no world.
+@Suite struct StoreReplicaTests {
+  private let tight = Policy(totalBytes: 100, keys: 3, keyBytes: 8, valueBytes: 80)
+
+  // MARK: Writing
+
+  @Test(arguments: [
+    ("", 1, true), ("much too long", 1, true), ("k", 81, true), ("k", 80, false),
+  ])
+  func `an operation that can never be shown is refused`(key: String, size: Int, isRefused: Bool)
+    throws
+  {
+    var pair = try StorePair(policy: tight)
+    if isRefused {
+      #expect(throws: WriteError.self) { try pair.write([set(key, blob(size - 1))], on: 0) }
+      #expect(pair.stores[0].drafts.isEmpty && pair.stores[0].state.shown.isEmpty)
+    } else {
+      try pair.write([set(key, blob(size - 4))], on: 0)
+      #expect(pair.shown(Key(key), on: 0) != nil)
+    }
+  }
+
+  @Test func `a write over the quota changes nothing, and says by how much`() throws {
+    var pair = try StorePair(policy: tight)
+    #expect(try pair.write([set("a", blob(60))], on: 0).map(\.reason) == [nil])
+    let used = pair.stores[0].state.shownBytes
+    do throws(WriteError) {
+      let author = pair.keys[0].id
+      _ = try pair.stores[0].write(
+        [set("b", blob(60))], author: author, clock: &pair.clock)
+      Issue.record("it was accepted")
+    } catch {
+      guard case .quotaExceeded(let numbers) = error else {
+        Issue.record("\(error)")
+        return
+      }
+      #expect(numbers.usedBytes == used && numbers.askedBytes > numbers.limitBytes)
+      #expect(numbers.usedKeys == 1 && numbers.askedKeys == 2)
+    }
+    #expect(pair.stores[0].drafts.drafts.count == 1)
+    #expect(try pair.write([remove("nothing there")], on: 0).isEmpty)
+  }
+
+  // MARK: Adopting
+
+  @Test(arguments: [
+    ("new", 10, Refusal.Reason?.none), ("known", 10, .initialSync), ("new", 90, .quota),
+    ("too long a key", 10, .quota),
+  ])
+  func `an adopted write becomes a draft, or is refused`(
+    key: String, size: Int, reason: Refusal.Reason?
+  ) throws {
+    var pair = try StorePair(policy: tight)
+    let known = try pair.publish([set("known", 1)], by: 0)
+    _ = pair.take(known, on: 1)
+    let author = pair.keys[1].id
+    let write = LocalWrite(
+      clock: HybridTime(milliseconds: 7), operations: [set(key, blob(size))])
+    let outcome = pair.stores[1].adopt(
+      [write], author: author, isAlone: false, clock: &pair.clock)
+    #expect(pair.stores[1].refusals.refusals.map(\.reason) == [reason].compactMap(\.self))
+    #expect(pair.stores[1].drafts.drafts.map(\.clock.isAdopted) == (reason == nil ? [true] : []))
+    #expect(outcome.hasProgress == (reason != nil))
+    #expect(outcome.views.map(\.superseded) == [reason == nil ? [] : [Key(key)]])
+    #expect(
+      outcome.mutations.contains(.setAdopted(TestWorld.store, HybridTime(milliseconds: 7))))
+    // The same once more, after a crash: nothing.
+    let again = pair.stores[1].adopt(
+      [write], author: author, isAlone: false, clock: &pair.clock)
+    #expect(again.mutations.isEmpty && again.views.isEmpty && !again.hasProgress)
+  }
+
+  // MARK: Taking in
+
+  @Test func `a batch is merged, counted, shown and passed on`() throws {
+    var pair = try StorePair()
+    let batch = try pair.publish([set("k", "v")], by: 0)
+    let intake = pair.take(batch, on: 1)
+    #expect(pair.shown("k", on: 1) == (try EncodedValue("v")))
+    #expect(intake.outcome.views.map(\.reason) == [.serverChange])
+    #expect(intake.passedOn.map(\.reference) == batch.changeSets.map(\.reference))
+    #expect(intake.covered == [Cover(chain: pair.chain(0), from: 0, through: 1)])
+    #expect(intake.latest == batch.changeSets[0].header.clock)
+    #expect(!intake.showsCopy && intake.outcome.reports.isEmpty)
+    #expect(pair.stores[0].digest() == pair.stores[1].digest())
+    let again = pair.take(batch, on: 1)
+    #expect(again.outcome.mutations.isEmpty && again.passedOn.isEmpty && again.covered.isEmpty)
+  }
+
+  @Test func `a draft that loses to what comes is superseded, and one without room refused`() throws
+  {
+    var pair = try StorePair(policy: tight)
+    try pair.write([set("k", "mine")], on: 1)
+    try pair.write([set("large", blob(60))], on: 1)
+    pair.advance()
+    let batch = try pair.publish([set("k", "theirs"), set("other", blob(60))], by: 0)
+    let intake = pair.take(batch, on: 1)
+    #expect(pair.stores[1].drafts.isEmpty)
+    #expect(pair.stores[1].refusals.refusals.map(\.reason) == [.quota])
+    #expect(intake.outcome.hasProgress)
+    let superseded = intake.outcome.views.map { ($0.reason, $0.superseded) }
+    #expect(superseded.first { $0.0 == .serverChange }?.1 == ["k"])
+    #expect(superseded.first { $0.0 == .quotaViolationChange }?.1 == ["large"])
+  }
+
+  /// What a change set's author and tag are worth.
+  private enum Wrong: CaseIterable { case author, epoch, store, revoked, weight }
+
+  @Test(arguments: Wrong.allCases)
+  private func `what does not count changes nothing`(wrong: Wrong) throws {
+    var pair = try StorePair(
+      policy: wrong == .weight ? Policy(totalBytes: 1, keys: 1) : .standard)
+    let entry = Entry(
+      key: "k", stamp: Stamp(clock: pair.clock.tick(), device: pair.keys[0].id),
+      content: .value(try EncodedValue(blob(30_000))),
+      claim: Claim(clock: .zero, device: pair.keys[0].id, group: 0))
+    let other = try #require(StoreIdentifier("com.example.Other"))
+    let sealer = try pair.sealer(0, for: wrong == .store ? other : TestWorld.store)
+    let changeSet = sealer.seal(
+      [entry.plaintext()], sequence: 1, clock: pair.clock.tick(), noncePrefix: pair.entropy.draw())
+    switch wrong {
+    case .author: pair.roster = pair.fixture.roster(Array(pair.fixture.records.prefix(0)))
+    case .epoch: pair.keyrings[1] = Keyring()
+    case .revoked:
+      let revocation = try pair.fixture.revocation(of: pair.keys[0].id, by: pair.keys[1])
+      _ = pair.roster.learn(all: [revocation])
+    case .store, .weight: break
+    }
+    let chain = changeSet.header.chain
+    let intake = pair.take(
+      Batch(
+        store: TestWorld.store, changeSets: [changeSet],
+        covers: [Cover(chain: chain, from: 0, through: 1)]), on: 1)
+    #expect(intake.outcome.mutations.isEmpty && intake.passedOn.isEmpty && intake.covered.isEmpty)
+    #expect(pair.stores[1].state.shown.isEmpty)
+    #expect(intake.taint.isUnjudged == (wrong == .author || wrong == .epoch))
+    #expect(intake.taint.covers(chain) == (wrong != .revoked))
+    let (author, peer) = (pair.keys[0].id, pair.keys[0].id)
+    switch wrong {
+    case .store:
+      #expect(
+        intake.outcome.reports
+          == [.misdirected(store: TestWorld.store, peer: peer, author: author, count: 1)])
+    case .weight:
+      #expect(
+        intake.outcome.reports == [.authorOverLimit(store: TestWorld.store, author: author)])
+    default: #expect(intake.outcome.reports.isEmpty)
+    }
+  }
+
+  @Test func `a change set of our own chain that we did not make shows a copy`() throws {
+    var pair = try StorePair()
+    let original = pair.stores[1]
+    let published = try pair.publish([set("k", 1)], by: 1)
+    pair.stores[1] = original
+    #expect(pair.take(published, on: 1).showsCopy)
+    #expect(!pair.take(published, on: 0).showsCopy)
+  }
+
+  // MARK: Damage
+
+  @Test func `what was damaged is asked for again, and regained`() throws {
+    var pair = try StorePair()
+    let batch = try pair.publish([set("k", 1)], by: 0)
+    _ = pair.take(batch, on: 1)
+    let lost = StoreLoss(changeSets: 1, entries: 1)
+    #expect(pair.stores[1].drop(nil).isEmpty)
+    let mutations = pair.stores[1].drop(lost)
+    #expect(mutations.contains(.setLoss(TestWorld.store, lost)))
+    #expect(pair.stores[1].isLacking && pair.stores[1].log.vector.isEmpty)
+    let intake = pair.take(batch, on: 1)
+    #expect(intake.outcome.reports == [.regained(store: TestWorld.store)])
+    #expect(!pair.stores[1].isLacking && pair.stores[1].missing == nil)
+  }
+
+  // MARK: Publishing
+
+  @Test func `what a revoked device wrote is published again, and nothing shown changes`() throws {
+    var pair = try StorePair()
+    _ = pair.take(try pair.publish([set("k", 1)], by: 0), on: 1)
+    let (digest, shown) = (pair.stores[1].digest(), pair.stores[1].state.shown)
+    let revoked: Set = [pair.keys[0].id]
+    #expect(pair.stores[1].withhold(revoked).isEmpty)
+    let waiting = pair.stores[1].inherit(by: nil, clock: &pair.clock, entropy: &pair.entropy)
+    #expect(waiting == nil)
+    let sealer = try pair.sealer(1)
+    let mutations = pair.stores[1].inherit(
+      by: sealer, clock: &pair.clock, entropy: &pair.entropy)
+    #expect(mutations?.isEmpty == false)
+    #expect(!pair.stores[1].log.holdsWithheld)
+    #expect(pair.stores[1].log.vector == [pair.chain(1): 1])
+    #expect(pair.stores[1].digest() == digest && pair.stores[1].state.shown == shown)
+    let none = pair.stores[1].inherit(by: nil, clock: &pair.clock, entropy: &pair.entropy)
+    #expect(none == [])
+  }
+}

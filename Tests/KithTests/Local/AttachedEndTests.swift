@@ -1,0 +1,230 @@
+import Foundation
+import KithCore
+import NIOCore
+import Testing
+
+@testable import Kith
+
+/// What an attached program does with refusals and with the end of the node, against a node by hand.
+@Suite(.timeLimit(.minutes(5)))
+struct AttachedEndTests {
+  @Test func `a write shows once it is accepted, and not before`() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach(shows: [try .encoding(1, forKey: "a")])
+    let store = program.store
+    #expect(store.dictionary == ["a": 1])
+    let changes = store.snapshotAndChanges().changes
+    async let written: Void = blocking { try store.set(2, forKey: "b") }
+    try await blocking {
+      let request = try node.next()
+      guard case .write(.test, let operations, false, false) = request.call else {
+        throw TimedOut()
+      }
+      #expect(operations == [try .encoding(2, forKey: "b")])
+      #expect(store.value(forKey: "b") == nil)
+      try node.tell(KeyValueStore.Change(reason: .ownWrite, items: [.init("b", nil, 2)]))
+      try node.say(request.id, .answer(.done))
+    }
+    try await written
+    #expect(store.value(forKey: "b") == 2)
+    var heard = changes.makeAsyncIterator()
+    #expect(
+      await heard.next() == KeyValueStore.Change(reason: .ownWrite, items: [.init("b", nil, 2)]))
+    try await program.close()
+  }
+
+  @Test func `a refusal is thrown, and nothing shows`() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    let numbers = QuotaNumbers(
+      usedBytes: 1, askedBytes: 2, limitBytes: 3, usedKeys: 2, askedKeys: 3, limitKeys: 2)
+    let full = KithError(.quotaExceeded, "full", key: "b", quota: numbers)
+    async let refused = error { try program.store.set(2, forKey: "b") }
+    try await blocking {
+      try node.say(try node.next().id, .failure(LocalFailure(full)))
+    }
+    let error = try await refused
+    #expect(error?.code == .quotaExceeded && error?.quota == numbers && error?.key == "b")
+    #expect(program.store.dictionary.isEmpty)
+    try await program.close()
+  }
+
+  @Test func `the changes of one step show together`() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    let changes = program.store.changes
+    try await blocking {
+      try node.tell(
+        KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)]),
+        KeyValueStore.Change(
+          reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
+    }
+    var heard = changes.makeAsyncIterator()
+    #expect(
+      await heard.next() == KeyValueStore.Change(reason: .serverChange, items: [.init("a", nil, 1)])
+    )
+    #expect(program.store.dictionary == ["a": 1, "b": 2])
+    #expect(
+      await heard.next()
+        == KeyValueStore.Change(
+          reason: .quotaViolationChange, items: [.init("b", nil, 2)], superseded: ["c"]))
+    try await program.close()
+  }
+
+  /// The node may have taken it: written again, it could undo another program's later write.
+  @Test func `a write whose answer was lost is said to be so, and is not written again`()
+    async throws
+  {
+    let served = try await Served()
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    let store = program.store
+    let next = Counter()
+    let waiting = KeyValueStore(service: program.node, view: store.view) {
+      next.add()
+      return false
+    }
+    async let written = error { try waiting.set(1, forKey: "a") }
+    async let committed = durableError(of: waiting)
+    try await blocking {
+      _ = try node.next()
+      _ = try node.next()
+      node.hangUp()
+    }
+    #expect(try await written?.code == .timedOut)
+    #expect(await committed?.code == .timedOut)
+    #expect(next.value == 0 && store.dictionary.isEmpty)
+    // The next write finds the end, and asks for the next service.
+    #expect(try await error { try waiting.set(2, forKey: "a") }?.code == .closed)
+    #expect(next.value == 1)
+    try served.node.close()
+  }
+
+  @Test func `a write that a node which ended in order did not take goes to the next one`()
+    async throws
+  {
+    let served = try await Served()
+    let owner = try served.node.store("com.example.test")
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    let ended = KeyValueStore(service: program.node, view: program.store.view) { true }
+    let changes = ended.changes
+    let written = Task { try await blocking { try ended.set(1, forKey: "a") } }
+    let committed = Task { try await ended.commit { $0.set(2, forKey: "b") } }
+    try await blocking {
+      _ = try node.next()
+      _ = try node.next()
+      try node.say(0, .goodbye)
+      node.hangUp()
+    }
+    try await until { program.node.hasEnded }
+    try await served.run {
+      try await owner.commit { $0.set("theirs", forKey: "c") }
+      let next = try await served.attach()
+      try await blocking {
+        try next.node.open(
+          ended.view, policy: .standard, reason: .serverChange, superseded: [])
+        ended.replaceService(by: next.node)
+      }
+      try await written.value
+      try await committed.value
+      #expect(ended.dictionary == ["a": 1, "b": 2, "c": "theirs"])
+      #expect(owner.dictionary == ended.dictionary)
+      try await blocking { try ended.flush() }
+      var heard = changes.makeAsyncIterator()
+      #expect(
+        await heard.next()
+          == KeyValueStore.Change(reason: .serverChange, items: [.init("c", nil, "theirs")]))
+      try await next.close()
+    }
+    try served.node.close()
+  }
+
+  @Test func `a flush says once that accepted writes may be lost`() async throws {
+    let served = try await Served()
+    let store = try served.node.store("com.example.test")
+    for saysGoodbye in [true, false] {
+      let node = try ScriptedNode()
+      let program = try await node.attach()
+      async let written: Void = blocking { try program.store.set(1, forKey: "a") }
+      try await blocking { try node.say(try node.next().id, .answer(.done)) }
+      try await written
+      try await blocking {
+        if saysGoodbye { try node.say(0, .goodbye) }
+        node.hangUp()
+      }
+      try await until { program.node.hasEnded }
+      #expect(program.node.hasLostWrites == !saysGoodbye)
+      program.store.replaceService(by: store.service)
+      let first = try await error { try program.store.flush() }
+      #expect(first?.code == (saysGoodbye ? nil : .timedOut))
+      #expect(try await error { try program.store.flush() } == nil)
+    }
+    try served.node.close()
+  }
+
+  @Test func `a node that breaks the protocol is left`() async throws {
+    var unknown = ByteBuffer()
+    unknown.writeInteger(UInt32(3))
+    unknown.writeBytes([1, 2, 3])
+    var tooLong = ByteBuffer()
+    tooLong.writeInteger(UInt32(LocalReply.limit + 1))
+    for bytes in [unknown, tooLong] {
+      let ended = Counter()
+      let node = try ScriptedNode()
+      let program = try await node.attach(onEnd: { ended.add() })
+      try await blocking { try node.say(bytes) }
+      try await until { ended.value == 1 }
+      #expect(program.node.hasEnded)
+      try await program.close()
+      #expect(ended.value == 1)
+    }
+  }
+
+  @Test func `a node that is gone is no riddle to who asks`() async throws {
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    node.hangUp()
+    // Its socket goes with it.
+    try FileManager.default.removeItem(atPath: node.directory.child("control"))
+    try await blocking {
+      #expect(program.store.hiddenEntries.isEmpty)
+      #expect(program.store.refusals.isEmpty)
+      #expect(program.store.usage.keys == 0)
+      let report = program.store.syncReport
+      #expect(report.hasUnpublishedWrites && !report.isComplete)
+    }
+    await program.node.waitUntilComplete(.test, timeout: .milliseconds(50))
+    try await program.close()
+  }
+
+  @Test func `the other end of a socket is known`() throws {
+    var ends: [Int32] = [-1, -1]
+    #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
+    defer { for end in ends { close(end) } }
+    #expect(LocalSocket.isSameUser(descriptor: ends[0]))
+    // What is no socket has no other end.
+    #expect(!LocalSocket.isSameUser(descriptor: -1))
+  }
+
+  /// The error of a body that blocks.
+  private func error(_ body: @escaping @Sendable () throws -> Void) async throws -> KithError? {
+    try await blocking {
+      do {
+        try body()
+        return nil
+      } catch let error as KithError {
+        return error
+      }
+    }
+  }
+
+  private func durableError(of store: KeyValueStore) async -> KithError? {
+    do throws(KithError) {
+      try await store.commit { $0.set(3, forKey: "b") }
+      return nil
+    } catch {
+      return error
+    }
+  }
+}

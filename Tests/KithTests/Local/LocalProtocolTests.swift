@@ -1,0 +1,257 @@
+import Foundation
+import Glibc
+import KithCore
+import NIOCore
+import Testing
+
+@testable import Kith
+
+/// The node's side of the control socket, frame by frame.
+@Suite(.timeLimit(.minutes(5)))
+struct LocalProtocolTests {
+  /// A program that attached to a node and opened the store.
+  private static func attach(_ served: Served, _ policy: Policy = .standard) throws -> RawEnd {
+    let end = try RawEnd(path: served.path + "/control")
+    try end.hello()
+    try end.send(2, .open(.test, policy))
+    guard case .answer(.values) = try end.reply().content else { throw TimedOut() }
+    return end
+  }
+
+  private static func write(
+    _ key: String, _ value: PropertyListValue, isDurable: Bool = false
+  ) throws -> NodeCall {
+    .write(.test, [try .encoding(value, forKey: key)], gathers: false, isDurable: isDurable)
+  }
+
+  @Test func `the change that a write caused comes before its answer`() async throws {
+    let served = try await Served()
+    let owner = try served.node.store("com.example.test")
+    try await served.run {
+      try await blocking {
+        let program = try Self.attach(served)
+        let ids = 3..<300
+        // More than the sockets hold, so that changes and answers wait for this end to read.
+        let padding = String(repeating: "x", count: 32_768)
+        for index in 0..<40 { try owner.set(.string("\(index) \(padding)"), forKey: "theirs") }
+        for id in ids {
+          try program.send(id, try Self.write("k\(id)", 1, isDurable: id.isMultiple(of: 7)))
+          if id.isMultiple(of: 3) { try owner.set(.integer(Int64(id)), forKey: "theirs") }
+        }
+        var seen: Set<String> = []
+        var answered: Set<Int> = []
+        while answered.count < ids.count {
+          let reply = try program.reply()
+          switch reply.content {
+          case .changes(.test, let changes):
+            for change in changes {
+              seen.formUnion(change.values.map(\.key))
+              #expect([.ownWrite, .serverChange].contains(change.reason))
+            }
+          case .answer(.done):
+            #expect(seen.contains("k\(reply.id)"))
+            answered.insert(reply.id)
+          default: Issue.record("\(reply)")
+          }
+        }
+        #expect(owner.dictionary.count == ids.count + 1)
+      }
+    }
+    try served.node.close()
+  }
+
+  @Test func `a refusal has its numbers and changes nothing`() async throws {
+    let served = try await Served()
+    try await served.run {
+      try await blocking {
+        let program = try Self.attach(served, Policy(keys: 1))
+        for (id, key) in [(3, "a"), (4, "b"), (5, "a")] {
+          try program.send(id, try Self.write(key, .integer(Int64(id))))
+        }
+        var refused: [Int: KithError] = [:]
+        var answers = 0
+        while answers < 3 {
+          let reply = try program.reply()
+          if reply.id != 0 { answers += 1 }
+          if case .failure(let failure) = reply.content { refused[reply.id] = failure.error }
+        }
+        #expect(refused.map(\.key) == [4])
+        #expect(refused[4]?.code == .quotaExceeded && refused[4]?.quota?.askedKeys == 2)
+      }
+      let store = try served.node.store("com.example.test", policy: Policy(keys: 1))
+      #expect(store.dictionary == ["a": 5])
+    }
+    try served.node.close()
+  }
+
+  @Test func `a program that does not read costs little and holds up nobody`() async throws {
+    let served = try await Served()
+    let owner = try served.node.store("com.example.test")
+    try await served.run {
+      let slow = try await blocking { try Self.attach(served) }
+      let program = try await served.attach()
+      for round in 1...400 {
+        // 6 MB of changes in all, of which the sockets hold a few hundred kB.
+        let value = PropertyListValue.string("\(round) " + String(repeating: "x", count: 16_384))
+        try await blocking { try owner.set(value, forKey: "k\(round % 3)") }
+        if round.isMultiple(of: 50) {
+          try await until { program.store.dictionary == owner.dictionary }
+        }
+      }
+      // It gets joined changes in the end, which lead to what is shown.
+      let count = try await blocking {
+        var shown: [Key: PropertyListValue] = [:]
+        var count = 0
+        while shown != owner.dictionary {
+          guard case .changes(_, let changes) = try slow.reply().content else { continue }
+          count += changes.count
+          for change in changes { _ = change.change(of: &shown) }
+        }
+        return count
+      }
+      #expect(count < 4 * ChangeBuffer.limit)
+      try await program.close()
+    }
+    try served.node.close()
+  }
+
+  @Test func `a program that takes no answers is not read`() async throws {
+    let served = try await Served()
+    try await served.run {
+      try await blocking {
+        let program = try Self.attach(served)
+        let store = try served.node.store("com.example.test")
+        var limit = timeval(tv_sec: 2, tv_usec: 0)
+        setsockopt(
+          program.descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit,
+          socklen_t(MemoryLayout<timeval>.size))
+        // As long as the sockets take frames: a node that went on reading would take them all.
+        let padding = String(repeating: "x", count: 4_000)
+        var sent = 0
+        while sent < 5_000 {
+          let call = try Self.write("k", .string("\(sent) \(padding)"))
+          do {
+            try program.send(3 + sent, call)
+          } catch {
+            break
+          }
+          sent += 1
+        }
+        #expect(sent < 5_000)
+        let number = store.value(forKey: "k").flatMap { value -> Int? in
+          guard case .string(let text) = value else { return nil }
+          return Int(text.prefix { $0 != " " })
+        }
+        #expect((number ?? 0) < 1_000)
+      }
+    }
+    try served.node.close()
+  }
+
+  @Test func `bytes that are no request end the connection`() async throws {
+    let served = try await Served()
+    try await served.run {
+      try await blocking {
+        var garbage = ByteBuffer()
+        garbage.writeInteger(UInt32(2))
+        garbage.writeBytes([0xff, 0xff])
+        let tooLong = ByteBuffer(integer: UInt32(LocalRequest.limit + 1))
+        let json = ByteBuffer(string: #"{"id":1,"operation":"status","version":1}"# + "\n")
+        for bytes in [garbage, tooLong, json] {
+          let connected = try RawEnd(path: served.path + "/control")
+          try connected.send(bytes)
+          #expect(try connected.isEnded)
+          let attached = try Self.attach(served)
+          try attached.send(bytes)
+          #expect(try attached.isEnded)
+        }
+        // A word before hello, a second hello, and a write to a store that was not opened.
+        let early = try RawEnd(path: served.path + "/control")
+        try early.send(1, .status)
+        #expect(try early.isEnded)
+        let twice = try Self.attach(served)
+        try twice.send(3, .hello(version: LocalLimits.version, attaches: true))
+        #expect(try twice.isEnded)
+        let unopened = try RawEnd(path: served.path + "/control")
+        try unopened.hello()
+        try unopened.send(2, try Self.write("a", 1))
+        #expect(try unopened.isEnded)
+      }
+    }
+    try served.node.close()
+  }
+
+  @Test func `another version is told so`() async throws {
+    let served = try await Served()
+    try await served.run {
+      try await blocking {
+        let end = try RawEnd(path: served.path + "/control")
+        try end.send(1, .hello(version: LocalLimits.version + 1, attaches: false))
+        guard case .failure(let failure) = try end.reply().content else { throw TimedOut() }
+        #expect(failure.error.code == .control)
+        #expect(failure.message.contains("same version"))
+      }
+    }
+    try served.node.close()
+  }
+
+  @Test func `attached connections are bounded and take no room from commands`() async throws {
+    let served = try await Served()
+    try await served.run {
+      var programs: [Program] = []
+      for _ in 0..<LocalLimits.attachedConnections { programs.append(try await served.attach()) }
+      let error = await #expect(throws: KithError.self) { try await served.attach() }
+      #expect(error?.code == .control && error?.message.contains("attached already") == true)
+      try await served.client.write([("key", 1)], in: "com.example.test")
+      try await until { programs.allSatisfy { $0.store.value(forKey: "key") == 1 } }
+      try await programs.removeLast().close()
+      try await until {
+        guard let program = try? await served.attach() else { return false }
+        programs.append(program)
+        return true
+      }
+      for program in programs { try await program.close() }
+    }
+    try served.node.close()
+  }
+
+  @Test func `a connection waits for its turn`() async throws {
+    let served = try await Served()
+    try await served.run {
+      // Connections that say nothing take all the room there is.
+      let silent = try await blocking {
+        try (0..<LocalLimits.connections).map { _ in try RawEnd(path: served.path + "/control") }
+      }
+      let isAnswered = Counter()
+      async let waiting: Void = {
+        _ = try await served.client.version()
+        isAnswered.add()
+      }()
+      // More than may be short connections at once.
+      async let programs = withThrowingTaskGroup(of: Program.self) { group in
+        for _ in 0..<LocalLimits.connections * 3 { group.addTask { try await served.attach() } }
+        return try await group.reduce(into: []) { $0.append($1) }
+      }
+      try await blocking {
+        #expect(isAnswered.value == 0)
+        for end in silent { shutdown(end.descriptor, Int32(SHUT_RDWR)) }
+      }
+      try await waiting
+      for program in try await programs { try await program.close() }
+    }
+    try served.node.close()
+  }
+
+  @Test func `a node that ends says so, with all durable`() async throws {
+    let served = try await Served()
+    let program = try await served.run {
+      let program = try await served.attach()
+      try await blocking { for index in 0..<20 { try program.store.set(1, forKey: "k\(index)") } }
+      return program
+    }
+    try await until { program.node.hasEnded }
+    #expect(!program.node.hasLostWrites)
+    #expect(try served.node.store("com.example.test").dictionary.count == 20)
+    try served.node.close()
+  }
+}
