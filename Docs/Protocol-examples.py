@@ -236,20 +236,15 @@ def statement():
     age = struct.pack(">QI", CLOCK + 2, 1)
     signature = sign(laptop.signing, b"kith statement v1\0" + account + laptop.id + age + extent)
     held = blake2b(laptop.id + age)[:16]
-    filter = bytearray(8)
-    for index in (1, 2):
-        position = int.from_bytes(signature[4 * index:4 * index + 4], "big") % 64
-        filter[position // 8] |= 1 << position % 8
     message = encode("Message", have={
         "clock": CLOCK, "synchronised": True, "started": CLOCK + 2,
         "statements": [{"extent": extent, "said": [{
             "device": int.from_bytes(laptop.id[:8], "big"), "started": CLOCK + 2, "number": 1,
             "signature": signature}]}],
-        "held": [{"store": STORE, "digest": held, "salt": 1, "filter": bytes(filter)}]})
+        "held": [{"store": STORE, "digest": held, "asks": True, "names": signature[:4]}]})
     return [
         ("vector digest", digest), ("extent", extent), ("signature", signature),
-        ("digest of the statements held", held), ("filter, salt 1", bytes(filter)),
-        ("message", message)]
+        ("digest of the statements held", held), ("message", message)]
 
 
 def answer():

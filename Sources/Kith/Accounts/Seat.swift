@@ -23,7 +23,11 @@ struct Seat {
   /// Takes a place: attaches to the node that has its device open, or opens it. It blocks while another
   /// process that has it open starts or ends.
   ///
-  /// - Parameter onEnd: Called when a node that this attached to has ended.
+  /// - Parameters:
+  ///   - place: The place.
+  ///   - accounts: The directory of accounts.
+  ///   - configuration: How to open it.
+  ///   - onEnd: Called when a node that this attached to has ended.
   /// - Throws: `KithError` as `Node.open` does.
   init(
     at place: AccountsDirectory.Place, in accounts: AccountsDirectory,

@@ -119,7 +119,9 @@ final class LocalSession: ChannelInboundHandler {
     for store in stores.values { store.view.unsubscribe(store.number) }
     stores = [:]
     frames = []
-    if let handle { server.remove(handle, handle.hasBegun.load(ordering: .relaxed) ? kind : .waiting) }
+    if let handle {
+      server.remove(handle, handle.hasBegun.load(ordering: .relaxed) ? kind : .waiting)
+    }
     handle = nil
   }
 

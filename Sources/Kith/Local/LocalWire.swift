@@ -82,7 +82,9 @@ struct FrameDecoder: NIOSingleStepByteToMessageDecoder {
   let limit: Int
 
   func decode(buffer: inout ByteBuffer) throws -> ByteBuffer? {
-    guard let length = buffer.getInteger(at: buffer.readerIndex, as: UInt32.self) else { return nil }
+    guard let length = buffer.getInteger(at: buffer.readerIndex, as: UInt32.self) else {
+      return nil
+    }
     guard length <= limit else { throw KithError.malformedControl }
     guard buffer.readableBytes >= 4 + Int(length) else { return nil }
     buffer.moveReaderIndex(forwardBy: 4)

@@ -19,6 +19,7 @@ package protocol NodeAccess: Sendable {
   ///   - call: The request.
   ///   - onEvent: Gets the events before the answer. The result counts for a candidate: whether to
   ///     take it in.
+  /// - Returns: The answer.
   /// - Throws: ``KithError``, also with `control`, or `cancelled`.
   func perform(
     _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool

@@ -14,6 +14,7 @@ package enum NodeDoor {
   ///   - configuration: How to open the directory.
   ///   - needsNode: Whether a node must be running.
   ///   - wait: How long to wait.
+  /// - Returns: The node.
   /// - Throws: ``KithError`` as ``Node/open(_:)`` does, with `notRunning` if a node is missing, or
   ///   `control`.
   package static func enter(
@@ -21,7 +22,7 @@ package enum NodeDoor {
   ) async throws(KithError) -> Entered {
     let kind = try await BlockingThread.run { () throws(KithError) -> Seat.Kind in
       if needsNode {
-        return .attached(try RemoteNode.connect(to: configuration.directory, attaches: false))
+        return .attached(try RemoteNode.reach(configuration.directory))
       }
       return try enter(configuration, attaches: false, waiting: wait)
     }
@@ -41,6 +42,7 @@ package enum NodeDoor {
   ///   - mayBeMade: Whether another process may be making the device.
   ///   - wait: How long to wait.
   ///   - onEnd: Called when a node of another process has ended.
+  /// - Returns: The node.
   /// - Throws: ``KithError`` as ``Node/open(_:)`` and ``RemoteNode/connect(to:attaches:onEnd:)`` do.
   static func enter(
     _ configuration: Node.Configuration, attaches: Bool = true, insists: Bool = false,
@@ -50,14 +52,14 @@ package enum NodeDoor {
     let directory = configuration.directory
     let turn = DirectoryTurn(directory, within: wait)
     while true {
-      var refusal: KithError?
+      var isBrokenOff = false
       if !insists {
         do throws(KithError) {
           return .attached(try RemoteNode.connect(to: directory, attaches: attaches, onEnd: onEnd))
         } catch {
-          // A node that is about to end, or of another version, breaks the connection off.
-          refusal = error
-          guard error.code == .notRunning || error.code == .control else { throw error }
+          // A node that is about to end breaks off.
+          isBrokenOff = error.code == .closed
+          guard error.code == .notRunning || isBrokenOff else { throw error }
         }
       }
       do throws(KithError) {
@@ -67,7 +69,7 @@ package enum NodeDoor {
         if insists, (try? RemoteNode.connect(to: directory, attaches: false).close()) != nil {
           throw error
         }
-        guard turn.wait() else { throw refusal?.code == .control ? refusal ?? error : error }
+        guard turn.wait() else { throw isBrokenOff ? RemoteNode.brokenOff(directory) : error }
       }
     }
   }

@@ -55,6 +55,9 @@ final class RemoteNode: StoreService, NodeAccess {
     self.onEnd = onEnd
   }
 
+  /// Reads for all connections, and for nothing else: a program may call from any other event loop.
+  private static let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
   /// Connects to the node that has a directory open. It blocks until the node has answered, at most
   /// ``LocalLimits/connect``.
   ///
@@ -62,8 +65,10 @@ final class RemoteNode: StoreService, NodeAccess {
   ///   - directory: The device's directory.
   ///   - attaches: Whether to open stores.
   ///   - onEnd: Called when the connection has ended, on an event loop.
-  /// - Throws: ``KithError`` with `notRunning` if nobody answers, `timedOut`, or `control` if the node
-  ///   is of another version or user, is about to end, or has too many programs attached.
+  /// - Returns: The node.
+  /// - Throws: ``KithError`` with `notRunning` if nobody answers, `closed` if the node breaks off, as
+  ///   it does before it ends, `timedOut`, or `control` if the node is of another version or user, or
+  ///   has too many programs attached.
   static func connect(
     to directory: String, attaches: Bool, onEnd: @escaping @Sendable () -> Void = {}
   ) throws(KithError) -> RemoteNode {
@@ -74,7 +79,7 @@ final class RemoteNode: StoreService, NodeAccess {
       throw LocalSocket.servedByAnother(node.path)
     }
     do {
-      let channel = try ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      let channel = try ClientBootstrap(group: loop)
         .channelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
             try channel.pipeline.syncOperations.addHandlers(
@@ -94,9 +99,19 @@ final class RemoteNode: StoreService, NodeAccess {
       node.identity.withLock { $0 = (account, device) }
     } catch {
       node.close()
-      throw error.code == .closed ? node.brokenOff : error
+      throw error
     }
     return node
+  }
+
+  /// Connects as ``connect(to:attaches:onEnd:)`` does, for requests that open no store. A node that
+  /// breaks off is an error with `control`.
+  static func reach(_ directory: String) throws(KithError) -> RemoteNode {
+    do throws(KithError) {
+      return try connect(to: directory, attaches: false)
+    } catch {
+      throw error.code == .closed ? brokenOff(directory) : error
+    }
   }
 
   deinit { state.withLock { $0.channel }?.close(promise: nil) }
@@ -180,7 +195,7 @@ final class RemoteNode: StoreService, NodeAccess {
     do throws(KithError) {
       return try await exchange(call, onEvent)
     } catch {
-      throw error.code == .closed ? brokenOff : error
+      throw error.code == .closed ? Self.brokenOff(directory) : error
     }
   }
 
@@ -198,11 +213,11 @@ final class RemoteNode: StoreService, NodeAccess {
   }
 
   /// The connection ended before the answer was there.
-  private var brokenOff: KithError {
+  static func brokenOff(_ directory: String) -> KithError {
     KithError(
       .control,
       "The node stopped or closed the connection before it answered. See that it runs, and that it "
-        + "is of the same version.", path: path)
+        + "is of the same version.", path: DeviceDirectory.controlSocketPath(directory))
   }
 
   static let ended = KithError(
@@ -398,52 +413,5 @@ final class RemoteNode: StoreService, NodeAccess {
     }
     if isNew { _ = try? send(.followProgress) { _ in } }
     return changed
-  }
-}
-
-/// The node that has a directory open, for one request after another: each makes a connection of its
-/// own, and ends with it.
-package struct LocalClient: NodeAccess {
-  private let directory: String
-
-  /// A client of the node that has the directory open.
-  package init(directory: String) {
-    self.directory = directory
-  }
-
-  package func perform(
-    _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
-  ) async throws(KithError) -> NodeAnswer {
-    let directory = directory
-    let node = try await BlockingThread.run { () throws(KithError) in
-      try RemoteNode.connect(to: directory, attaches: false)
-    }
-    defer { node.close() }
-    let result = await withTaskCancellationHandler { () async -> Result<NodeAnswer, KithError> in
-      do throws(KithError) {
-        return .success(try await node.perform(call, onEvent: onEvent))
-      } catch {
-        return .failure(error)
-      }
-    } onCancel: {
-      node.close()
-    }
-    switch result {
-    case .success(let answer): return answer
-    case .failure where Task.isCancelled:
-      throw KithError(.cancelled, "The request was cancelled.")
-    case .failure(let error): throw error
-    }
-  }
-
-  /// The version of the protocol that the node speaks; a way to see whether one runs.
-  ///
-  /// - Throws: ``KithError`` with `notRunning` if nobody answers.
-  package func version() async throws(KithError) -> Int {
-    let directory = directory
-    try await BlockingThread.run { () throws(KithError) in
-      try RemoteNode.connect(to: directory, attaches: false).close()
-    }
-    return LocalLimits.version
   }
 }

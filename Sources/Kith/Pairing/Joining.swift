@@ -124,6 +124,7 @@ struct Joining: Sendable {
     _ storage: SQLiteStorage, _ keys: DeviceKeys, _ hooks: Hooks
   ) async throws {
     var entropy = SystemRandom()
+    // If all goes well it is closed before, and this does nothing.
     defer { try? storage.close() }
     let engine = try Engine(
       account: account, keys: keys, process: ProcessID(entropy.draw()), storage: storage,

@@ -214,7 +214,7 @@ extension Coverage {
   /// Takes in which statements a peer holds.
   ///
   /// - Parameters:
-  ///   - theirs: The digest, with a filter if the peer asks.
+  ///   - theirs: The digest, and whether the peer asks.
   ///   - isRenewed: Whether it came with a full `Have`: then the peer is asked again.
   ///   - session: The session.
   ///   - now: The monotonic clock, in milliseconds.
@@ -225,14 +225,14 @@ extension Coverage {
     guard peers[session]?.isMember == true else { return nil }
     peers[session]?.held[theirs.store] = theirs.digest
     if isRenewed { peers[session]?.asked[theirs.store] = nil }
-    if asks[theirs.store]?.session == session, theirs.filter == nil {
+    if asks[theirs.store]?.session == session, theirs.asksBut == nil {
       asks[theirs.store] = nil
       restUntil[theirs.store] = now + Limits.statementRestMilliseconds
     }
     let ours = table.digest(of: theirs.store)
     if ours != theirs.digest { askAt = min(askAt ?? .max, now) }
-    guard let filter = theirs.filter else { return nil }
-    let lacking = table.statements(of: theirs.store).values.filter { !filter.contains($0) }
+    guard let names = theirs.asksBut else { return nil }
+    let lacking = table.statements(of: theirs.store).values.filter { !names.contains($0.name) }
     peers[session]?.told[theirs.store] = ours
     return Telling(
       session: session, groups: StatementGroup.groups(of: lacking),
@@ -264,14 +264,12 @@ extension Coverage {
       asks[store] = (id, now)
       peers[id]?.asked[store] = (held, now)
       peers[id]?.told[store] = digest
-      salt &+= 1
       var telling = tellings[id] ?? Telling(session: id)
       // The question tells the digest too.
       telling.held.removeAll { $0.store == store }
       telling.held.append(
         HeldStatements(
-          store, digest: digest,
-          filter: StatementFilter(of: table.statements(of: store).values, salt: salt)))
+          store, digest: digest, asksBut: Set(table.statements(of: store).values.map(\.name))))
       tellings[id] = telling
       // Another peer is asked if this one does not answer.
       askAt = min(askAt ?? .max, now + Limits.statementAnswerMilliseconds)

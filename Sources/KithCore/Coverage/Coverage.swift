@@ -79,7 +79,6 @@ struct Coverage {
   var asks: [StoreIdentifier: (session: SessionID, at: UInt64)] = [:]
   /// When a store may be asked for again.
   var restUntil: [StoreIdentifier: UInt64] = [:]
-  var salt: UInt32 = 0
   /// When something is said, told or asked next, by the monotonic clock.
   var tellAt: UInt64?
   var askAt: UInt64?

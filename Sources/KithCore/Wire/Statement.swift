@@ -183,77 +183,48 @@ package struct StatementGroup: Hashable, Sendable {
 }
 
 /// Which statements about a store a device holds: peers compare the digests, and one whose digest
-/// differs asks with a filter for those that it lacks.
+/// differs asks for those that it lacks.
 package struct HeldStatements: Hashable, Sendable {
   package var store: StoreIdentifier
   package var digest: Digest128
-  /// The sender asks for the statements that this filter does not contain; nil: it asks for none.
-  package var filter: StatementFilter?
+  /// The sender asks for all but these, by ``Statement/name``; nil: it does not ask.
+  package var asksBut: Set<UInt32>?
 
-  init(_ store: StoreIdentifier, digest: Digest128, filter: StatementFilter? = nil) {
+  init(_ store: StoreIdentifier, digest: Digest128, asksBut names: Set<UInt32>? = nil) {
     self.store = store
     self.digest = digest
-    self.filter = filter
+    asksBut = names
   }
 
   /// Nil if it is malformed.
   init?(_ wire: WireHeldStatements) {
     guard let store = StoreIdentifier(wire.store), let digest = try? Digest128(wire.digest),
-      wire.filter.count <= Limits.statements, wire.salt < StatementFilter.salts
+      wire.names.count.isMultiple(of: 4), wire.names.count <= 4 * Limits.statements,
+      wire.asks || wire.names.isEmpty
     else { return nil }
     self.init(store, digest: digest)
-    if !wire.filter.isEmpty {
-      filter = StatementFilter(salt: wire.salt, bytes: [UInt8](wire.filter))
-    }
+    guard wire.asks else { return }
+    let bytes = [UInt8](wire.names)
+    asksBut = Set(stride(from: 0, to: bytes.count, by: 4).map { Self.name(bytes[$0..<$0 + 4]) })
   }
 
   var wire: WireHeldStatements {
     var wire = WireHeldStatements()
     wire.store = store.rawValue
     wire.digest = .init(digest.bytes)
-    if let filter { (wire.salt, wire.filter) = (filter.salt, .init(filter.bytes)) }
+    wire.asks = asksBut != nil
+    wire.names = .init((asksBut ?? []).sorted().flatMap(\.bigEndianBytes))
     return wire
+  }
+
+  fileprivate static func name(_ bytes: some Sequence<UInt8>) -> UInt32 {
+    bytes.reduce(0) { $0 << 8 | UInt32($1) }
   }
 }
 
-/// A set of statements in one byte each, which may contain a few others as well (Bloom, 1970). The
-/// positions of a statement come from its signature, whose first 32 bytes are as good as random. A
-/// filter with another salt contains others, so a statement that one leaves out comes with the next.
-package struct StatementFilter: Hashable, Sendable {
-  static let salts: UInt32 = 8
-  let salt: UInt32
-  var bytes: [UInt8]
-
-  init(salt: UInt32, bytes: [UInt8]) {
-    self.salt = salt
-    self.bytes = bytes
-  }
-
-  /// Makes the filter of some statements: as many bytes as statements, at least 8.
-  init(of statements: some Collection<Statement>, salt: UInt32) {
-    self.init(
-      salt: salt % Self.salts, bytes: [UInt8](repeating: 0, count: max(8, statements.count)))
-    for statement in statements {
-      for position in positions(of: statement.signature) {
-        bytes[position / 8] |= 1 << UInt8(position % 8)
-      }
-    }
-  }
-
-  func contains(_ statement: Statement) -> Bool {
-    positions(of: statement.signature).allSatisfy {
-      bytes[$0 / 8] & 1 << UInt8($0 % 8) != 0
-    }
-  }
-
-  /// Two of the eight 32-bit big-endian words of the signature's first half, modulo the bits.
-  private func positions(of signature: Signature) -> [Int] {
-    let all = signature.bytes
-    return [salt, (salt + 1) % Self.salts].map { index in
-      let word = all[Int(index) * 4..<Int(index) * 4 + 4].reduce(0) { $0 << 8 | Int($1) }
-      return word % (bytes.count * 8)
-    }
-  }
+extension Statement {
+  /// The first 4 bytes of the signature, which are as good as random.
+  package var name: UInt32 { HeldStatements.name(signature.bytes.prefix(4)) }
 }
 
 extension DeviceID {

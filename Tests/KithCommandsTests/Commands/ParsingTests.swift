@@ -230,7 +230,7 @@ struct ParsingTests {
     let script = KithCommand.completionScript(for: shell.shell)
     for name in ["account", "invite", "refusals", "completions"] { #expect(script.contains(name)) }
     if shell == .zsh {
-      #expect(script.contains("The device'\\''s directory.]:path:_files -/"))
+      #expect(script.contains("The device'\\''s directory; see kith --help.]:path:_files -/"))
       #expect(script.contains(":file:_files'"))
     }
   }

@@ -49,7 +49,7 @@ struct LifecycleTests {
       let result = try #require(try await household.stop(member))
       #expect(result.status == 0, "\(result.talk)")
     }
-    let listed = try await household.run(member, "list", "--json").output
+    let listed = try await household.run(member, "ls", "--json").output
     for round in 0..<10 {
       for index in 0..<3 { #expect(listed.contains("\"k\(round) \(index)\"")) }
     }

@@ -35,7 +35,7 @@ struct QuestionsTests {
     try await terminal.type("n\n", after: "Do it? [y/N] ")
     #expect(try await revoke.wait().status == CommandStatus.refused.rawValue)
     let shown = terminal.shown
-    #expect(shown.contains("will be taken out") && !shown.contains("is taken out"), "\(shown)")
+    #expect(shown.contains("will be removed") && !shown.contains("is removed"), "\(shown)")
     // No line of a log, where the command has the directory open itself.
     #expect(!shown.contains("info kith"), "\(shown)")
     #expect(try await household.run(alpha, "devices").output.contains("beta"))

@@ -232,25 +232,6 @@ import Testing
     #expect(isTaken)
   }
 
-  @Test func `a filter contains what it was made of, and little else`() {
-    let held = (1...200 as ClosedRange<UInt32>).map {
-      statement(1, by: 0, started: 1, number: $0)
-    }
-    let others = (201...400 as ClosedRange<UInt32>).map {
-      statement(1, by: 0, started: 1, number: $0)
-    }
-    var missed: Set<Int> = Set(others.indices)
-    for salt in 0..<StatementFilter.salts {
-      let filter = StatementFilter(of: held, salt: salt)
-      #expect(filter.bytes.count == 200)
-      #expect(held.allSatisfy(filter.contains))
-      let contained = others.indices.filter { filter.contains(others[$0]) }
-      #expect(contained.count < 30)
-      missed.formIntersection(contained)
-    }
-    #expect(missed.isEmpty, "one salt leaves out what another does not")
-  }
-
   // MARK: Who is left behind
 
   @Test func `who does not cover what is old is left behind, once it is`() {
@@ -308,7 +289,7 @@ import Testing
     guard let (a, b) = net.edges[telling.session] else { return }
     let other = index == a ? b : a
     net.delivered += telling.groups.reduce(0) { $0 + $1.said.count }
-    net.asks += telling.held.count { $0.filter != nil }
+    net.asks += telling.held.count { $0.asksBut != nil }
     let heard = net.devices[other].hear(
       telling.groups, in: account, isTooFarAhead: { _ in false }, isKnown: { _ in true },
       received: { _, _ in 9 }, with: nil)
@@ -382,7 +363,7 @@ import Testing
         at: now, isOpen: { _ in true }, own: { _ in nil },
         sign: { Statement($0, age: $1, account: account, keys: keys[0]) },
         received: { _, _ in 0 }
-      ).tellings.filter { $0.held.contains { $0.filter != nil } }.map(\.session)
+      ).tellings.filter { $0.held.contains { $0.asksBut != nil } }.map(\.session)
     }
     #expect(asked(100) == [first])
     #expect(asked(200) == [])

@@ -22,11 +22,13 @@ import Testing
     [UInt8](repeating: 1, count: 32), [UInt8](repeating: 2, count: 32),
   ]
 
-  private static func vectorEntry(_ device: Int, _ sequence: UInt64 = 1) -> WireVectorEntry {
+  private static func vectorEntry(
+    _ device: Int, incarnation: UInt64 = 1
+  ) -> WireVectorEntry {
     var entry = WireVectorEntry()
     entry.device = .init(twoDevices[device])
-    entry.incarnation = 1
-    entry.sequence = sequence
+    entry.incarnation = incarnation
+    entry.sequence = 1
     return entry
   }
 
@@ -66,6 +68,8 @@ import Testing
       var held = WireHeldStatements()
       held.store = name
       held.digest = .init(Self.twoDevices[0].prefix(16))
+      held.asks = true
+      held.names = .init([1, 2, 3, 4])
       sample.message.have.held.append(held)
     }
     return sample
@@ -167,8 +171,9 @@ import Testing
       ("a digest of 31 bytes", { $0.stores[0].digest.removeLast() }),
       ("a digest of statements of 1 byte", { $0.held[0].digest = .init([1]) }),
       ("digests of statements in another order", { $0.held.reverse() }),
-      ("a filter's salt", { $0.held[0].salt = 8 }),
-      ("a filter of many bytes", { $0.held[0].filter = .init(count: 16_385) }),
+      ("half a name", { $0.held[0].names.removeLast() }),
+      ("names without a question", { $0.held[0].asks = false }),
+      ("many names", { $0.held[0].names = .init(count: 4 * 16_384 + 4) }),
       ("a policy beyond the largest", { $0.stores[0].policy.keys = 65_537 }),
       ("a vector in another order", { $0.stores[0].vector.reverse() }),
       ("a chain twice", { $0.stores[0].vector[1] = $0.stores[0].vector[0] }),
@@ -196,7 +201,8 @@ import Testing
     }
     // The sender itself may tell more, and no digest.
     for alter: (inout WireExtent) -> Void in [
-      { $0.entries = (1...9).map { Self.vectorEntry(0, $0) } }, { $0.vectorDigest = .init() },
+      { $0.entries = (1...9).map { Self.vectorEntry(0, incarnation: $0) } },
+      { $0.vectorDigest = .init() },
     ] {
       for isSigned in [true, false] {
         let isTaken = sample.isTaken {

@@ -30,7 +30,8 @@ struct LocalProtocolTests {
     try await served.run {
       try await blocking {
         let program = try Self.attach(served)
-        let ids = 3..<300
+        // No more than the socket holds of so small frames, for the node reads none meanwhile.
+        let ids = 3..<200
         // More than the sockets hold, so that changes and answers wait for this end to read.
         let padding = String(repeating: "x", count: 32_768)
         for index in 0..<40 { try owner.set(.string("\(index) \(padding)"), forKey: "theirs") }
@@ -229,7 +230,7 @@ struct LocalProtocolTests {
       }()
       // More than may be short connections at once.
       async let programs = withThrowingTaskGroup(of: Program.self) { group in
-        for _ in 0..<LocalLimits.connections * 3 { group.addTask { try await served.attach() } }
+        for _ in 0...LocalLimits.connections { group.addTask { try await served.attach() } }
         return try await group.reduce(into: []) { $0.append($1) }
       }
       try await blocking {

@@ -917,11 +917,11 @@ nonisolated struct WireHeldStatements: Sendable {
   /// 16
   var digest: Data = Data()
 
-  /// 0 to 7
-  var salt: UInt32 = 0
+  /// for the statements that it lacks
+  var asks: Bool = false
 
-  /// of those that it holds: it asks for the others; empty: it does not ask
-  var filter: Data = Data()
+  /// of those that it holds, if it asks: the first 4 bytes of each signature
+  var names: Data = Data()
 
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
@@ -2759,7 +2759,7 @@ nonisolated extension WireStatement: SwiftProtobuf.Message, SwiftProtobuf._Messa
 
 nonisolated extension WireHeldStatements: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".HeldStatements"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}digest\0\u{1}salt\0\u{1}filter\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}digest\0\u{1}asks\0\u{1}names\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2769,8 +2769,8 @@ nonisolated extension WireHeldStatements: SwiftProtobuf.Message, SwiftProtobuf._
       switch fieldNumber {
       case 1: try { try decoder.decodeSingularStringField(value: &self.store) }()
       case 2: try { try decoder.decodeSingularBytesField(value: &self.digest) }()
-      case 3: try { try decoder.decodeSingularUInt32Field(value: &self.salt) }()
-      case 4: try { try decoder.decodeSingularBytesField(value: &self.filter) }()
+      case 3: try { try decoder.decodeSingularBoolField(value: &self.asks) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self.names) }()
       default: break
       }
     }
@@ -2783,11 +2783,11 @@ nonisolated extension WireHeldStatements: SwiftProtobuf.Message, SwiftProtobuf._
     if !self.digest.isEmpty {
       try visitor.visitSingularBytesField(value: self.digest, fieldNumber: 2)
     }
-    if self.salt != 0 {
-      try visitor.visitSingularUInt32Field(value: self.salt, fieldNumber: 3)
+    if self.asks != false {
+      try visitor.visitSingularBoolField(value: self.asks, fieldNumber: 3)
     }
-    if !self.filter.isEmpty {
-      try visitor.visitSingularBytesField(value: self.filter, fieldNumber: 4)
+    if !self.names.isEmpty {
+      try visitor.visitSingularBytesField(value: self.names, fieldNumber: 4)
     }
     try unknownFields.traverse(visitor: &visitor)
   }
@@ -2795,8 +2795,8 @@ nonisolated extension WireHeldStatements: SwiftProtobuf.Message, SwiftProtobuf._
   static func ==(lhs: WireHeldStatements, rhs: WireHeldStatements) -> Bool {
     if lhs.store != rhs.store {return false}
     if lhs.digest != rhs.digest {return false}
-    if lhs.salt != rhs.salt {return false}
-    if lhs.filter != rhs.filter {return false}
+    if lhs.asks != rhs.asks {return false}
+    if lhs.names != rhs.names {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

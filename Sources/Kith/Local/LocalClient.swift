@@ -1,0 +1,46 @@
+/// The node that has a directory open, for one request after another: each makes a connection of its
+/// own, and ends with it.
+package struct LocalClient: NodeAccess {
+  private let directory: String
+
+  /// A client of the node that has the directory open.
+  package init(directory: String) {
+    self.directory = directory
+  }
+
+  package func perform(
+    _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
+  ) async throws(KithError) -> NodeAnswer {
+    let directory = directory
+    let node = try await BlockingThread.run { () throws(KithError) in
+      try RemoteNode.reach(directory)
+    }
+    defer { node.close() }
+    let result = await withTaskCancellationHandler { () async -> Result<NodeAnswer, KithError> in
+      do throws(KithError) {
+        return .success(try await node.perform(call, onEvent: onEvent))
+      } catch {
+        return .failure(error)
+      }
+    } onCancel: {
+      node.close()
+    }
+    switch result {
+    case .success(let answer): return answer
+    case .failure where Task.isCancelled:
+      throw KithError(.cancelled, "The request was cancelled.")
+    case .failure(let error): throw error
+    }
+  }
+
+  /// The version of the protocol that the node speaks; a way to see whether one runs.
+  ///
+  /// - Throws: ``KithError`` with `notRunning` if nobody answers.
+  package func version() async throws(KithError) -> Int {
+    let directory = directory
+    try await BlockingThread.run { () throws(KithError) in
+      try RemoteNode.reach(directory).close()
+    }
+    return LocalLimits.version
+  }
+}
