@@ -120,6 +120,8 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
       path: "Tests/KithProxy", swiftSettings: strict),
+    .target(
+      name: "KithTestSupport", path: "Tests/KithTestSupport", swiftSettings: strict),
     .executableTarget(name: "kith", dependencies: ["KithCommands"], swiftSettings: strict),
     .target(name: "KithTerminal", swiftSettings: strict),
     .target(
@@ -153,14 +155,15 @@ let package = Package(
     .testTarget(
       name: "KithNetworkTests",
       dependencies: [
-        "KithNetwork", "KithCore", "KithCrypto", "KithProxy", "KithTesting",
+        "KithNetwork", "KithCore", "KithCrypto", "KithProxy", "KithTestSupport", "KithTesting",
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "KithTests",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithStorage", "KithUserDefaults",
+        "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithStorage", "KithTestSupport",
+        "KithUserDefaults",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],
@@ -182,15 +185,19 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "KithProxyTests",
-      dependencies: ["KithProxy", "Kith", .product(name: "NIOCore", package: "swift-nio")],
+      dependencies: [
+        "KithProxy", "Kith", "KithTestSupport", .product(name: "NIOCore", package: "swift-nio"),
+      ],
       swiftSettings: strict),
     .testTarget(
-      name: "KithUserDefaultsTests", dependencies: ["KithUserDefaults", "Kith", "KithTesting"],
+      name: "KithUserDefaultsTests",
+      dependencies: ["KithUserDefaults", "Kith", "KithTestSupport", "KithTesting"],
       swiftSettings: strict),
     .testTarget(
       name: "UbiquitousKeyValueStoreTests",
       dependencies: [
-        "UbiquitousKeyValueStore", "Kith", "KithCore", "KithCrypto", "KithTesting",
+        "UbiquitousKeyValueStore", "Kith", "KithCore", "KithCrypto", "KithTestSupport",
+        "KithTesting",
         .product(name: "Logging", package: "swift-log"),
       ],
       swiftSettings: strict),
@@ -201,7 +208,7 @@ let package = Package(
       name: "KithCommandsTests",
       dependencies: [
         "CLinux", "KithCommands", "Kith", "KithCore", "KithCrypto", "KithProxy", "KithTerminal",
-        "KithTesting",
+        "KithTestSupport", "KithTesting",
       ],
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
     .testTarget(

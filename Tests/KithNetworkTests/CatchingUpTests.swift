@@ -1,4 +1,5 @@
 import KithCrypto
+import KithTestSupport
 import NIOCore
 import Synchronization
 import Testing

@@ -1,3 +1,4 @@
+import KithTestSupport
 import KithTesting
 import Logging
 import NIOCore

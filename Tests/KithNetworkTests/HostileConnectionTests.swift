@@ -1,5 +1,6 @@
 import KithCore
 import KithCrypto
+import KithTestSupport
 import NIOCore
 import Testing
 
@@ -70,7 +71,7 @@ struct HostileConnectionTests {
         try await eventually("closed") { client.isClosed }
       }
       try await eventually("all accepted") { transports[0].statistics.accepted == 100 }
-      try await eventually("no place lost", within: .seconds(20)) {
+      try await eventually("no place lost", seconds: 20) {
         transports[0].statistics.halfOpen == 0
       }
     }

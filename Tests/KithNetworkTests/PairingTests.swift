@@ -1,5 +1,6 @@
 import KithCore
 import KithCrypto
+import KithTestSupport
 import NIOCore
 import NIOPosix
 import Testing

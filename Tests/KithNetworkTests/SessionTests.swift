@@ -1,5 +1,6 @@
 import KithCore
 import KithCrypto
+import KithTestSupport
 import NIOCore
 import Testing
 
@@ -153,12 +154,15 @@ struct SessionTests {
   }
 
   @Test func dialsItselfOnceOnly() async throws {
-    let one = TestNode(1, psks: [psk(1)])
-    try await withTransports([one]) { transports, addresses in
+    let (one, other) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(2)]))
+    try await withTransports([one, other], testConfiguration(handshake: .milliseconds(150))) {
+      transports, addresses in
       transports[0].addTarget(addresses[0])
       try await eventually("dialled") { transports[0].statistics.accepted == 1 }
       try await eventually("gone") { transports[0].statistics.halfOpen == 0 }
-      try await Task.sleep(for: .milliseconds(200))
+      // Another target, which refuses it, is dialled again and again meanwhile.
+      transports[0].addTarget(addresses[1])
+      try await eventually("redialled") { transports[1].statistics.accepted >= 3 }
       #expect(transports[0].statistics.accepted == 1)
       #expect(one.state.withLock { $0.opened.isEmpty })
     }

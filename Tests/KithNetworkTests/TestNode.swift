@@ -8,21 +8,6 @@ import Testing
 
 @testable import KithNetwork
 
-/// Waits until a condition holds, looking every few milliseconds; fails after a generous time.
-func eventually(
-  _ what: Comment, within limit: Duration = .seconds(60),
-  sourceLocation: SourceLocation = #_sourceLocation, _ condition: () -> Bool
-) async throws {
-  let end = ContinuousClock.now + limit
-  while !condition() {
-    if ContinuousClock.now > end {
-      Issue.record("did not happen: \(what)", sourceLocation: sourceLocation)
-      throw TimedOut()
-    }
-    try await Task.sleep(for: .milliseconds(2))
-  }
-}
-
 struct TimedOut: Error {}
 
 func psk(_ number: UInt64) -> SharedPresharedKey {

@@ -1,6 +1,7 @@
 import Foundation
 import Kith
 import KithProxy
+import KithTestSupport
 import Testing
 
 /// Two devices that meet only over a bad network.
@@ -17,7 +18,7 @@ import Testing
     try await withThrowingTaskGroup(of: Void.self) { group in
       defer { group.cancelAll() }
       group.addTask { try await laptop.run() }
-      try await until { !laptop.listeningAddresses.isEmpty }
+      try await eventually { !laptop.listeningAddresses.isEmpty }
       let port = try #require(laptop.listeningAddresses.first?.split(separator: ":").last)
 
       var network = FaultyProxy.Configuration()
@@ -28,20 +29,20 @@ import Testing
         let there = try phone.store("com.example.Reader")
         try await withThrowingTaskGroup(of: Void.self) { phoneGroup in
           phoneGroup.addTask { try await phone.run() }
-          try await until { !phone.status.peers.isEmpty }
+          try await eventually { !phone.status.peers.isEmpty }
 
           proxy.set(.init(delay: .milliseconds(50)))
           try here.set("light", forKey: "theme")
-          try await until { there.value(forKey: "theme") == "light" }
+          try await eventually { there.value(forKey: "theme") == "light" }
 
           proxy.cut()
-          try await until { phone.status.peers.isEmpty }
+          try await eventually { phone.status.peers.isEmpty }
           try here.set("dark", forKey: "theme")
           try there.set(14, forKey: "fontSize")
           #expect(there.value(forKey: "theme") == "light")
 
           proxy.mend()
-          try await until { there.dictionary == here.dictionary }
+          try await eventually { there.dictionary == here.dictionary }
           #expect(there.dictionary == ["theme": "dark", "fontSize": 14])
           phoneGroup.cancelAll()
         }
@@ -85,10 +86,5 @@ import Testing
     configuration.servesControlSocket = false
     configuration.discoversPeers = false
     return try await Node.open(configuration)
-  }
-
-  /// Waits until something holds.
-  private func until(_ holds: () -> Bool) async throws {
-    while !holds() { try await Task.sleep(for: .milliseconds(5)) }
   }
 }

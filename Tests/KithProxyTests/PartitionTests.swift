@@ -1,4 +1,5 @@
 import KithProxy
+import KithTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2))) struct PartitionTests {

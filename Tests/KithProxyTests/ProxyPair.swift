@@ -1,4 +1,5 @@
 import KithProxy
+import KithTestSupport
 
 /// Two sockets with a proxy between them, and the listener behind it.
 struct ProxyPair {
@@ -21,7 +22,7 @@ struct ProxyPair {
       target = listener.accept()
       return target != nil
     }
-    guard let target else { throw NotInTime(description: "no connection") }
+    guard let target else { throw NotInTime("no connection") }
     return (client, target)
   }
 

@@ -99,21 +99,3 @@ final class TestSocket {
 
   struct Refused: Error {}
 }
-
-/// What a test waited for did not come.
-struct NotInTime: Error, CustomStringConvertible {
-  let description: String
-}
-
-/// Waits until something holds, looking every few milliseconds, at most so long.
-func eventually(
-  _ what: String, seconds: Double = 30, _ holds: () async throws -> Bool
-) async throws {
-  let end = ContinuousClock.now + .milliseconds(Int(seconds * 1_000))
-  while try await !holds() {
-    guard ContinuousClock.now < end else {
-      throw NotInTime(description: "waited \(seconds) s for \(what)")
-    }
-    try await Task.sleep(for: .milliseconds(2))
-  }
-}

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Kith
+import KithTestSupport
 import Logging
 import Synchronization
 
@@ -64,14 +65,14 @@ final class Nodes: Sendable {
 extension Node {
   /// Returns once it exchanges stores with another device.
   func meetsPeer() async throws {
-    try await until { self.status.peers.contains(where: \.isExchanging) }
+    try await eventually { self.status.peers.contains(where: \.isExchanging) }
   }
 }
 
 extension Accounts {
   /// Returns once its node exchanges stores with another device.
   func meetsPeer() async throws {
-    try await until { try await self.report().peers.contains(where: \.isExchanging) }
+    try await eventually { try await self.report().peers.contains(where: \.isExchanging) }
   }
 }
 
@@ -94,7 +95,7 @@ func running<Result: Sendable>(
       }
     }
     group.addTask {
-      for node in nodes { try await until { !node.listeningAddresses.isEmpty } }
+      for node in nodes { try await eventually { !node.listeningAddresses.isEmpty } }
       return try await body()
     }
     defer { group.cancelAll() }
@@ -130,18 +131,6 @@ func freePort() throws -> UInt16 {
 private let givenPorts = Mutex<Set<UInt16>>([])
 
 struct TimedOut: Error {}
-
-/// Looks again and again until a condition holds; throws when it does not in time, which is long
-/// enough for a host that is busy with other things.
-func until(
-  _ limit: Duration = .seconds(60), _ condition: () async throws -> Bool
-) async throws {
-  let deadline = ContinuousClock.now + limit
-  while try await !condition() {
-    guard ContinuousClock.now < deadline else { throw TimedOut() }
-    try await Task.sleep(for: .milliseconds(2))
-  }
-}
 
 /// Runs a body that blocks on a thread of its own.
 func onThread<Result: Sendable>(

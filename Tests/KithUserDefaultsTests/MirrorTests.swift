@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import KithTesting
 import Synchronization
 import Testing
@@ -303,12 +304,12 @@ struct MirrorTests {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await mirror.run() }
       try other.set("dark", forKey: "theme")
-      try await until { fixture.defaults.string(forKey: "theme") == "dark" }
+      try await eventually { fixture.defaults.string(forKey: "theme") == "dark" }
       fixture.defaults.set(12, forKey: "fontSize")
-      try await until { other.value(forKey: "fontSize") == 12 }
+      try await eventually { other.value(forKey: "fontSize") == 12 }
       // What the program writes to the store itself counts as well.
       try store.set(true, forKey: "flag")
-      try await until { fixture.defaults.bool(forKey: "flag") }
+      try await eventually { fixture.defaults.bool(forKey: "flag") }
       group.cancelAll()
     }
     #expect(heard.withLock { $0 } == ["<theme", ">fontSize", "<flag"])
@@ -322,7 +323,7 @@ struct MirrorTests {
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await mirror.run() }
       try store.set(1, forKey: "flag")
-      try await until { looked.load(ordering: .relaxed) == 1 }
+      try await eventually { looked.load(ordering: .relaxed) == 1 }
       fixture.defaults.set("late", forKey: "theme")
       group.cancelAll()
     }
@@ -342,15 +343,5 @@ struct MirrorTests {
     }
     // As other programs' objects may hold them.
     #expect(try DefaultsValue.value(of: NSArray(array: [NSNumber(value: true)])) == [true])
-  }
-
-  private struct TimedOut: Error {}
-
-  private func until(_ condition: () throws -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(60)
-    while try !condition() {
-      guard ContinuousClock.now < deadline else { throw TimedOut() }
-      try await Task.sleep(for: .milliseconds(2))
-    }
   }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import Logging
 import Testing
 
@@ -60,14 +61,14 @@ extension IdentityTests {
       // What was written before is the account's first data.
       #expect(store.string(forKey: "theme") == "dark")
       #expect(store.synchronize())
-      try await until { heard.reasons.contains(3) }
+      try await eventually { heard.reasons.contains(3) }
 
       try await program.accounts.signOut()
       await identityChanges.next()
       #expect(program.hub.identityToken == nil)
       #expect(store.object(forKey: "theme") == nil)
       #expect(store.synchronize())
-      try await until {
+      try await eventually {
         heard.all.contains { $0.reason == 3 && $0.keys == ["theme"] }
       }
 
@@ -108,7 +109,7 @@ extension IdentityTests {
       try await withThrowingTaskGroup(of: Void.self) { group in
         defer { group.cancelAll() }
         group.addTask { try await node.run() }
-        try await until { !node.listeningAddresses.isEmpty }
+        try await eventually { !node.listeningAddresses.isEmpty }
         let (tokens, continuation) = AsyncStream<String>.makeStream()
         group.addTask {
           try await node.invite {
@@ -121,22 +122,22 @@ extension IdentityTests {
         for await token in tokens {
           try await program.accounts.signIn(token: token, name: "laptop")
         }
-        try await until {
+        try await eventually {
           there.value(forKey: "own") == "mine" && store.string(forKey: "theme") == "dark"
         }
         #expect(there.value(forKey: "theme") == "dark")
         #expect(store.longLong(forKey: "size") == 12)
-        try await until {
+        try await eventually {
           heard.all.contains { $0.reason == 1 && $0.keys?.contains("theme") == true }
         }
 
         try there.set("light", forKey: "theme")
-        try await until { store.string(forKey: "theme") == "light" }
-        try await until { heard.all.last?.reason == 0 }
+        try await eventually { store.string(forKey: "theme") == "light" }
+        try await eventually { heard.all.last?.reason == 0 }
         #expect(heard.keys.last == ["theme"])
         store.set("sepia", forKey: "theme")
         #expect(store.synchronize())
-        try await until { there.value(forKey: "theme") == "sepia" }
+        try await eventually { there.value(forKey: "theme") == "sepia" }
       }
       try node.close()
     }

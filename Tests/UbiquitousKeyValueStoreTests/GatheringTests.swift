@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import KithTesting
 import Synchronization
 import Testing
@@ -45,13 +46,13 @@ import Testing
     backing.tell(Self.change(.serverChange, "a", "b"))
     #expect(heard.all.isEmpty)
     moment.end()
-    try await until { heard.all.count == 2 }
+    try await eventually { heard.all.count == 2 }
     #expect(heard.reasons == [0, 2])
     #expect(heard.keys == [["a", "b", "c"], ["q", "r"]])
     backing.tell(Self.change(.serverChange, "d"))
     await moment.begin()
     moment.end()
-    try await until { heard.all.count == 3 }
+    try await eventually { heard.all.count == 3 }
     #expect(heard.keys.last == ["d"])
   }
 
@@ -66,7 +67,7 @@ import Testing
       // More than wait one by one.
       for number in 100..<300 { backing.tell(Self.change(.serverChange, "\(round) \(number)")) }
       moment.end()
-      try await until { heard.all.count == round + 1 }
+      try await eventually { heard.all.count == round + 1 }
       #expect(heard.keys.last?.count == 201)
     }
   }
@@ -140,9 +141,9 @@ import Testing
       await moment.begin()
       writer.set("\(round)", forKey: "b")
       moment.end()
-      try await until { heard.all.count == round }
+      try await eventually { heard.all.count == round }
       // Once the observer after this one has been called, this one was.
-      try await until { reader.string(forKey: "a") == "\(round)" }
+      try await eventually { reader.string(forKey: "a") == "\(round)" }
       #expect(reader.string(forKey: "b") == "\(round)")
     }
   }

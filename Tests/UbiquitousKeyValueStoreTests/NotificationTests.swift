@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import KithTesting
 import Testing
 
@@ -36,12 +37,12 @@ import Testing
       $0.set("dark", forKey: "theme")
       $0.set(12, forKey: "size")
     }
-    try await until { !heard.all.isEmpty }
+    try await eventually { !heard.all.isEmpty }
     #expect(
       heard.all == [.init(object: ObjectIdentifier(store), reason: 0, keys: ["size", "theme"])])
     #expect(store.string(forKey: "theme") == "dark")
     try here.removeValue(forKey: "theme")
-    try await until { heard.all.count == 2 }
+    try await eventually { heard.all.count == 2 }
     #expect(heard.keys.last == ["theme"])
     #expect(store.object(forKey: "theme") == nil)
   }
@@ -83,7 +84,7 @@ import Testing
       .serverChange, .initialSyncChange, .quotaViolationChange, .accountChange,
     ]
     for reason in reasons { backing.tell(KeyValueStore.Change(reason: reason, items: [])) }
-    try await until { heard.all.count == 4 }
+    try await eventually { heard.all.count == 4 }
     #expect(heard.reasons == [0, 1, 2, 3])
   }
 
@@ -96,7 +97,7 @@ import Testing
       KeyValueStore.Change(
         reason: .initialSyncChange, items: [.init(key: "b", old: 1, new: 2)],
         superseded: ["a", "b"]))
-    try await until { !heard.all.isEmpty }
+    try await eventually { !heard.all.isEmpty }
     #expect(heard.keys == [["a", "b"]])
   }
 
@@ -110,7 +111,7 @@ import Testing
     store.removeObject(forKey: "mine")
     #expect(store.synchronize())
     try there.set("yours", forKey: "yours")
-    try await until { !heard.all.isEmpty }
+    try await eventually { !heard.all.isEmpty }
     #expect(heard.keys == [["yours"]])
   }
 
@@ -129,7 +130,7 @@ import Testing
     let (one, two) = (Heard(first), Heard(second))
     backing.tell(
       KeyValueStore.Change(reason: .serverChange, items: [.init(key: "a", old: nil, new: 1)]))
-    try await until { !one.all.isEmpty && !two.all.isEmpty }
+    try await eventually { !one.all.isEmpty && !two.all.isEmpty }
     #expect(one.all == [.init(object: ObjectIdentifier(first), reason: 0, keys: ["a"])])
     #expect(two.all == [.init(object: ObjectIdentifier(second), reason: 0, keys: ["a"])])
   }
@@ -147,9 +148,9 @@ import Testing
     do {
       let store = NSUbiquitousKeyValueStore.on(EndlessBacking(ended: ended))
       #expect(store.synchronize())
-      try await until { ended.hasBegun }
+      try await eventually { ended.hasBegun }
     }
-    try await until { ended.hasEnded }
+    try await eventually { ended.hasEnded }
   }
 
   @Test func `an observer may use the store, and hold up nobody but the next notification`()
@@ -166,7 +167,7 @@ import Testing
       gate.wait()
     }
     try here.set(1, forKey: "n")
-    try await until { !heard.all.isEmpty }
+    try await eventually { !heard.all.isEmpty }
     // The observer is held up now; nothing else is.
     for number in 0..<200 {
       try here.set(.integer(Int64(number)), forKey: "key\(number)")
@@ -178,7 +179,7 @@ import Testing
     #expect(heard.all.count == 1)
     // What could not be told one by one is told together: no key is missing, and what waits is bounded.
     for _ in 0..<500 { gate.signal() }
-    try await until { Set(heard.keys.joined()).count == 201 }
+    try await eventually { Set(heard.keys.joined()).count == 201 }
     #expect(heard.all.count <= 1 + 64 + 2)
   }
 }

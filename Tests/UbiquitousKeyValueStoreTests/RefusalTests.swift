@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import KithTesting
 import Testing
 
@@ -18,7 +19,7 @@ import Testing
     store.set(String(repeating: "a", count: 60), forKey: "a")
     store.set(String(repeating: "b", count: 60), forKey: "b")
     #expect(store.synchronize())
-    try await until { !heard.all.isEmpty }
+    try await eventually { !heard.all.isEmpty }
     #expect(
       heard.all == [.init(object: ObjectIdentifier(store), reason: 2, keys: ["b"])])
     #expect(store.object(forKey: "b") == nil)
@@ -35,11 +36,11 @@ import Testing
     let long = String(repeating: "k", count: 65)
     store.set("old", forKey: "k")
     store.set(String(repeating: "v", count: 90), forKey: "k")
-    try await until { heard.keys.joined().contains("k") }
+    try await eventually { heard.keys.joined().contains("k") }
     store.set(Int64(1), forKey: long)
-    try await until { heard.keys.joined().contains(long) }
+    try await eventually { heard.keys.joined().contains(long) }
     store.set(Int64(1), forKey: "")
-    try await until { heard.keys.joined().contains("") }
+    try await eventually { heard.keys.joined().contains("") }
     #expect(Set(heard.reasons) == [2])
     #expect(store.dictionaryRepresentation as? [String: String] == ["k": "old"])
   }
@@ -52,7 +53,7 @@ import Testing
     store.removeObject(forKey: "")
     store.removeObject(forKey: String(repeating: "k", count: 65))
     store.set(Int64(1), forKey: "")
-    try await until { !heard.all.isEmpty }
+    try await eventually { !heard.all.isEmpty }
     #expect(heard.keys == [[""]])
   }
 
@@ -82,10 +83,10 @@ import Testing
     let heard = Heard(store) { gate.wait() }
     backing.state.withLock { $0.problem = KithError(.quotaExceeded, "full") }
     store.set(Int64(1), forKey: "first")
-    try await until { !heard.all.isEmpty }
+    try await eventually { !heard.all.isEmpty }
     for number in 0..<2_000 { store.set(number, forKey: "key\(number)") }
     for _ in 0..<10 { gate.signal() }
-    try await until { heard.all.count == 2 }
+    try await eventually { heard.all.count == 2 }
     #expect(heard.keys[0] == ["first"])
     #expect(heard.keys[1].count == Poster.refusedKeysLimit)
   }
@@ -106,8 +107,8 @@ import Testing
     let shown = try #require(stores[0].keys.first)
     let loser = shown == "laptop" ? 1 : 0
     let lost = shown == "laptop" ? "desktop" : "laptop"
-    try await until { heard[loser].all.contains { $0.reason == 2 && $0.keys == [lost] } }
-    try await until { stores[loser].refusals.isEmpty }
+    try await eventually { heard[loser].all.contains { $0.reason == 2 && $0.keys == [lost] } }
+    try await eventually { stores[loser].refusals.isEmpty }
     #expect(faces[loser].object(forKey: lost) == nil)
     #expect(faces[0].dictionaryRepresentation.count == 1)
   }
@@ -124,7 +125,7 @@ import Testing
     let store = NSUbiquitousKeyValueStore.on(backing)
     let heard = Heard(store)
     #expect(store.synchronize())
-    try await until { backing.refusals.isEmpty }
+    try await eventually { backing.refusals.isEmpty }
     #expect(heard.reasons == [1, 2])
     #expect(heard.keys == [["c"], ["a", "b"]])
   }
@@ -135,13 +136,13 @@ import Testing
     let heard = Heard(store)
     #expect(store.synchronize())
     backing.tell(KeyValueStore.Change(reason: .serverChange, items: []))
-    try await until { heard.all.count == 1 }
+    try await eventually { heard.all.count == 1 }
     backing.state.withLock { $0.refusals = [.test(1, .quota, ["a"]), .test(2, .quota, ["b"])] }
     backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a"]))
-    try await until { backing.refusals.count == 1 }
+    try await eventually { backing.refusals.count == 1 }
     #expect(backing.refusals.map(\.number) == [2])
     backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["b"]))
-    try await until { backing.refusals.isEmpty }
+    try await eventually { backing.refusals.isEmpty }
   }
 
   @Test func `a refusal of two keys is kept until both were told`() async throws {
@@ -150,17 +151,17 @@ import Testing
     let heard = Heard(store)
     #expect(store.synchronize())
     backing.tell(KeyValueStore.Change(reason: .serverChange, items: []))
-    try await until { heard.all.count == 1 }
+    try await eventually { heard.all.count == 1 }
     backing.state.withLock { $0.refusals = [.test(1, .quota, ["a", "b"])] }
     // Each is told once what came before has been dealt with.
     for keys in [["a"], ["other"], ["another"]] {
       backing.tell(KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: keys))
-      try await until { heard.keys.last == keys }
+      try await eventually { heard.keys.last == keys }
     }
     #expect(backing.refusals.map(\.number) == [1], "nobody has heard of b")
     backing.tell(
       KeyValueStore.Change(reason: .quotaViolationChange, items: [], superseded: ["a", "b"]))
-    try await until { backing.refusals.isEmpty }
+    try await eventually { backing.refusals.isEmpty }
   }
 
   @Test
@@ -202,7 +203,7 @@ import Testing
     #expect(store.object(forKey: "k") == nil)
     for number in 0..<5 { store.set(number, forKey: "key\(number)") }
     store.set(Int64(1), forKey: "")
-    try await until { Set(heard.keys.joined()) == ["", "key4"] }
+    try await eventually { Set(heard.keys.joined()) == ["", "key4"] }
     #expect(store.dictionaryRepresentation.count == 4)
   }
 }

@@ -9,18 +9,6 @@ import Synchronization
 
 struct TimedOut: Error {}
 
-/// Looks again and again until a condition holds; throws when it does not in time, which is long
-/// enough for a host that is busy with other things.
-func until(
-  _ limit: Duration = .seconds(60), _ condition: () throws -> Bool
-) async throws {
-  let deadline = ContinuousClock.now + limit
-  while try !condition() {
-    guard ContinuousClock.now < deadline else { throw TimedOut() }
-    try await Task.sleep(for: .milliseconds(2))
-  }
-}
-
 /// What a program hears of some objects, in order.
 final class Heard: Sendable {
   struct Told: Equatable {

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import KithCore
+import KithTestSupport
 import Synchronization
 import Testing
 

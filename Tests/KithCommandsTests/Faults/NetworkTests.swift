@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Kith
 import KithTerminal
+import KithTestSupport
 import Testing
 
 @testable import KithCommands
@@ -90,7 +91,7 @@ extension Faults {
         if let node {
           try await eventually("the node to serve") {
             guard node.isRunning else {
-              throw NotInTime(description: "it ended: \(try await node.wait().talk)")
+              throw NotInTime("it ended: \(try await node.wait().talk)")
             }
             return node.saidSoFar.contains("ready")
           }
@@ -98,7 +99,7 @@ extension Faults {
         let invitation = try start("invite", "--yes")
         try await eventually("a code") {
           guard invitation.isRunning else {
-            throw NotInTime(description: "it ended: \(try await invitation.wait().talk)")
+            throw NotInTime("it ended: \(try await invitation.wait().talk)")
           }
           return invitation.saidSoFar.contains("--peer")
         }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Kith
+import KithTestSupport
 import Testing
 
 @testable import KithCommands

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import Kith
 import KithTerminal
+import KithTestSupport
 import Testing
 
 @testable import KithCommands

@@ -1,5 +1,6 @@
 import Foundation
 import KithTerminal
+import KithTestSupport
 import Testing
 
 @testable import KithCommands

@@ -1,4 +1,5 @@
 import Kith
+import KithTestSupport
 
 extension Household {
   /// The store that tests write.

@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 
 /// Devices of one account, each with a directory and, while it runs, a real `kith run`.
 final class Household {
@@ -66,7 +67,7 @@ final class Household {
   func create(_ name: String, in directory: URL? = nil) async throws -> Member {
     let member = Member(name: name, directory: directory ?? root.appending(path: name))
     let result = try await run(member, "account", "create", "--name", name)
-    guard result.status == 0 else { throw NotInTime(description: result.talk) }
+    guard result.status == 0 else { throw NotInTime(result.talk) }
     members.append(member)
     return member
   }
@@ -85,9 +86,9 @@ final class Household {
     let token = invitation.printedSoFar.trimmingCharacters(in: .whitespacesAndNewlines)
     let joined = try await run(
       member, "join", "-", "--name", name, input: Data((token + "\n").utf8))
-    guard joined.status == 0 else { throw NotInTime(description: joined.talk) }
+    guard joined.status == 0 else { throw NotInTime(joined.talk) }
     let invited = try await invitation.wait()
-    guard invited.status == 0 else { throw NotInTime(description: "\(invited)") }
+    guard invited.status == 0 else { throw NotInTime("\(invited)") }
     members.append(member)
     return member
   }
@@ -103,7 +104,7 @@ final class Household {
     }
     let code = process.printedSoFar.trimmingCharacters(in: .whitespacesAndNewlines)
     guard let address = process.saidSoFar.firstMatch(of: /--peer (\S+)/)?.1 else {
-      throw NotInTime(description: "no address in \(process.saidSoFar)")
+      throw NotInTime("no address in \(process.saidSoFar)")
     }
     return (process, code, String(address))
   }
@@ -116,7 +117,7 @@ final class Household {
       ["join", code, "--yes", "--name", name, "--directory", member.directory.path], in: root,
       launcher: launcher
     ).wait()
-    guard joined.status == 0 else { throw NotInTime(description: joined.talk) }
+    guard joined.status == 0 else { throw NotInTime(joined.talk) }
     members.append(member)
     return member
   }
@@ -135,7 +136,7 @@ final class Household {
     try await eventually("\(member.name) to be ready") {
       guard process.isRunning else {
         let end = try await process.wait()
-        throw NotInTime(description: "\(member.name) ended with status \(end.status): \(end.talk)")
+        throw NotInTime("\(member.name) ended with status \(end.status): \(end.talk)")
       }
       return process.saidSoFar.contains("ready")
     }

@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import Testing
 
 /// A device that was written in Python from Docs/Protocol.md alone, and a real node.
@@ -79,7 +80,7 @@ struct IndependentDeviceTests {
       program, "\(node.port)", Self.store, in: household.root,
       input: Data(invitation.printedSoFar.utf8))
     let invited = try await invitation.wait()
-    guard invited.status == 0 else { throw NotInTime(description: invited.talk) }
+    guard invited.status == 0 else { throw NotInTime(invited.talk) }
     return device
   }
 }
@@ -128,6 +129,6 @@ extension Household {
     _ key: String, _ value: String, in store: String, on member: Member
   ) async throws {
     let result = try await run(member, "set", key, value, "--store", store)
-    guard result.status == 0 else { throw NotInTime(description: result.talk) }
+    guard result.status == 0 else { throw NotInTime(result.talk) }
   }
 }

@@ -4,6 +4,7 @@ import Kith
 import KithCore
 import KithTerminal
 import KithProxy
+import KithTestSupport
 import Testing
 
 @testable import KithCommands

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import KithTestSupport
 
 /// A `kith` that a test started: the real program, in a process of its own.
 final class KithProcess {
@@ -99,24 +100,5 @@ final class KithProcess {
     environment: [String: String] = [:]
   ) async throws -> Result {
     try await KithProcess(arguments, in: directory, input: input, environment: environment).wait()
-  }
-}
-
-/// Something that a test waited for did not come.
-struct NotInTime: Error, CustomStringConvertible {
-  let description: String
-}
-
-/// Waits until something holds, looking every few milliseconds, at most so long.
-func eventually(
-  _ what: String, seconds: Double = 60, every milliseconds: Int = 5,
-  _ holds: () async throws -> Bool
-) async throws {
-  let end = ContinuousClock.now + .milliseconds(Int(seconds * 1_000))
-  while try await !holds() {
-    guard ContinuousClock.now < end else {
-      throw NotInTime(description: "waited \(seconds) s for \(what)")
-    }
-    try await Task.sleep(for: .milliseconds(milliseconds))
   }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import KithTerminal
+import KithTestSupport
 import Testing
 
 @testable import KithCommands

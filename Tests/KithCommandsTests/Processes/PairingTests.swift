@@ -2,6 +2,7 @@ import Foundation
 import Kith
 import KithCore
 import KithTerminal
+import KithTestSupport
 import Testing
 
 /// `kith invite` and `kith join` as processes.

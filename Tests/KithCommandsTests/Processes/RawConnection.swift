@@ -1,4 +1,5 @@
 import Glibc
+import KithTestSupport
 
 /// A plain TCP connection to loopback, as a stranger makes it.
 final class RawConnection {
@@ -21,7 +22,7 @@ final class RawConnection {
       }
     }
     guard descriptor >= 0, result == 0 else {
-      throw NotInTime(description: "no connection: \(String(cString: strerror(errno)))")
+      throw NotInTime("no connection: \(String(cString: strerror(errno)))")
     }
     _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
     _ = Glibc.send(descriptor, bytes, bytes.count, Int32(MSG_NOSIGNAL))

@@ -1,6 +1,7 @@
 import Foundation
 import Kith
 import KithTerminal
+import KithTestSupport
 import Testing
 
 @testable import KithCommands

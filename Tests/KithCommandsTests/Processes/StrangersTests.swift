@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import Testing
 
 @testable import KithCommands
@@ -34,7 +35,7 @@ struct StrangersTests {
       try RawConnection(port: member.port, sending: $0.bytes)
     }
     var closedAfter: [Double?] = connections.map { _ in nil }
-    try await eventually("all to be closed", seconds: 8) {
+    try await eventually("all to be closed") {
       for (index, connection) in connections.enumerated() where closedAfter[index] == nil {
         connection.look()
         if connection.isClosed { closedAfter[index] = (ContinuousClock.now - began).seconds }
@@ -44,7 +45,8 @@ struct StrangersTests {
     for (index, words) in Self.firstWords.enumerated() {
       #expect(connections[index].received.isEmpty, "\(words.name) drew an answer")
       let after = closedAfter[index] ?? 0
-      #expect((4.5...7).contains(after), "\(words.name) was closed after \(after) s")
+      // A loaded machine closes later, but none sooner: when it closes tells nothing of what it read.
+      #expect(after > 4.5, "\(words.name) was closed after \(after) s")
     }
     #expect(member.process?.isRunning == true)
   }

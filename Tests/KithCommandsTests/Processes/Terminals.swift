@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import KithTestSupport
 
 /// A terminal that a test types on.
 final class TestTerminal {

@@ -1,3 +1,4 @@
+import KithTestSupport
 import Logging
 import NIOPosix
 import Synchronization

@@ -1,4 +1,5 @@
 import Foundation
+import KithTestSupport
 import Synchronization
 import Testing
 
@@ -41,7 +42,7 @@ struct AccountsDevicesTests {
     let desktop = try AccountsTests.open(directory.child("desktop"))
     try await AccountsTests.serving(laptop) {
       // An invitation says where its device listens.
-      try await until { (try? await laptop.report().listening.isEmpty) == false }
+      try await eventually { (try? await laptop.report().listening.isEmpty) == false }
       try await AccountsTests.serving(desktop) {
         try await Self.pair(laptop, desktop, name: "desktop")
         try await desktop.meetsPeer()
@@ -54,7 +55,7 @@ struct AccountsDevicesTests {
         let other = try #require(devices.first { !$0.isThisDevice })
         #expect(try await laptop.dependents(of: other.id).isEmpty)
         try await laptop.rename(other.id, to: "studio")
-        try await until { try await desktop.devices().contains { $0.name == "studio" } }
+        try await eventually { try await desktop.devices().contains { $0.name == "studio" } }
         try await laptop.revoke(other.id, keeping: [])
         #expect(try await laptop.devices().first { $0.id == other.id }?.isMember == false)
         for await status in desktop.statusUpdates where !status.problems.isEmpty { break }
@@ -70,17 +71,17 @@ struct AccountsDevicesTests {
     let owner = try AccountsTests.open(directory.child("a"))
     try await owner.createAccount(name: "laptop")
     try await AccountsTests.serving(owner) {
-      try await until { (try? await owner.report().isRunning) == true }
+      try await eventually { (try? await owner.report().isRunning) == true }
       let guest = try await SharedDirectoryTests.blocking {
         try AccountsTests.open(directory.child("a"))
       }
       let desktop = try AccountsTests.open(directory.child("desktop"))
       try await AccountsTests.serving(desktop) {
         try await Self.pair(guest, desktop, name: "desktop")
-        try await until { try await owner.devices().count == 2 }
+        try await eventually { try await owner.devices().count == 2 }
         for await status in guest.statusUpdates where status.devices.count == 2 { break }
         var (seen, known) = (try await guest.devices(), try await owner.devices())
-        try await until {
+        try await eventually {
           (seen, known) = (try await guest.devices(), try await owner.devices())
           return seen == known
         }

@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import Testing
 
 /// Signing in and out, and what stores show meanwhile (`Docs/Protocol.md`, "First sync").
@@ -77,7 +78,7 @@ struct AccountsTests {
       // At once, with nobody serving here.
       #expect(store.value(forKey: "theme") == "dark")
       try await Self.serving(accounts) {
-        try await until { good.value(forKey: "fresh") == "kept" }
+        try await eventually { good.value(forKey: "fresh") == "kept" }
       }
     }
     #expect(store.value(forKey: "size") == 12)
@@ -160,7 +161,7 @@ struct AccountsTests {
     let (summary, _) = try Node.createAccount(directory: path, name: "first")
     let node = try await Nodes.open(path, servesControlSocket: true)
     try await running(node) {
-      try await until { (try? await LocalClient(directory: path).version()) != nil }
+      try await eventually { (try? await LocalClient(directory: path).version()) != nil }
       try await node.write([("theme", "good")], in: Self.store)
       let accounts = try await onThread { try Self.open(path) }
       try await accounts.signOut()
@@ -213,9 +214,9 @@ struct AccountsTests {
     try await Self.serving(accounts) {
       // As `kith account create` does.
       let (summary, _) = try Node.createAccount(directory: directory.child("a"), name: "by hand")
-      try await until { accounts.signedIn == summary.account }
+      try await eventually { accounts.signedIn == summary.account }
       #expect(store.value(forKey: "theme") == "local")
-      try await until { !(try await accounts.report().isRunning == false) }
+      try await eventually { !(try await accounts.report().isRunning == false) }
       try await accounts.signOut()
       #expect(accounts.signedIn == nil)
       #expect(store.dictionary.isEmpty)

@@ -1,4 +1,5 @@
 import Foundation
+import KithTestSupport
 import Logging
 import Synchronization
 import Testing
@@ -54,7 +55,7 @@ struct ListeningTests {
       nodes.directory.child("a"), host: "127.0.0.1", port: taken)
     try await running(nodes.first) {
       try await AccountsTests.serving(accounts) {
-        try await until { !self.listening(accounts).isEmpty }
+        try await eventually { !self.listening(accounts).isEmpty }
         let used = try #require(self.listening(accounts).first?.split(separator: ":").last)
         #expect(used != "\(taken)")
         let said = self.lines.all.filter { $0.contains("the port is taken") }

@@ -1,4 +1,5 @@
 import Foundation
+import KithTestSupport
 import Synchronization
 import Testing
 
@@ -26,7 +27,7 @@ struct SharedDirectoryTests {
       try await Self.blocking { try other.flush() }
       #expect(one.value(forKey: "theme") == "light")
       try await one.commit { $0.set(12, forKey: "size") }
-      try await until { other.value(forKey: "size") == 12 }
+      try await eventually { other.value(forKey: "size") == 12 }
       var atOne = toOne.makeAsyncIterator()
       let heard = try #require(await atOne.next())
       #expect(heard.reason == .serverChange)
@@ -45,7 +46,7 @@ struct SharedDirectoryTests {
     let directory = try TestDirectory()
     let first = try AccountsTests.open(directory.child("a"))
     try await AccountsTests.serving(first) {
-      try await until { (try? await first.report().isRunning) == true }
+      try await eventually { (try? await first.report().isRunning) == true }
       let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
       #expect(second.signedIn == nil)
       try await Self.blocking { try second.store(Self.store).set("local", forKey: "theme") }
@@ -65,7 +66,7 @@ struct SharedDirectoryTests {
         for await _ in ending.stream { return }
       }
     }
-    try await until { (try? await first.report().isRunning) == true }
+    try await eventually { (try? await first.report().isRunning) == true }
     let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
     let store = try await Self.blocking { try second.store(Self.store) }
     try await Self.blocking { try store.set(1, forKey: "before") }
@@ -93,14 +94,14 @@ struct SharedDirectoryTests {
           }
           return nil
         }
-        try await until {
+        try await eventually {
           store.value(forKey: "number") != nil && store.value(forKey: "flushed") != nil
         }
         ending.continuation.yield()
         try await served.value
         try first.close()
         // The directory is the second's now.
-        try await until {
+        try await eventually {
           if case .own = second.state.withLock({ $0.seat.kind }) { true } else { false }
         }
         hasEnded.withLock { $0 = true }
@@ -126,7 +127,7 @@ struct SharedDirectoryTests {
     try await first.createAccount(name: "laptop")
     let second = Mutex<Accounts?>(nil)
     try await AccountsTests.serving(first) {
-      try await until { (try? await first.report().isRunning) == true }
+      try await eventually { (try? await first.report().isRunning) == true }
       let accounts = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
       let store = try await Self.blocking { try accounts.store(Self.store) }
       for number in 0..<20 {
@@ -154,7 +155,7 @@ struct SharedDirectoryTests {
     let first = try AccountsTests.open(directory.child("a"))
     let one = try first.store(Self.store)
     try await AccountsTests.serving(first) {
-      try await until { (try? await first.report().isRunning) == true }
+      try await eventually { (try? await first.report().isRunning) == true }
       let second = try await Self.blocking { try AccountsTests.open(directory.child("a")) }
       let other = try await Self.blocking { try second.store(Self.store) }
       try await Self.blocking { try other.set("local", forKey: "theme") }
@@ -163,18 +164,18 @@ struct SharedDirectoryTests {
       try await AccountsTests.serving(second) {
         // By the one that has the directory open.
         try await first.createAccount(name: "laptop")
-        try await until { second.signedIn == first.signedIn && second.signedIn != nil }
-        try await until { other.value(forKey: "theme") == "local" }
+        try await eventually { second.signedIn == first.signedIn && second.signedIn != nil }
+        try await eventually { other.value(forKey: "theme") == "local" }
         try one.set("dark", forKey: "theme")
-        try await until { other.value(forKey: "theme") == "dark" }
+        try await eventually { other.value(forKey: "theme") == "dark" }
         // By the one that is attached.
         try await second.signOut()
-        try await until { first.signedIn == nil && one.dictionary.isEmpty }
+        try await eventually { first.signedIn == nil && one.dictionary.isEmpty }
         try await Self.blocking { try other.set("local again", forKey: "fresh") }
-        try await until { one.value(forKey: "fresh") == "local again" }
+        try await eventually { one.value(forKey: "fresh") == "local again" }
         try await second.createAccount(name: "another")
-        try await until { first.signedIn == second.signedIn && first.signedIn != nil }
-        try await until { one.value(forKey: "fresh") == "local again" }
+        try await eventually { first.signedIn == second.signedIn && first.signedIn != nil }
+        try await eventually { one.value(forKey: "fresh") == "local again" }
       }
       let change = await changes.next()
       #expect(change?.reason == .accountChange)

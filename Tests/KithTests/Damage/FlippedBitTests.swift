@@ -2,6 +2,7 @@ import Foundation
 import KithCore
 import KithCrypto
 import KithStorage
+import KithTestSupport
 import Testing
 
 @testable import Kith
@@ -44,7 +45,7 @@ struct FlippedBitTests {
           }
           try await mine.commit { $0.removeValue(forKey: "mine0") }
           try await theirs.commit { $0.set("new", forKey: "group3") }
-          try await until {
+          try await eventually {
             first.status.stores.map(\.digest) == second.status.stores.map(\.digest)
               && mine.dictionary == theirs.dictionary && mine.dictionary.count == 20
           }
@@ -199,7 +200,7 @@ struct FlippedBitTests {
       #expect(missing.map(\.changeSets) == [1], "\(name)")
       #expect((1...12).contains(missing.first?.entries ?? 0) || name == "header", "\(name)")
       try await running(victim) {
-        try await until { !victim.status.stores.contains(where: \.isLacking) }
+        try await eventually { !victim.status.stores.contains(where: \.isLacking) }
         for store in Pair.stores {
           let values = try await victim.values(in: store)
           #expect(values == pair.good[store], "\(name)")

@@ -1,4 +1,5 @@
 import KithCore
+import KithTestSupport
 import Synchronization
 import Testing
 
@@ -20,7 +21,7 @@ struct EngineOrderTests {
     defer { pair.storage.release() }
     let commits = pair.storage.commits
     async let writing: Void = onThread { try stores[0].set(1, forKey: "n") }
-    try await until { pair.storage.isHolding }
+    try await eventually { pair.storage.isHolding }
     #expect(pair.links[0].messages == 0, "the commit has begun, and has not ended")
     pair.storage.release()
     try await writing
@@ -56,14 +57,14 @@ struct EngineOrderTests {
     storage.hold()
     defer { storage.release() }
     async let writing: Void = onThread { try store.set(1, forKey: "a") }
-    try await until { storage.isHolding }
+    try await eventually { storage.isHolding }
     let hasReturned = Atomic<Bool>(false)
     async let flushing: Void = onThread {
       try store.flush()
       hasReturned.store(true, ordering: .sequentiallyConsistent)
     }
     // It never does while the commit is held; one that did would need no more than a moment.
-    try? await until(.milliseconds(300)) { hasReturned.load(ordering: .sequentiallyConsistent) }
+    try? await eventually(seconds: 0.3) { hasReturned.load(ordering: .sequentiallyConsistent) }
     let hasNotWaited = hasReturned.load(ordering: .sequentiallyConsistent)
     #expect(!hasNotWaited)
     storage.release()

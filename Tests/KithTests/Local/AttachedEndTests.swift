@@ -1,5 +1,6 @@
 import Foundation
 import KithCore
+import KithTestSupport
 import NIOCore
 import Testing
 
@@ -117,7 +118,7 @@ struct AttachedEndTests {
       try node.say(0, .goodbye)
       node.hangUp()
     }
-    try await until { program.node.hasEnded }
+    try await eventually { program.node.hasEnded }
     try await served.run {
       try await owner.commit { $0.set("theirs", forKey: "c") }
       let next = try await served.attach()
@@ -153,7 +154,7 @@ struct AttachedEndTests {
         if saysGoodbye { try node.say(0, .goodbye) }
         node.hangUp()
       }
-      try await until { program.node.hasEnded }
+      try await eventually { program.node.hasEnded }
       #expect(program.node.hasLostWrites == !saysGoodbye)
       program.store.replaceService(by: store.service)
       let first = try await error { try program.store.flush() }
@@ -174,7 +175,7 @@ struct AttachedEndTests {
       let node = try ScriptedNode()
       let program = try await node.attach(onEnd: { ended.add() })
       try await blocking { try node.say(bytes) }
-      try await until { ended.value == 1 }
+      try await eventually { ended.value == 1 }
       #expect(program.node.hasEnded)
       try await program.close()
       #expect(ended.value == 1)

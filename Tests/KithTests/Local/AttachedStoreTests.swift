@@ -1,5 +1,6 @@
 import Foundation
 import KithCore
+import KithTestSupport
 import Testing
 
 @testable import Kith
@@ -23,7 +24,7 @@ struct AttachedStoreTests {
           let new = PropertyListValue.integer(Int64(index))
           try await blocking { try store.set(new, forKey: key) }
           #expect(store.value(forKey: key) == new, "a write shows at once")
-          try await until { stores.allSatisfy { $0.value(forKey: key) == new } }
+          try await eventually { stores.allSatisfy { $0.value(forKey: key) == new } }
           // Who wrote hears nothing: its next change is another's write.
           for other in stores.indices where other != index {
             let change = await heard[other].next()
@@ -63,13 +64,13 @@ struct AttachedStoreTests {
             watched.state.withLock { $0.changes.append(change) }
           }
         }
-        try await until { watched.state.withLock { $0.isReady } }
+        try await eventually { watched.state.withLock { $0.isReady } }
         try await served.client.write([("key", 1)], in: "com.example.test")
         let told = KeyValueStore.Change(reason: .serverChange, items: [.init("key", nil, 1)])
         #expect(await heard.next() == told)
         #expect(await attachedHeard.next() == told)
         // Who watches hears which writes are this device's.
-        try await until { watched.state.withLock { !$0.changes.isEmpty } }
+        try await eventually { watched.state.withLock { !$0.changes.isEmpty } }
         #expect(watched.state.withLock { $0.changes.first?.reason } == .ownWrite)
         group.cancelAll()
       }
@@ -221,7 +222,7 @@ struct AttachedStoreTests {
         }
         try await group.waitForAll()
       }
-      try await until { stores.allSatisfy { $0.dictionary == owner.dictionary } }
+      try await eventually { stores.allSatisfy { $0.dictionary == owner.dictionary } }
       try owner.set(true, forKey: "end")
       for task in replayed { #expect(await task.value == owner.dictionary) }
       for program in programs { try await program.close() }

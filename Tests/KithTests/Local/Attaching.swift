@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import KithCore
 import KithCrypto
+import KithTestSupport
 import NIOCore
 import Synchronization
 
@@ -42,7 +43,7 @@ extension Served {
     _ body: @escaping @Sendable () async throws -> Result
   ) async throws -> Result {
     try await running(node) {
-      try await until { (try? await self.client.version()) == LocalLimits.version }
+      try await eventually { (try? await self.client.version()) == LocalLimits.version }
       return try await body()
     }
   }

@@ -1,4 +1,5 @@
 import Foundation
+import KithTestSupport
 import Synchronization
 import Testing
 
@@ -15,7 +16,7 @@ struct LocalClientTests {
     let absent = await #expect(throws: KithError.self) { try await client.version() }
     #expect(absent?.code == .notRunning)
     try await running(node) {
-      try await until { (try? await client.version()) == LocalLimits.version }
+      try await eventually { (try? await client.version()) == LocalLimits.version }
       let mode = try FileManager.default.attributesOfItem(atPath: path + "/control")
       #expect(mode[.posixPermissions] as? Int == 0o600)
       let store = "com.example.test"
@@ -49,7 +50,7 @@ struct LocalClientTests {
     let node = try await Nodes.open(path, servesControlSocket: true)
     let client = LocalClient(directory: path)
     try await running(node) {
-      try await until { (try? await client.version()) == LocalLimits.version }
+      try await eventually { (try? await client.version()) == LocalLimits.version }
       let store = try node.store("com.example.test")
       let watched = Watched()
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -60,9 +61,9 @@ struct LocalClientTests {
             watched.state.withLock { $0.changes.append(change) }
           }
         }
-        try await until { watched.state.withLock { $0.isReady } }
+        try await eventually { watched.state.withLock { $0.isReady } }
         try store.set("new", forKey: "key")
-        try await until { watched.state.withLock { !$0.changes.isEmpty } }
+        try await eventually { watched.state.withLock { !$0.changes.isEmpty } }
         group.cancelAll()
       }
       let change = try #require(watched.state.withLock { $0.changes.first })
@@ -121,10 +122,10 @@ struct LocalClientTests {
   @Test func anInvitationEndsWithItsClient() async throws {
     let served = try await Served()
     try await running(served.node) {
-      try await until { (try? await served.client.version()) == LocalLimits.version }
+      try await eventually { (try? await served.client.version()) == LocalLimits.version }
       // More than may be open at once, one after the other.
       for _ in 0..<LocalLimits.lastingConnections * 2 {
-        try await until {
+        try await eventually {
           let token = Watched()
           let client = Task {
             _ = try? await served.client.invite { _ in
@@ -146,7 +147,7 @@ struct LocalClientTests {
     let served = try await Served()
     let store = "com.example.test"
     try await running(served.node) {
-      try await until { (try? await served.client.version()) == LocalLimits.version }
+      try await eventually { (try? await served.client.version()) == LocalLimits.version }
       // Another device that never comes, and so never has it.
       let nodes = try await Nodes()
       try nodes.first.close()
@@ -170,11 +171,11 @@ struct LocalClientTests {
             }
           }
         }
-        try await until { try await isFull() }
+        try await eventually { try await isFull() }
         #expect(try await served.client.value(forKey: "key", in: store) == 1)
         group.cancelAll()
       }
-      try await until { try await !isFull() }
+      try await eventually { try await !isFull() }
     }
     try served.node.close()
   }
@@ -184,7 +185,7 @@ struct LocalClientTests {
     let store = "com.example.test"
     _ = try served.node.store(store)
     try await running(served.node) {
-      try await until { (try? await served.client.version()) == LocalLimits.version }
+      try await eventually { (try? await served.client.version()) == LocalLimits.version }
       let watching = Watched()
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<LocalLimits.lastingConnections {
@@ -195,7 +196,9 @@ struct LocalClientTests {
             }
           }
         }
-        try await until { watching.state.withLock { $0.count } == LocalLimits.lastingConnections }
+        try await eventually {
+          watching.state.withLock { $0.count } == LocalLimits.lastingConnections
+        }
         let error = await #expect(throws: KithError.self) {
           try await served.client.watch(store, onValues: { _ in }, onChange: { _ in })
         }
@@ -205,7 +208,7 @@ struct LocalClientTests {
         group.cancelAll()
       }
       // Those that ended make room.
-      try await until {
+      try await eventually {
         let taken = Watched()
         let task = Task {
           try? await served.client.watch(store) { _ in
@@ -252,7 +255,7 @@ struct LocalClientTests {
         }
       }
       try await running(served.node) {
-        try await until { isOver.state.withLock { $0.count } > 20 }
+        try await eventually { isOver.state.withLock { $0.count } > 20 }
       }
       isOver.state.withLock { $0.isReady = true }
       try await knocking

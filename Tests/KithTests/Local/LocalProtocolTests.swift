@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import KithCore
+import KithTestSupport
 import NIOCore
 import Testing
 
@@ -96,7 +97,7 @@ struct LocalProtocolTests {
         let value = PropertyListValue.string("\(round) " + String(repeating: "x", count: 16_384))
         try await blocking { try owner.set(value, forKey: "k\(round % 3)") }
         if round.isMultiple(of: 50) {
-          try await until { program.store.dictionary == owner.dictionary }
+          try await eventually { program.store.dictionary == owner.dictionary }
         }
       }
       // It gets joined changes in the end, which lead to what is shown.
@@ -204,9 +205,9 @@ struct LocalProtocolTests {
       let error = await #expect(throws: KithError.self) { try await served.attach() }
       #expect(error?.code == .control && error?.message.contains("attached already") == true)
       try await served.client.write([("key", 1)], in: "com.example.test")
-      try await until { programs.allSatisfy { $0.store.value(forKey: "key") == 1 } }
+      try await eventually { programs.allSatisfy { $0.store.value(forKey: "key") == 1 } }
       try await programs.removeLast().close()
-      try await until {
+      try await eventually {
         guard let program = try? await served.attach() else { return false }
         programs.append(program)
         return true
@@ -250,7 +251,7 @@ struct LocalProtocolTests {
       try await blocking { for index in 0..<20 { try program.store.set(1, forKey: "k\(index)") } }
       return program
     }
-    try await until { program.node.hasEnded }
+    try await eventually { program.node.hasEnded }
     #expect(!program.node.hasLostWrites)
     #expect(try served.node.store("com.example.test").dictionary.count == 20)
     try served.node.close()

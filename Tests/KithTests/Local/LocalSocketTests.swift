@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import KithTestSupport
 import Synchronization
 import Testing
 
@@ -86,7 +87,7 @@ struct LocalSocketTests {
     func `another user gets no answer, also where modes let him in`() async throws {
       let served = try await Served()
       try await running(served.node) {
-        try await until { (try? await served.client.version()) == LocalLimits.version }
+        try await eventually { (try? await served.client.version()) == LocalLimits.version }
         let path = served.path + "/control"
         for directory in [served.directory.path, served.path] { chmod(directory, 0o711) }
         chmod(path, 0o666)

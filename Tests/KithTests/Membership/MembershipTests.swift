@@ -1,5 +1,6 @@
 import Foundation
 import KithCore
+import KithTestSupport
 import Testing
 
 @testable import Kith
@@ -19,16 +20,18 @@ struct MembershipTests {
       try await second.meetsPeer()
       try await third.meetsPeer()
       try await three.commit { $0.set("theirs", forKey: "kept") }
-      try await until { one.value(forKey: "kept") == "theirs" && two.value(forKey: "kept") != nil }
+      try await eventually {
+        one.value(forKey: "kept") == "theirs" && two.value(forKey: "kept") != nil
+      }
       try await first.rename(third.device, to: "lost phone")
-      try await until {
+      try await eventually {
         second.devices().first { $0.id == third.device }?.name == "lost phone"
       }
       try await first.revoke(third.device, keeping: [])
-      try await until { third.status.isRevoked }
-      try await until { second.devices().first { $0.id == third.device }?.isMember == false }
+      try await eventually { third.status.isRevoked }
+      try await eventually { second.devices().first { $0.id == third.device }?.isMember == false }
       // Its sessions end, it reads on, and writes nothing.
-      try await until { third.status.peers.isEmpty }
+      try await eventually { third.status.peers.isEmpty }
       #expect(three.value(forKey: "kept") == "theirs")
       #expect(third.status.problems.contains { $0.code == .revoked })
       let refused = await #expect(throws: KithError.self) {
@@ -37,7 +40,7 @@ struct MembershipTests {
       #expect(refused?.code == .revoked)
       // The others go on under the new epoch.
       try await two.commit { $0.set("secret", forKey: "new") }
-      try await until { one.value(forKey: "new") == "secret" }
+      try await eventually { one.value(forKey: "new") == "secret" }
       #expect(two.value(forKey: "kept") == "theirs")
       #expect(three.value(forKey: "new") == nil)
       let listed = try #require(first.devices().first { $0.id == third.device })
@@ -90,7 +93,7 @@ struct RevokingWithoutStoresTests {
       let two = try second.store("com.example.test")
       try await second.meetsPeer()
       try await two.commit { $0.set("theirs", forKey: "kept") }
-      try await until { one.value(forKey: "kept") == "theirs" }
+      try await eventually { one.value(forKey: "kept") == "theirs" }
     }
     let directory = first.configuration.directory
     try first.close()
@@ -108,7 +111,7 @@ struct RevokingWithoutStoresTests {
     // The duty of every member: what it wrote lives on under this device's name.
     let published = again.status.stores.first?.digest
     try await running(again) {
-      try await until {
+      try await eventually {
         again.engine.read { replica in
           replica.storeIdentifiers.allSatisfy { store in
             replica.covered(of: store).keys.contains { $0.device == again.device }

@@ -2,6 +2,7 @@ import KithCore
 import KithCrypto
 import KithNetwork
 import KithStorage
+import KithTestSupport
 import NIOPosix
 import Testing
 
@@ -55,9 +56,9 @@ struct BrokenJoinTests {
         roster.records.map { .putRecord($0.id, $0.encoded) }, nil)
       let second = try await Nodes.open(path, peers: first.listeningAddresses)
       try await running(second) {
-        try await until { first.devices().map(\.name).sorted() == ["first", "second"] }
+        try await eventually { first.devices().map(\.name).sorted() == ["first", "second"] }
         try second.store(store).set("both", forKey: "key")
-        try await until { try first.store(store).value(forKey: "key") == "both" }
+        try await eventually { try first.store(store).value(forKey: "key") == "both" }
       }
       try second.close()
     }
@@ -74,7 +75,7 @@ struct BrokenJoinTests {
       #expect(reports.first { $0.name == "first" }?.wasHeard == true)
       #expect(try await first.report().devices.count { !$0.wasHeard } == 1)
       try await running(second) {
-        try await until { first.devices().allSatisfy(\.wasHeard) }
+        try await eventually { first.devices().allSatisfy(\.wasHeard) }
       }
       try second.close()
     }

@@ -2,6 +2,7 @@ import Foundation
 import KithCore
 import KithCrypto
 import KithStorage
+import KithTestSupport
 import Synchronization
 import Testing
 
@@ -42,7 +43,7 @@ struct CodePairingTests {
         return accepts
       }
     }
-    try await until { told.invitation != nil }
+    try await eventually { told.invitation != nil }
     let result: Result
     do {
       result = try await body(told, #require(told.invitation))
@@ -72,7 +73,7 @@ struct CodePairingTests {
         ) { inviter, fingerprint in
           met.withLock { $0 = inviter }
           // Both persons see both fingerprints before either says yes.
-          let isSame = await (try? until { !told.candidates.withLock { $0.isEmpty } }) != nil
+          let isSame = await (try? eventually { !told.candidates.withLock { $0.isEmpty } }) != nil
           return isSame && told.candidates.withLock { $0.first?.fingerprint } == fingerprint
         }
         #expect(met.withLock { $0?.device } == first.device)
@@ -157,14 +158,14 @@ struct CodePairingTests {
           #expect(error?.code == .pairingCode)
           #expect(error?.triesLeft == left)
         }
-        try await until { told.events.withLock { $0.count } == 4 }
+        try await eventually { told.events.withLock { $0.count } == 4 }
         #expect(
           told.events.withLock { $0.dropFirst() }
             == [
               .wrongCode(triesLeft: 2), .wrongCode(triesLeft: 1), .wrongCode(triesLeft: 0),
             ])
         // The listener closes a little after the invitation has ended.
-        try await until {
+        try await eventually {
           let error = await #expect(throws: KithError.self) {
             _ = try await Node.join(
               directory: path, name: "second", code: code, address: address
@@ -212,7 +213,7 @@ struct CodePairingTests {
             ) { _, _ in joinerAccepts }
           }
           #expect(error?.code == .declined)
-          try await until { !told.candidates.withLock { $0.isEmpty } }
+          try await eventually { !told.candidates.withLock { $0.isEmpty } }
         }
         #expect(throws: KithError.self) { try invited.get() }
         #expect(first.devices().map(\.name) == ["first"])
@@ -252,14 +253,14 @@ struct CodePairingTests {
     let client = LocalClient(directory: path)
     let joining = nodes.directory.child("joiner")
     try await running(node) {
-      try await until { (try? await client.version()) != nil }
+      try await eventually { (try? await client.version()) != nil }
       let told = Told()
       async let invited = client.inviteByCode { event in
         told.events.withLock { $0.append(event) }
       } onJoinRequest: { _ in
         true
       }
-      try await until { told.invitation != nil }
+      try await eventually { told.invitation != nil }
       let invitation = try #require(told.invitation)
       let summary = try await Node.join(
         directory: joining, name: "joiner", code: try #require(invitation.code),

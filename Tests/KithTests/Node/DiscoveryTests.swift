@@ -1,5 +1,6 @@
 import Kith
 import KithCore
+import KithTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(2)))
@@ -15,10 +16,10 @@ struct DiscoveryTests {
     let stores = (try first.store("com.example.App"), try second.store("com.example.App"))
     try await running(first, second) {
       try stores.0.set("dark", forKey: "theme")
-      try await until { stores.1.value(forKey: "theme") == "dark" }
+      try await eventually { stores.1.value(forKey: "theme") == "dark" }
       try stores.1.set(12, forKey: "size")
-      try await until { stores.0.value(forKey: "size") == 12 }
-      try await until {
+      try await eventually { stores.0.value(forKey: "size") == 12 }
+      try await eventually {
         first.status.discovery?.neighbours.map(\.device) == [second.device]
           || second.status.discovery?.neighbours.map(\.device) == [first.device]
       }

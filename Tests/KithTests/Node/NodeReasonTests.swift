@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import Testing
 
 /// Each reason for which a store shows something else, caused between real nodes
@@ -27,14 +28,14 @@ struct NodeReasonTests {
       _ = try third.store(Self.store, policy: policy)
       try await third.meetsPeer()
       try one.set(picture, forKey: "first's")
-      try await until { !one.syncReport.hasUnpublishedWrites }
+      try await eventually { !one.syncReport.hasUnpublishedWrites }
     }
     let changes = other.changes
     try await other.commit {
       $0.set(picture, forKey: "second's")
       $0.set("with it", forKey: "caption")
     }
-    try await running(first, second) { try await until { !other.refusals.isEmpty } }
+    try await running(first, second) { try await eventually { !other.refusals.isEmpty } }
     #expect(other.dictionary == one.dictionary)
     #expect(other.dictionary.keys.map(\.text) == ["first's"])
     let refusal = try #require(other.refusals.first)

@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
@@ -49,7 +50,7 @@ struct NodeTests {
     try one.set("kept", forKey: "key")
     try await running(first, second) {
       let other = try second.store("com.example.test")
-      try await until { other.value(forKey: "key") == "kept" }
+      try await eventually { other.value(forKey: "key") == "kept" }
     }
     try await second.store("com.example.test").commit { $0.set("also kept", forKey: "draft") }
     try first.close()

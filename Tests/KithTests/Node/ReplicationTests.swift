@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5)))
@@ -37,7 +38,7 @@ struct ReplicationTests {
     #expect(one.syncReport.hasUnpublishedWrites)
     try await running(first, second) {
       let other = try second.store("com.example.test")
-      try await until { other.value(forKey: "n") == 19 }
+      try await eventually { other.value(forKey: "n") == 19 }
       #expect(try await one.synchronize(timeout: .seconds(10)).isComplete)
     }
     try first.close()
@@ -59,13 +60,13 @@ struct ReplicationTests {
       }
       #expect(try await one.synchronize(timeout: .seconds(10)).isComplete)
       for store in [one, other] {
-        try await until { store.keys.count == 2 }
+        try await eventually { store.keys.count == 2 }
         #expect(store.value(forKey: composed) == "composed")
         #expect(store.value(forKey: decomposed) == "decomposed")
         #expect(store.keys.map { Array($0.utf8) } == [decomposed, composed].map { Array($0.utf8) })
       }
       try await one.commit { $0.removeValue(forKey: composed) }
-      try await until { other.keys.count == 1 }
+      try await eventually { other.keys.count == 1 }
       #expect(other.value(forKey: decomposed) == "decomposed")
     }
     try first.close()
@@ -85,8 +86,8 @@ struct ReplicationTests {
     let peers = [port, third.configuration.port].map { "127.0.0.1:\($0)" }
     let copy = try await Nodes.open(copied, peers: peers)
     try await running(one, copy) {
-      try await until { one.status.problems.map(\.code) == [.cloned] }
-      try await until { copy.status.problems.map(\.code) == [.cloned] }
+      try await eventually { one.status.problems.map(\.code) == [.cloned] }
+      try await eventually { copy.status.problems.map(\.code) == [.cloned] }
     }
     try await running(third, one) {
       try await one.store("com.example.test").commit { $0.set(1, forKey: "one") }
@@ -96,9 +97,9 @@ struct ReplicationTests {
     try await running(third, copy) {
       try await copy.store("com.example.test").commit { $0.set(2, forKey: "copy") }
       let store = try third.store("com.example.test")
-      try await until { store.keys == ["copy", "one"] }
+      try await eventually { store.keys == ["copy", "one"] }
       let other = try copy.store("com.example.test")
-      try await until { other.keys == ["copy", "one"] }
+      try await eventually { other.keys == ["copy", "one"] }
     }
     for node in [one, copy, third] {
       #expect(node.status.counters.forks == 0)
@@ -148,7 +149,7 @@ struct ReplicationTests {
         }
         try await group.waitForAll()
       }
-      try await until {
+      try await eventually {
         stores[0].dictionary == stores[1].dictionary && stores[1].dictionary == stores[2].dictionary
           && stores[0].keys.count == 14
           && Set([first, second, third].map { $0.status.stores[0].digest }).count == 1
@@ -176,7 +177,7 @@ struct ReplicationTests {
       _ = try third.store("com.example.small", policy: policy)
       try one.set("1", forKey: "a")
       try one.set("2", forKey: "b")
-      try await until { !one.syncReport.hasUnpublishedWrites }
+      try await eventually { !one.syncReport.hasUnpublishedWrites }
     }
     try other.set("3", forKey: "c")
     try await other.commit {
@@ -187,7 +188,7 @@ struct ReplicationTests {
     #expect(error?.code == .quotaExceeded)
     #expect(error?.quota?.limitKeys == 2)
     try await running(first, second) {
-      try await until { other.dictionary == ["a": "1", "b": "2"] && !other.refusals.isEmpty }
+      try await eventually { other.dictionary == ["a": "1", "b": "2"] && !other.refusals.isEmpty }
     }
     try second.close()
     // In spite of closing they are there until they are taken.
@@ -214,7 +215,7 @@ struct ReplicationTests {
       for key in keys { try store.set("1", forKey: key) }
     }
     try await running(first, second) {
-      try await until {
+      try await eventually {
         let unshown = one.hiddenEntries.count + one.refusals.count + other.refusals.count
         return one.dictionary == other.dictionary && one.keys.count == 2 && unshown == 2
           && one.hiddenEntries == other.hiddenEntries

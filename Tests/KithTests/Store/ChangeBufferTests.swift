@@ -1,4 +1,5 @@
 import KithCore
+import KithTestSupport
 import Testing
 
 @testable import Kith
@@ -94,7 +95,7 @@ struct ChangeBufferTests {
       return await iterator.next(isolation: MainActor.shared)
     }
     let buffer = changes.subscription.buffer
-    try await until { @Sendable in buffer.isAwaited }
+    try await eventually { @Sendable in buffer.isAwaited }
     // Both before the consumer, which waits for this actor, can run.
     for (reason, value) in [(ChangeReason.serverChange, "theirs"), (nil, "ours")] {
       let change = ViewChange(

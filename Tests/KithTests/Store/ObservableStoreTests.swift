@@ -1,4 +1,5 @@
 import KithCore
+import KithTestSupport
 import Observation
 import Synchronization
 import Testing
@@ -27,7 +28,7 @@ struct ObservableStoreTests {
       group.addTask { await observable.run() }
       // The first thing that it does is to tell everybody to look again.
       let begun = follow { _ = observable[.count] }
-      try await until { begun.value == 1 }
+      try await eventually { begun.value == 1 }
       try await body()
       group.cancelAll()
     }
@@ -51,7 +52,7 @@ struct ObservableStoreTests {
       let theme = follow { _ = observable[.theme] }
       let count = follow { _ = observable[.count] }
       try observable.store.set(8, for: .count)
-      try await until { count.value == 1 }
+      try await eventually { count.value == 1 }
       #expect(theme.value == 0)
       #expect(observable[.count] == 8)
     }
@@ -66,14 +67,14 @@ struct ObservableStoreTests {
       // What comes after it has come through, so it has, too.
       let theme = follow { _ = observable[.theme] }
       try observable.store.set(.dark, for: .theme)
-      try await until { theme.value == 1 }
+      try await eventually { theme.value == 1 }
       #expect(again.value == 0)
       // The same value again, by way of another one, is news both times.
       try observable.store.set(2, for: .count)
-      try await until { again.value == 1 }
+      try await eventually { again.value == 1 }
       let third = follow { _ = observable[.count] }
       try observable.store.set(1, for: .count)
-      try await until { third.value == 1 }
+      try await eventually { third.value == 1 }
     }
   }
 
@@ -121,7 +122,7 @@ struct ObservableStoreTests {
       let theme = follow { _ = observable[.theme] }
       // More than wait unjoined, of which nothing remains: the key is as it was.
       observable.store.joinManyChanges(of: "count")
-      try await until { theme.value == 1 }
+      try await eventually { theme.value == 1 }
     }
   }
 }

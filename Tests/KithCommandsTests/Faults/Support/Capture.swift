@@ -1,6 +1,7 @@
 import CLinux
 import Foundation
 import Glibc
+import KithTestSupport
 import Synchronization
 
 /// Hears every frame that passes in a network namespace, as anyone on the LAN could.
@@ -58,7 +59,7 @@ final class Capture: Sendable {
     try enter(path)
     let allProtocols = Int32(UInt16(0x0003).bigEndian)
     let descriptor = socket(AF_PACKET, Int32(SOCK_RAW.rawValue), allProtocols)
-    guard descriptor >= 0 else { throw NotInTime(description: "packet socket: \(errno)") }
+    guard descriptor >= 0 else { throw NotInTime("packet socket: \(errno)") }
     var patience = timeval(tv_sec: 0, tv_usec: 100_000)
     setsockopt(
       descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
@@ -69,11 +70,11 @@ final class Capture: Sendable {
 
   private static func enter(_ path: String) throws {
     let namespace = Glibc.open(path, O_RDONLY)
-    guard namespace >= 0 else { throw NotInTime(description: "no namespace at \(path)") }
+    guard namespace >= 0 else { throw NotInTime("no namespace at \(path)") }
     defer { close(namespace) }
     let networkKind: Int32 = 0x4000_0000
     guard setns(namespace, networkKind) == 0 else {
-      throw NotInTime(description: "setns: \(errno)")
+      throw NotInTime("setns: \(errno)")
     }
   }
 
@@ -110,7 +111,7 @@ final class Capture: Sendable {
           sendto(descriptor, payload, payload.count, 0, $0, size)
         })
     }
-    guard sent == payload.count else { throw NotInTime(description: "not sent from \(source)") }
+    guard sent == payload.count else { throw NotInTime("not sent from \(source)") }
   }
 
   private func listen() {

@@ -1,4 +1,5 @@
 import Foundation
+import KithTestSupport
 
 /// What a process is told of the time: libfaketime between it and the system.
 enum Clocks {
@@ -16,7 +17,7 @@ enum Clocks {
   /// `-3600`; the file is read again at every look at the clock. Its monotonic clocks are right.
   static func environment(offsetFile: URL, isSynchronised: URL? = nil) throws -> [String: String] {
     guard let library else {
-      throw NotInTime(description: "libfaketime is missing: apt-get install faketime")
+      throw NotInTime("libfaketime is missing: apt-get install faketime")
     }
     return [
       "LD_PRELOAD": ([library] + (isSynchronised.map { [$0.path] } ?? [])).joined(separator: ":"),
