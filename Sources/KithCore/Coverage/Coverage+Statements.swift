@@ -80,6 +80,14 @@ extension Coverage {
     unsaid.formUnion(stores)
   }
 
+  /// Whether this process may speak anew now. Two copies of a device that run would do so in turns,
+  /// without end.
+  mutating func mayStartAnew(at now: UInt64) -> Bool {
+    guard now >= nextStartAt else { return false }
+    nextStartAt = now + Limits.haveIntervalMilliseconds
+    return true
+  }
+
   /// Makes statements of those stores about which this process has made none.
   mutating func sayFirst(_ stores: some Sequence<StoreIdentifier>) {
     unsaid.formUnion(stores.filter { numbers[$0] == nil })

@@ -65,6 +65,8 @@ struct Coverage {
 
   /// When this process started, as its statements say; nil before the first.
   var started: HybridTime?
+  /// When it may speak anew, by the monotonic clock.
+  var nextStartAt: UInt64 = 0
   /// How many statements this process made, by store.
   var numbers: [StoreIdentifier: UInt32] = [:]
   /// When this process last made a statement about a store, by the monotonic clock.

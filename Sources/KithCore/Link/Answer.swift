@@ -7,54 +7,56 @@ struct Answer {
   var number: UInt64
   /// Sent because equal vectors had different digests.
   var isEverything = false
-  /// Above this it is still to be sent: what the peer covers, and what was sent since.
+  /// What the peer covers: it is to be sent what is kept above.
   var vector: [ChainID: UInt64]
+  /// What the pieces so far held.
+  private(set) var sent: Set<ChangeSetReference> = []
 
-  /// Takes the next piece: a batch of about so many bytes. It ends between two sequences of a chain,
-  /// and covers that chain as far as it holds it. Only the last piece says that it answers.
+  init(
+    store: StoreIdentifier, number: UInt64, isEverything: Bool = false,
+    above vector: [ChainID: UInt64]
+  ) {
+    self.store = store
+    self.number = number
+    self.isEverything = isEverything
+    self.vector = isEverything ? [:] : vector
+  }
+
+  /// The peer covers more by now. Everything is sent all the same if that is what is sent.
+  mutating func raise(to known: [ChainID: UInt64]) {
+    if !isEverything { vector.merge(known, uniquingKeysWith: max) }
+  }
+
+  /// Takes the next piece: a batch of about so many bytes, of what is kept now. Only the last one
+  /// covers, for all of them: what a piece holds may have replaced what one before it lacks.
   ///
-  /// - Returns: The piece, and whether it is the last.
   /// - Complexity: O(*n* log *n*) in the change sets kept.
-  mutating func nextPiece(of log: ChangeSetLog, bytes limit: Int) -> (StoredBatch, isLast: Bool) {
-    let changeSets = log.changeSets(above: vector)
+  mutating func nextPiece(of log: ChangeSetLog, bytes limit: Int) -> StoredBatch {
+    let changeSets = log.changeSets(above: vector).filter { !sent.contains($0.reference) }
     let end = Self.end(of: changeSets, bytes: limit)
-    let cut = end < changeSets.count ? changeSets[end].chain : nil
-    var batch = StoredBatch(store: store, isEverything: isEverything)
-    batch.answers = cut == nil ? number : 0
+    var batch = StoredBatch(store: store, answers: number, isEverything: isEverything)
     batch.changeSets = Array(changeSets[..<end])
-    let held = batch.changeSets.last { $0.chain == cut }?.sequence ?? 0
+    guard end == changeSets.count else {
+      batch.isUnfinished = true
+      sent.formUnion(batch.changeSets.map(\.reference))
+      return batch
+    }
     // While a revoked device's entries are withheld, those that they replaced are not kept any more.
-    let vector = log.holdsWithheld ? [:] : log.vector
-    for (chain, covered) in vector.sorted(by: { $0.key < $1.key }) {
-      if let cut, chain > cut { break }
-      let from = self.vector[chain] ?? 0
-      let through = chain == cut ? min(covered, held) : covered
+    for (chain, through) in log.vector.sorted(by: { $0.key < $1.key }) where !log.holdsWithheld {
+      let from = vector[chain] ?? 0
       if from < through { batch.covers.append(Cover(chain: chain, from: from, through: through)) }
     }
-    // Of a chain that is not covered so far the rest follows all the same.
-    for changeSet in batch.changeSets { raise(changeSet.chain, to: changeSet.sequence) }
-    for cover in batch.covers { raise(cover.chain, to: cover.through) }
-    return (batch, cut == nil)
+    return batch
   }
 
-  private mutating func raise(_ chain: ChainID, to sequence: UInt64) {
-    vector[chain] = max(vector[chain] ?? 0, sequence)
-  }
-
-  /// How many change sets one piece holds: at least those of one sequence, and always all of one,
-  /// for a fork that was cut could not be covered.
+  /// How many change sets one piece holds: at least one.
   private static func end(of changeSets: [KeptChangeSet], bytes limit: Int) -> Int {
-    var (end, bytes) = (0, 0)
-    while end < changeSets.count {
-      let first = changeSets[end]
-      let fork = changeSets[end...].prefix {
-        $0.chain == first.chain && $0.sequence == first.sequence
-      }
-      bytes += fork.reduce(0) { $0 + $1.weight }
-      if end > 0, bytes > limit { break }
-      end = fork.endIndex
+    var bytes = 0
+    let end = changeSets.firstIndex { changeSet in
+      bytes += changeSet.weight
+      return bytes > limit
     }
-    return end
+    return end.map { max($0, 1) } ?? changeSets.count
   }
 }
 

@@ -26,6 +26,7 @@ struct BatchAssembly {
     bytes += size
     guard batch.store == part.store, bytes <= Limits.batchBytes else { return .violation }
     batch.isEverything = part.isEverything
+    batch.isUnfinished = part.isUnfinished
     batch.covers += part.covers
     if let room {
       for checked in part.changeSets { collect(checked, into: &batch, keeping: room) }
@@ -113,4 +114,12 @@ struct Taint {
   var overLimit: Set<DeviceID> = []
 
   func covers(_ chain: ChainID) -> Bool { isTotal || chains.contains(chain) }
+
+  /// A later piece of the same answer may not count what this one may not. What was reported is not
+  /// reported again.
+  mutating func follow(_ earlier: Taint) {
+    isTotal = isTotal || earlier.isTotal
+    chains.formUnion(earlier.chains)
+    isUnjudged = isUnjudged || earlier.isUnjudged
+  }
 }

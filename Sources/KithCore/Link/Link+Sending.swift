@@ -37,18 +37,16 @@ extension Link {
     // A peer that waits for an answer is answered even if there is nothing to tell.
     let evenEmpty = !self[theirs.store].isAnswered || theirs.isAwaited
     self[theirs.store].owed = nil
-    var answer = Answer(store: theirs.store, number: number, vector: theirs.vector)
-    guard let digest, digest != theirs.digest else {
-      return piece(of: answer, from: log, bytes: pieceBytes, evenEmpty: evenEmpty)
-        .map(OnAsk.piece) ?? .nothing
-    }
-    (answer.vector, answer.isEverything) = ([:], true)
+    let differs = digest != nil && digest != theirs.digest
+    let answer = Answer(
+      store: theirs.store, number: number, isEverything: differs, above: theirs.vector)
+    let piece = piece(of: answer, from: log, bytes: pieceBytes, evenEmpty: evenEmpty)
+    guard differs else { return piece.map(OnAsk.piece) ?? .nothing }
     // With entries beyond the vector, equal vectors say nothing of the digest: that is no defect,
     // but there may be one behind it.
     let isNews = !theirs.isBeyond && !log.holdsUncovered && !self[theirs.store].hasDiverged
     if isNews { self[theirs.store].hasDiverged = true }
-    return .everything(
-      piece(of: answer, from: log, bytes: pieceBytes, evenEmpty: evenEmpty), isNews: isNews)
+    return .everything(piece, isNews: isNews)
   }
 
   /// Takes the next piece of an answer. The rest is owed.
@@ -56,12 +54,12 @@ extension Link {
     of answer: Answer, from log: ChangeSetLog, bytes: Int, evenEmpty: Bool
   ) -> Piece? {
     var rest = answer
-    let (batch, isLast) = rest.nextPiece(of: log, bytes: bytes)
-    guard evenEmpty || !batch.isEmpty else { return nil }
+    let batch = rest.nextPiece(of: log, bytes: bytes)
+    guard evenEmpty || !batch.isEmpty || !answer.sent.isEmpty else { return nil }
     if answer.number > 0 { self[answer.store].isAnswered = true }
-    self[answer.store].owed = isLast ? nil : .rest(rest)
+    self[answer.store].owed = batch.isUnfinished ? .rest(rest) : nil
     return Piece(
-      batch: batch, asksForRoom: flow.sent(batch.byteCount, isUnfinished: !isLast))
+      batch: batch, asksForRoom: flow.sent(batch.byteCount, isUnfinished: batch.isUnfinished))
   }
 
   /// Keeps what the peer asked for, instead of what it asked for before. An answer that was begun
@@ -72,7 +70,7 @@ extension Link {
       return
     }
     answer.number = number
-    if !answer.isEverything { answer.vector.merge(theirs.vector, uniquingKeysWith: max) }
+    answer.raise(to: theirs.vector)
     self[theirs.store].owed = .rest(answer)
   }
 
@@ -87,12 +85,12 @@ extension Link {
     case owed
   }
 
-  /// New change sets go at once to a peer whose first `Have` of the store was answered. `isLarge`:
-  /// they are more than a piece, and go as pieces.
-  mutating func push(_ batch: Batch, isLarge: Bool) -> OnPush {
+  /// New change sets go at once to a peer whose first `Have` of the store was answered; if
+  /// `isInPieces`, as an answer goes.
+  mutating func push(_ batch: Batch, isInPieces: Bool) -> OnPush {
     let exchange = self[batch.store]
     guard isExchanging, exchange.isAnswered, !exchange.isMismatched else { return .nothing }
-    guard takesMore, !isLarge else {
+    guard takesMore, !isInPieces else {
       oweMissed(batch.store)
       return .owed
     }
@@ -108,13 +106,14 @@ extension Link {
   }
 
   /// Entries were carried over, and covers, which were left out before, are told again: the peer is
-  /// owed everything above its vector, also if a part of it was sent without covers. Returns whether
-  /// it is owed anything.
+  /// owed everything above its vector, also what was sent of it. Returns whether it is owed anything.
   mutating func oweAgain(_ store: StoreIdentifier) -> Bool {
     guard isExchanging, self[store].isAnswered else { return false }
-    if case .rest(var answer)? = self[store].owed {
-      answer.vector = answer.isEverything ? [:] : self[store].vector
-      self[store].owed = .rest(answer)
+    if case .rest(let answer)? = self[store].owed {
+      self[store].owed = .rest(
+        Answer(
+          store: store, number: answer.number, isEverything: answer.isEverything,
+          above: self[store].vector))
     }
     oweMissed(store)
     return true
@@ -145,9 +144,9 @@ extension Link {
         }
         return .answer(theirs, number: number)
       case .rest(var answer):
-        if !answer.isEverything { answer.vector.merge(known, uniquingKeysWith: max) }
+        answer.raise(to: known)
         return .piece(answer)
-      case .missed: return .piece(Answer(store: store, number: 0, vector: known))
+      case .missed: return .piece(Answer(store: store, number: 0, above: known))
       }
     }
     return nil

@@ -32,8 +32,8 @@ struct StoreExchange {
   }
 
   private var pull = Pull.awaited
-  /// Whether a piece of the answer to come cannot be judged yet.
-  private var hasUnjudgedPiece = false
+  /// What of the pieces so far may not be counted; nil: no answer is unfinished.
+  private(set) var unfinished: Taint?
   /// What the peer says it covers, or was sent.
   var vector: [ChainID: UInt64] = [:]
   /// Whether the peer's first `Have` was answered: new change sets go there at once.
@@ -54,14 +54,10 @@ struct StoreExchange {
 
   var isWhole: Bool { if case .whole = order { true } else { false } }
 
-  /// A batch was applied. Only the last piece of an answer answers, for those before it, too.
-  mutating func noteApplied(isAnswer: Bool, isUnjudged: Bool) {
-    if isAnswer {
-      pull = isUnjudged || hasUnjudgedPiece ? .unjudged : .judged
-      hasUnjudgedPiece = false
-    } else if isUnjudged, isAwaited {
-      hasUnjudgedPiece = true
-    }
+  /// A batch was applied; `taint` is that of the pieces before it, too. Only the last piece answers.
+  mutating func noteApplied(_ batch: Batch, _ taint: Taint) {
+    unfinished = batch.isUnfinished ? taint : nil
+    if batch.answers > 0, !batch.isUnfinished { pull = taint.isUnjudged ? .unjudged : .judged }
   }
 }
 

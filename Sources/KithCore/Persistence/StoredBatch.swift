@@ -9,6 +9,8 @@ package struct StoredBatch: Hashable, Sendable {
   package let store: StoreIdentifier
   var answers: UInt64 = 0
   var isEverything = false
+  /// The rest of the answer follows.
+  var isUnfinished = false
   var changeSets: [KeptChangeSet] = []
   var covers: [Cover] = []
   /// Change sets as of this place, if a later effect alters them; nil: not there.
@@ -61,7 +63,8 @@ package struct StoredBatch: Hashable, Sendable {
         }
       }
       let frame = BatchFrame(
-        store: store, answers: answers, isEverything: isEverything, hasMore: !part.isLast,
+        store: store, answers: answers, isEverything: isEverything, isUnfinished: isUnfinished,
+        hasMore: !part.isLast,
         covers: part.isLast ? covers.filter { !lacking.contains($0.chain) } : [])
       body(frame.encoded(wire))
     }

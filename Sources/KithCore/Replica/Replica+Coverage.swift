@@ -88,7 +88,9 @@ extension Replica {
     case .taken: break
     case .otherProcess(let reading):
       self.timeKeeper.witness(reading)
-      coverage.start(at: self.timeKeeper.tickForAll(), stores: stores.keys)
+      if coverage.mayStartAnew(at: now.monotonicMilliseconds) {
+        coverage.start(at: self.timeKeeper.tickForAll(), stores: stores.keys)
+      }
     case .saidAhead(let reading):
       // Something ahead had left this device before its clock was set back.
       if timeKeeper.isCertain, reading.generation == timeKeeper.generation {

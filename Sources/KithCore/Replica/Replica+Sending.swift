@@ -25,12 +25,12 @@ extension Replica {
 
   /// Sends new change sets at once to every peer that exchanges the store and has not all of them, but
   /// not to where they came from.
-  mutating func push(_ batch: Batch, except source: SessionID?) {
+  mutating func push(_ batch: Batch, isInPieces: Bool = false, except source: SessionID?) {
     // Made once, for the first session that gets it.
     var made: Outbound?
-    let isLarge = batch.weight > pieceBytes
+    let isInPieces = isInPieces || batch.weight > pieceBytes
     for id in links.keys.sorted() where id != source {
-      switch links[id]?.push(batch, isLarge: isLarge) {
+      switch links[id]?.push(batch, isInPieces: isInPieces) {
       case .send:
         let outbound = made ?? self.outbound(batch)
         made = outbound

@@ -200,14 +200,16 @@ extension Replica {
       judge.budgets[author] = AuthorBudget(
         of: author, beside: batch.store, among: stores, own: keys.id)
     }
+    var taint = taint
+    let earlier = links[id]?[batch.store].unfinished
+    if let earlier { taint.follow(earlier) }
     let chainCount = stores[batch.store]?.log.chains.count
     let taken = stores[batch.store]?.take(
       batch, tainted: taint, from: peer, by: judge, &members.keyring)
     guard var intake = taken else { return }
     timeKeeper.witness(intake.latest)
     if stores[batch.store]?.log.chains.count != chainCount { learnChains(of: batch.store) }
-    links[id]?[batch.store].noteApplied(
-      isAnswer: batch.answers > 0, isUnjudged: intake.taint.isUnjudged)
+    links[id]?[batch.store].noteApplied(batch, intake.taint)
     // Before anything is published: what this database knows of its chain is not all of it.
     if intake.showsCopy { meetClone() }
     var own: Batch?
@@ -220,7 +222,10 @@ extension Replica {
       store: batch.store, isEverything: batch.isEverything, changeSets: intake.passedOn,
       covers: isWithholding ? [] : intake.covered)
     carryOut(intake.outcome, in: [batch.store])
-    if !relayed.isEmpty { push(relayed, except: id) }
+    // Pieces are passed on together, once they are covered.
+    if !batch.isUnfinished, !relayed.isEmpty || earlier != nil {
+      push(relayed, isInPieces: earlier != nil, except: id)
+    }
     if let own { push(own, except: nil) }
     notePulled(on: id)
   }

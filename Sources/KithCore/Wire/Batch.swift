@@ -22,6 +22,8 @@ package struct Batch: Sendable {
   package var answers: UInt64 = 0
   /// Sent because equal vectors had different digests.
   package var isEverything = false
+  /// It is a piece of an answer, or of what the peer missed, and the rest follows: it covers nothing.
+  package var isUnfinished = false
   package var changeSets: [ChangeSet] = []
   package var covers: [Cover] = []
 
@@ -49,7 +51,8 @@ package struct Batch: Sendable {
 
   private func frame(isLast: Bool) -> BatchFrame {
     BatchFrame(
-      store: store, answers: answers, isEverything: isEverything, hasMore: !isLast,
+      store: store, answers: answers, isEverything: isEverything, isUnfinished: isUnfinished,
+      hasMore: !isLast,
       covers: isLast ? covers : [])
   }
 }
@@ -59,6 +62,7 @@ struct BatchFrame: Hashable, Sendable {
   var store: StoreIdentifier
   var answers: UInt64
   var isEverything: Bool
+  var isUnfinished: Bool
   var hasMore: Bool
   var covers: [Cover]
 
@@ -86,6 +90,7 @@ struct BatchFrame: Hashable, Sendable {
     message.batch.store = store.rawValue
     message.batch.answers = answers
     message.batch.everything = isEverything
+    message.batch.unfinished = isUnfinished
     message.batch.more = hasMore
     message.batch.changeSets = changeSets
     message.batch.covers = covers.map { cover in
@@ -105,6 +110,7 @@ struct BatchPart {
   var store: StoreIdentifier
   var answers: UInt64
   var isEverything: Bool
+  var isUnfinished: Bool
   var hasMore: Bool
   var changeSets: [CheckedChangeSet]
   var covers: [Cover]
@@ -112,11 +118,13 @@ struct BatchPart {
   /// Nil where the message is malformed.
   init?(_ wire: WireBatch, account: AccountID, concurrently: InboundMessage.Repeater?) {
     guard let store = StoreIdentifier(wire.store), wire.covers.count <= Limits.chainsPerStore,
-      wire.changeSets.count <= Limits.changeSetsPerMessage, wire.covers.isEmpty || !wire.more
+      wire.changeSets.count <= Limits.changeSetsPerMessage,
+      wire.covers.isEmpty || !wire.more && !wire.unfinished
     else { return nil }
     self.store = store
     answers = wire.answers
     isEverything = wire.everything
+    isUnfinished = wire.unfinished
     hasMore = wire.more
     covers = []
     for cover in wire.covers {

@@ -201,6 +201,9 @@ import Testing
       #expect(heard == wanted)
     }
     #expect(coverage.table.count == 0)
+    let interval = Limits.haveIntervalMilliseconds
+    let may = [0, 1, interval, interval + 1].map { coverage.mayStartAnew(at: $0) }
+    #expect(may == [true, false, true, false], "two copies would take turns without end")
   }
 
   @Test func `statements are kept up to a bound, and those that are kept can still be renewed`()

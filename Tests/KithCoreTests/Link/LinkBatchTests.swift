@@ -110,17 +110,23 @@ import Testing
 
   @Test(
     arguments: [
-      ([(true, false)], true, false), ([(true, true)], true, true),
-      ([(false, true)], false, false), ([(false, true), (true, false)], true, true),
-      ([(false, true), (true, false), (true, false)], true, false),
-      ([(true, false), (false, true), (true, false)], true, false),
-    ] as [([(Bool, Bool)], Bool, Bool)])
+      ([("answer", false)], true, false), ([("answer", true)], true, true),
+      ([("push", true)], false, false), ([("piece", true)], false, false),
+      ([("piece", true), ("answer", false)], true, true),
+      ([("piece", true), ("piece", false), ("answer", false)], true, true),
+      ([("piece", true), ("answer", false), ("answer", false)], true, false),
+      ([("answer", false), ("push", true), ("answer", false)], true, false),
+    ] as [([(String, Bool)], Bool, Bool)])
   func `only an answer answers, for the pieces before it, too`(
-    applied: [(isAnswer: Bool, isUnjudged: Bool)], isPulled: Bool, isUnjudged: Bool
+    applied: [(kind: String, isUnjudged: Bool)], isPulled: Bool, isUnjudged: Bool
   ) {
     var exchange = StoreExchange()
-    for batch in applied {
-      exchange.noteApplied(isAnswer: batch.isAnswer, isUnjudged: batch.isUnjudged)
+    for (kind, isUnjudged) in applied {
+      var batch = Batch(store: LinkFixture.store, answers: kind == "push" ? 0 : 1)
+      batch.isUnfinished = kind == "piece"
+      var taint = exchange.unfinished ?? Taint()
+      taint.isUnjudged = taint.isUnjudged || isUnjudged
+      exchange.noteApplied(batch, taint)
     }
     #expect(exchange.isPulled == isPulled)
     #expect(exchange.isUnjudged == isUnjudged)

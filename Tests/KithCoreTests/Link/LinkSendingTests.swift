@@ -70,7 +70,7 @@ import Testing
     var link = LinkFixture.exchanging()
     let first = try piece(
       answer(LinkFixture.have(), on: &link, from: log, pieceBytes: 1_500))
-    #expect(sequences(first) == [1] && first.asksForRoom && first.batch.answers == 0)
+    #expect(sequences(first) == [1] && first.asksForRoom && first.batch.isUnfinished)
     let due = link.nextDue()
     #expect(isNil(due))
     guard
@@ -111,8 +111,8 @@ import Testing
     let batch = Batch(
       store: LinkFixture.store, changeSets: [set],
       covers: [Cover(chain: fixture.chain(), from: 0, through: 1)])
-    func push(_ link: inout Link, isLarge: Bool = false) -> Link.OnPush {
-      link.push(batch, isLarge: isLarge)
+    func push(_ link: inout Link, isInPieces: Bool = false) -> Link.OnPush {
+      link.push(batch, isInPieces: isInPieces)
     }
     var link = LinkFixture.exchanging()
     var outcomes = [push(&link)]
@@ -127,7 +127,7 @@ import Testing
     #expect(outcomes == [.nothing, .send, .nothing, .nothing])
     var full = link
     full.flow.set(isWritable: false)
-    outcomes = [push(&full), push(&link, isLarge: true)]
+    outcomes = [push(&full), push(&link, isInPieces: true)]
     #expect(outcomes == [.owed, .owed])
     let due = full.nextDue()
     #expect(isNil(due), "it takes no more")
@@ -143,7 +143,7 @@ import Testing
     let log = ChangeSetLog()
     for store in [LinkFixture.store, LinkFixture.other] { link[store].isAnswered = true }
     link.flow.set(isWritable: false)
-    _ = link.push(Batch(store: LinkFixture.store), isLarge: false)
+    _ = link.push(Batch(store: LinkFixture.store), isInPieces: false)
     var asked = LinkFixture.have()
     asked.store = LinkFixture.other
     _ = answer(asked, on: &link, from: log)

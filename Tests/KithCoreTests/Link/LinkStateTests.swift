@@ -122,7 +122,9 @@ import Testing
     var ended = [ends(&link)]
     link.list([one, other])
     ended.append(ends(&link))
-    link[one].noteApplied(isAnswer: true, isUnjudged: true)
+    var taint = Taint()
+    taint.isUnjudged = true
+    link[one].noteApplied(Batch(store: one, answers: 1), taint)
     #expect(link.pulledStores == 1)
     ended.append(ends(&link))
     #expect(ended == [false, false, false])

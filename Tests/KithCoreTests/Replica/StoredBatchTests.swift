@@ -108,9 +108,9 @@ import Testing
     let chains = try [world.chain(of: 0), world.chain(of: 1)].sorted()
     let log = try #require(world.devices[0].replica.stores[TestWorld.store]?.log)
     for lost in log.changeSets.keys.sorted() {
-      var answer = Answer(store: TestWorld.store, number: 5, vector: [:])
-      let (batch, isLast) = answer.nextPiece(of: log, bytes: Limits.pieceBytes)
-      #expect(isLast && batch.covers.map(\.chain) == chains)
+      var answer = Answer(store: TestWorld.store, number: 5, above: [:])
+      let batch = answer.nextPiece(of: log, bytes: Limits.pieceBytes)
+      #expect(!batch.isUnfinished && batch.covers.map(\.chain) == chains)
       let storage = MemoryStorage(world.devices[0].disk)
       try storage.commit([.removeChangeSet(TestWorld.store, lost)])
       let parts = try messages(batch, from: storage, missing: 1).map { try part($0, world) }

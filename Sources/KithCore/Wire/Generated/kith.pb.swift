@@ -984,6 +984,9 @@ nonisolated struct WireBatch: Sendable {
   /// equal vectors had different digests: merge all, whatever the vector says
   var everything: Bool = false
 
+  /// a piece whose rest follows: it has no covers
+  var unfinished: Bool = false
+
   var unknownFields = SwiftProtobuf.UnknownStorage()
 
   init() {}
@@ -2889,7 +2892,7 @@ nonisolated extension WirePolicy: SwiftProtobuf.Message, SwiftProtobuf._MessageI
 
 nonisolated extension WireBatch: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
   static let protoMessageName: String = _protobuf_package + ".Batch"
-  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}answers\0\u{3}change_sets\0\u{1}covers\0\u{1}more\0\u{1}everything\0")
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}store\0\u{1}answers\0\u{3}change_sets\0\u{1}covers\0\u{1}more\0\u{1}everything\0\u{1}unfinished\0")
 
   mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
     while let fieldNumber = try decoder.nextFieldNumber() {
@@ -2903,6 +2906,7 @@ nonisolated extension WireBatch: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
       case 4: try { try decoder.decodeRepeatedMessageField(value: &self.covers) }()
       case 5: try { try decoder.decodeSingularBoolField(value: &self.more) }()
       case 6: try { try decoder.decodeSingularBoolField(value: &self.everything) }()
+      case 7: try { try decoder.decodeSingularBoolField(value: &self.unfinished) }()
       default: break
       }
     }
@@ -2927,6 +2931,9 @@ nonisolated extension WireBatch: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if self.everything != false {
       try visitor.visitSingularBoolField(value: self.everything, fieldNumber: 6)
     }
+    if self.unfinished != false {
+      try visitor.visitSingularBoolField(value: self.unfinished, fieldNumber: 7)
+    }
     try unknownFields.traverse(visitor: &visitor)
   }
 
@@ -2937,6 +2944,7 @@ nonisolated extension WireBatch: SwiftProtobuf.Message, SwiftProtobuf._MessageIm
     if lhs.covers != rhs.covers {return false}
     if lhs.more != rhs.more {return false}
     if lhs.everything != rhs.everything {return false}
+    if lhs.unfinished != rhs.unfinished {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }
