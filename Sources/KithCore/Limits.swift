@@ -1,4 +1,4 @@
-/// The limits of the core. Everything that grows with what peers send has one here.
+/// The limits of the core. Everything that grows with the data that peers send has one here.
 package enum Limits {
   /// The highest sequence that a double counts exactly.
   static let sequence: UInt64 = 1 << 53
@@ -7,7 +7,7 @@ package enum Limits {
   /// Plaintext bytes after which publishing starts another change set.
   static let changeSetBytes = 1 << 20
   /// Bytes of a change set's header and boxes. An entry with the largest value and fallback is far
-  /// below; with all covers of a store it fits into a message.
+  /// smaller; with all covers of a store it fits into a message.
   static let changeSetBoxBytes = 6 << 20
   /// More bytes than a cover ever takes in a message.
   static let coverBytes = 64
@@ -113,7 +113,7 @@ package enum Limits {
   static let sessionMilliseconds: UInt64 = 24 * 3_600_000
   /// Bytes of one message of records, also to a stranger (`Docs/Protocol.md`, "Handshake").
   static let recordsMessageBytes = 12 << 10
-  /// The maximum of a message of records: the largest record, and what is sent with it.
+  /// The maximum of a message of records: the largest record, and the data sent with it.
   static let recordsMessageLimitBytes = 32 << 10
   /// The least weight of a message of records, in bytes, because each is evaluated.
   static let recordsMessageCost = 256

@@ -22,7 +22,7 @@ package struct Sealer {
     self.keys = keys
   }
 
-  /// Cuts entries with their plaintexts where a change set grows too large.
+  /// Cuts entries, with their plaintexts, into parts that fit into one change set each.
   static func parts(
     of entries: [(entry: Entry, plaintext: [UInt8])]
   ) -> [[(entry: Entry, plaintext: [UInt8])]] {

@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// What a device tells of the time, in its hello and in every `Have`.
+/// The time that a device tells, in its hello and in every `Have`.
 package struct ToldTime: Hashable, Sendable {
   /// The generation in which it goes on, and the time that it uses; no counter.
   package var reading: HybridTime
@@ -13,10 +13,10 @@ package struct ToldTime: Hashable, Sendable {
   }
 }
 
-/// Whose time a device uses, its hybrid clock, and how that clock heals where it was wrong
+/// Decides whose time a device uses, keeps its hybrid clock, and heals that clock if it was wrong
 /// (`Docs/Protocol.md`, "Clocks"; `Docs/Decisions/clocks.md` says why).
 struct TimeKeeper: Sendable {
-  /// What a member said of the time.
+  /// The time that a member told.
   struct Claim {
     /// Its time less the reading of our monotonic clock, in milliseconds: no step of our own clock
     /// alters it.
@@ -28,14 +28,14 @@ struct TimeKeeper: Sendable {
     var heardAt: UInt64
   }
 
-  /// What became of a hybrid clock that was ahead of a certain time.
+  /// The result of healing a hybrid clock that was ahead of a certain time.
   enum Healing: Equatable {
     /// Nothing ahead had left the device: the clock was set back, and drafts later than the time are
     /// to be stamped again.
     case setBack(milliseconds: Int64)
     /// The clock goes on in a new generation.
     case newGeneration(milliseconds: Int64)
-    /// It would, and no generation is left for now.
+    /// The clock needs a new generation, but none is left for now.
     case noneLeft
   }
 
@@ -56,7 +56,7 @@ struct TimeKeeper: Sendable {
 
   // MARK: Whose time
 
-  /// The host's clocks read so much.
+  /// Takes in a reading of the host's clocks.
   mutating func update(at host: Instant) {
     self.host = host
     (now, followed) = time(at: host)
@@ -71,9 +71,8 @@ struct TimeKeeper: Sendable {
     update(at: host)
   }
 
-  /// Takes in what a member says of the time. A message may have been long on its way, and a time
-  /// that was late is no reason to believe an earlier one: so outside of handshakes the latest
-  /// counts for a while.
+  /// Takes in the time that a member tells. A message that was long on its way makes that time seem
+  /// earlier than it is. So outside of handshakes, the latest time told counts for a while.
   mutating func note(_ claim: Claim, of device: DeviceID, isHandshake: Bool) {
     var claim = claim
     claims = claims.filter { isRecent($0.value) }
@@ -169,7 +168,7 @@ struct TimeKeeper: Sendable {
 
   // MARK: Generations
 
-  /// What this device tells of the time.
+  /// The time that this device tells.
   func told(at host: Instant) -> ToldTime {
     ToldTime(
       reading: HybridTime(
@@ -248,7 +247,7 @@ struct TimeKeeper: Sendable {
   /// - Parameters:
   ///   - published: the latest publishing clock of the change sets that are kept.
   ///   - isAccepted: whether the user says that the time is right.
-  /// - Returns: What became of it; nil: it need not heal, or the time is not certain.
+  /// - Returns: The result; nil: the clock need not heal, or the time is not certain.
   mutating func heal(
     published: () -> HybridTime, isAccepted: Bool = false
   ) -> Healing? {

@@ -1,8 +1,8 @@
 internal import KithCrypto
 
 /// The addresses at which devices may be met, and the one rule for them (`Docs/Protocol.md`,
-/// "Addresses"): an address at which this device met another comes first; an address that others
-/// told comes after the first ``Limits/addressesBeforeHearsay``; of each device
+/// "Addresses"). An address at which this device met another comes first. An address that others
+/// told comes after the first ``Limits/addressesBeforeHearsay``. Of each device,
 /// ``Limits/addressesPerDevice`` are kept.
 ///
 /// So no member can displace the addresses at which a device was met, and a device that moved is
@@ -11,7 +11,7 @@ struct Contacts {
   /// The addresses by device, in the order in which they are dialled.
   private(set) var addresses: [DeviceID: [String]]
 
-  /// What follows from an address that was met or told.
+  /// The outcome of taking in an address that was met or told.
   enum Outcome: Equatable {
     /// Nothing changed.
     case known

@@ -4,14 +4,16 @@ internal import KithCrypto
 extension Coverage {
   /// The result of taking in a message's statements.
   enum Heard: Equatable {
-    /// A device is said to have signed what it did not: end the session. Nothing was taken in.
+    /// A statement does not have the signature of its device: end the session. Nothing was taken
+    /// in.
     case forged
-    /// They were taken in, as far as they are later than those held.
+    /// The statements that are later than those held were taken in.
     case taken
-    /// So they were, and one of them is another process's of this device: witness this reading, and
-    /// start anew, so that this process's statements are later.
+    /// They were taken in, and one of them is another process's of this device: witness this
+    /// reading, and start anew, so that this process's statements are later.
     case otherProcess(HybridTime)
-    /// So they were, and this device said this before its clock was set back.
+    /// They were taken in, and this device made one of them, at this reading, before its clock was
+    /// set back.
     case saidAhead(HybridTime)
   }
 
@@ -107,7 +109,7 @@ extension Coverage {
   /// devices there are to hear it.
   private var pace: UInt64 { UInt64(memberCount) * Limits.statementPaceMilliseconds }
 
-  /// Sets a time at which to tell what is to be told, with all that comes until then.
+  /// Sets a time at which to tell everything that is to be told by then.
   ///
   /// - Parameters:
   ///   - now: The monotonic clock, in milliseconds.
@@ -120,7 +122,7 @@ extension Coverage {
   /// When to call ``pass(at:isOpen:own:sign:received:)`` again; nil: not before something happens.
   var dueAt: UInt64? { peers.isEmpty ? nil : [tellAt, askAt].compactMap(\.self).min() }
 
-  /// Says, tells and asks what is due.
+  /// Makes, tells and asks for the statements that are due.
   ///
   /// - Parameters:
   ///   - now: The monotonic clock, in milliseconds.
@@ -150,7 +152,7 @@ extension Coverage {
     return (tellings.values.sorted { $0.session < $1.session }, isNews)
   }
 
-  /// Compares the statements held with the own vector where that is another.
+  /// Compares the statements held with the own vector in the stores in which that has changed.
   private mutating func look(
     _ own: (StoreIdentifier) -> Own?, _ received: (StoreIdentifier, ChainID) -> UInt64
   ) {

@@ -5,7 +5,7 @@ internal import KithCrypto
 ///
 /// It knows by two kinds of words: a peer tells its own vector on a session, and devices' signed
 /// statements are passed on. One rule says which word counts: **a device is believed by the word of
-/// its process that started last.** Words of one process add up, for its vector only rises; a word
+/// its process that started last.** Words of one process add up, for its vector only rises. A word
 /// of a later process replaces all earlier ones, for that process may have been started from an old
 /// copy. A session shows which process runs: while it lasts, no other process of the device counts,
 /// and afterwards only one that started later.
@@ -162,7 +162,7 @@ struct Coverage {
     known[device]?[store]?.vector ?? [:]
   }
 
-  /// Whether anything is known of what a device covers of a store.
+  /// Whether anything is known of a device's coverage of a store.
   func knows(_ device: DeviceID, of store: StoreIdentifier) -> Bool {
     known[device]?[store] != nil
   }
@@ -238,15 +238,15 @@ struct Coverage {
 
   // MARK: Left behind
 
-  /// A store's vector is another, mostly since it rose.
+  /// A store's vector has changed, mostly because it rose.
   mutating func rise(_ store: StoreIdentifier, at now: UInt64) {
     roseAt[store] = now
     unmatched.insert(store)
     unsaid.insert(store)
   }
 
-  /// Looks now and then for members without a session that for long are not known to cover what
-  /// does not change: the overlay may have come apart.
+  /// Looks now and then for the members left behind, which have no session here and for long are
+  /// not known to cover data that does not change: the overlay may have come apart.
   ///
   /// - Returns: Them, by id, if they are others than before; nil otherwise.
   mutating func lookForLeftBehind(

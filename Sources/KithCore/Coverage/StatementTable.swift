@@ -15,7 +15,7 @@ struct StatementTable {
   var stores: some Sequence<StoreIdentifier> { held.keys }
 
   /// Keeps a statement instead of the device's earlier one. Returns false if it is not later, or if
-  /// there is no room.
+  /// there is no space.
   mutating func insert(_ statement: Statement) -> Bool {
     let old = held[statement.store]?[statement.device]
     guard old.map({ $0.age < statement.age }) ?? (count < Limits.statements) else { return false }
@@ -25,7 +25,7 @@ struct StatementTable {
     return true
   }
 
-  /// Forgets what devices said that are no members.
+  /// Forgets the statements of devices that are not members.
   mutating func keep(only isMember: (DeviceID) -> Bool) {
     for (store, devices) in held where !devices.keys.allSatisfy(isMember) {
       held[store] = devices.filter { isMember($0.key) }

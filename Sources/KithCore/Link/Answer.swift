@@ -1,15 +1,16 @@
 internal import KithCrypto
 
-/// What a peer is still to be sent of a store, piece by piece (`Docs/Protocol.md`, "Answer").
+/// The data of a store that a peer still has to be sent, piece by piece (`Docs/Protocol.md`,
+/// "Answer").
 struct Answer {
   var store: StoreIdentifier
   /// The number of the `Have` that it answers; 0: sent unasked.
   var number: UInt64
   /// Sent because equal vectors had different digests.
   var isEverything = false
-  /// What the peer covers: it is to be sent what is kept above.
+  /// The peer's coverage: the peer is sent the change sets kept above it.
   var vector: [ChainID: UInt64]
-  /// What the pieces so far held.
+  /// The change sets that the pieces so far held.
   private(set) var sent: Set<ChangeSetReference> = []
 
   init(
@@ -22,13 +23,14 @@ struct Answer {
     self.vector = isEverything ? [:] : vector
   }
 
-  /// The peer covers more by now. Everything is sent all the same if that is what is sent.
+  /// The peer covers more by now. An answer that sends everything still does.
   mutating func raise(to known: [ChainID: UInt64]) {
     if !isEverything { vector.merge(known, uniquingKeysWith: max) }
   }
 
-  /// Takes the next piece: a batch of about so many bytes, of what is kept now. Only the last one
-  /// covers, for all of them: what a piece holds may have replaced what one before it lacks.
+  /// Takes the next piece: a batch of about this many bytes, of the change sets kept now. Only the
+  /// last piece has covers, for all of them: an entry in one piece may have replaced an entry that
+  /// an earlier piece lacks.
   ///
   /// - Complexity: O(*n* log *n*) in the change sets kept.
   mutating func nextPiece(of log: ChangeSetLog, bytes limit: Int) -> StoredBatch {
@@ -60,7 +62,7 @@ struct Answer {
   }
 }
 
-/// What a session's peer waits for because the session takes no more.
+/// The data that a session's peer waits for because the session takes no more.
 enum Waiting {
   /// It asked, and nothing was sent yet.
   case asked(StoreHave, number: UInt64)

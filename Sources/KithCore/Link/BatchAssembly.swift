@@ -2,7 +2,7 @@ internal import KithCrypto
 
 /// The parts of a batch that came so far on a link. Nothing is applied before the last.
 struct BatchAssembly {
-  /// What became of a part.
+  /// The result of adding a part.
   enum OnPart {
     /// Others follow.
     case more
@@ -31,7 +31,7 @@ struct BatchAssembly {
     if let room {
       for checked in part.changeSets { collect(checked, into: &batch, keeping: room) }
     } else {
-      // What follows may be wanted, but counts for nothing without this part.
+      // Later parts may be wanted, but do not count without this part.
       taint.isTotal = true
     }
     if part.hasMore {
@@ -70,8 +70,9 @@ struct BatchAssembly {
   }
 }
 
-/// How much of a batch waits for the rest of it: no more of an author than the node keeps of it, and
-/// all batches under way together no more than the node keeps of all authors.
+/// How much of an unfinished batch is held until the rest comes. It holds no more of one author
+/// than the node keeps of that author. All batches under way together hold no more than the node
+/// keeps of all authors.
 struct BatchRoom {
   enum Judgement {
     case keep
@@ -104,7 +105,7 @@ struct BatchRoom {
 /// Chains of a batch that may not be counted in the vector, since something of them was rejected
 /// or cannot be judged yet.
 struct Taint {
-  /// Something was rejected that did not even say of which chain it is.
+  /// Whether no chain may be counted, because a part of the batch was dropped unread.
   var isTotal = false
   var chains: Set<ChainID> = []
   var rejected = 0
@@ -115,8 +116,8 @@ struct Taint {
 
   func covers(_ chain: ChainID) -> Bool { isTotal || chains.contains(chain) }
 
-  /// A later piece of the same answer may not count what this one may not. What was reported is not
-  /// reported again.
+  /// Takes over the taint of an earlier piece of the same answer: this piece may not count those
+  /// chains either. Rejections and excess that were reported before are not reported again.
   mutating func follow(_ earlier: Taint) {
     isTotal = isTotal || earlier.isTotal
     chains.formUnion(earlier.chains)

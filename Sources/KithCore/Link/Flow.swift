@@ -1,5 +1,5 @@
-/// Whether a session takes more. What it does not take is not queued: it is made again when it does
-/// (`Docs/Decisions/batches-and-covers.md`).
+/// Whether a session takes more. A batch that it does not take is not queued, but made again when
+/// it does (`Docs/Decisions/batches-and-covers.md`).
 struct Flow {
   /// Whether the network takes more.
   private var isWritable = true
@@ -12,7 +12,7 @@ struct Flow {
 
   mutating func set(isWritable: Bool) { self.isWritable = isWritable }
 
-  /// Little is left of what was under way.
+  /// Little is left of the bytes under way.
   mutating func makeRoom() { (bytesUnderWay, awaitsRoom) = (0, false) }
 
   /// Counts a batch that is sent. Returns whether the network is to be asked to say when it has room:

@@ -30,8 +30,8 @@ extension Link {
 
   // MARK: Early batches
 
-  /// A batch waits for its time. No other of its store is kept meanwhile: the sender has thrown away
-  /// what the early one supersedes, so that none may be counted before it.
+  /// A batch waits for its time. No other of its store is kept meanwhile: the sender has dropped
+  /// the entries that the early one supersedes, so none may be counted before it.
   mutating func delay(_ early: EarlyBatch) {
     let hasMissed = !self[early.batch.store].isWhole
     self[early.batch.store].order = .early(early, hasMissed: hasMissed)
@@ -66,7 +66,7 @@ extension Link {
   }
 
   /// Whether a batch was missed and none waits any more: the session is to end, for the next one
-  /// begins where this device is.
+  /// begins at this device's coverage.
   var hasMissed: Bool {
     retryAt == nil
       && stores.values.contains { if case .broken = $0.order { true } else { false } }

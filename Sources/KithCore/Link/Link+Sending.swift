@@ -12,15 +12,15 @@ extension Link {
     var asksForRoom: Bool
   }
 
-  /// What a peer that asks is sent.
+  /// The data that a peer is sent when it asks.
   enum OnAsk {
     /// Nothing for now: the session takes no more.
     case waits
     /// Nothing: the peer has all, and does not wait for an answer.
     case nothing
     case piece(Piece)
-    /// Everything, for states differ although vectors are equal. `isNews`: that is a defect, and was
-    /// not said in this session.
+    /// Everything, for states differ although vectors are equal. `isNews`: that is a defect, and
+    /// was not reported in this session yet.
     case everything(Piece?, isNews: Bool)
   }
 
@@ -42,8 +42,8 @@ extension Link {
       store: theirs.store, number: number, isEverything: differs, above: theirs.vector)
     let piece = piece(of: answer, from: log, bytes: pieceBytes, evenEmpty: evenEmpty)
     guard differs else { return piece.map(OnAsk.piece) ?? .nothing }
-    // With entries beyond the vector, equal vectors say nothing of the digest: that is no defect,
-    // but there may be one behind it.
+    // If entries beyond the vector exist, equal vectors may have different digests. That is no
+    // defect, though it may hide one.
     let isNews = !theirs.isBeyond && !log.holdsUncovered && !self[theirs.store].hasDiverged
     if isNews { self[theirs.store].hasDiverged = true }
     return .everything(piece, isNews: isNews)
@@ -62,8 +62,8 @@ extension Link {
       batch: batch, asksForRoom: flow.sent(batch.byteCount, isUnfinished: batch.isUnfinished))
   }
 
-  /// Keeps what the peer asked for, instead of what it asked for before. An answer that was begun
-  /// goes on: what was sent of it may still be on its way, and is not sent again.
+  /// Keeps the peer's question instead of its earlier one. An answer that was begun goes on: its
+  /// earlier pieces may still be on their way, and are not sent again.
   private mutating func owe(_ theirs: StoreHave, number: UInt64) {
     guard case .rest(var answer)? = self[theirs.store].owed else {
       self[theirs.store].owed = .asked(theirs, number: number)
@@ -76,7 +76,7 @@ extension Link {
 
   // MARK: Pushes
 
-  /// What becomes of a batch that is pushed.
+  /// The fate of a batch that is pushed.
   enum OnPush {
     /// The peer has it, or does not exchange the store.
     case nothing
@@ -105,8 +105,9 @@ extension Link {
     if self[store].owed == nil { self[store].owed = .missed }
   }
 
-  /// Entries were carried over, and covers, which were left out before, are told again: the peer is
-  /// owed everything above its vector, also what was sent of it. Returns whether it is owed anything.
+  /// Entries were carried over, so covers, which were left out before, are sent again. The peer is
+  /// owed everything above its vector, even if parts of it were sent before. Returns whether the
+  /// peer is owed anything.
   mutating func oweAgain(_ store: StoreIdentifier) -> Bool {
     guard isExchanging, self[store].isAnswered else { return false }
     if case .rest(let answer)? = self[store].owed {
@@ -119,16 +120,16 @@ extension Link {
     return true
   }
 
-  // MARK: What is owed
+  // MARK: Owed data
 
-  /// What a session that takes more is sent next.
+  /// The data to send next on a session that takes more.
   enum Due {
     case answer(StoreHave, number: UInt64)
     case piece(Answer)
   }
 
-  /// Takes what is owed next, above what the peer covers by now: answers before pushes, in order of
-  /// stores. Nil if nothing is owed, or the session takes no more.
+  /// Takes the data that is owed next, above the peer's coverage by now: answers before pushes, in
+  /// order of stores. Nil if nothing is owed, or the session takes no more.
   mutating func nextDue() -> Due? {
     while takesMore, let store = nextOwed {
       guard let owed = self[store].owed else { return nil }

@@ -1,9 +1,9 @@
 internal import KithCrypto
 
 /// One peer's exchange, from its handshake until the session ends. A link knows no replica: its
-/// methods take the values that they need, and return what is to be done.
+/// methods take the values that they need, and return the actions to carry out.
 struct Link {
-  /// Who the peer is to this device, and what the session carries therefore.
+  /// The peer's relation to this device, which decides the data that the session carries.
   enum State {
     /// The peer has not proved to be a member: it is sent little. Next: `membershipOnly` or
     /// `clocksDiffer`.
@@ -32,7 +32,7 @@ struct Link {
   private var dueAt: UInt64 = .max
   /// How often all records were sent again, because the peer could not judge something.
   private var recordsSentAgain = 0
-  /// What is exchanged of each store.
+  /// The exchange of each store.
   var stores: [StoreIdentifier: StoreExchange] = [:]
   var flow = Flow()
   var assembly = BatchAssembly()
@@ -51,7 +51,7 @@ struct Link {
     clockOffsetMilliseconds = 0
   }
 
-  // MARK: Who the peer is
+  // MARK: The peer
 
   /// The member at the other end, once its certificate is known.
   var device: DeviceID? {
@@ -93,7 +93,7 @@ struct Link {
     return stranger.isOwedRecords
   }
 
-  /// What follows from a comparison of the clocks.
+  /// The outcome of comparing the clocks.
   enum OnClock {
     /// Nothing changes.
     case goOn
@@ -119,7 +119,7 @@ struct Link {
 
   // MARK: Time
 
-  /// What is due.
+  /// The action that is due.
   enum OnTime {
     case nothing
     /// The session is a day old.
@@ -130,8 +130,8 @@ struct Link {
     case ask
   }
 
-  /// Says what is due at a time of the monotonic clock. Nothing is asked for while a batch waits for
-  /// its time: the answer would hold it again.
+  /// Returns the action that is due at a time of the monotonic clock. While a batch waits for its
+  /// time, this device asks for nothing: the answer would hold that batch again.
   func due(at now: UInt64) -> OnTime {
     if now >= openedAt + Limits.sessionMilliseconds { return .end }
     guard now >= dueAt, retryAt == nil else { return .nothing }
@@ -164,7 +164,7 @@ struct Link {
 // MARK: Strangers
 
 extension Link {
-  /// What a peer brought that has not proved to be a member.
+  /// The data from a peer that has not proved to be a member.
   struct Stranger {
     fileprivate var bytesTaken = 0
     /// Certificates that may be part of the proof.
@@ -173,12 +173,12 @@ extension Link {
     fileprivate var isOwedRecords = false
   }
 
-  /// Who sent records.
+  /// The sender of records.
   enum OnRecords {
     case member
     /// A stranger, with the certificates that it brought before.
     case stranger(proof: [CheckedRecord])
-    /// A stranger that brought as much as a proof may be, and is not listened to any longer.
+    /// A stranger whose records reached the maximum size of a proof: no more are read.
     case tooMuch
   }
 
@@ -212,7 +212,7 @@ extension Link {
 // MARK: Joining
 
 extension Link {
-  /// How far a new device has come that pulls everything from its inviter.
+  /// The progress of a new device that pulls everything from its inviter.
   struct Pull {
     /// All stores that the inviter said it has, once it has listed all.
     fileprivate(set) var listed: Set<StoreIdentifier>?
@@ -229,9 +229,9 @@ extension Link {
     state = .inviter(device, pull)
   }
 
-  /// Returns, once, that every store that the inviter listed was pulled. Not counted are those that
-  /// this device does not keep. What could not be judged is asked for again by the member that this
-  /// device is by then.
+  /// Returns true once, when every store that the inviter listed was pulled. Stores that this
+  /// device does not keep, or keeps under other limits, do not count. If change sets could not be
+  /// judged, this device asks for them again once it is a member.
   mutating func endPull(keeping stores: (StoreIdentifier) -> Bool) -> Bool {
     guard case .inviter(let device, var pull) = state, !pull.isDone, let listed = pull.listed,
       listed.allSatisfy({ !stores($0) || self[$0].isMismatched || self[$0].isPulled })

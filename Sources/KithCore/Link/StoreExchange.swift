@@ -1,8 +1,9 @@
 internal import KithCrypto
 
-/// What a link's two sides have told each other of one store, and still owe each other.
+/// The exchange of one store on a link: the data that both sides told each other, and still owe
+/// each other.
 struct StoreExchange {
-  /// What came of the answers that this device asked for.
+  /// The state of the answers that this device asked for.
   private enum Pull {
     /// None was applied yet.
     case awaited
@@ -21,9 +22,9 @@ struct StoreExchange {
     case broken
   }
 
-  /// What the peer is to be sent once the session takes more.
+  /// The data that the peer gets once the session takes more.
   enum Owed {
-    /// What was pushed meanwhile.
+    /// The change sets that were pushed meanwhile.
     case missed
     /// An answer, of which nothing was sent yet.
     case asked(StoreHave, number: UInt64)
@@ -32,9 +33,9 @@ struct StoreExchange {
   }
 
   private var pull = Pull.awaited
-  /// What of the pieces so far may not be counted; nil: no answer is unfinished.
+  /// The part of the pieces so far that may not be counted; nil: no answer is unfinished.
   private(set) var unfinished: Taint?
-  /// What the peer says it covers, or was sent.
+  /// The coverage that the peer told.
   var vector: [ChainID: UInt64] = [:]
   /// Whether the peer's first `Have` was answered: new change sets go there at once.
   var isAnswered = false
@@ -83,8 +84,8 @@ extension Link {
     return isMismatched ? .differs(isNews: !wasMismatched) : wasMismatched ? .sameAgain : .same
   }
 
-  /// Notes what the peer covers. If that is more than is kept of one peer, only chains count that
-  /// this device knows.
+  /// Notes the peer's coverage. If that is more than is kept of one peer, only the chains that this
+  /// device knows count.
   mutating func note(
     _ told: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool,
     knowing isKnown: (ChainID) -> Bool
@@ -100,7 +101,7 @@ extension Link {
     if vector.count <= Limits.chainsPerStore { self[store].vector = vector }
   }
 
-  /// Forgets what the peer covers of revoked devices' chains.
+  /// Forgets the peer's coverage of revoked devices' chains.
   mutating func forget(_ revoked: Set<DeviceID>) {
     for store in stores.keys {
       self[store].vector = self[store].vector.filter { !revoked.contains($0.key.device) }

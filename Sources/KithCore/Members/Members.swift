@@ -1,8 +1,8 @@
 internal import KithCrypto
 
-/// The account's members as this device knows them: the records, the epochs that it can open, and what
-/// it owes the others because of them. It knows no store and no session: its methods return what is to
-/// be done.
+/// The account's members as this device knows them: the records, the epochs that it can open, and
+/// its duties because of them. It knows no store and no session: its methods return the actions to
+/// carry out.
 struct Members {
   let keys: DeviceKeys
   private(set) var roster: Roster
@@ -22,16 +22,16 @@ struct Members {
     dealtWith = roster.membership.revoked
   }
 
-  /// Whether this device was thrown out.
+  /// Whether this device was revoked.
   var isRevoked: Bool { !ignoresItsRevocation && roster.isRevoked(keys.id) }
 
   // MARK: Learning
 
-  /// What changed by records that were learnt.
+  /// The changes from records that were learnt.
   struct News {
     /// The records that are new or improved, in the order in which they are sent.
     var records: [Record]
-    /// What storage has to do.
+    /// The mutations for storage.
     var mutations: [Mutation]
     /// Devices that were not known to be revoked, ascending.
     var revoked: [DeviceID]
@@ -39,7 +39,8 @@ struct Members {
 
   /// Takes in records. `isOwn`: this device made them. Nil if nothing of them is new.
   mutating func learn(_ records: [CheckedRecord], isOwn: Bool) -> News? {
-    // What makes this device a member stays in storage, also where it has no room any more.
+    // The records that make this device a member stay in storage, even if the roster has no space
+    // for them any more.
     let mine = Set(roster.chain(of: keys.id).map(\.id))
     let (fresh, gone) = roster.take(all: records.filter { !isIgnored($0) })
     guard !fresh.isEmpty else { return nil }
@@ -66,7 +67,7 @@ struct Members {
     return revocation.device == keys.id
   }
 
-  // MARK: What a person asks for
+  // MARK: Requests of a person
 
   mutating func rename(
     _ device: DeviceID, to name: String, at time: UInt64
@@ -83,7 +84,7 @@ struct Members {
     learn(own: try roster.revoking(device, keeping: staying, at: time, keys: keys))
   }
 
-  /// Makes an epoch for the members of now where there is none to publish under.
+  /// Makes an epoch for the members of now if there is none to publish under.
   mutating func makeEpochIfNone(_ entropy: inout any Entropy) -> News? {
     guard keyring.current == nil,
       let records = keyring.nextEpoch(for: roster, keys: keys, entropy: &entropy)
@@ -98,18 +99,18 @@ struct Members {
     roster.device(withTransportKey: peer.transportKey, named: peer.hello.device)
   }
 
-  /// What a peer is sent of the records.
+  /// The records that a peer is sent.
   enum OnRecords {
     /// It is revoked: its revocation, and nothing else.
     case revocation([Record])
-    /// It has not proved to be a member: what proves this device to be one, and, once it is recognised,
-    /// the rest.
+    /// It has not proved to be a member: the records that prove this device to be one. Once the
+    /// peer is recognised, it is sent the rest.
     case proof([Record])
     case all([Record])
   }
 
-  /// Says what a peer is sent: this device's own path first, so that a peer that has never met it
-  /// learns who it is before anything else.
+  /// Returns the records for a peer: this device's own path first, so that a peer that has never
+  /// met it can identify it before anything else.
   ///
   /// Under an older epoch, whose key revoked devices have, a peer proves itself first.
   mutating func records(for peer: SessionPeer, isMember: Bool) -> OnRecords {
@@ -133,19 +134,19 @@ struct Members {
     roster.revokedDevice(withTransportKey: peer.transportKey, named: peer.hello.device)
   }
 
-  /// What counts of records that a stranger brought.
+  /// The records from a stranger that count.
   enum OnStranger {
-    /// These are learnt: all of them, if they prove that it is a member; of a revoked device its
-    /// revocations.
+    /// These are learnt: all of them, if they prove that it is a member; from a revoked device,
+    /// only revocations.
     case learn([CheckedRecord])
     /// They prove nothing so far. Its certificates may be a part of the proof. The revocations of
     /// devices above it are to be sent to it.
     case unproved(proof: [CheckedRecord], learn: [CheckedRecord], sends: [Record])
   }
 
-  /// Of a peer that has not proved to be a member nothing counts but revocations and the proof: the
-  /// certificates up to its own. With the proof counts what came together with it. A proof that ends
-  /// at a revoked device is kept too, so that a member revokes the peer.
+  /// From a peer that has not proved to be a member, only revocations and the proof count: the
+  /// certificates up to its own. Records that came together with the proof count too. A proof that
+  /// ends at a revoked device is kept too, so that a member revokes the peer.
   func judge(
     _ records: [CheckedRecord], of peer: SessionPeer, after earlier: [CheckedRecord]
   ) -> OnStranger {
@@ -165,9 +166,10 @@ struct Members {
       proof: proof, learn: above.isEmpty ? revocations : proof + revocations, sends: above)
   }
 
-  /// The epochs under whose keys sessions are taken and made now, the current one first: older ones
-  /// only while a member may not have moved on, or a revoked device may still have to learn that it
-  /// is one. None once this device is revoked. `metUnder`: the epoch under which a device was met.
+  /// The epochs under whose keys sessions are accepted and made now, the current one first. Older
+  /// ones are included only while a member may not have moved on, or a revoked device may still
+  /// have to learn of its revocation. None once this device is revoked. `metUnder`: the epoch under
+  /// which a device was met.
   ///
   /// - Complexity: O(*n*) in the devices.
   func handshakeEpochs(
@@ -187,8 +189,8 @@ struct Members {
     return isBehind ? keyring.newestFirst : [current]
   }
 
-  /// What a peer says of its stores, without revoked devices: nothing of theirs is compared. If there
-  /// was something, the digest is of another state than ours can be.
+  /// A peer's `Have` without the chains of revoked devices, which are not compared. If it had any,
+  /// the digest is dropped, because it is of a state that ours cannot equal.
   func withoutRevoked(_ have: Have) -> Have {
     var have = have
     have.stores = have.stores.map { theirs in
@@ -205,8 +207,8 @@ struct Members {
 // MARK: Duties
 
 extension Members {
-  /// What this device owes the account: one member does it for all, after a random wait, so that not
-  /// all do it at once (`Docs/Protocol.md`, "Membership").
+  /// The duties of this device to the account. One member does them for all, after a random wait,
+  /// so that not all members do them at once (`Docs/Protocol.md`, "Membership").
   struct Duties {
     /// When to look again whether something is still to be done, by the monotonic clock.
     fileprivate(set) var dueAt: UInt64?
@@ -220,7 +222,7 @@ extension Members {
   /// that may have to be carried over.
   mutating func schedule(at now: UInt64, holdsWithheld: Bool, _ entropy: inout any Entropy) {
     guard duties.dueAt == nil, hasDuties(holdsWithheld: holdsWithheld) else { return }
-    // Who waits for another's secret waits longer before making one of its own.
+    // A device that waits for another's secret waits longer before it makes one of its own.
     let isPatient =
       keyring.current == nil && roster.epochStates().values.contains(where: roster.isUsable)
     let least = isPatient ? Limits.epochPatienceMilliseconds : Limits.dutyWaitMilliseconds
@@ -234,10 +236,10 @@ extension Members {
       || !duties.hasNoRoomForLockboxes && keyring.isLacked(in: roster)
   }
 
-  /// What is due.
+  /// The result of doing the duties that are due.
   enum OnDuty {
     case notYet
-    /// These records were made. What was withheld is to be carried over now.
+    /// These records were made. Withheld entries are to be carried over now.
     case done([News])
   }
 

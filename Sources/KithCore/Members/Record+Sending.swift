@@ -1,7 +1,8 @@
 internal import KithCrypto
 
 extension Record {
-  /// What others rest on is sent first: who is a member, then epochs, then the rest.
+  /// Records that others depend on are sent first: those that decide who is a member, then epochs,
+  /// then the rest.
   static func isSentBefore(_ left: Record, _ right: Record) -> Bool {
     (left.kind.rank, left.id) < (right.kind.rank, right.id)
   }

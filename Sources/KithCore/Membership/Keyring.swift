@@ -93,8 +93,8 @@ package struct Keyring: Sendable {
     choose(from: roster, roster.epochStates())
   }
 
-  /// Forgets what the roster dropped: records at once; epochs if the number of open ones is at its
-  /// limit, so that old ones keep out no new one.
+  /// Forgets the data that the roster dropped: records at once; epochs if the number of open ones
+  /// is at its limit, so that new ones can be opened.
   private mutating func forgetBeyondLimits(
     _ states: [EpochID: Roster.EpochState], _ records: [Digest256]
   ) {

@@ -42,8 +42,8 @@ extension Roster {
     return result
   }
 
-  /// Returns the records that removed the paths of a known device that is no member: revocations of
-  /// itself and its enrollers, step by step. Empty for an unknown key.
+  /// Returns the records that removed the paths of a known device that is not a member: revocations
+  /// of itself and its enrollers, step by step. Empty for an unknown key.
   ///
   /// - Complexity: O(*r*) for each step.
   func revocationsAbove(transportKey: TransportPublicKey, named name: DeviceID?) -> [Record] {

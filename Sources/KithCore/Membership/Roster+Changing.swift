@@ -77,7 +77,7 @@ extension Roster {
   }
 
   /// Makes the records that revoke the orphans, whose enroller was revoked. So all devices treat
-  /// their data alike, whatever records come later.
+  /// the orphans' data alike, even if more records come later.
   func revokingOrphans(at time: UInt64, keys: DeviceKeys) -> [Record] {
     guard isMember(keys.id) else { return [] }
     return orphans.compactMap { orphan in

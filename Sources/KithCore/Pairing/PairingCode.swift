@@ -23,7 +23,7 @@ package enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertibl
 /// The short code of an invitation, to read aloud and type: seven random digits, and one that finds
 /// typing errors before anything is sent.
 ///
-/// It can be guessed, so use it only with ``CodeInviter`` and ``CodeJoiner``, where each guess
+/// It can be guessed, so use it only with ``CodeInviter`` and ``CodeJoiner``, with which each guess
 /// costs an exchange.
 package final class PairingCode: Sendable {
   /// The number of digits of a code.

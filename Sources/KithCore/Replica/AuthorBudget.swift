@@ -12,7 +12,7 @@ struct AuthorBudget {
   /// Bytes of all authors but this device in other stores.
   private var ofAll = 0
 
-  /// Counts what other stores keep.
+  /// Counts the bytes that other stores keep.
   ///
   /// - Complexity: O(*s*) in the stores.
   init(

@@ -1,6 +1,6 @@
-/// What a replica wants done, in order. A `persist` stands before every `send`, `durable` and
-/// `close` that depends on it; the shell may join several persists into one commit, but never lets
-/// a later effect overtake one. `view` and `report` depend on nothing.
+/// An order of a replica to its shell. Effects come in sequence: a `persist` precedes every `send`,
+/// `durable` and `close` that depends on it. The shell may join several persists into one commit,
+/// but never lets a later effect overtake one. `view` and `report` depend on nothing.
 package enum Effect: Sendable {
   /// Make these durable, together.
   case persist([Mutation])
@@ -9,9 +9,9 @@ package enum Effect: Sendable {
   /// Send a batch whose change sets lie in storage, as they are at this place in the order: see
   /// ``StoredBatch``.
   case sendStored(SessionID, StoredBatch)
-  /// Hand in `Input.room`, once, when little is left unsent of what was sent on the session before;
-  /// the core sends no more batches there until then. Whatever order the network's own `writable`
-  /// comes in, no more is ever under way than the core meant to be.
+  /// Hand in `Input.room`, once, when little is left unsent of the messages sent on the session
+  /// before. The core sends no more batches there until then. So the bytes under way stay within
+  /// the core's limit, in any order in which the network's own `writable` comes.
   case awaitRoom(SessionID)
   /// The session's peer proved to be a member: it may use the whole protocol from here on.
   case promote(SessionID)
@@ -27,18 +27,20 @@ package enum Effect: Sendable {
   case refusedMembership(MembershipError)
   /// The transaction survives a crash from here on.
   case durable(WriteID)
-  /// What a program sees has changed. All the changes that one input makes show at once.
+  /// The values that a program sees have changed. All changes from one input become visible at
+  /// once.
   case view(ViewChange)
-  /// All that the inviter has was pulled over a join's session: the new device can exist. Behind all
-  /// that makes it durable.
+  /// All that the inviter has was pulled over a join's session: the new device can exist. Queued
+  /// after all effects that make it durable.
   case pulledAll(SessionID)
-  /// What peers have, or who they are, has changed, or a transaction was refused; statuses and waits
-  /// want another look.
+  /// The coverage or the identity of peers has changed, or a transaction was refused: evaluate
+  /// statuses and waits again.
   case progress
   /// Addresses at which devices may be met.
   case addresses([DeviceID: [String]])
-  /// Members who for long are not known to cover what does not change, by id, instead of any named
-  /// before: the network dials them, for the overlay may have come apart.
+  /// The members left behind, by id, instead of any named before: for long they are not known to
+  /// cover data that does not change. The network dials them, because the overlay may have come
+  /// apart.
   case leftBehind([DeviceID])
   /// Hand in `Input.tick` at this reading of the monotonic clock, instead of any asked for before.
   case wake(atMonotonicMilliseconds: UInt64)
@@ -120,7 +122,7 @@ package enum OpenError: Error, Hashable, Sendable {
 
 /// Why a local transaction was not accepted (`Docs/CommandLine.md`).
 package enum WriteError: Error, Hashable, Sendable {
-  /// This device was revoked: what it writes would reach nobody.
+  /// This device was revoked: its writes would reach nobody.
   case revoked
   /// The store was not opened.
   case unknownStore(StoreIdentifier)
@@ -128,24 +130,24 @@ package enum WriteError: Error, Hashable, Sendable {
   case invalidKey(key: String, bytes: Int, limit: Int)
   /// The value is larger than the policy allows.
   case valueTooLarge(key: String, bytes: Int, limit: Int)
-  /// The drafts would take more bytes than a device keeps of them; removals are taken still. They
-  /// are published once a peer is met.
+  /// The drafts would take more bytes than a device keeps of them; removals are still accepted.
+  /// Drafts are published once a peer is met.
   case tooManyDrafts(bytes: Int, limit: Int)
-  /// The refusals that the program has not taken fill what a device keeps of them; removals are
-  /// taken still.
+  /// The refusals that the program has not taken exceed the bytes that a device keeps of them;
+  /// removals are still accepted.
   case refusalsNotTaken(bytes: Int, limit: Int)
-  /// The values would not all be shown: what is in use, what it would be, and the limits.
+  /// The values would not all be shown: the usage now, the usage asked for, and the limits.
   case quotaExceeded(QuotaNumbers)
 }
 
 /// Something that an operator may want to know. Never holds a key or a value.
 package enum Report: Hashable, Sendable {
-  /// Storage lacks something of so many change sets that are kept of a store: a defect.
+  /// Storage lacks data of this many change sets that a store keeps: a defect.
   case notStored(store: StoreIdentifier, count: Int)
   /// Change sets failed their signature or digest; the peer that sent them.
   case rejected(peer: DeviceID, count: Int)
-  /// Soundly signed change sets came for another store than they were signed for; the peer that sent
-  /// them, and who signed them.
+  /// Soundly signed change sets came for another store than they were signed for; the peer that
+  /// sent them, and their author.
   case misdirected(store: StoreIdentifier, peer: DeviceID, author: DeviceID, count: Int)
   /// Validly signed entries are wrong for ever and set aside; their author.
   case quarantined(store: StoreIdentifier, author: DeviceID, count: Int)
@@ -161,7 +163,8 @@ package enum Report: Hashable, Sendable {
   case divergence(store: StoreIdentifier, peer: DeviceID)
   /// Peers have different limits for a store, which therefore does not sync.
   case policyMismatch(store: StoreIdentifier, peer: DeviceID, ours: Policy, theirs: Policy)
-  /// Clocks differ by this many milliseconds (theirs less ours), and what follows from it.
+  /// Clocks differ by this many milliseconds (theirs less ours); why neither device follows the
+  /// other.
   case clocksDiffer(
     peer: DeviceID, milliseconds: Int64, outcome: NodeStatus.ClockDifference.Outcome)
   /// The hybrid clock was ahead of the time by so many milliseconds, and was set back: nothing ahead
@@ -177,11 +180,11 @@ package enum Report: Hashable, Sendable {
   case authorOverLimit(store: StoreIdentifier, author: DeviceID)
   /// A device was revoked, this one or another.
   case revoked(DeviceID, by: [DeviceID])
-  /// So many rows of storage are damaged and were dropped; the stores of which something is missing
-  /// until another device has given it back.
+  /// This many rows of storage are damaged and were dropped; the stores that lack data until
+  /// another device has given it back.
   case damaged(rows: Int, stores: [StoreIdentifier])
-  /// Nothing is missing of a store any more of which damage was found.
+  /// A store in which damage was found lacks nothing any more.
   case regained(store: StoreIdentifier)
-  /// A person accepted that what is missing of a store is gone.
+  /// A person accepted the loss of a store's missing data.
   case lossAccepted(store: StoreIdentifier)
 }

@@ -1,6 +1,6 @@
-/// What was heard of a device in handshakes since the start.
+/// The facts from the last handshake with a device since the start.
 struct HeardOfDevice: Sendable {
-  /// Its version of Kith; empty where it did not say.
+  /// Its version of Kith; empty if it did not tell it.
   var software = ""
   /// Its clock less ours, in milliseconds.
   var clockOffsetMilliseconds: Int64 = 0

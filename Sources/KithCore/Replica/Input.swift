@@ -43,7 +43,7 @@ package struct Operation: Codable, Hashable, Sendable {
 package struct LocalWrite: Codable, Hashable, Sendable {
   /// When, by the clock of the local stores: each is later than the one before.
   package var clock: HybridTime
-  /// What it writes.
+  /// The operations that it writes.
   package var operations: [Operation]
 
   /// Makes a write.
@@ -55,9 +55,10 @@ package struct LocalWrite: Codable, Hashable, Sendable {
 
 /// A new device that a person has confirmed.
 package struct Joiner: Hashable, Sendable {
-  /// What makes it a member: its certificate, signed by both sides, and the epochs for it.
+  /// The records that make it a member: its certificate, signed by both sides, and the epochs for
+  /// it.
   package var records: [Record]
-  /// Where it is.
+  /// Its address.
   package var address: String
 
   /// Makes a joiner.
@@ -73,7 +74,7 @@ package struct Inviter: Hashable, Sendable {
   package var device: DeviceID
   /// Its hybrid clock, which is taken over.
   package var clock: HybridTime
-  /// Where it is.
+  /// Its address.
   package var address: String
 
   /// Makes an inviter.
@@ -88,14 +89,14 @@ package struct Inviter: Hashable, Sendable {
 package struct SessionPeer: Hashable, Sendable {
   /// The peer's proved Noise static key.
   package var transportKey: TransportPublicKey
-  /// What the peer said of itself.
+  /// The peer's hello, in which it describes itself.
   package var hello: Hello
   /// Whether this side dialled.
   package var isDialled: Bool
-  /// Where the peer is, `host:port`; with its listening port where that is known.
+  /// The peer's address, `host:port`; with its listening port if that is known.
   package var address: String
-  /// Whether the session was made under an older epoch's pre-shared key: it carries membership only,
-  /// whoever the peer is, as long as it lasts.
+  /// Whether the session was made under an older epoch's pre-shared key: it carries membership
+  /// only, for any peer, as long as it lasts.
   package var isMembershipOnly: Bool
 
   /// Makes a peer.
@@ -111,7 +112,7 @@ package struct SessionPeer: Hashable, Sendable {
   }
 }
 
-/// What happens to a replica.
+/// An event for a replica.
 package enum Input: Sendable {
   /// The process has started, its node is about to serve. Given once, first. `isCopy`: the
   /// database's file or machine is another than the one it was made on (`Docs/Protocol.md`,
@@ -124,24 +125,25 @@ package enum Input: Sendable {
   case acceptTime
   /// The program opens a store.
   case open(StoreIdentifier, Policy)
-  /// A local transaction: what it writes is visible at once; it is durable after the next flush.
+  /// A local transaction: its writes are visible at once, and durable after the next flush.
   case write(WriteID, StoreIdentifier, [Operation])
-  /// Transactions that were written while nobody was signed in, oldest first: now they are the
-  /// account's, and lose to whatever it has. Those that were adopted before are passed over; none at
-  /// all says that the local stores hold no such one any more. Durable after the next flush.
+  /// Transactions that were written while nobody was signed in, oldest first. Now they are the
+  /// account's, and lose to any entry that it has. Those that were adopted before are passed over.
+  /// An empty list says that the local stores hold none any more. Durable after the next flush.
   case adopt(WriteID, StoreIdentifier, [LocalWrite])
-  /// The shell is ready to commit: makes what was written durable and publishes what can be.
+  /// The shell is ready to commit: makes writes durable, and publishes the drafts that can be
+  /// published.
   case flush
   /// The program has taken the refusals up to this number.
   case takeRefusals(StoreIdentifier, through: UInt64)
-  /// A person accepts that what was damaged of a store, and is missing still, is gone.
+  /// A person accepts the loss of a store's damaged data that is still missing.
   case acceptLoss(StoreIdentifier)
   /// New membership records of our own making (pairing).
   case learn([Record])
-  /// A person calls a device something else. Refused with `Effect.refusedMembership`.
+  /// A person gives a device another name. Refused with `Effect.refusedMembership`.
   case rename(DeviceID, String)
-  /// A person throws a device out of the account. Of the devices that are members only through it,
-  /// these stay (``Roster/dependents(of:)``). Refused with `Effect.refusedMembership`.
+  /// A person revokes a device. Of the devices that are members only through it, these stay
+  /// (``Roster/dependents(of:)``). Refused with `Effect.refusedMembership`.
   case revoke(DeviceID, keeping: Set<DeviceID>)
   /// A person has confirmed that a new device joins over a session: it pulls everything, and becomes a
   /// member by its last word.

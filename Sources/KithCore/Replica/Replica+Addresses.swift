@@ -5,14 +5,14 @@ extension Replica {
   /// The addresses for a device that joins, which this one invited (`Docs/Protocol.md`, "Pairing").
   ///
   /// - Parameters:
-  ///   - address: Where the joiner is.
+  ///   - address: The joiner's address.
   ///   - own: The addresses of this device.
   /// - Returns: Them, by device.
   package func addressesForJoiner(at address: String, own: [String]) -> [DeviceID: [String]] {
     contacts.forJoiner(at: address, inviter: keys.id, own)
   }
 
-  /// Remembers where a peer was met, and tells the others.
+  /// Remembers the address at which a peer was met, and tells the others.
   mutating func rememberAddress(of id: SessionID) {
     guard let link = links[id], let device = link.device,
       link.peer.isDialled || link.peer.hello.port != 0
@@ -20,7 +20,7 @@ extension Replica {
     carryOut(contacts.meet(device, at: link.peer.address), for: device, except: id)
   }
 
-  /// Tells a peer where other devices were met.
+  /// Tells a peer the addresses at which other devices may be met.
   mutating func sendAddresses(on id: SessionID) {
     send(addresses: contacts.addresses, on: id)
   }

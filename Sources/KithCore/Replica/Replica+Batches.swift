@@ -17,7 +17,7 @@ extension Replica {
     }
   }
 
-  /// How much of a batch waits for the rest of it.
+  /// How much of an unfinished batch is held until the rest comes.
   private func roomForBatch(in store: StoreReplica, on id: SessionID) -> BatchRoom {
     BatchRoom(
       own: keys.id, roster: roster,
@@ -30,9 +30,9 @@ extension Replica {
 
   // MARK: Batches that are early
 
-  /// Applies a batch; or, if its latest publishing clock is a little ahead of the time, has it wait; or,
-  /// if that is far ahead, ends the session (`Docs/Protocol.md`, "Clocks"). A joiner judges no clock of
-  /// its inviter but by the ration of generations.
+  /// Applies a batch. If its latest publishing clock is a little ahead of the time, the batch waits
+  /// instead; if that is far ahead, the session ends (`Docs/Protocol.md`, "Clocks"). A joiner
+  /// judges the clocks of its inviter only by the ration of generations.
   private mutating func applyIfInTime(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
@@ -57,8 +57,8 @@ extension Replica {
     return timeKeeper.counts(latest) ? nil : .max
   }
 
-  /// Applies the batches of a link whose time has come. If others were missed meanwhile, the session
-  /// ends, and the next begins with what is there.
+  /// Applies the batches of a link whose time has come. If others were missed meanwhile, the
+  /// session ends, and the next begins with the data kept here.
   mutating func applyEarly(on id: SessionID) {
     let time = now.monotonicMilliseconds
     while let early = links[id]?.nextEarly(at: time),

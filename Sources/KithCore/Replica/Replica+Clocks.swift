@@ -11,9 +11,9 @@ extension Replica {
   /// A new reading of the hybrid clock.
   mutating func tick() -> HybridTime { timeKeeper.tick() }
 
-  // MARK: What is told
+  // MARK: Telling the time
 
-  /// What this device tells of the time.
+  /// The time that this device tells.
   var toldTime: ToldTime { timeKeeper.told(at: timeKeeper.host) }
 
   /// Tells a member the time, and nothing else.
@@ -28,13 +28,13 @@ extension Replica {
     for id in links.keys.sorted() where links[id]?.isToldTime == true { tellTime(on: id) }
   }
 
-  // MARK: What is heard
+  // MARK: Hearing the time
 
-  /// Takes in what a member says of the time. Returns whether stores may be exchanged with it.
+  /// Takes in the time that a member tells. Returns whether stores may be exchanged with it.
   ///
-  /// A message may have been long on its way: then the member only seems to be behind, and finds
-  /// itself that we are ahead. So only a handshake is judged in both directions, and the beginning of
-  /// an exchange.
+  /// A message may have been long on its way, so that the member only seems to be behind. If it is
+  /// behind, it finds out itself that we are ahead. So a clock behind ours is judged only in a
+  /// handshake and at the beginning of an exchange.
   mutating func hear(_ told: ToldTime, from device: DeviceID, on id: SessionID) -> Bool {
     let claim = TimeKeeper.Claim(
       aheadOfMonotonic: Int64(clamping: told.reading.milliseconds)
@@ -46,7 +46,7 @@ extension Replica {
       isHandshake: !exchanges(id))
   }
 
-  /// Takes in what a member said of the time in its hello.
+  /// Takes in the time that a member told in its hello.
   mutating func hearHello(from device: DeviceID, on id: SessionID) -> Bool {
     guard let link = links[id] else { return false }
     let hello = link.peer.hello
@@ -86,7 +86,8 @@ extension Replica {
     for id in links.keys { links[id]?.retry(at: moment) }
   }
 
-  /// The clocks differ too much to exchange stores: says so, once a session.
+  /// Notes that the clocks differ too much to exchange stores. Reports each outcome once, until the
+  /// clocks agree again.
   mutating func reportClockDifference(with device: DeviceID, _ told: ToldTime, on id: SessionID) {
     guard let offset = links[id]?.clockOffsetMilliseconds else { return }
     let outcome: NodeStatus.ClockDifference.Outcome =
@@ -105,7 +106,8 @@ extension Replica {
       .report(.clocksDiffer(peer: device, milliseconds: offset, outcome: outcome)))
   }
 
-  /// Takes in what a `Have` tells of the time, and begins or ends the exchange of stores by it.
+  /// Takes in the time that a `Have` tells, and begins or ends the exchange of stores because of
+  /// it.
   mutating func judge(_ told: ToldTime, from device: DeviceID, on id: SessionID) {
     let agrees = hear(told, from: device, on: id)
     switch links[id]?.judge(clocksAgree: agrees) {
@@ -118,7 +120,7 @@ extension Replica {
     }
   }
 
-  /// The kernel has another opinion of the clock: that is news for all.
+  /// Takes in the kernel's opinion of the clock. If it changed, tells all members.
   mutating func setClockStatus(isSynchronised: Bool, hasHardware: Bool) {
     let isNews = timeKeeper.isSynchronised != isSynchronised
     timeKeeper.set(isSynchronised: isSynchronised, hasHardware: hasHardware)
@@ -132,7 +134,7 @@ extension Replica {
   mutating func healIfAhead(isAccepted: Bool = false) {
     guard timeKeeper.isAhead, incarnation != nil else { return }
     let stores = stores.values
-    // Only looked for if the clock may heal.
+    // Evaluated only if the clock may heal.
     let latestPublished = {
       stores.lazy.compactMap { $0.log.changeSets.values.lazy.map(\.clock).max() }.max() ?? .zero
     }
@@ -171,7 +173,7 @@ extension Replica {
     carryOut(outcome, in: stores.keys.sorted())
   }
 
-  /// What this device's status says of the time.
+  /// The clock's part of this device's status.
   var clockStatus: NodeStatus.Clock {
     let ahead = timeKeeper.aheadMilliseconds
     var clock = NodeStatus.Clock()

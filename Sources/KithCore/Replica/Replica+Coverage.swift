@@ -18,7 +18,7 @@ extension Replica {
 
   // MARK: Own coverage
 
-  /// A store's vector is another: this device is to say so, and the statements held may agree now.
+  /// A store's vector has changed: this device is to say so, and the statements held may agree now.
   mutating func vectorChanged(in identifier: StoreIdentifier) {
     coverage.rise(identifier, at: now.monotonicMilliseconds)
     planCoverage()

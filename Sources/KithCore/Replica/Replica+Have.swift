@@ -1,7 +1,7 @@
 internal import KithCrypto
 
 extension Replica {
-  /// Asks for what a peer has and we do not: of all stores, or of some that are new.
+  /// Asks a peer for the data that we lack: of all stores, or of some that are new.
   mutating func sendHave(on id: SessionID, only identifiers: [StoreIdentifier]? = nil) {
     guard exchanges(id), var link = links[id] else { return }
     let number = link.ask(nextAt: identifiers == nil ? nextHave() : nil)

@@ -8,7 +8,7 @@ extension Replica {
 
   // MARK: The inviter
 
-  /// Publishes the drafts and says what there is; the joiner asks for it.
+  /// Publishes the drafts and tells the coverage of all stores; the joiner asks for them.
   mutating func admit(_ joiner: Joiner, on id: SessionID) {
     let certificates = joiner.records.lazy.compactMap { record -> Certificate? in
       if case .certificate(let certificate) = record.kind { certificate } else { nil }
@@ -27,7 +27,7 @@ extension Replica {
     sendHave(on: id)
   }
 
-  /// Of a joiner nothing counts but what it asks for, what it covers, and its last word.
+  /// From a joiner, only its questions, its coverage and its last word count.
   mutating func receive(_ body: InboundMessage.Body, fromJoiner id: SessionID) {
     guard case .joiner(let joiner, let records)? = links[id]?.state else { return }
     switch body {
@@ -75,7 +75,7 @@ extension Replica {
   /// Whether all that the inviter listed was pulled.
   package var hasPulledAll: Bool { links.values.contains { $0.pull?.isDone == true } }
 
-  /// How far the pull over a join's session has come; nil where there is none.
+  /// The progress of the pull over a join's session; nil if there is none.
   ///
   /// - Complexity: O(*s*) in the stores.
   package var joinProgress: (stores: Int, pulledStores: Int, changeSets: Int)? {

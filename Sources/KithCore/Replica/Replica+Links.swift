@@ -1,8 +1,8 @@
 internal import KithCrypto
 
-/// Links, and what they say is to be done. The rules are ``Link``'s.
+/// Links, and the effects that follow from their results. The rules are ``Link``'s.
 extension Replica {
-  /// What this node says of itself in a handshake.
+  /// The hello in which this node describes itself in a handshake.
   package func hello(port: UInt16, at instant: Instant) -> Hello {
     let told = timeKeeper.told(at: instant)
     return Hello(
@@ -29,7 +29,8 @@ extension Replica {
   }
 
   /// We dialled ourselves; or, under another process, a copy of our directory runs elsewhere, and
-  /// both go on under new incarnations. Once for each process: it may well come again.
+  /// both go on under new incarnations. This happens once for each process, for it may connect
+  /// again.
   private mutating func meetOurselves(_ id: SessionID, _ peer: SessionPeer) {
     if peer.hello.process != process, clones.count < Limits.incarnations,
       clones.insert(peer.hello.process).inserted
@@ -39,7 +40,7 @@ extension Replica {
     end(id, .ourselves)
   }
 
-  /// Of two sessions with a device one is closed; false where that is the new one.
+  /// Closes one of two sessions with a device. Returns false if that is the new one.
   mutating func makeRoom(
     for id: SessionID, with peer: SessionPeer, of device: DeviceID
   ) -> Bool {
@@ -72,7 +73,7 @@ extension Replica {
     let agrees = hearHello(from: device, on: id)
     switch links[id]?.judge(clocksAgree: agrees) {
     case .begin: exchange(on: id)
-    // Either may follow a third, or the other one now; its next message says so.
+    // Either device may now follow a third one, or the other; its next message tells.
     case .differ: tellTimeAgain(on: id)
     case .goOn, .end, nil: break
     }
@@ -83,14 +84,14 @@ extension Replica {
     if let device = links[id]?.device { beginCoverage(on: id, with: device, isMember: true) }
     sendHave(on: id)
     sendAddresses(on: id)
-    // Last: what is sent before need not wait for it to be durable.
+    // Last, so that the messages before it do not wait until it is durable.
     rememberAddress(of: id)
     effects.append(.progress)
   }
 
   // MARK: Ending
 
-  /// Ends a session: the shell is to close it, and what is known of it is forgotten.
+  /// Ends a session: the shell closes it, and the replica forgets it.
   mutating func end(_ id: SessionID, _ reason: CloseReason) {
     effects.append(.close(id, reason))
     disconnect(id)
@@ -127,7 +128,7 @@ extension Replica {
 
   // MARK: Time
 
-  /// Does what is due on every link.
+  /// Carries out the actions that are due on every link.
   mutating func passTimeOnLinks() {
     for id in links.keys.sorted() {
       switch links[id]?.due(at: now.monotonicMilliseconds) {
@@ -149,10 +150,11 @@ extension Replica {
 }
 
 extension SessionPeer {
-  /// Whether of two connections between the same devices this one stays, and not an older one
-  /// (`Docs/Protocol.md`, "Sessions"): the one that the smaller id dialled. A process that is new to us
-  /// has left its older connection behind, and of two that one side dialled the older is the one that
-  /// broke. `weAreSmaller`: whether this device has the smaller id.
+  /// Whether, of two connections between the same devices, this one stays and not an older one
+  /// (`Docs/Protocol.md`, "Sessions"): the one that the smaller id dialled. This one also stays in
+  /// two other cases. Either the peer's process is new to us, so the older connection is dead; or
+  /// one side dialled both, so the older one broke. `weAreSmaller`: whether this device has the
+  /// smaller id.
   func isPreferred(to old: SessionPeer, dialledBySmaller weAreSmaller: Bool) -> Bool {
     guard old.hello.process == hello.process, old.isDialled != isDialled else { return true }
     return isDialled == weAreSmaller

@@ -1,19 +1,19 @@
 internal import KithCrypto
 
-/// Records, and what follows from them for sessions and stores. The rules are ``Members``'
+/// Records, and their consequences for sessions and stores. The rules are ``Members``'
 /// (`Docs/Protocol.md`, "Membership").
 extension Replica {
-  /// Whether this device was thrown out.
+  /// Whether this device was revoked.
   var isRevoked: Bool { members.isRevoked }
 
-  /// The epochs under whose keys sessions are taken and made now, the current one first.
+  /// The epochs under whose keys sessions are accepted and made now, the current one first.
   ///
   /// - Complexity: O(*n*) in the devices.
   package func handshakeEpochs(at instant: Instant) -> [EpochKeys] {
     members.handshakeEpochs(at: instant) { coverage.meetings[$0]?.hello?.epoch }
   }
 
-  // MARK: What a person asks for
+  // MARK: Requests of a person
 
   mutating func rename(_ device: DeviceID, to name: String) {
     do throws(MembershipError) {
@@ -23,7 +23,7 @@ extension Replica {
     }
   }
 
-  /// Everything at once, so that nothing is left to do once it is durable: the revocations, a new
+  /// Does everything at once, so that no work is left once it is durable: the revocations, a new
   /// epoch, and the device's entries under this one's name.
   mutating func revoke(_ device: DeviceID, keeping staying: Set<DeviceID>) {
     do throws(MembershipError) {
@@ -47,8 +47,9 @@ extension Replica {
     take(members.learn(records, isOwn: false), from: source)
   }
 
-  /// Draws what follows from records: it is made durable, former members' sessions end, others are sent
-  /// what is new, strangers may be members now, and what could not be judged before may be now.
+  /// Carries out the consequences of records. They become durable, former members' sessions end,
+  /// and others are sent the new records. Strangers may be members now. Peers are asked again,
+  /// because change sets that could not be judged before may be judged now.
   private mutating func take(_ news: Members.News?, from source: SessionID? = nil) {
     guard let news else { return recogniseStrangers() }
     effects.append(.persist(news.mutations))
@@ -65,8 +66,9 @@ extension Replica {
     effects.append(.progress)
   }
 
-  /// Ends the sessions of devices that are no members any more, and forgets what only members have. A
-  /// revoked one is sent its revocation before, and nothing else.
+  /// Ends the sessions of former members. A revoked one is sent its revocation before, and nothing
+  /// else. Withholds the chains of revoked devices, and forgets their addresses and coverage,
+  /// unless this device is itself revoked.
   private mutating func partFromFormerMembers(_ revoked: [DeviceID]) {
     for id in links.keys.sorted() {
       if let joiner = links[id]?.joiner, roster.isRevoked(joiner) { end(id, .revoked) }

@@ -1,8 +1,8 @@
 internal import KithCrypto
 
-/// Batches that go out: the links say which, and what waits.
+/// Batches that go out: the links decide which are sent, and which wait.
 extension Replica {
-  /// Answers what a peer asks for of a store.
+  /// Answers a peer's question about a store.
   mutating func answer(
     _ theirs: StoreHave, number: UInt64, on id: SessionID, _ device: DeviceID
   ) {
@@ -23,8 +23,8 @@ extension Replica {
     }
   }
 
-  /// Sends new change sets at once to every peer that exchanges the store and has not all of them, but
-  /// not to where they came from.
+  /// Sends new change sets at once to every peer that exchanges the store and lacks any of them,
+  /// except to the session that they came from.
   mutating func push(_ batch: Batch, isInPieces: Bool = false, except source: SessionID?) {
     // Made once, for the first session that gets it.
     var made: Outbound?
@@ -67,7 +67,7 @@ extension Replica {
     }
   }
 
-  /// A large batch is read from storage again, where it is by then.
+  /// A large batch is read from storage again; it is there by then.
   private func outbound(_ batch: Batch) -> Outbound {
     guard batch.weight > Limits.heldBatchBytes, let log = stores[batch.store]?.log else {
       return .ready(batch.messages())
@@ -86,14 +86,14 @@ extension Replica {
     catchUp(id)
   }
 
-  /// Little is left of what was under way.
+  /// Little is left of the bytes under way.
   mutating func makeRoom(on id: SessionID) {
     links[id]?.flow.makeRoom()
     catchUp(id)
   }
 
-  /// As long as the session takes more: the peer is sent what it is owed. Every batch is made only
-  /// now, above what the peer covers by now.
+  /// Sends the peer the batches that it is owed, as long as the session takes more. Every batch is
+  /// made only now, above the peer's coverage by now.
   mutating func catchUp(_ id: SessionID) {
     while let due = links[id]?.nextDue() {
       switch due {

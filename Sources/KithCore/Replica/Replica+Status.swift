@@ -1,14 +1,14 @@
 internal import KithCrypto
 
 extension Replica {
-  /// What a store shows, by key. Empty where the store is not open.
+  /// The values that a store shows, by key. Empty if the store is not open.
   ///
   /// - Complexity: O(*n*) in the keys shown.
   package func view(of identifier: StoreIdentifier) -> [Key: EncodedValue] {
     stores[identifier]?.state.shown.mapValues(\.value) ?? [:]
   }
 
-  /// What a store uses of its policy; nil where the store is not open.
+  /// The part of its policy that a store uses; nil if the store is not open.
   package func usage(of identifier: StoreIdentifier) -> Usage? {
     stores[identifier].map { store in
       Usage(
@@ -59,8 +59,8 @@ extension Replica {
     return holders
   }
 
-  /// Of every store that both know, how many change sets of those that this device covers another is
-  /// not known to cover; stores of which nothing was heard are left out.
+  /// For each store that both know: how many change sets this device covers that another is not
+  /// known to cover. Stores of which nothing was heard are left out.
   ///
   /// - Complexity: O(*c*) in the chains.
   package func behind(_ device: DeviceID) -> [StoreIdentifier: UInt64] {
@@ -74,8 +74,8 @@ extension Replica {
     return behind
   }
 
-  /// What a device said of its version of Kith when it was met since the start; nil where it was not,
-  /// or did not say.
+  /// The version of Kith that a device told when it was met since the start; nil if it was not met,
+  /// or did not tell.
   package func software(of device: DeviceID) -> String? {
     let software = coverage.meetings[device]?.hello?.software ?? ""
     return software.isEmpty ? nil : software
@@ -91,8 +91,8 @@ extension Replica {
     coverage.meetings[device]?.lastSeenMilliseconds
   }
 
-  /// Whether anything was ever heard of a device since it became a member: from itself, or from others
-  /// that met it. One that never was may have died on its way into the account.
+  /// Whether anything was ever heard of a device since it became a member: from itself, or from
+  /// others that met it. A device that was never heard may have died while it joined.
   ///
   /// - Complexity: O(*c*) in the chains.
   package func wasHeard(_ device: DeviceID) -> Bool {
@@ -108,7 +108,7 @@ extension Replica {
     contacts.addresses.filter { roster.isMember($0.key) && !$0.value.isEmpty }
   }
 
-  /// What this replica knows of itself, its peers and its stores; the node knows the rest.
+  /// This replica's knowledge of itself, its peers and its stores; the node adds the rest.
   ///
   /// - Complexity: O(*d* · *c*) in devices and chains, and O(*n*) in the keys of changed stores.
   package mutating func status() -> NodeStatus {

@@ -1,10 +1,10 @@
 internal import KithCrypto
 
-/// Inputs about stores. The rules are ``StoreReplica``'s; here it gets what it needs of the account,
-/// and effects are made of what it asks for.
+/// Inputs about stores. ``StoreReplica`` has the rules. This extension gives it the data of the
+/// account that it needs, and turns its outcomes into effects.
 extension Replica {
-  /// Makes effects of what stores ask for: one commit, with the clock and with what their drafts have
-  /// become. Nothing else does.
+  /// Turns the outcomes of stores into effects: one commit, with the clock and the new state of
+  /// their drafts. No other method turns an outcome into effects.
   mutating func carryOut(_ outcome: StoreOutcome, in identifiers: [StoreIdentifier]) {
     for report in outcome.reports {
       counters.count(report)
@@ -19,7 +19,7 @@ extension Replica {
     if outcome.hasProgress { effects.append(.progress) }
   }
 
-  /// What this device judges change sets by.
+  /// The values by which this device judges change sets.
   var judge: Judge {
     Judge(own: keys.id, ownChain: ownChain, roster: roster, repeater: repeater)
   }
@@ -111,7 +111,8 @@ extension Replica {
 
   // MARK: Publishing
 
-  /// Publishes what can be, makes the rest durable, and tells peers what is covered now.
+  /// Publishes the drafts that can be published, makes the rest durable, and tells peers the new
+  /// coverage.
   mutating func flush() {
     let flushed = stores.keys.sorted().filter(needsFlush)
     var outcome = StoreOutcome()
@@ -128,7 +129,7 @@ extension Replica {
     tellProgress()
   }
 
-  /// Whether drafts of a store are published now: there is a peer, and what it had was applied
+  /// Whether drafts of a store are published now: there is a peer, and its data was applied
   /// (`Docs/Protocol.md`, "Writing and publishing"); or a device joins, which has nothing.
   func canPublish(_ identifier: StoreIdentifier) -> Bool {
     guard stores[identifier] != nil, !isJoining, incarnation != nil,
@@ -140,7 +141,7 @@ extension Replica {
     return !isBarren
   }
 
-  /// Publishes all drafts of a store. Returns what peers are sent.
+  /// Publishes all drafts of a store. Returns the batch for peers.
   private mutating func publish(
     _ identifier: StoreIdentifier, noting outcome: inout StoreOutcome
   ) -> Batch? {
@@ -152,7 +153,7 @@ extension Replica {
     return published.batch
   }
 
-  /// What this device publishes with now; nil if it cannot.
+  /// The sealer with which this device publishes now; nil if it cannot publish.
   private mutating func sealer(for identifier: StoreIdentifier) -> Sealer? {
     guard let epoch = keyring.current, let chain = ownChain,
       let certificate = roster.certificate(of: keys.id),
@@ -174,8 +175,8 @@ extension Replica {
     } ?? []
   }
 
-  /// Publishes again, under this device's name, what revoked devices wrote and nobody has carried
-  /// over, and drops their change sets in the same commit.
+  /// Publishes again, under this device's name, the entries of revoked devices that nobody has
+  /// carried over, and drops those devices' change sets in the same commit.
   mutating func inheritFromRevoked() {
     let mayPublish = roster.isMember(keys.id) && !isBarren
     for identifier in stores.keys.sorted() where stores[identifier]?.log.holdsWithheld == true {
@@ -210,7 +211,7 @@ extension Replica {
     timeKeeper.witness(intake.latest)
     if stores[batch.store]?.log.chains.count != chainCount { learnChains(of: batch.store) }
     links[id]?[batch.store].noteApplied(batch, intake.taint)
-    // Before anything is published: what this database knows of its chain is not all of it.
+    // Before anything is published, because this database does not know all of its chain.
     if intake.showsCopy { meetClone() }
     var own: Batch?
     if stores[batch.store]?.drafts.isEmpty == false, canPublish(batch.store) {
@@ -232,8 +233,8 @@ extension Replica {
 
   // MARK: Damage
 
-  /// Drops what storage found damaged. Returns whether this device has to go on under a new
-  /// incarnation, since something of its own may be missing.
+  /// Drops the damaged data that storage found. Returns whether this device has to go on under a
+  /// new incarnation, because data of its own may be missing.
   mutating func dropDamage() -> Bool {
     let found = damage
     damage = StorageDamage()
@@ -254,10 +255,10 @@ extension Replica {
     return isParted
   }
 
-  /// A person accepts that what is missing of a store is gone.
+  /// A person accepts the loss of a store's missing data.
   mutating func acceptLoss(of identifier: StoreIdentifier) {
     guard let mutations = stores[identifier]?.acceptLoss(), !mutations.isEmpty else { return }
-    // Nothing is left to say of what was damaged.
+    // There is no damage left to report.
     if !stores.values.contains(where: \.isLacking) { counters.damaged = 0 }
     carryOut(
       StoreOutcome(
@@ -267,7 +268,7 @@ extension Replica {
 }
 
 extension NodeStatus.Counters {
-  /// Counts what a report says.
+  /// Counts the facts of a report.
   mutating func count(_ report: Report) {
     switch report {
     case .rejected(_, let count), .misdirected(_, _, _, let count): rejected += count

@@ -4,8 +4,8 @@ package import KithCrypto
 /// go out in order, and nothing else happens. It does no I/O, starts no task, reads no clock and
 /// makes no randomness, so the same code runs in production, in the simulator and in fuzzers.
 ///
-/// The rule of the effects: a `persist` stands before every effect that depends on it, and the
-/// shell never reorders. After a commit fails, throw the replica away and make a new one from what
+/// The rule of the effects: a `persist` precedes every effect that depends on it, and the shell
+/// never reorders. After a commit fails, throw the replica away and make a new one from what
 /// storage holds.
 package struct Replica: Sendable {
   let process: ProcessID
@@ -19,21 +19,21 @@ package struct Replica: Sendable {
   var incarnation: Incarnation?
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
-  /// Bytes of an answer after which the rest waits; less only where pieces themselves are tested.
+  /// Bytes of an answer after which the rest waits; less only in tests of the pieces themselves.
   package var pieceBytes = Limits.pieceBytes
   var links: [SessionID: Link] = [:]
   var contacts = Contacts()
-  /// Which devices cover what.
+  /// The coverage of stores by devices.
   var coverage: Coverage
   var counters = NodeStatus.Counters()
-  /// What storage found damaged, until the start has seen to it.
+  /// The damage that storage found, until the start drops it.
   var damage = StorageDamage()
   /// Other processes of this very device that were met.
   var clones: Set<ProcessID> = []
 
-  /// What the input at hand wants done.
+  /// The effects of the input at hand.
   var effects: [Effect] = []
-  /// How the message at hand may have much done at once.
+  /// The repeater of the message at hand, which does many things at once.
   var repeater: InboundMessage.Repeater?
   private var wakeAt: UInt64?
   /// When to look again whether a clock that is ahead can be healed.
@@ -68,7 +68,7 @@ package struct Replica: Sendable {
       records.append(record)
     }
     _ = roster.learn(all: records)
-    // Its own certificate may be one of those for which there is no room any more.
+    // The roster may have no space for the device's own certificate any more.
     guard
       roster.certificate(of: keys.id) != nil || records.contains(where: { $0.certifies(keys.id) })
     else { throw .notAMember }
@@ -95,8 +95,8 @@ package struct Replica: Sendable {
     }
   }
 
-  /// Makes a replica that holds no store, of a roster in which the device is certified: where many
-  /// devices hold the same records, they are read once.
+  /// Makes a replica that holds no store, of a roster in which the device is certified. So if many
+  /// devices hold the same records, the records are read once.
   package init(
     keys: DeviceKeys, roster: Roster, process: ProcessID, entropy: some Entropy
   ) {
@@ -115,7 +115,7 @@ package struct Replica: Sendable {
   package var keyring: Keyring { members.keyring }
   var keys: DeviceKeys { members.keys }
 
-  /// Takes in one input and says what is to be done about it, in order.
+  /// Takes in one input and returns the effects to carry out, in order.
   package mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
     timeKeeper.update(at: instant)
     switch input {
@@ -203,8 +203,8 @@ package struct Replica: Sendable {
     scheduleDuties()
   }
 
-  /// Whether this device has used up its incarnations, and publishes no more. Follows from what is
-  /// stored, so that no restart forgets it.
+  /// Whether this device has used up its incarnations, and publishes no more. Follows from the
+  /// stored data, so that no restart forgets it.
   var isBarren: Bool {
     var used = usedIncarnations
     if let incarnation { used.remove(incarnation) }
@@ -220,7 +220,8 @@ package struct Replica: Sendable {
     return used
   }
 
-  /// This device runs in another process as well, or did: says so, and parts from it.
+  /// This device runs in another process as well, or did: reports that, and goes on under a new
+  /// incarnation.
   mutating func meetClone() {
     counters.clones += 1
     effects.append(.report(.clone(keys.id)))

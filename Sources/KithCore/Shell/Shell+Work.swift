@@ -51,8 +51,8 @@ extension Shell {
   /// once the next replica shows what is durable, or cannot be made.
   ///
   /// - Parameters:
-  ///   - error: what storage said.
-  ///   - isCommitted: whether the round was committed, and reading what it sends failed.
+  ///   - error: the error from storage.
+  ///   - isCommitted: whether the round was committed, and reading the data that it sends failed.
   ///   - now: the time.
   /// - Returns: The writes that are settled, and whether this is news.
   package mutating func failed(
@@ -84,10 +84,11 @@ extension Shell {
     return aftermath
   }
 
-  /// Goes on with a replica of what storage holds. It gets what the old one was told of stores and
-  /// clocks, and its first commit tells whether storage takes one.
+  /// Goes on with a replica of what storage holds. It gets the stores and the clock's status that
+  /// the old one was given. Its first commit tells whether storage takes commits.
   ///
-  /// - Returns: Among the effects, for each store, how what is shown goes back to what is durable.
+  /// - Returns: Among the effects, for each store, the change from the shown values back to the
+  ///   durable ones.
   package mutating func reopen(
     _ fresh: Replica, isCopy: Bool, at now: Instant
   ) -> Aftermath {
@@ -134,8 +135,8 @@ extension Shell {
 }
 
 extension ViewChange {
-  /// The change from what one replica shows of a store to what another does, as if from outside; nil
-  /// if both show the same.
+  /// The change from one replica's shown values of a store to another's, as if a peer had made it;
+  /// nil if both show the same.
   fileprivate init?(undoing old: Replica, to fresh: Replica, in store: StoreIdentifier) {
     let (before, after) = (old.view(of: store), fresh.view(of: store))
     var changes: [(key: Key, value: EncodedValue?)] = []

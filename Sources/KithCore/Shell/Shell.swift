@@ -46,7 +46,7 @@ package struct Shell: Sendable {
     case storage(StorageError)
   }
 
-  /// What became of an input.
+  /// The fate of an input.
   package enum Taken: Sendable {
     /// The replica has it. These effects depend on no commit and are carried out now; the others
     /// wait in ``Shell/outbox``.
@@ -70,7 +70,7 @@ package struct Shell: Sendable {
     case reload
   }
 
-  /// What follows from work that is done.
+  /// The consequences of work that is done.
   package struct Aftermath: Sendable {
     /// Effects that are carried out now, as those of ``Taken/handled(_:)``.
     package var effects: [Effect] = []
@@ -88,7 +88,7 @@ package struct Shell: Sendable {
     case recovered
   }
 
-  /// What becomes of a mark in the queue.
+  /// The fate of a mark in the queue.
   package enum Marked: Sendable {
     /// All is durable already.
     case nothingWaits
@@ -109,7 +109,7 @@ package struct Shell: Sendable {
     case settled(Result<Void, Unavailable>)
   }
 
-  /// The replica. Only to be read, or asked what it works out as it is asked.
+  /// The replica. Callers only read it, or ask for values that it computes on demand.
   package var replica: Replica
   /// Effects that wait for the next round, in order.
   package internal(set) var outbox: [Effect] = []
@@ -119,9 +119,9 @@ package struct Shell: Sendable {
   package internal(set) var health = Health.sound
   /// Whether inputs are refused for good.
   package private(set) var isClosed = false
-  /// Under which limits programs opened stores. Each new replica opens them so.
+  /// The limits under which programs opened stores. Each new replica opens the stores under these.
   package private(set) var opened: [StoreIdentifier: Policy] = [:]
-  /// What the kernel last said of its clock; nil before.
+  /// The last status of the clock from the kernel; nil before the first.
   package private(set) var clockStatus: (isSynchronised: Bool, hasHardware: Bool)?
   /// The work that is not done yet: never more than one piece.
   var out: Out?
@@ -174,7 +174,7 @@ package struct Shell: Sendable {
     return .handled(effects)
   }
 
-  /// Remembers what each new replica is told again; false: the input is no such.
+  /// Remembers an input that each new replica gets again. Returns false for any other input.
   @discardableResult
   private mutating func remember(_ input: Input) -> Bool {
     switch input {
@@ -215,7 +215,7 @@ package struct Shell: Sendable {
     }
   }
 
-  /// Does what is due: gathering ends, the replica gets its tick.
+  /// Does the work that is due: ends gathering, and gives the replica its tick.
   ///
   /// - Returns: Effects that are carried out now.
   package mutating func wake(at now: Instant) -> [Effect] {
@@ -248,7 +248,7 @@ package struct Shell: Sendable {
     return result
   }
 
-  /// Has a write that writes nothing settled after all that was taken before.
+  /// Queues a write that writes nothing: it is settled after all inputs that were taken before.
   package mutating func mark(_ write: WriteID) -> Marked {
     if let problem = health.problem { return .refused(problem) }
     gathersUntil = nil
@@ -260,7 +260,7 @@ package struct Shell: Sendable {
 
   // MARK: Closing
 
-  /// Takes no more. What was taken is still handed out as work.
+  /// Takes no more inputs, except `flush`. Inputs that were taken are still handed out as work.
   package mutating func close() {
     isClosed = true
     gathersUntil = nil

@@ -1,7 +1,7 @@
 public import KithCrypto
 
 extension NodeStatus {
-  /// What a device knows of the time (`Docs/Protocol.md`, "Clocks").
+  /// A device's knowledge of the time (`Docs/Protocol.md`, "Clocks").
   public struct Clock: Codable, Hashable, Sendable {
     /// The time in use, in milliseconds since 1970.
     public var milliseconds: Int64 = 0
@@ -46,7 +46,7 @@ extension NodeStatus {
     public enum Outcome: String, Codable, Hashable, Sendable {
       /// Both clocks are called synchronised.
       case bothSynchronised
-      /// Neither clock is.
+      /// Neither clock is called synchronised.
       case neitherSynchronised
       /// Its clock is called synchronised and ours is not, but the difference is more than a day, and
       /// ours may be right.

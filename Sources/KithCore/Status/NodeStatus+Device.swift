@@ -7,7 +7,7 @@ extension NodeStatus {
     public var id: DeviceID
     /// The name that people see.
     public var name: String
-    /// What two people compare by eye or voice.
+    /// The fingerprint, which two people compare by eye or voice.
     public var fingerprint: String
     /// Whether it is the device that answers.
     public var isThisDevice = false
@@ -27,8 +27,8 @@ extension NodeStatus {
     /// Whether anything was ever heard of it since it became a member: from itself, or from others
     /// that met it. If not, joining may have broken off.
     public var wasHeard = true
-    /// For every store of which it told something: how many of the change sets that this device has
-    /// it is not known to have; 0 is up to date. Empty for this device.
+    /// By store, for the stores that it told about: how many change sets this device has that the
+    /// other is not known to have. 0 means up to date. Empty for this device.
     public var behind: [StoreIdentifier: UInt64] = [:]
     /// Its version of Kith; nil if it was not met since the node was opened.
     public var software: String?

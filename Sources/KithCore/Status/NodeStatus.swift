@@ -1,8 +1,8 @@
 public import KithCrypto
 
-/// What a node knows of itself, its peers and its stores at one moment.
+/// A node's knowledge of itself, its peers and its stores at one moment.
 ///
-/// One value serves all: the core fills in what it knows and the node the rest, the control socket
+/// One value serves all: the core fills in its part and the node the rest, the control socket
 /// carries it, and `kith status --json` prints it (`Docs/CommandLine.md` explains each member). Ids
 /// are encoded as their text.
 ///
@@ -22,7 +22,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var processID: Int32?
   /// The addresses on which the node listens.
   public var listening: [String] = []
-  /// What discovery does and found; nil while it is off.
+  /// The links, findings and counters of discovery; nil while it is off.
   public var discovery: Discovery?
   /// The devices of the account, also those that were revoked, by id.
   public var devices: [Device] = []
@@ -30,15 +30,16 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var peers: [Peer] = []
   /// The stores, by identifier.
   public var stores: [Store] = []
-  /// Whether this device was removed from the account: it reads what it has, and writes nothing.
+  /// Whether this device was removed from the account: it reads the data that it has, and writes
+  /// nothing.
   public var isRevoked = false
   /// Whether this device has used up its incarnations, and publishes no more.
   public var isBarren = false
   /// The time in use, and the clocks of other devices.
   public var clock = Clock()
-  /// What was counted since the start.
+  /// The counters since the start.
   public var counters = Counters()
-  /// What is wrong, and what to do about it.
+  /// The problems, each with its remedy.
   public var problems: [Problem] = []
 
   /// Whether the node runs.
@@ -112,7 +113,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     }
   }
 
-  /// What was counted since the start.
+  /// The counters since the start.
   public struct Counters: Codable, Hashable, Sendable {
     /// Change sets that failed a signature or digest.
     public var rejected = 0
@@ -157,7 +158,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var description: String { path.map { "\($0): \(message)" } ?? message }
   }
 
-  /// What discovery on the local network does and found.
+  /// Discovery on the local network: its links, its findings and its counters.
   public struct Discovery: Codable, Hashable, Sendable {
     /// A network interface, for IPv4 or IPv6.
     public struct Link: Codable, Hashable, Sendable {

@@ -2,11 +2,12 @@ internal import SwiftProtobuf
 
 /// A local transaction that is not yet published.
 struct Draft: Hashable {
-  /// Counts the drafts of a store: 1, 2, 3 … One that covers an older one has that one's.
+  /// Counts the drafts of a store: 1, 2, 3 … A draft that replaces an older one has that one's
+  /// ordinal.
   var ordinal: UInt64
   /// The clock of the stamp that all its entries carry.
   var clock: HybridTime
-  /// What it writes; no key twice.
+  /// The operations that it writes; no key occurs twice.
   var operations: [Operation]
 
   init(ordinal: UInt64, clock: HybridTime, operations: [Operation]) {
@@ -15,7 +16,7 @@ struct Draft: Hashable {
     self.operations = operations
   }
 
-  /// Reads a stored draft; nil where the bytes are damaged.
+  /// Reads a stored draft; nil if the bytes are damaged.
   init?(ordinal: UInt64, decoding bytes: [UInt8]) {
     guard let wire = try? WireStoredDraft(serializedBytes: bytes),
       let operations = [Operation](wire.operations)
@@ -31,10 +32,10 @@ struct Draft: Hashable {
     return wire.encodedBytes()
   }
 
-  /// Whether this draft leaves nothing of an older one, and stands in the place where that one
-  /// would: both write one key, the same, and this one no larger value. It then takes that place, so
-  /// that a thousand offline writes of one key do not fill the disk. Of several keys another could
-  /// have this draft refused, and the older one would be lost with it.
+  /// Whether this draft replaces all of an older one, and stands in its place if the older one
+  /// would: both write only one key, the same, and this one's value is no larger. So a thousand
+  /// offline writes of one key do not fill the disk. A draft of several keys replaces none: another
+  /// of its keys could have it refused, and the older write would be lost with it.
   func covers(_ older: Draft) -> Bool {
     guard operations.count == 1, older.operations.count == 1,
       Key(operations[0].key) == Key(older.operations[0].key)
@@ -58,7 +59,7 @@ extension StoredStore {
 }
 
 extension Refusal {
-  /// Reads a stored refusal; nil where the bytes are damaged.
+  /// Reads a stored refusal; nil if the bytes are damaged.
   init?(number: UInt64, decoding bytes: [UInt8]) {
     guard let wire = try? WireStoredRefusal(serializedBytes: bytes),
       let reason = UInt8(exactly: wire.reason).flatMap(Reason.init),
@@ -85,7 +86,7 @@ extension [Operation] {
     return reversed().filter { seen.insert(Key($0.key)).inserted }.reversed()
   }
 
-  /// What they take as a draft or a refusal, in bytes.
+  /// The bytes that they take as a draft or a refusal.
   var keptBytes: Int {
     reduce(Limits.overheadBytes) {
       $0 + $1.key.utf8.count + ($1.value?.size ?? 0) + Limits.overheadBytes

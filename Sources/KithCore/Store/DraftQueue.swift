@@ -13,15 +13,15 @@ struct DraftQueue {
   private var latest: [Key: UInt64] = [:]
   /// Ordinals under which storage holds a draft.
   private var stored: Set<UInt64> = []
-  /// Ordinals under which storage does not hold what the queue does.
+  /// Ordinals under which storage and queue differ.
   private var unsaved: Set<UInt64> = []
   private var next: UInt64 = 1
 
-  /// What became of a draft that was added.
+  /// The result of adding a draft.
   enum OnAdd: Equatable {
     /// It is the last.
     case appended
-    /// It has the place and the ordinal of this draft, which it covers.
+    /// It has the place and the ordinal of this draft, which it replaces.
     case replaced(Draft)
   }
 
@@ -72,8 +72,9 @@ struct DraftQueue {
     return .replaced(covered)
   }
 
-  /// The draft that a new one covers: it takes that one's place. At the end it could be refused
-  /// because of a draft between, and the older one would be lost with it.
+  /// The draft that a new one replaces: the new one takes its place in the queue. At the end of the
+  /// queue it could be refused because of a draft between them, and the older write would be lost
+  /// with it.
   private func index(coveredBy draft: Draft) -> Int? {
     guard draft.keys.count == 1, let index = latest[draft.keys[0]].flatMap(index(of:)) else {
       return nil
@@ -91,7 +92,8 @@ struct DraftQueue {
     return low < drafts.endIndex && drafts[low].ordinal == ordinal ? low : nil
   }
 
-  /// If there are many drafts: those of which later ones, with a new one, write every key.
+  /// If there are many drafts: the drafts whose keys are all written again by later drafts or by a
+  /// new one.
   private func rewritten(by draft: Draft, limit: Int) -> Set<UInt64> {
     guard drafts.count >= Limits.drafts || bytes + draft.operations.keptBytes > limit else {
       return []
@@ -119,7 +121,7 @@ struct DraftQueue {
 
   // MARK: Changing
 
-  /// Gives every draft another form under its ordinal; nil: it goes.
+  /// Gives every draft another form under its ordinal; if that is nil, drops the draft.
   mutating func update(_ form: (Draft) -> Draft?) {
     let before = drafts
     (drafts, bytes, latest) = ([], 0, [:])
@@ -151,7 +153,7 @@ struct DraftQueue {
 
   // MARK: Storage
 
-  /// What storage has to do to hold exactly these drafts.
+  /// The mutations after which storage holds exactly these drafts.
   mutating func save(in store: StoreIdentifier) -> [Mutation] {
     guard !unsaved.isEmpty else { return [] }
     let written = drafts.filter { unsaved.contains($0.ordinal) }
@@ -162,7 +164,7 @@ struct DraftQueue {
       + written.map { .putDraft(store, $0.ordinal, $0.encoded()) }
   }
 
-  /// Forgets all drafts: they are published. Returns what storage has to do.
+  /// Forgets all drafts: they are published. Returns the mutations for storage.
   mutating func removeAll(in store: StoreIdentifier) -> [Mutation] {
     update { _ in nil }
     return save(in: store)

@@ -1,4 +1,5 @@
-/// What a change of a store asks for. ``Replica/carryOut(_:in:)`` makes effects of it.
+/// The orders that result from a change of a store. ``Replica/carryOut(_:in:)`` turns them into
+/// effects.
 struct StoreOutcome {
   /// For storage, in one commit with the clock.
   var mutations: [Mutation] = []
@@ -6,7 +7,8 @@ struct StoreOutcome {
   var views: [ViewChange] = []
   /// For an operator.
   var reports: [Report] = []
-  /// Whether statuses and waits want another look: a transaction was refused, or damage is gone.
+  /// Whether statuses and waits must be evaluated again: a transaction was refused, or damage is
+  /// gone.
   var hasProgress = false
 
   static func += (left: inout Self, right: Self) {

@@ -1,20 +1,20 @@
 internal import KithCrypto
 
-/// What judging change sets needs besides their store.
+/// The values that judging change sets needs besides their store.
 struct Judge {
   /// This device, and the chain under which it publishes.
   var own: DeviceID
   var ownChain: ChainID?
   let roster: Roster
-  /// What authors have left for the store of their budgets over all stores.
+  /// The part of the authors' budgets over all stores that is left for the store.
   var budgets: [DeviceID: AuthorBudget] = [:]
   /// Opens many entries at once; nil: one after the other.
   var repeater: InboundMessage.Repeater?
 }
 
-/// What a change set is worth to a store at this moment (`Docs/Protocol.md`, "Sessions").
+/// A store's verdict on a change set at this moment (`Docs/Protocol.md`, "Sessions").
 enum Judgement {
-  /// Its entries count, but for those that are wrong for ever.
+  /// Its entries count, except those that are wrong for ever.
   case judged(OpenedChangeSet)
   /// Unknown author or epoch, or an entry that only a revocation would explain.
   case notYet
@@ -48,7 +48,7 @@ extension StoreReplica {
     guard log.chains[header.chain] != nil || hasPlace(for: header.chain, own: judge.own) else {
       return .tooMuch
     }
-    // What is kept already counts already; repairing only gives it back entries that it lost.
+    // A known change set counts already; repairing it only gives back entries that it lost.
     if author != judge.own, !log.knows(changeSet.reference) {
       let room = judge.budgets[author]?.room(in: self) ?? 0
       guard log.weights[author] + changeSet.weight <= room else { return .tooMuch }
@@ -78,7 +78,7 @@ extension Judge {
         opened.quarantined.append(item.key)
         continue
       }
-      // Another's stamp stands only where that device is revoked.
+      // An entry may carry another device's stamp only if that device is revoked.
       let writer = result.entry.stamp.device
       guard writer == header.chain.device || roster.isRevoked(writer) else { return .notYet }
       opened.entries.append((item.key, result.entry, result.digest))

@@ -1,12 +1,12 @@
 internal import KithCrypto
 
-/// What this device publishes: its drafts, and again what revoked devices wrote.
+/// Publishing: of this device's drafts, and again of the entries that revoked devices wrote.
 extension StoreReplica {
   /// Publishes all drafts: of each key only the last entry, in as few change sets as their size
-  /// allows. Nothing that is shown changes: the room that they claim is later than all other room, as
-  /// the drafts' was.
+  /// allows. The shown values do not change: the entries' new claims are later than all others, as
+  /// the drafts' were.
   ///
-  /// - Returns: What storage has to do, and what peers are sent; nil: nothing.
+  /// - Returns: The mutations for storage, and the batch for peers; nil: there is none.
   mutating func publish(
     by sealer: Sealer, clock: inout TimeKeeper, entropy: inout any Entropy
   ) -> (mutations: [Mutation], batch: Batch?) {
@@ -80,18 +80,18 @@ extension StoreReplica {
   // MARK: Revoked devices
 
   /// Withholds the chains of revoked devices: they are not told of, sent or compared any more
-  /// (`Docs/Protocol.md`, "Membership"). Drops them if they hold nothing. Returns what storage has to
-  /// do.
+  /// (`Docs/Protocol.md`, "Membership"). Drops them if they hold nothing. Returns the mutations for
+  /// storage.
   mutating func withhold(_ revoked: Set<DeviceID>) -> [Mutation] {
     log.withhold(revoked)
     untold = untold.filter { !revoked.contains($0.device) }
     return withheldEntries.isEmpty ? log.dropWithheld(in: identifier) : []
   }
 
-  /// Publishes again, under this device's name, what revoked devices wrote and no other device has
-  /// carried over, and drops their change sets. Nothing that is shown changes.
+  /// Publishes again, under this device's name, the entries of revoked devices that no other device
+  /// has carried over, and drops those devices' change sets. The shown values do not change.
   ///
-  /// Returns what storage has to do; nil: the entries wait, for there is no sealer.
+  /// Returns the mutations for storage; nil: the entries wait, for there is no sealer.
   mutating func inherit(
     by sealer: Sealer?, clock: inout TimeKeeper, entropy: inout any Entropy
   ) -> [Mutation]? {

@@ -80,7 +80,7 @@ extension StoreReplica {
 
   // MARK: Damage
 
-  /// Whether a part of what was stored is missing: no device has given it back yet, and nobody has
+  /// Whether a part of the stored data is missing: no device has given it back yet, and nobody has
   /// accepted the loss.
   var isLacking: Bool { log.hasLost && loss?.isAccepted != true || !unreadable.isEmpty }
 
@@ -92,15 +92,15 @@ extension StoreReplica {
       changeSets: (known?.changeSets ?? 0) + unreadable.count, entries: known?.entries ?? 0)
   }
 
-  /// Everything of the store is covered again, so what is unreadable is superseded. Returns what
-  /// storage has to do.
+  /// Everything of the store is covered again, so its unreadable change sets are superseded.
+  /// Returns the mutations for storage.
   mutating func endLoss() -> [Mutation] {
     defer { (loss, unreadable) = (nil, []) }
     return (loss == nil ? [] : [.setLoss(identifier, nil)])
       + unreadable.sorted().map { .removeChangeSet(identifier, $0) }
   }
 
-  /// A person accepts that what is missing is gone. Returns what storage has to do.
+  /// A person accepts the loss of the missing data. Returns the mutations for storage.
   mutating func acceptLoss() -> [Mutation] {
     guard isLacking else { return [] }
     loss = StoreLoss(
@@ -110,11 +110,11 @@ extension StoreReplica {
       + unreadable.sorted().map { .removeChangeSet(identifier, $0) }
   }
 
-  /// Drops what storage found damaged. Nothing counts as covered any more, so that peers give
-  /// everything again; what is kept already is passed over.
+  /// Drops the damaged data that storage found. Nothing counts as covered any more, so peers send
+  /// everything again; data that is kept already is passed over.
   ///
-  /// - Parameter damage: what storage found; nil: nothing more than what cannot be read.
-  /// - Returns: What storage has to do.
+  /// - Parameter damage: the damage that storage found; nil: only change sets that cannot be read.
+  /// - Returns: The mutations for storage.
   mutating func drop(_ damage: StoreLoss?) -> [Mutation] {
     guard damage != nil || !unreadable.isEmpty else { return [] }
     let old = log.hasLost && loss?.isAccepted == false ? loss : nil

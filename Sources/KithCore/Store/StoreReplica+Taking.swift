@@ -1,16 +1,16 @@
 internal import KithCrypto
 
-/// What taking in a batch comes to.
+/// The result of taking in a batch.
 struct Intake {
   var outcome = StoreOutcome()
   /// Chains that may not be counted.
   var taint: Taint
-  /// Change sets to pass on: those that were new, and those that are covered only now, of which this
-  /// device perhaps had not all entries.
+  /// Change sets to pass on: those that were new, and those that are covered only now. This device
+  /// may have lacked entries of the latter.
   var passedOn: [ChangeSet] = []
-  /// What the vector rose by.
+  /// The covers by which the vector rose.
   var covered: [Cover] = []
-  /// The latest publishing clock of what was new.
+  /// The latest publishing clock of the new change sets.
   var latest = HybridTime.zero
   /// Whether another database publishes under this device's chain.
   var showsCopy = false
@@ -18,7 +18,7 @@ struct Intake {
   /// Keys with an entry that was new.
   fileprivate var touched: Set<Key> = []
   fileprivate var again: [ChangeSet] = []
-  /// How many change sets came that their authors had signed for another store.
+  /// The number of received change sets that an author had signed for another store, by author.
   fileprivate var misdirected: [DeviceID: Int] = [:]
 }
 
@@ -74,8 +74,9 @@ extension StoreReplica {
     }
   }
 
-  /// A second database with this device's keys shows itself by change sets that we did not make;
-  /// a copied one by two of the same sequence (`Docs/Protocol.md`, "Entries and change sets").
+  /// Watches for a second database with this device's keys: change sets that we did not make show
+  /// it. Two change sets of one sequence show a copied one (`Docs/Protocol.md`, "Entries and change
+  /// sets").
   private func watchForCopies(
     _ changeSet: ChangeSet, ownChain: ChainID?, noting intake: inout Intake
   ) {
@@ -105,7 +106,7 @@ extension StoreReplica {
       dropped += merged.dropped
     }
     dropped += quarantine(opened.quarantined, of: changeSet, noting: &intake)
-    // What never reaches the disk need not be removed from it.
+    // This change set is not on the disk yet, so nothing of it has to be removed from there.
     intake.outcome.mutations += log.drop(
       dropped, alsoConsidering: previous + [reference], in: identifier
     ).filter { !$0.concerns(reference) }
@@ -122,9 +123,10 @@ extension StoreReplica {
     }
   }
 
-  /// Takes entries of a change set that we hold without them, if they still count: a peer that
-  /// withholds a revoked device's entries has sent others without those that they replaced, equal
-  /// vectors had different digests, or a part of what was stored was lost.
+  /// Takes the entries that we lack of a change set that we hold, if they still count. There are
+  /// three causes: a peer that withholds a revoked device's entries sent others without the entries
+  /// that they replaced; equal vectors had different digests; or a part of the stored data was
+  /// lost.
   private mutating func repair(
     _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting intake: inout Intake
   ) {
@@ -158,8 +160,9 @@ extension StoreReplica {
     }
   }
 
-  /// Says of which authors more came than is kept. It comes again with every answer of every session,
-  /// and is said anew only once half of an author's room was free meanwhile.
+  /// Reports the authors of whom more came than is kept. The excess comes again with every answer
+  /// of every session, so it is reported anew only if half of the author's space was free
+  /// meanwhile.
   private mutating func reportOverLimit(
     _ authors: Set<DeviceID>, noting outcome: inout StoreOutcome
   ) {
@@ -170,8 +173,8 @@ extension StoreReplica {
     }
   }
 
-  /// Believes what the batch covers, if nothing of it was rejected, up to a signed header received,
-  /// and only if we cover what it starts from.
+  /// Counts the covers of the batch: only for chains that are not tainted, only up to a signed
+  /// header received, and only if we cover the sequence from which the cover starts.
   private mutating func cover(_ batch: Batch, noting intake: inout Intake) {
     let wasLacking = log.hasLost
     for cover in batch.covers where !intake.taint.covers(cover.chain) {
@@ -192,7 +195,8 @@ extension StoreReplica {
     }
   }
 
-  /// Notes what programs see of the batch. With drafts, these may have changed what is shown too.
+  /// Notes the changes that programs see because of the batch. If there are drafts, laying them
+  /// anew may have changed shown values too.
   private mutating func show(
     since shown: [Key: Shown]?, author: DeviceID, noting intake: inout Intake
   ) {

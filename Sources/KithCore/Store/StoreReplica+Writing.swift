@@ -1,10 +1,10 @@
 /// Local transactions: those of programs, those that were written while nobody was signed in, and
-/// what becomes of them when the state below them changes.
+/// the fate of both when the state below them changes.
 extension StoreReplica {
   /// Accepts a local transaction as a draft if every value that it writes would be shown
   /// (`Docs/Protocol.md`, "What is shown"). It shows at once.
   ///
-  /// The program is not notified of its own writes, but of what they change of other keys.
+  /// The program is notified only of the changes that its writes cause in other keys.
   mutating func write(
     _ operations: [Operation], author: DeviceID, clock: inout TimeKeeper
   ) throws(WriteError) -> [ViewChange] {
@@ -32,9 +32,9 @@ extension StoreReplica {
     }
   }
 
-  /// Why a transaction cannot be kept as a draft, or its refusal later; nil if it can, and for removals
-  /// alone, which are always accepted. What waits for a peer, or for the program to be taken, grows
-  /// with what the program writes.
+  /// Why a transaction cannot be kept as a draft, or its refusal later; nil if it can. For removals
+  /// alone it is nil too: they are always accepted. The limits exist because drafts that wait for a
+  /// peer, and refusals that wait for the program, grow with each write.
   private func lackOfSpace(for operations: [Operation]) -> WriteError? {
     guard operations.contains(where: { $0.value != nil }) else { return nil }
     guard refusals.bytes <= draftLimit else {
@@ -72,13 +72,13 @@ extension StoreReplica {
 
   // MARK: Adopting
 
-  /// Takes in what was written while nobody was signed in (`Docs/Protocol.md`, "First sync"). A
-  /// transaction one of whose keys the account has already loses whole, as does one that does not
-  /// fit; the others become drafts. If the account has other devices, any write of theirs wins over
-  /// the drafts, whenever it is met.
+  /// Takes in the transactions that were written while nobody was signed in (`Docs/Protocol.md`,
+  /// "First sync"). A transaction is refused whole if the account already has one of its keys, or
+  /// if it does not fit; the others become drafts. If the account has other devices, any write of
+  /// theirs wins over the drafts, whenever it arrives.
   ///
-  /// What became of the writes, and which was the last, goes in one commit. So a crash before the
-  /// local stores are emptied adopts and refuses nothing twice.
+  /// One commit holds the fate of all writes and the clock of the last. So after a crash before the
+  /// local stores are emptied, nothing is adopted or refused twice.
   mutating func adopt(
     _ writes: [LocalWrite], author: DeviceID, isAlone: Bool, clock: inout TimeKeeper
   ) -> StoreOutcome {
@@ -105,8 +105,9 @@ extension StoreReplica {
     return outcome
   }
 
-  /// Makes a draft of a transaction that was written while nobody was signed in. Returns why not, if it
-  /// does not stand. Of the keys that such transactions `adopted` before, the later write wins.
+  /// Makes a draft of a transaction that was written while nobody was signed in. If it does not
+  /// stand, returns the reason. For keys that such transactions `adopted` before, the later write
+  /// wins.
   private mutating func adopt(
     _ operations: [Operation], clock: HybridTime, author: DeviceID, over adopted: Set<Key>
   ) -> Refusal.Reason? {
@@ -124,7 +125,7 @@ extension StoreReplica {
 
   // MARK: Drafts on a new state
 
-  /// What became of the drafts when what is published changed below them.
+  /// The keys of drafts that lost when the published entries changed below them.
   struct Relaying {
     /// Keys whose local writes lost to later ones.
     var superseded: Set<Key> = []
@@ -208,7 +209,7 @@ extension StoreReplica {
       superseded: keys.superseded.union(keys.refused), noting: &outcome)
   }
 
-  /// Notes a change of what is shown, unless nothing has changed.
+  /// Notes a change of the shown values, if there is one.
   func view(
     _ reason: ChangeReason, _ changes: [(key: Key, value: EncodedValue?)], superseded: Set<Key>,
     noting outcome: inout StoreOutcome

@@ -1,7 +1,7 @@
 internal import KithCrypto
 
-/// One store of a replica: its state, the change sets behind it, and the local transactions that
-/// are on their way out.
+/// One store of a replica: its state, the change sets that the state came from, and the local
+/// transactions that wait to be published.
 struct StoreReplica {
   let identifier: StoreIdentifier
   /// Whether a program on this host has opened it.
@@ -42,9 +42,9 @@ struct StoreReplica {
     !drafts.isSaved || !waiting.isEmpty || !untold.isEmpty
   }
 
-  /// The digest over all kept entries but removals that are the newest of their key
-  /// (`Docs/Protocol.md`, "State digest"): of each, by key, newest first, the key's length as 32-bit
-  /// big-endian, the key and the digest of the entry's plaintext.
+  /// The digest over all kept entries, except removals that are the newest of their key
+  /// (`Docs/Protocol.md`, "State digest"). It covers, of each entry, by key, newest first: the
+  /// key's length as 32-bit big-endian, the key and the digest of the entry's plaintext.
   ///
   /// - Complexity: O(*n* log *n*) in the keys, when something changed since the last call.
   mutating func digest() -> Digest256 {
@@ -65,7 +65,7 @@ struct StoreReplica {
     return digest
   }
 
-  /// What peers are asked with about this store.
+  /// The part of a `Have` that asks peers about this store.
   mutating func have() -> StoreHave {
     StoreHave(
       store: identifier, vector: log.vector, digest: digest(), policy: policy,
@@ -79,7 +79,8 @@ struct StoreReplica {
     cachedDigest = nil
     switch state.merge(entry) {
     case .known:
-      // Somebody has carried over what a revoked device wrote: that is its home from here on.
+      // Another device carried over an entry of a revoked device: this copy is the entry's home
+      // from here on.
       if let home = entry.home,
         let old = state.slots[entry.entry.key]?.kept.first(where: { $0.digest == entry.digest })?
           .home, log.isWithheld(old.changeSet.device)
@@ -96,12 +97,12 @@ struct StoreReplica {
   var hasExcessRemovals: Bool { state.removals.count > Limits.removals }
 
   /// Forgets removed entries beyond the limit: first those that every other device covers, then the
-  /// oldest (`Docs/Protocol.md`, "Sessions"). Returns what storage has to do.
+  /// oldest (`Docs/Protocol.md`, "Sessions"). Returns the mutations for storage.
   mutating func pruneRemovals(coveredByAll: (EntryHome) -> Bool) -> [Mutation] {
     log.drop(forgetRemovals(coveredByAll: coveredByAll), in: identifier)
   }
 
-  /// Forgets these, and returns where their sealed forms are.
+  /// Forgets these, and returns the homes of their sealed forms.
   mutating func forgetRemovals(coveredByAll: (EntryHome) -> Bool) -> [EntryHome] {
     guard hasExcessRemovals else { return [] }
     let removals = state.removals.compactMap { state.slots[$0]?.newest }

@@ -13,23 +13,23 @@ extension Claim {
   }
 }
 
-/// What becomes of a draft when what is published has changed. Operations that lost to a later write
+/// The fate of a draft after the published entries changed. Operations that lost to a later write
 /// are not part of the rest.
 enum DraftFate: Equatable {
   /// The rest of it stands.
   case stands(Draft)
-  /// It lost all that it writes to later writes.
+  /// All its operations lost to later writes.
   case superseded
-  /// For want of room, the rest of it would not be shown whole; or an adopted one lost a key, and
-  /// loses whole.
+  /// Room is short, so the rest of it would not be shown whole; or it is an adopted draft that lost
+  /// a key, and is refused whole.
   case refused(Draft, Refusal.Reason)
 }
 
 extension StoreState {
   /// Lays a draft over the state in the form in which it would be published now, if it stands.
   ///
-  /// Returns the keys whose shown value changed, or nil where a value of the draft would not be
-  /// shown; then nothing has changed.
+  /// Returns the keys whose shown value changed, or nil if a value of the draft would not be shown;
+  /// then nothing has changed.
   mutating func lay(
     _ draft: Draft, author: DeviceID
   ) -> [(key: Key, value: EncodedValue?)]? {
@@ -50,7 +50,7 @@ extension StoreState {
     return nil
   }
 
-  /// Lays a draft anew, after what is published has changed, over the drafts before it
+  /// Lays a draft anew over the drafts before it, after the published entries changed
   /// (`Docs/Protocol.md`, "Writing and publishing").
   mutating func layAnew(_ draft: Draft, author: DeviceID) -> DraftFate {
     let stamp = Stamp(clock: draft.clock, device: author)
@@ -98,8 +98,8 @@ extension StoreState {
     guard let shown = shown[key], let standing = slot(key)?.standing(of: shown.step) else {
       return nil
     }
-    // Neither a value of equal claim nor one claimed in this same publishing is fallen back to;
-    // what it would have fallen back to is.
+    // A value is no fallback if its claim is equal or made in this same publishing. Its own
+    // fallback is taken instead.
     guard standing.claim < claim, !standing.claim.isUnpublished else { return standing.fallback }
     return Fallback(value: shown.value, claim: standing.claim)
   }
@@ -113,6 +113,6 @@ extension StoreState {
 }
 
 extension Digest256 {
-  /// Thirty-two zero bytes, for what has no digest.
+  /// Thirty-two zero bytes, for an entry that has no digest.
   static let zero = Digest256 { $0.initializeMemory(as: UInt8.self, repeating: 0) }
 }

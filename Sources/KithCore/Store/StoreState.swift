@@ -1,25 +1,25 @@
 internal import KithCrypto
 
-/// What a key shows, and by which step.
+/// The value that a key shows, and its step.
 struct Shown: Hashable {
   var step: ShownStep
   var value: EncodedValue
 }
 
-/// A store's entries with the drafts laid over them, and what follows from both: what is shown.
+/// A store's entries with the drafts laid over them, and the shown values that result from both.
 ///
-/// Whoever changes slots or drafts calls ``refresh(_:)`` with the keys touched before anyone looks
-/// at what is shown.
+/// After a change of slots or drafts, the caller passes the touched keys to ``refresh(_:)`` before
+/// anything reads the shown values.
 struct StoreState {
   let policy: Policy
-  /// What is published, by key.
+  /// The published entries, by key.
   private(set) var slots: [Key: Slot] = [:]
-  /// What the drafts would publish, by key: only the last entry of each.
+  /// The entries that the drafts would publish, by key: only the last one of each key.
   private(set) var drafted: [Key: KeptEntry] = [:]
-  /// How many drafts were laid since there was none: it tells the transactions of the next publishing
-  /// apart.
+  /// The number of drafts laid since there was none. It tells the transactions of the next
+  /// publishing apart.
   var group: UInt32 = 0
-  /// What is shown, by key.
+  /// The shown values, by key.
   private(set) var shown: [Key: Shown] = [:]
   /// Newest entries that are removals and published.
   private(set) var removals: Set<Key> = []
@@ -83,8 +83,8 @@ struct StoreState {
     return outcome
   }
 
-  /// Gives a kept entry another sealed form; its former home, if it is kept at all. Nothing that is
-  /// shown changes.
+  /// Gives a kept entry another sealed form. Returns its former home, or nil if the entry is not
+  /// kept. The shown values do not change.
   mutating func rehome(_ key: Key, _ digest: Digest256, to home: EntryHome) -> EntryHome? {
     slots[key]?.rehome(digest, to: home)
   }
@@ -113,10 +113,10 @@ struct StoreState {
     if !policy.permits(keyBytes: key.size, valueBytes: size) { neverShown += sign }
   }
 
-  /// Works out anew what is shown after the touched keys changed, and returns the keys whose shown
-  /// value is another, in order.
+  /// Works out the shown values anew after the touched keys changed, and returns the keys whose
+  /// shown value changed, in order.
   ///
-  /// - Complexity: O(*t* log *t*) in the touched keys where everything fits, before and after;
+  /// - Complexity: O(*t* log *t*) in the touched keys if everything fits, before and after;
   ///   otherwise that of ``Admission``.
   mutating func refresh(_ touched: some Sequence<Key>) -> [(key: Key, value: EncodedValue?)] {
     defer { fitted = fits }
@@ -175,8 +175,8 @@ extension Slot {
     }
   }
 
-  /// The claim under which a step is shown, and what its entry would fall back to. What fell back
-  /// already has nothing left to fall back to.
+  /// The claim under which a step is shown, and the fallback of its entry. A step that is a
+  /// fallback has none of its own.
   func standing(of step: ShownStep) -> (claim: Claim, fallback: Fallback?)? {
     switch step {
     case .value: (newest.entry.claim, newest.entry.fallback)

@@ -26,7 +26,7 @@ package struct EncodedValue: Hashable, Sendable {
   /// Checks that bytes from a peer or file are a canonical encoding, and takes them.
   ///
   /// - Throws: ``ValueError``.
-  /// - Complexity: O(*n*) in time and memory, whatever lengths the bytes claim.
+  /// - Complexity: O(*n*) in time and memory, for any lengths that the bytes claim.
   package init(checking bytes: [UInt8]) throws(ValueError) {
     var decoder = ValueDecoder(bytes)
     _ = try decoder.decode()

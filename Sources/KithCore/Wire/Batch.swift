@@ -1,7 +1,7 @@
 internal import KithCrypto
 internal import SwiftProtobuf
 
-/// Whoever covers a chain up to `from` covers it up to `through` once it has the batch.
+/// A device that covers a chain up to `from` covers it up to `through` once it has the batch.
 package struct Cover: Hashable, Sendable {
   package var chain: ChainID
   package var from: UInt64
@@ -14,15 +14,16 @@ package struct Cover: Hashable, Sendable {
   }
 }
 
-/// What is applied, counted in the vector and passed on in one step (`Docs/Protocol.md`,
-/// "Sessions").
+/// Change sets and covers of one store that are applied, counted in the vector and passed on in one
+/// step (`Docs/Protocol.md`, "Sessions").
 package struct Batch: Sendable {
   package var store: StoreIdentifier
   /// The number of the `Have` that it answers; 0: sent unasked.
   package var answers: UInt64 = 0
   /// Sent because equal vectors had different digests.
   package var isEverything = false
-  /// It is a piece of an answer, or of what the peer missed, and the rest follows: it covers nothing.
+  /// It is a piece of an answer, or of the data that the peer missed, and the rest follows: it
+  /// covers nothing.
   package var isUnfinished = false
   package var changeSets: [ChangeSet] = []
   package var covers: [Cover] = []
@@ -57,7 +58,7 @@ package struct Batch: Sendable {
   }
 }
 
-/// What a message of a batch holds beside change sets.
+/// The fields that a message of a batch holds besides change sets.
 struct BatchFrame: Hashable, Sendable {
   var store: StoreIdentifier
   var answers: UInt64
@@ -115,7 +116,7 @@ struct BatchPart {
   var changeSets: [CheckedChangeSet]
   var covers: [Cover]
 
-  /// Nil where the message is malformed.
+  /// Nil if the message is malformed.
   init?(_ wire: WireBatch, account: AccountID, concurrently: InboundMessage.Repeater?) {
     guard let store = StoreIdentifier(wire.store), wire.covers.count <= Limits.chainsPerStore,
       wire.changeSets.count <= Limits.changeSetsPerMessage,
@@ -135,7 +136,7 @@ struct BatchPart {
     }
     guard covers.isStrictlyAscending(by: \.chain) else { return nil }
     let sets = wire.changeSets
-    // One large change set has its entries checked at once, of many each is checked whole.
+    // The entries of a single change set are checked at once; of several, each is checked whole.
     let inner = sets.count == 1 ? concurrently : nil
     let checked = values(sets.count, by: 1, with: concurrently) { index in
       CheckedChangeSet(sets[index], account: account, concurrently: inner)

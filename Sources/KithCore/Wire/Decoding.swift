@@ -1,8 +1,9 @@
 internal import KithCrypto
 
-// A message is taken in whole or not at all: if a length, a number or an order in it is wrong, as
-// far as that shows without a state and without opening a box, it does not decode, and its sender's
-// session ends. Members that keep the rules decode alike, so none of them passes such a thing on.
+// A message is taken in whole or not at all. If a length, a number or an order in it is wrong, it
+// does not decode, and its sender's session ends. This holds for faults that show without a state
+// and without opening a box. Members that keep the rules decode alike, so none of them passes such
+// a message on.
 
 extension Sequence {
   /// Whether keys ascend, none twice, as they do in every list that stands for a map or a set.
@@ -34,7 +35,7 @@ extension [ChainID: UInt64] {
 }
 
 extension [DeviceID: [String]] {
-  /// Where devices may be met; nil if it is malformed.
+  /// The addresses at which devices may be met; nil if the list is malformed.
   init?(_ wire: [WireDeviceAddresses]) {
     var entries: [(key: DeviceID, value: [String])] = []
     entries.reserveCapacity(wire.count)

@@ -1,6 +1,6 @@
 package import KithCrypto
 
-/// What a dialler offers in the payload of handshake message 1.
+/// The versions that a dialler offers in the payload of handshake message 1.
 package struct Offer: Hashable, Sendable {
   /// Protocol versions that the dialler speaks.
   package var versions: [UInt32]
@@ -13,7 +13,7 @@ package struct Offer: Hashable, Sendable {
     self.versions = versions
   }
 
-  /// Reads an offer; nil where the bytes are malformed.
+  /// Reads an offer; nil if the bytes are malformed.
   package init?(decoding bytes: [UInt8]) {
     guard let wire = try? WireOffer(serializedBytes: bytes) else { return nil }
     versions = wire.versions
@@ -32,7 +32,7 @@ package struct Offer: Hashable, Sendable {
   }
 }
 
-/// What each side says of itself in the payloads of handshake messages 2 and 3.
+/// A side's description of itself, in the payloads of handshake messages 2 and 3.
 package struct Hello: Hashable, Sendable {
   /// The protocol version, chosen by the listener.
   package var version: UInt32
@@ -48,8 +48,8 @@ package struct Hello: Hashable, Sendable {
   package var port: UInt16
   /// The side's version of Kith, for people; empty: not said.
   package var software: String
-  /// Which device the side is: its certificate binds it to the handshake's static key, and this the
-  /// key to it. Nil: not said.
+  /// The id of the side's device: its certificate binds the id to the handshake's static key, and
+  /// this field binds the key to the id. Nil: not said.
   package var device: DeviceID?
 
   /// Makes a hello.
@@ -67,7 +67,7 @@ package struct Hello: Hashable, Sendable {
     self.device = device
   }
 
-  /// Reads a hello; nil where the bytes are malformed.
+  /// Reads a hello; nil if the bytes are malformed.
   package init?(decoding bytes: [UInt8]) {
     guard let wire = try? WireHello(serializedBytes: bytes),
       let process = try? Digest128(wire.processID),

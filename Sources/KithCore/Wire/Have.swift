@@ -1,6 +1,6 @@
 package import KithCrypto
 
-/// What a peer has of one store.
+/// The part of a `Have` that is about one store.
 package struct StoreHave: Hashable, Sendable {
   package var store: StoreIdentifier
   package var vector: [ChainID: UInt64]
@@ -27,22 +27,23 @@ package struct StoreHave: Hashable, Sendable {
   }
 }
 
-/// What a peer has (`Docs/Protocol.md`, "Sessions").
+/// The message in which a device says what it covers of its stores (`Docs/Protocol.md`,
+/// "Sessions").
 package struct Have: Hashable, Sendable {
   /// Counts the ones that ask for a batch; 0 asks for nothing.
   package var number: UInt64
-  /// Whether vectors are whole; otherwise they hold only what changed.
+  /// Whether vectors are whole; otherwise they hold only the entries that changed.
   package var isWhole: Bool
   /// Whether every store of the peer is listed.
   package var listsAll: Bool
   package var stores: [StoreHave]
   /// When the sender's process started, as its statements say; zero: it makes none.
   package var started = HybridTime.zero
-  /// What the sender covers, and what devices say that they cover.
+  /// The coverage that the sender tells, and devices' statements about theirs.
   package var statements: [StatementGroup] = []
   /// Which statements the sender holds.
   package var held: [HeldStatements] = []
-  /// What the peer tells of the time; nil: nothing.
+  /// The time that the peer tells; nil: none.
   package var time: ToldTime?
 
   package init(
@@ -60,7 +61,7 @@ package struct Have: Hashable, Sendable {
     self.init(number: 0, isWhole: false, listsAll: false, stores: [], time: time)
   }
 
-  /// Nil where the message is malformed; so it is if a device says two things of one store.
+  /// Nil if the message is malformed, as it is with two statements of one device about one store.
   init?(_ wire: WireHave) {
     guard wire.stores.count <= Limits.stores else { return nil }
     self.init(
@@ -101,9 +102,9 @@ package struct Have: Hashable, Sendable {
     var device: UInt64
   }
 
-  /// The messages that carry it: one, but where the vectors of many stores take more than
-  /// ``Limits/haveMessageBytes``. Then each says of some stores what the whole would, and the last
-  /// only which stores there are.
+  /// The messages that carry it: one, unless the vectors of many stores take more than
+  /// ``Limits/haveMessageBytes``. Then each message carries some of the stores. If the `Have` lists
+  /// all stores, one last message only names them.
   package func messages() -> [[UInt8]] {
     var parts: [[StoreHave]] = []
     var bytes = 0
@@ -132,7 +133,7 @@ package struct Have: Hashable, Sendable {
     return haves.map { $0.message() }
   }
 
-  /// Messages that tell what devices cover, and at last which statements are held.
+  /// Messages that tell the coverage of devices, and in the last one the statements held.
   static func messages(
     telling groups: [StatementGroup], holding held: [HeldStatements] = [],
     by started: HybridTime?, time: ToldTime
@@ -224,7 +225,7 @@ extension WireVectorEntry {
 }
 
 extension Policy {
-  /// Nil where a limit is beyond ``maximum``.
+  /// Nil if a limit is above ``maximum``.
   fileprivate init?(_ wire: WirePolicy) {
     guard let totalBytes = Int(exactly: wire.totalBytes),
       let valueBytes = Int(exactly: wire.valueBytes)

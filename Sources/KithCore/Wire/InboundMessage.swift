@@ -1,7 +1,7 @@
 internal import KithCrypto
 internal import SwiftProtobuf
 
-/// A message from a peer, decoded and with every check made that needs no state: signatures and
+/// A message from a peer, decoded and with every check made that needs no state. Signatures and
 /// digests are the costly part of replication, and may be checked outside any lock, many at once.
 package struct InboundMessage: Sendable {
   enum Body {
@@ -17,16 +17,16 @@ package struct InboundMessage: Sendable {
   package var isRecords: Bool { if case .records = body { true } else { false } }
   /// The message's size, in bytes.
   let size: Int
-  /// How to do many things at once with what it holds; nil: one after the other.
+  /// How to do many things at once with its contents; nil: one after the other.
   let repeater: Repeater?
 
-  /// Decodes a message and checks its signatures; nil where it is malformed, for which the session
-  /// is to be closed.
+  /// Decodes a message and checks its signatures; nil if it is malformed: then the session is to be
+  /// closed.
   ///
   /// - Parameters:
   ///   - bytes: the message, not larger than ``Limits/messageBytes``.
   ///   - account: the account that signatures are made for.
-  ///   - concurrently: how to check and open much at once; one after the other where it is nil.
+  ///   - concurrently: how to check and open many things at once; nil: one after the other.
   /// - Complexity: O(*n*) in the bytes, and a signature check for each change set.
   package init?(
     decoding bytes: [UInt8], account: AccountID, concurrently: Repeater? = nil

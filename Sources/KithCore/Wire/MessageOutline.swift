@@ -1,10 +1,10 @@
-/// How often repeated fields stand in a message, counted without decoding it: decoded, an element of
-/// two bytes takes many times that, so what has too many is refused before anything is built.
+/// Counts how often repeated fields occur in a message, without decoding it. A decoded element of
+/// two bytes takes many times that, so a message with too many is refused before anything is built.
 struct MessageOutline {
   /// A field that holds a message or is repeated.
   struct Field {
     let number: UInt64
-    /// How often it may stand in the whole message, wherever its parents stand.
+    /// How often it may occur in the whole message, over all its parents.
     var limit = Int.max
     /// The fewest bytes that a valid one has; one with fewer is malformed.
     var fewestBytes = 0
@@ -12,7 +12,7 @@ struct MessageOutline {
     var fields: [Field] = []
   }
 
-  /// What a session's message may hold.
+  /// The fields that a session's message may hold.
   static let session = MessageOutline([
     Field(
       number: 1,
@@ -53,18 +53,18 @@ struct MessageOutline {
       ]),
   ])
 
-  /// What a change set's header may hold.
+  /// The fields that a change set's header may hold.
   static let header = MessageOutline([
     Field(
       number: 9, limit: Limits.entriesPerChangeSet, fewestBytes: 32)
   ])
 
-  /// What an extent may hold.
+  /// The fields that an extent may hold.
   static let extent = MessageOutline([
     Field(number: 3, limit: Limits.chainsPerStore, fewestBytes: 34)
   ])
 
-  /// What an inviter's answer may hold.
+  /// The fields that an inviter's answer may hold.
   static let joinReply = MessageOutline([
     Field(
       number: 2, limit: MembershipLimits.records,
@@ -74,7 +74,7 @@ struct MessageOutline {
       fields: [Field(number: 2, limit: Limits.elementsPerMessage)]),
   ])
 
-  /// The fields, those inside others behind them, each with where those inside it begin and end.
+  /// The fields, each before the fields inside it, and with the range of those.
   private var fields: [(field: Field, inner: Range<Int>)] = []
   private let outermost: Range<Int>
 
@@ -90,7 +90,7 @@ struct MessageOutline {
     }
   }
 
-  /// Whether bytes are fields one after the other, and none that is looked at stands too often.
+  /// Whether bytes are fields one after the other, and none that is looked at occurs too often.
   /// Fields that are not known are passed over.
   ///
   /// - Complexity: O(*n*) in the bytes; it takes no memory that grows with them.
@@ -118,7 +118,7 @@ struct MessageOutline {
         guard counts[index] <= field.limit, inside.count >= field.fewestBytes,
           inner.isEmpty || permits(inside, inner, &counts)
         else { return false }
-      // The ends of a group: what stands between is looked at as if it stood alone.
+      // The ends of a group: the fields between them are looked at as if they were not in a group.
       case 3, 4: continue
       case 5: guard reader.take(4) != nil else { return false }
       default: return false
@@ -133,7 +133,7 @@ struct MessageOutline {
 
     var isAtEnd: Bool { position == bytes.count }
 
-    /// Nil where it ends too early or has more than 64 bits.
+    /// Nil if it ends too early or has more than 64 bits.
     mutating func varint() -> UInt64? {
       var value: UInt64 = 0
       for shift in stride(from: 0 as UInt64, to: 64, by: 7) {

@@ -1,5 +1,5 @@
-/// How many records a session may bring: each signature takes processor time, and what was brought
-/// before can be brought again. Refilled as time passes.
+/// How many records a session may bring: each signature takes processor time, and a peer can bring
+/// the same records again. Refilled as time passes.
 package struct RecordAllowance: Sendable {
   private var bytes = Limits.recordBurstBytes
   private var refilledAt: UInt64
@@ -9,7 +9,7 @@ package struct RecordAllowance: Sendable {
     refilledAt = milliseconds
   }
 
-  /// Counts a message. False where it carries records and they are too many, for which the session
+  /// Counts a message. Returns false if it carries records and they are too many: then the session
   /// is to be closed.
   ///
   /// - Complexity: O(1).

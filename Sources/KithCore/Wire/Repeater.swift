@@ -5,13 +5,13 @@ extension InboundMessage {
     @Sendable (_ count: Int, _ body: @Sendable (Int) -> Void) -> Void
 }
 
-/// The values of a pure function for every index below a count, in order: the same whether it is
-/// called by a repeater, many at once, or, where there is none, one after the other.
+/// The values of a pure function for every index below a count, in order. A repeater makes many
+/// calls at once; without one, they come one after the other. The values are the same.
 ///
 /// - Parameters:
 ///   - count: How many values.
 ///   - piece: How many are worth a call of the repeater.
-///   - repeater: What calls the function.
+///   - repeater: The repeater that calls the function.
 ///   - value: The function.
 /// - Returns: Its values.
 func values<Value: Sendable>(

@@ -9,7 +9,7 @@ package struct Extent: Hashable, Sendable {
   /// tells its peer only the entries that rose.
   package let digest: Digest256?
   /// In a statement the entries of the chains that published last, at most
-  /// ``Limits/statementEntries``, so that something is known where vectors are not equal yet.
+  /// ``Limits/statementEntries``, so that something is known while vectors are not equal yet.
   package let entries: [ChainID: UInt64]
   /// The encoded extent.
   let body: [UInt8]
@@ -120,7 +120,7 @@ package struct Statement: Hashable, Sendable {
 /// One message's statements that agree on an extent; without any, the sender tells the extent of
 /// itself.
 package struct StatementGroup: Hashable, Sendable {
-  /// A statement without what it shares with the others of its group.
+  /// A statement without the part that it shares with the others of its group.
   package struct Said: Hashable, Sendable {
     /// The first 8 bytes of the device's id, as a big-endian number.
     package var device: UInt64

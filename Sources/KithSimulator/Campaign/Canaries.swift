@@ -1,7 +1,7 @@
 /// The bugs that this build can plant: none. `Tests/hunt` plants those of `Tests/Canaries` in a copy of
 /// the tree, in which it writes this file anew.
 package enum Canaries {
-  /// Their names, and what is wrong with each.
+  /// The names and descriptions of the bugs.
   package static let bugs: [(name: String, bug: String)] = []
 
   /// Plants a bug in the place of any other; nil: none.

@@ -61,8 +61,8 @@ struct ReferenceMerge {
     ].insert(kept.changeSet.digest)
   }
 
-  /// Forgets data that only devices with given-up directories kept. That others cover it, a traitor
-  /// may have told them.
+  /// Forgets data that only devices with given-up directories kept. A traitor may have told others
+  /// that they cover it.
   mutating func giveUp(_ device: DeviceNumber) {
     for (store, keys) in published {
       for (key, all) in keys {
@@ -78,9 +78,9 @@ struct ReferenceMerge {
   func difference(_ seen: StoreInspection, in store: StoreIdentifier) -> String? {
     for (key, all) in published[store] ?? [:] {
       let covered = all.values.filter { $0.sequence <= seen.covered[$0.chain] ?? 0 }
-      // Of a fork one side may be covered and missing.
+      // One side of a fork may be covered and missing.
       let hasFork = all.values.contains { isFork($0, in: store) }
-      // Earlier data is there too; then this says nothing.
+      // Data beyond the coverage is there too: then a difference proves nothing.
       let hasMore = seen.slots[key]?.contains { kept in
         let chain = ChainID(
           device: kept.changeSet.device, incarnation: kept.changeSet.incarnation)

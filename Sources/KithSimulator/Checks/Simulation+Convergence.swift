@@ -166,7 +166,7 @@ extension Simulation {
   /// Each disk gives the replica that wrote it.
   func checkDisks() throws(Violation) {
     for device in devices where device.isRunning {
-      // What is shown may be ahead of the disk, as long as a commit takes.
+      // The shown values may be ahead of the disk, as long as a commit takes.
       for _ in 0..<1_000 where device.shell?.isBusy == true || device.shell?.hasWork == true {
         try pass(until: now + 10_000)
       }

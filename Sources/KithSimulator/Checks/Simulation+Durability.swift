@@ -73,7 +73,7 @@ extension Simulation {
     guard isKept || wasDropped(chain.device, disk, device) else {
       throw Violation(.nothingLost, "\(device.name) sent a change set before it was committed")
     }
-    // An unnoticed copy and its original may, until they notice.
+    // An unnoticed copy and its original may give a sequence twice, until they notice.
     guard chain.device == device.keys.id, !device.wasRestoredUnnoticed, !device.isTraitor else {
       return
     }
@@ -119,6 +119,6 @@ extension Simulation {
     throw Violation(.bounds, "\(bytes) bytes are under way on one connection")
   }
 
-  /// The core allows 8 MiB of batches under way, and what one step adds.
+  /// The core allows 8 MiB of batches under way, and the bytes that one step adds.
   private static var largestPipe: Int { 24 << 20 }
 }

@@ -68,7 +68,7 @@ extension Simulation {
     return stores
   }
 
-  /// Promise 6: the reported changes lead to what is shown.
+  /// Promise 6: the reported changes lead to the shown values.
   private func checkView(
     _ seen: StoreInspection, _ view: [Key: EncodedValue], _ place: String
   ) throws(Violation) {
@@ -133,8 +133,8 @@ extension Simulation {
   /// More bytes than the simulator's programs put into a change set.
   private static var largestChangeSet: Int { 64 << 10 }
 
-  /// Promises 5 and 9: an accepted write is visible at once, later than what its program saw, and
-  /// has the claim and fallback of `Docs/Protocol.md` ("Writing and publishing").
+  /// Promises 5 and 9: an accepted write is visible at once, later than all that its program saw,
+  /// and has the claim and fallback of `Docs/Protocol.md` ("Writing and publishing").
   func checkAccepted(
     _ operations: [KithCore.Operation], _ draft: StoreInspection.Draft?,
     over before: StoreInspection, on device: SimulatedDevice, in store: StoreIdentifier

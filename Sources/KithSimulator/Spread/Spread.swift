@@ -120,7 +120,7 @@ package struct Spread {
 
   // MARK: Writes
 
-  /// Returns when the writer knew that all have what it wrote; nil: it never did.
+  /// Returns the time at which the writer knew that all have its write; nil: it never did.
   private mutating func follow(_ writer: Int) -> UInt64? {
     let replica = devices[writer].replica
     let sequence =

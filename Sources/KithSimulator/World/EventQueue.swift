@@ -37,13 +37,13 @@ enum Event {
   case action(Action.Kind)
   /// An input for the core, a moment after its cause.
   case input(DeviceNumber, life: Int, Input)
-  /// The shell commits and sends what waits.
+  /// The shell commits and sends the effects that wait.
   case drain(DeviceNumber, life: Int)
   /// A commit reaches the disk.
   case committed(DeviceNumber, life: Int, Round)
   /// The shell has something to do.
   case wake(DeviceNumber, life: Int, atMonotonic: UInt64)
-  /// The local stores are emptied of what was adopted.
+  /// The local stores are emptied of the adopted writes.
   case emptyLocal(DeviceNumber, life: Int, StoreIdentifier)
   /// A dead process starts again.
   case start(DeviceNumber, life: Int)

@@ -49,7 +49,7 @@ final class SimulatedDevice {
   var awaited: Set<UInt64> = []
   /// Whether the shell's work begins in a moment.
   var isDrainPlanned = false
-  /// What a commit under way is writing.
+  /// The mutations that a commit under way is writing.
   var writing: [Mutation] = []
   /// Effects after which the process dies, and for how long it is dead.
   var fuse: (effects: Int, downMicroseconds: UInt64)?

@@ -81,7 +81,7 @@ extension Simulation {
     var operations: [KithCore.Operation] = []
     for (index, write) in writes.enumerated() {
       let value = write.size.flatMap { size in
-        // Each value is one of its kind, and names what must not be seen on the wire.
+        // Each value is unique, and contains the text that must not be seen on the wire.
         try? EncodedValue(
           .string("\(Self.secret)\(id.rawValue).\(index) " + String(repeating: "v", count: size)))
       }

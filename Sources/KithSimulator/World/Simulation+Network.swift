@@ -29,7 +29,7 @@ extension Simulation {
 
   func isUp(_ number: DeviceNumber) -> Bool {
     let device = devices[number]
-    // Who joins listens nowhere yet.
+    // A device that joins does not listen yet.
     return device.isRunning && !device.isPaused && !device.isFailing && device.join == nil
   }
 

@@ -12,7 +12,7 @@ extension Simulation {
     trace.note("start", [UInt64(device.number)], at: now)
     var replica = load(device)
     if replica == nil {
-      // What the message says to do: restore a copy.
+      // The person does as the error message says: restores a copy.
       guard let copy = device.backups.last else { return giveUp(device) }
       tally.count("damaged disks restored")
       putAtRisk(device)
@@ -36,7 +36,8 @@ extension Simulation {
       account: account, keys: device.keys, outline: outline, process: device.process,
       entropy: SeededEntropy(seed: seed)
     ) { (store, reference) throws(StorageError) in try disk.changeSet(reference, in: store) }
-    // In some runs answers come in pieces of a few change sets; elsewhere none is large enough.
+    // In some runs answers come in pieces of a few change sets; in the others no answer is large
+    // enough.
     if schedule.seed.isMultiple(of: 3) { replica?.pieceBytes = 2 << 10 }
     return replica
   }
@@ -101,7 +102,7 @@ extension Simulation {
 
   // MARK: Inputs and effects
 
-  /// Hands an input to the shell, shows what changed, and sees to it that the rest is done.
+  /// Hands an input to the shell, shows the changes, and plans the remaining work.
   @discardableResult
   func hand(
     _ input: Input, to device: SimulatedDevice, gathers: Bool = false, showing: Bool = true
@@ -128,7 +129,7 @@ extension Simulation {
     tally.count("steps")
     if showing { try show(effects, on: device, after: input) }
     effects += device.shell?.outbox.dropFirst(waiting) ?? []
-    // A program reads what is there only once its process has started.
+    // A program reads values only once its process has started.
     if showing { try checkStep(device, input, effects) }
     try nextDrain(device)
     return effects
@@ -166,8 +167,8 @@ extension Simulation {
 
   // MARK: Time
 
-  /// Sees to it that the shell is woken when it wants to be. Work that is about to begin may be what
-  /// it waits for.
+  /// Plans the wake that the shell asks for. If work is about to begin, plans none yet: the shell
+  /// may wait for that work.
   private func planWake(_ device: SimulatedDevice) {
     guard !device.isDrainPlanned, let reading = device.shell?.wakesAtMilliseconds,
       reading != device.wakesAt
@@ -240,7 +241,7 @@ extension Simulation {
     try end(round, on: device)
   }
 
-  /// Does what follows a commit, and tells the programs whose writes are durable.
+  /// Carries out the effects after a commit, and tells the programs whose writes are durable.
   private func end(_ round: Round, on device: SimulatedDevice) throws(Violation) {
     let life = device.life
     try act(on: round.late, device)
@@ -256,7 +257,7 @@ extension Simulation {
     device.awaited.insert(write.rawValue)
   }
 
-  /// Tells programs what became of their writes. A write is never durable before an earlier one, so a
+  /// Tells programs the fates of their writes. A write is never durable before an earlier one, so a
   /// mark is not before all writes that were accepted before it.
   private func tell(_ settled: [WriteID], on device: SimulatedDevice) throws(Violation) {
     device.awaited.subtract(settled.map(\.rawValue))
@@ -276,7 +277,7 @@ extension Simulation {
     }
   }
 
-  /// Does, in order, what needs no commit any more.
+  /// Carries out, in order, the effects that need no commit any more.
   private func act(on effects: ArraySlice<Effect>, _ device: SimulatedDevice) throws(Violation) {
     let life = device.life
     for effect in effects {
@@ -327,7 +328,7 @@ extension Simulation {
     try nextDrain(device)
   }
 
-  /// Goes back to what the disk holds. Programs are told of what is undone.
+  /// Goes back to what the disk holds. Programs are told of the changes that are undone.
   private func reload(_ device: SimulatedDevice) throws(Violation) {
     guard let replica = load(device) else { return giveUp(device) }
     let isCopy = device.disk.isCopy
@@ -346,7 +347,7 @@ extension Simulation {
     try nextDrain(device)
   }
 
-  /// What programs were told leads from what they saw to what is durable.
+  /// The changes that programs were told lead from the values that they saw to the durable ones.
   private func checkUndone(on device: SimulatedDevice) throws(Violation) {
     for (store, view) in device.views.sorted(by: { $0.key < $1.key })
     where device.replica?.view(of: store) != view {
