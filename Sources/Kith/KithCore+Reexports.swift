@@ -8,7 +8,7 @@ public typealias AccountID = KithCore.AccountID
 public typealias StoreIdentifier = KithCore.StoreIdentifier
 /// A value of a store: what property lists can hold.
 public typealias PropertyListValue = KithCore.PropertyListValue
-/// What a node knows of itself, its peers and its stores: `devices`, `peers`, `stores`, `clock`,
+/// A node's knowledge of itself, its peers and its stores: `devices`, `peers`, `stores`, `clock`,
 /// `problems` and more. `Docs/CommandLine.md` ("Status") explains each member.
 ///
 /// ```swift

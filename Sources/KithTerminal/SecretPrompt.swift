@@ -1,7 +1,7 @@
 import Glibc
 
-/// Asks a person for a secret on the process's terminal, whatever its input and output are, without
-/// showing the typed text.
+/// Asks a person for a secret on the process's terminal, without showing the typed text. The
+/// process's input and output may be redirected.
 package enum SecretPrompt {
   /// The result of a question.
   package enum Answer: Equatable {

@@ -220,8 +220,8 @@ struct CodePairingTests {
     await listener.close()
   }
 
-  /// Whoever gets a proof can check one guess by it, so a code that was typed once is proved to three
-  /// inviters, whoever they are.
+  /// A party that gets a proof can check one guess by it. So a code that was typed once is proved
+  /// to three inviters at most, whoever they are.
   @Test func aTypedCodeIsProvedThreeTimes() async throws {
     let configuration = configuration()
     let typed = TypedCode(code)

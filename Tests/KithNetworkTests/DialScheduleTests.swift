@@ -114,7 +114,7 @@ struct DialScheduleTests {
     let next = try #require(schedule.takeDue(at: 250).first)
     #expect(next.address == other)
     schedule.failed(next, .unreachable, at: 250, random: 1)
-    // Not where it is known not to be.
+    // Not at the address at which it is known not to be.
     #expect(schedule.nextDue() == 750)
     let third = try #require(schedule.takeDue(at: 750).first)
     #expect(third.address == other)
@@ -149,7 +149,7 @@ struct DialScheduleTests {
 
   // MARK: Many devices
 
-  /// A schedule that has learned where so many devices are.
+  /// A schedule that has learned the addresses of so many devices.
   private func schedule(learning count: Int) throws -> (DialSchedule, [DeviceKeys]) {
     var schedule = DialSchedule(overlay: OverlayPlan(seed: 3))
     let devices = (0..<count).map { deviceKeys(UInt64(50 + $0)) }

@@ -42,7 +42,8 @@ struct GateTests {
     #expect(table.admit(7, from: try bucket(1)) == .admittedInsteadOf(1))
   }
 
-  /// A copied first message proves nothing: its connection still makes way for others.
+  /// A copied first message proves nothing: its connection is still closed first if others need its
+  /// place.
   @Test func replayedFirstMessageDoesNotKeepItsPlace() throws {
     var entropy = SeededEntropy(seed: 1)
     let ephemeral = entropy.draw(TransportPublicKey.self)
@@ -123,7 +124,8 @@ struct GateTests {
     #expect(owner.failures == 1)
   }
 
-  /// Virtual time: whoever has the key and says message 1 late has no more time for message 3.
+  /// Virtual time: a dialler that has the key and sends message 1 late gets no extra time for
+  /// message 3.
   @Test func deadlineCountsFromAcceptingAlsoAfterMessageOne() throws {
     let owner = Owner()
     let channel = EmbeddedChannel()

@@ -8,7 +8,7 @@ import Testing
 
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct HostileConnectionTests {
-  /// What a stranger says first.
+  /// The first bytes that a stranger sends.
   struct Greeting: CustomTestStringConvertible, Sendable {
     let testDescription: String
     let bytes: [UInt8]

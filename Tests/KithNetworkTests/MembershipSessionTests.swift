@@ -48,7 +48,7 @@ struct MembershipSessionTests {
       let room = NetworkLimits.membershipSessionBytes / message.count
       for _ in 0..<(2 * room) { transports[0].send(session, message) }
       try await eventually("closed") { two.state.withLock { $0.closedCount } == 1 }
-      // What is read together with what brings it over the bound may come, too.
+      // Messages that are read together with the one that exceeds the bound may be received, too.
       #expect((room / 2...room + 8).contains(two.received.count))
       #expect(transports[1].statistics.protocolViolations == 1)
     }
@@ -82,7 +82,7 @@ struct MembershipSessionTests {
       transports[0].addTarget(addresses[1])
       try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
       #expect(transports[1].isMembershipOnly(two.live[0]))
-      // What the delegate is told: the key is known, and the epoch is older.
+      // The delegate is told that the key is known and the epoch is older.
       #expect(two.state.withLock { $0.opened.values.allSatisfy(\.isMembershipOnly) })
       #expect(one.state.withLock { !$0.opened.values.contains(where: \.isMembershipOnly) })
     }

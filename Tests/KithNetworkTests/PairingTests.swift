@@ -67,7 +67,7 @@ struct PairingTests {
     await #expect(throws: PairingError.closed) { try await listener.accept() }
   }
 
-  /// What the other side says before a person has answered is kept in a bounded queue.
+  /// Messages that the other side sends before a person has answered are kept in a bounded queue.
   @Test func messagesThatNobodyTakesEndAPairing() async throws {
     let configuration = configuration()
     let listener = listener(configuration)

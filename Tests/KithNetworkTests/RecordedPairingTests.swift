@@ -6,10 +6,10 @@ import Testing
 @testable import KithCrypto
 @testable import KithNetwork
 
-/// Who recorded a pairing and learns the code afterwards opens nothing of it.
+/// A party that recorded a pairing, and learns the code afterwards, can open nothing of it.
 @Suite(.timeLimit(.minutes(5)))
 struct RecordedPairingTests {
-  /// What travelled, in messages.
+  /// The bytes that travelled, in messages.
   struct Recording {
     let hello, proof, first, offer, confirmation: [UInt8]
 
@@ -110,8 +110,8 @@ struct RecordedPairingTests {
     let real = try side.key(setting: .responder, remote: recording.transcript.inviterShare)
     #expect(try recording.isOpened(by: real))
 
-    // The code gives the generator. What is missing is the scalar of either side: the attempts are
-    // all elements at hand, and their products with scalars of one's own.
+    // The code gives the generator. Only the scalar of either side is missing: the attempts are all
+    // elements at hand, and their products with scalars of one's own.
     let generator = CPace.generator(
       password: code.password,
       channel: CPace.channel(

@@ -137,7 +137,7 @@ package final class FaultyProxy: Sendable {
   }
 
   /// Leaves all open connections half-open until the proxy ends: nothing passes in either
-  /// direction, and neither side learns of it, whatever the other does.
+  /// direction, and neither side learns of it, even if the other side closes.
   ///
   /// New connections are served.
   package func abandon() {

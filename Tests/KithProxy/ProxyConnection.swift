@@ -117,7 +117,7 @@ final class ProxyConnection: Sendable {
         }
       }
     } catch {
-      // The sink takes no more. The sender learns of it over the opposite direction.
+      // The sink does not take any more. The sender learns of it over the opposite direction.
       if await back.opened() { Self.reset(source) }
     }
   }

@@ -4,7 +4,7 @@ import Testing
 @testable import KithProxy
 
 @Suite struct ByteFaultsTests {
-  /// The positions of altered bytes, and where the connection is reset, of bytes cut in pieces.
+  /// The positions of altered bytes, and the position of the reset, in bytes cut in pieces.
   private func run(
     _ faults: FaultyProxy.Faults, seed: UInt64, pieces: [Int]
   ) -> (altered: [Int], reset: Int?) {

@@ -14,7 +14,7 @@ import Testing
       try await pair.client.awaitBytes(1)
       let other = try TestSocket.connect(pair.proxy.port)
       other.send([4])
-      // What passes the other way has gone through the proxy after what is held.
+      // Bytes that pass the other way have gone through the proxy after the bytes that it holds.
       pair.target.send([5])
       try await pair.client.awaitBytes(2)
       pair.target.look()
@@ -48,7 +48,7 @@ import Testing
         if count > 0 { fullSince = .now }
         return ContinuousClock.now - fullSince > .milliseconds(300)
       }
-      // What two sockets of the kernel hold, and a little of the proxy.
+      // The bound: the buffers of two sockets in the kernel, and a little of the proxy.
       #expect(sent.count < 32 << 20)
       #expect(pair.proxy.counters.forwardBytes == 0)
       pair.proxy.mend()

@@ -2,7 +2,7 @@ import KithCore
 import KithSimulator
 import Testing
 
-/// What a crash leaves of a disk of the simulator.
+/// The data that a crash leaves on a disk of the simulator.
 @Suite struct SimulatedDiskTests {
   private let first: [Mutation] = [
     .setClock(HybridTime(rawValue: 1)), .setIncarnation(Incarnation(rawValue: 7)),

@@ -224,7 +224,7 @@ import Testing
     }
     #expect(error?.code == .damaged && error?.path == path)
     #expect(error?.message.contains("another device") == true)
-    // It is as it was, for whoever puts it where it belongs.
+    // It is unchanged, for a person who puts it in its right place.
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
   }
 

@@ -23,7 +23,7 @@ import Testing
     .putStore(store, .standard)
   }
 
-  /// What a sequence of commits leaves.
+  /// A sequence of commits.
   struct History: CustomTestStringConvertible {
     var testDescription: String
     var commits: [[Mutation]]
@@ -155,7 +155,7 @@ import Testing
     }
   }
 
-  /// What a commit adds to the write-ahead log, in pages.
+  /// The number of pages that a commit adds to the write-ahead log.
   private func pages(_ device: OpenDevice, _ mutations: [Mutation]) throws -> Int {
     let log = URL(fileURLWithPath: device.directory + "/kith.sqlite-wal")
     let before = try Data(contentsOf: log).count

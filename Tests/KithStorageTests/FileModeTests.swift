@@ -6,7 +6,7 @@ import Testing
 
 @testable import KithStorage
 
-/// What a directory looks like when it is opened: whose its files are, who may use them, and that they
+/// The checks of a directory when it is opened: the owner of its files, their modes, and that they
 /// are no links.
 @Suite struct FileModeTests {
   private static let files = ["secrets", "lock", "kith.sqlite", "kith.sqlite-wal"]
@@ -127,7 +127,7 @@ import Testing
     try DeviceDirectory.open(at: directory.device).close()
   }
 
-  /// It was called empty where its files could not be seen.
+  /// It was called empty if its files could not be seen.
   @Test func `a directory that its owner may not use is not called empty`() throws {
     let directory = try made()
     for mode in [0o000, 0o400, 0o100] as [mode_t] {

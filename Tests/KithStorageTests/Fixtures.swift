@@ -26,7 +26,7 @@ func newSecrets() -> DeviceSecrets {
 /// Draws mutations about few stores, devices and change sets, so that they meet.
 struct MutationSource {
   var random: SeededEntropy
-  /// What the clock of drafts counts on from.
+  /// The value from which the clock of drafts counts on.
   var latestClock: UInt64 = 1
 
   init(seed: UInt64) { random = SeededEntropy(seed: seed) }

@@ -42,7 +42,7 @@ import Testing
     }
     #expect(try !isDamaged(bytes))
     #expect(try !isDamaged(Data()))
-    // What a crash leaves: nothing, or a part, or parts out of order, of the last commit.
+    // A crash leaves nothing of the last commit, a part, or parts out of order.
     for end in stride(from: last, to: bytes.count, by: 509) {
       #expect(try !isDamaged(bytes.prefix(end)), "cut at \(end)")
     }

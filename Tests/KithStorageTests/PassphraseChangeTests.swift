@@ -6,7 +6,7 @@ import Testing
 
 @testable import KithStorage
 
-/// What changing a passphrase leaves on the disk.
+/// The files that changing a passphrase leaves on the disk.
 @Suite struct PassphraseChangeTests {
   let cheap: Argon2Parameters
   let directory: TemporaryDirectory

@@ -113,7 +113,7 @@ import Testing
     try file.close()
   }
 
-  /// Bytes to overwrite, or where to cut.
+  /// Bytes to overwrite, or the length to cut to.
   @Test(arguments: [(0, nil), (18, nil), (68, nil), (100, nil), (0, 0), (0, 1_000), (0, 8_192)])
   func aDamagedDatabaseIsNamedAndNotMadeAnew(offset: Int, cut: Int?) throws {
     let directory = try TemporaryDirectory()
@@ -193,8 +193,8 @@ import Testing
     try await writer.value
   }
 
-  /// What tells one log from the next: bytes 16 to 23 of its header (sqlite.org/fileformat2.html,
-  /// section 4.1).
+  /// The salts that tell one log from the next: bytes 16 to 23 of its header
+  /// (sqlite.org/fileformat2.html, section 4.1).
   private func logSalts(of directory: String) throws -> Data {
     let file = try FileHandle(forReadingFrom: URL(filePath: "\(directory)/kith.sqlite-wal"))
     defer { try? file.close() }

@@ -37,7 +37,7 @@ final class MirrorFixture {
     UserDefaultsMirror(store, keys: keys, suite: suite, interval: interval, onSync: onSync)
   }
 
-  /// What the defaults hold, as values of a store.
+  /// The value of a key in the defaults, as a value of a store.
   func shown(_ key: String) throws -> PropertyListValue? {
     try defaults.object(forKey: key).map(DefaultsValue.value)
   }

@@ -255,7 +255,7 @@ struct MirrorTests {
     #expect(report.problems["fontSize"]?.code == .unsupportedValue)
     #expect(report.problems["theme"]?.code == .valueTooLarge)
     #expect(store.keys == ["flag"])
-    // They stay where they are, until they fit.
+    // They stay in the defaults until they fit.
     #expect(fixture.defaults.string(forKey: "theme")?.count == 2_000_000)
     fixture.defaults.set("short", forKey: "theme")
     #expect(mirror.sync().stored == ["theme"])
@@ -307,7 +307,7 @@ struct MirrorTests {
       try await eventually { fixture.defaults.string(forKey: "theme") == "dark" }
       fixture.defaults.set(12, forKey: "fontSize")
       try await eventually { other.value(forKey: "fontSize") == 12 }
-      // What the program writes to the store itself counts as well.
+      // The program's own writes to the store count as well.
       try store.set(true, forKey: "flag")
       try await eventually { fixture.defaults.bool(forKey: "flag") }
       group.cancelAll()

@@ -4,7 +4,8 @@ import Testing
 
 @testable import UbiquitousKeyValueStorePorting
 
-/// What programs write around `NotificationCenter`. Each test posts to a center of its own.
+/// The calls that programs write around `NotificationCenter`. Each test posts to a center of its
+/// own.
 @Suite(.timeLimit(.minutes(2)), .serialized) struct PortingTests {
   private static let name = NSNotification.Name("changed")
 

@@ -58,7 +58,7 @@ extension IdentityTests {
       _ = try await program.accounts.createAccount(name: "laptop")
       await identityChanges.next()
       let first = try #require(program.hub.identityToken)
-      // What was written before is the account's first data.
+      // The values that were written before are the account's first data.
       #expect(store.string(forKey: "theme") == "dark")
       #expect(store.synchronize())
       try await eventually { heard.reasons.contains(3) }

@@ -15,7 +15,7 @@ import Testing
     store = try UbiquityBootstrap.makeStore(on: account[0].store("com.example.Conversions"))
   }
 
-  /// What is set, and what each getter makes of it.
+  /// The value that is set, and the result of each getter.
   struct Row: Sendable, CustomTestStringConvertible {
     var value: PropertyListValue
     var string: String?

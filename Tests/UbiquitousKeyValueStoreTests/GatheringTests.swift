@@ -7,14 +7,14 @@ import Testing
 
 @testable import UbiquitousKeyValueStore
 
-/// What comes within a moment is told as one.
+/// Changes that come within a moment are told as one.
 @Suite(.timeLimit(.minutes(2))) struct GatheringTests {
   /// The moment in which changes are gathered: it ends when a test says so.
   private final class Moment: Sendable {
     private let (begun, begins) = AsyncStream<Void>.makeStream()
     private let (ended, ends) = AsyncStream<Void>.makeStream()
 
-    /// What the store waits for.
+    /// The wait of the store.
     @Sendable func pass() async {
       begins.yield()
       for await _ in ended { return }

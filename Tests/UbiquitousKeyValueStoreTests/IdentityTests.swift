@@ -4,7 +4,7 @@ import Testing
 
 @testable import UbiquitousKeyValueStore
 
-/// Who is signed in. One after the other: what is told of it names no object.
+/// The signed-in account. One test after the other: notifications about it name no object.
 @Suite(.serialized) struct IdentityTests {
   @Test func `a switch of accounts is told apart from what the store shows`() async throws {
     let backing = FakeBacking()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import UbiquitousKeyValueStore
 
-/// What programs hear, when, and how often.
+/// The notifications that programs get, when, and how often.
 @Suite struct NotificationTests {
   private static let name = "com.example.Editor"
 
@@ -177,7 +177,8 @@ import Testing
     #expect(here.value(forKey: "answer") == "seen")
     #expect(here.value(forKey: "mine") == 199)
     #expect(heard.all.count == 1)
-    // What could not be told one by one is told together: no key is missing, and what waits is bounded.
+    // Changes that could not be told one by one are told together: no key is missing, and the queue
+    // is bounded.
     for _ in 0..<500 { gate.signal() }
     try await eventually { Set(heard.keys.joined()).count == 201 }
     #expect(heard.all.count <= 1 + 64 + 2)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import UbiquitousKeyValueStore
 
-/// What has no room, and what the disk refuses.
+/// Values that have no room, and values that the disk refuses.
 @Suite struct RefusalTests {
   private static let name = "com.example.Editor"
   private static let small = KeyValueStore.Policy(totalBytes: 100, keys: 4, valueBytes: 80)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import UbiquitousKeyValueStore
 
-/// Which store a program means: decided without looking at the machine.
+/// The choice of a program's store, made without looking at the machine.
 @Suite struct SettingsTests {
   private func settings(
     code: (identifier: String?, directory: String?)? = nil, environment: [String: String] = [:],

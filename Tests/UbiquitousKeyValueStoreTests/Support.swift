@@ -9,7 +9,7 @@ import Synchronization
 
 struct TimedOut: Error {}
 
-/// What a program hears of some objects, in order.
+/// The notifications that a program gets of some objects, in order.
 final class Heard: Sendable {
   struct Told: Equatable {
     var object: ObjectIdentifier?

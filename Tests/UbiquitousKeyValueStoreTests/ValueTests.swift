@@ -4,7 +4,7 @@ import Testing
 
 @testable import UbiquitousKeyValueStore
 
-/// What programs hand over, and what becomes of it.
+/// The values that programs hand over, and their results.
 @Suite struct ValueTests {
   private let backing = FakeBacking()
   private let store: NSUbiquitousKeyValueStore

@@ -7,16 +7,20 @@ extension AccountsDirectory {
   /// How long a node may take to give back the local stores, or to serve its control socket.
   static let longestWait = Duration.seconds(10)
 
-  /// Hands what was written while nobody was signed in to an account. What the account took, or
-  /// refused (``KeyValueStore/refusals``), is the local stores' no more: nobody else has them until
-  /// this returns, so nothing is handed over to two accounts. Nor twice to one: the account remembers
-  /// how far it took until the local stores are emptied.
+  /// Hands the writes that were made while nobody was signed in to an account. A write that the
+  /// account took or refused (``KeyValueStore/refusals``) is then removed from the local stores. No
+  /// other process can open them until this returns, so no write is handed to two accounts. No
+  /// write is handed to one account twice either: the account remembers how far it took until the
+  /// local stores are emptied.
   ///
   /// - Parameters:
   ///   - wait: How long to wait for another process that has the local stores open.
-  ///   - account: Who has the account's device; asked only where there is something to hand over.
+  ///   - account: Returns the service that has the account's device. It is called only if there are
+  ///     writes to hand over.
   /// - Returns: The keys whose writes lost, by store.
-  /// - Throws: ``KithError`` with `inUse` where the local stores stay open elsewhere, or what keeps the
+  /// - Throws: ``KithError`` with `inUse` if another process keeps the local stores open, or the
+  ///   error that keeps the account from taking the writes. The writes that it took before are not
+  ///   handed over again.
   ///   account from taking them; what it has taken by then is not handed over again.
   @discardableResult
   func handOver(
@@ -44,7 +48,7 @@ extension AccountsDirectory {
     return superseded
   }
 
-  /// Opens the local stores' device, once whoever has it open has given it back.
+  /// Opens the local stores' device, once the process that has it open has given it back.
   func openLocal(waiting wait: Duration) throws(KithError) -> OpenDevice {
     let turn = DirectoryTurn(local, within: wait)
     while true {
@@ -58,26 +62,27 @@ extension AccountsDirectory {
 }
 
 extension Node {
-  /// The local stores are empty, also where the process died before it could say so.
+  /// Notes that the local stores are empty, also if the process died before it could do so.
   fileprivate func endAdoption() throws(KithError) {
     for store in engine.read({ $0.adoptingStores }) { _ = try engine.adopt(store, []) }
   }
 }
 
 extension Accounts {
-  /// What keeps local stores from being handed over for a while only.
+  /// The errors that keep local stores from being handed over for a while only.
   static let passingTroubles: Set<KithError.Code> = [
     .inUse, .diskFull, .readOnly, .inputOutput, .notRunning, .timedOut, .control, .closed,
   ]
-  /// What another process ends soon: its turn with the local stores, or its start.
+  /// The errors that another process ends soon: its turn with the local stores, or its start.
   private static let shortTroubles: Set<KithError.Code> = [.inUse, .notRunning]
   /// How long a disk is left alone after it took no writes.
   private static let adoptionPause = Duration.seconds(5)
   /// How long another process's turn is waited for, by ``run()``.
   private static let shortPause = Duration.milliseconds(500)
 
-  /// Hands what was written while nobody was signed in to the account that is. Where another process
-  /// has the local stores open, or a disk takes no writes, it is owed and tried again.
+  /// Hands the writes that were made while nobody was signed in to the account that now is. If
+  /// another process has the local stores open, or a disk takes no writes, the writes are owed and
+  /// handed over later.
   ///
   /// - Returns: The keys whose writes lost, by store.
   @discardableResult

@@ -53,9 +53,9 @@ extension Accounts {
     }
   }
 
-  /// Has a device made of a further account, or of the first one, in a directory, and signs in to it.
-  /// ``adoptLocalWrites(_:)`` hands over what was written while nobody was signed in. Returns what was
-  /// made, and where.
+  /// Has a device made of a further account, or of the first one, in a directory, and signs in to
+  /// it. ``adoptLocalWrites(_:)`` hands over the writes made while nobody was signed in. Returns
+  /// the account with its device, and their directory.
   package static func add(
     _ configuration: Configuration,
     _ make: (_ directory: String) async throws(KithError) -> AccountSummary
@@ -79,8 +79,10 @@ extension Accounts {
   ///   - configuration: How the accounts are opened.
   ///   - noted: How they are opened once the device exists.
   ///   - make: Joins.
-  /// - Returns: What was made, where, and whether the account has what was written before.
-  /// - Throws: ``KithError`` as `make` does, or where the device cannot be noted; nothing is left of it.
+  /// - Returns: The account and its device, their directory, and whether the account has the writes
+  ///   made before.
+  /// - Throws: ``KithError`` as `make` does, or if the device cannot be noted; then nothing is left
+  ///   of the device.
   package static func join(
     _ configuration: Configuration, noted: Configuration,
     _ make:
@@ -123,7 +125,7 @@ extension Accounts {
     }
   }
 
-  /// Makes the device of the local stores, where there is none yet.
+  /// Makes the device of the local stores, if there is none yet.
   package static func makeLocalStores(in path: String) throws(KithError) {
     let directory = AccountsDirectory(path: path)
     try directory.prepare()

@@ -12,8 +12,8 @@ extension Accounts {
   /// ```
   ///
   /// - Returns: The devices; none while nobody is signed in.
-  /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` where the node of
-  ///   another program serves the directory and does not answer.
+  /// - Throws: ``KithError`` with `closed`. If the node of another program serves the directory and
+  ///   does not answer, `notRunning` or `control`.
   /// - Complexity: O(*n* · *s*) in devices and stores.
   public func devices() async throws(KithError) -> [NodeStatus.Device] {
     try await seated().account?.report().devices ?? []
@@ -46,9 +46,9 @@ extension Accounts {
     try await account().rename(device, to: name)
   }
 
-  /// Throws a device out of the account, for ever: nothing that it signed counts any more, it reads
-  /// nothing that is written from now on, and what it wrote stays. Durable when it returns; the others
-  /// learn of it as they are met.
+  /// Throws a device out of the account, for ever: nothing that it signed counts any more, and it
+  /// cannot read later writes. Its own writes stay. Durable when it returns; the others learn of it
+  /// as they are met.
   ///
   /// ```swift
   /// let others = try await accounts.dependents(of: lost.id)

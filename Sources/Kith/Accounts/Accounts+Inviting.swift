@@ -70,7 +70,7 @@ extension Accounts {
   public struct Invitation: Sendable {
     /// The short code for people, such as `4071-3352`.
     public let code: String
-    /// The token for scripts: one long line that also says where the invitation is.
+    /// The token for scripts: one long line that also holds the addresses of the invitation.
     public let token: String
     /// The addresses at which it listens, `host:port`, best first.
     public let addresses: [String]

@@ -8,12 +8,13 @@ extension Accounts {
   /// How often the directory is looked at if the kernel does not tell of its changes.
   private static let lookInterval = Duration.seconds(1)
 
-  /// Serves whoever is signed in, until the task is cancelled or its service group shuts down:
-  /// listens, dials, publishes and takes in, serves the programs that attach, follows whoever signs
-  /// in or out. Where another process has the directory open, it waits to take over from it.
+  /// Serves the signed-in account until the task is cancelled or its service group shuts down:
+  /// listens, dials, publishes, takes in changes, and serves the programs that attach. Follows when
+  /// somebody signs in or out. If another process has the directory open, it waits to take over
+  /// from it.
   ///
-  /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, `network` where an address cannot be
-  ///   listened on, or what keeps the stores of who is signed in from being opened.
+  /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, `network` if an address cannot be
+  ///   listened on, or the error that keeps the stores of the signed-in account from being opened.
   public func run() async throws {
     try state.withLock { state throws(KithError) in
       if state.isClosed { throw .closedNode }
@@ -56,8 +57,9 @@ extension Accounts {
     }
   }
 
-  /// Runs a node; where its port is taken, on any other: peers learn it when they meet. What else
-  /// keeps it from listening is logged, for programs learn of it only when they await ``run()``.
+  /// Runs a node. If its port is taken, the node listens on any other port, and peers learn it when
+  /// they meet. Any other error that keeps the node from listening is logged, because programs
+  /// learn of it only when they await ``run()``.
   private func serve(_ node: Node) async throws {
     do {
       try await node.run(onAnyPort: !configuration.insistsOnItsOwn)
@@ -106,12 +108,12 @@ extension Accounts {
     return try mustLeave(seat)
   }
 
-  /// Takes the place that counts now, and shows in all stores what it has. Does nothing where the
-  /// place is taken already, nor where ``run()`` does it, whose node must not be closed under it.
+  /// Takes the place that counts now, and shows its values in all stores. Does nothing if the place
+  /// is taken already, or if ``run()`` takes it, whose node must not be closed under it.
   ///
   /// - Parameter isServing: Whether this is ``run()``.
   /// - Returns: Whether the place that counts is taken; otherwise ``run()`` is about to.
-  /// - Throws: ``KithError`` where that place cannot be opened, or all is closed.
+  /// - Throws: ``KithError`` if that place cannot be opened, or all is closed.
   @discardableResult
   func follow(isServing: Bool) throws(KithError) -> Bool {
     let outcome = try state.withLock { state throws(KithError) -> (isOurs: Bool, hasMoved: Bool) in
@@ -149,7 +151,7 @@ extension Accounts {
     for open in state.stores.values { old.service.release(open.store.view) }
     state.seat = next
     identity.withLock { $0 = next.account }
-    // Closed before local stores are adopted: whoever has them open cannot be another.
+    // Closed before local stores are adopted, so that only another process can have them open.
     do throws(KithError) {
       try old.close()
     } catch {

@@ -10,7 +10,7 @@ extension Accounts {
   public struct KnownAccount: Sendable, Hashable {
     /// The account.
     public var account: AccountID
-    /// Where its device is.
+    /// The directory of its device.
     public var directory: String
     /// Whether it is signed in.
     public var isSignedIn: Bool
@@ -25,16 +25,16 @@ extension Accounts {
     }
   }
 
-  /// Begins an account, and signs in to it. What was written so far is its first data.
+  /// Begins an account, and signs in to it. The writes made so far are its first data.
   ///
   /// - Parameters:
-  ///   - name: What people call this device, 1 to 64 bytes.
+  ///   - name: This device's name for people, 1 to 64 bytes.
   ///   - show: Gets the account and its recovery key before the account exists: a program that shows
   ///     the key here cannot end with an account whose key nobody has seen. If it throws, no
   ///     account is begun.
-  /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be written
-  ///   down. Also where the node does not follow in time, or cannot: the account is there then, and
-  ///   ``signedIn`` says whether the stores are its own.
+  /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be
+  ///   written down. Returns both even if the node does not follow in time, or cannot: the account
+  ///   exists then, and ``signedIn`` says whether the stores are its own.
   /// - Throws: ``KithError`` with `invalidName`, `passphrase` or a storage code; no account was begun
   ///   then.
   @discardableResult
@@ -67,18 +67,19 @@ extension Accounts {
     return made
   }
 
-  /// Joins the account that a token invites to, with a new device, and signs in to it. On return the
-  /// stores show all that the account has, and what was written before where it does not.
+  /// Joins the account that a token invites to, with a new device, and signs in to it. On return
+  /// the stores show everything in the account. They also show the keys that were written here
+  /// before and that the account does not have.
   ///
   /// - Parameters:
   ///   - token: The long token, as printed by the inviting device.
-  ///   - name: What people call this device, 1 to 64 bytes.
-  ///   - address: Where the inviting device is, `host:port`, instead of what the token says.
+  ///   - name: This device's name for people, 1 to 64 bytes.
+  ///   - address: The address of the inviting device, `host:port`, instead of the one in the token.
   ///   - onMeeting: Gets the inviting device and this one's fingerprint, to be compared.
   ///   - onProgress: Gets how much has come, now and then.
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,
-  ///   `timedOut` or a storage code; nobody is signed in or out then, but with `timedOut`.
+  ///   `timedOut` or a storage code. Except with `timedOut`, nobody was signed in or out.
   @discardableResult
   public func signIn(
     token: String, name: String, address: String? = nil,
@@ -96,19 +97,21 @@ extension Accounts {
         }, progress: onProgress))
   }
 
-  /// Joins the account of the device that shows a short code, with a new device, and signs in to it. On
-  /// return the stores show all that the account has, and what was written before where it does not.
+  /// Joins the account of the device that shows a short code, with a new device, and signs in to
+  /// it. On return the stores show everything in the account. They also show the keys that were
+  /// written here before and that the account does not have.
   ///
   /// - Parameters:
   ///   - code: The code, as shown by the inviting device; or the token.
-  ///   - name: What people call this device, 1 to 64 bytes.
-  ///   - address: Where the inviting device is, `host` or `host:port`; nil: it is found on the LAN.
+  ///   - name: This device's name for people, 1 to 64 bytes.
+  ///   - address: The address of the inviting device, `host` or `host:port`; nil: it is found on
+  ///     the LAN.
   ///   - onProgress: Gets how much has come, now and then.
   ///   - confirm: Gets the inviting device and this one's fingerprint: show both, have them compared,
   ///     and say whether to join.
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,
-  ///   `timedOut` or a storage code; nobody is signed in or out then, but with `timedOut`.
+  ///   `timedOut` or a storage code. Except with `timedOut`, nobody was signed in or out.
   @discardableResult
   public func signIn(
     code: String, name: String, address: String? = nil,
@@ -160,7 +163,7 @@ extension Accounts {
   /// try await accounts.signIn(to: chosen)
   /// ```
   ///
-  /// - Throws: ``KithError`` with `missing` where there is none, `timedOut` or a storage code.
+  /// - Throws: ``KithError`` with `missing` if there is none, `timedOut` or a storage code.
   public func signIn(to account: AccountID) async throws(KithError) {
     let registry = try registry()
     try await move(to: directory.place(of: account, in: registry), registry)
@@ -193,7 +196,7 @@ extension Accounts {
 
   // MARK: Moving
 
-  /// The registry; where none was written yet, what it would hold.
+  /// The registry; if none was written yet, the one that would be written.
   private func registry() throws(KithError) -> AccountsDirectory.Registry {
     try directory.registry(first)
   }
@@ -201,7 +204,7 @@ extension Accounts {
   /// The account of the device in the directory itself, for the first registry.
   private func first() throws(KithError) -> AccountID? { signedIn }
 
-  /// What a new device is put under; nil: nothing.
+  /// The passphrase that protects a new device's secrets; nil: none.
   private func newPassphrase() throws(KithError) -> Passphrase? {
     if let chosen = configuration.newDevicePassphrase { return chosen }
     return try configuration.passphrase?()
@@ -222,8 +225,8 @@ extension Accounts {
     try await BlockingThread.run { () throws(KithError) in try self.settleDebt() }
   }
 
-  /// Waits until the stores are those of the place that was noted, and what was written while nobody
-  /// was signed in is the account's.
+  /// Waits until the stores are those of the noted place, and the account has the writes that were
+  /// made while nobody was signed in.
   private func arrive(at place: AccountsDirectory.Place) async throws(KithError) {
     moved.raise()
     let isTaken = try await BlockingThread.run { () throws(KithError) in

@@ -2,10 +2,11 @@ public import KithCore
 internal import Synchronization
 
 extension Accounts {
-  /// What the node knows of itself and its peers: this program's, or the one that it is attached to.
+  /// The status of the node and its peers, as the node knows it. The node is this program's, or the
+  /// one that the program is attached to.
   ///
-  /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` where that one does not
-  ///   answer.
+  /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` if the other
+  ///   program's node does not answer.
   public func report() async throws(KithError) -> NodeStatus {
     let (node, account) = try seated()
     var status = try await node.report()
@@ -14,15 +15,15 @@ extension Accounts {
     return status
   }
 
-  /// The ``report()`` now and whenever it changes, through signing in and out. Only the latest is kept
-  /// for who is slow. It ends when the accounts are closed or the task is cancelled.
+  /// The ``report()`` now and each time it changes, through signing in and out. A slow reader gets
+  /// only the latest. It ends when the accounts are closed or the task is cancelled.
   ///
   /// ```swift
   /// for await status in accounts.statusUpdates { show(status.peers.count, status.problems) }
   /// ```
   public var statusUpdates: StatusUpdates { StatusUpdates(accounts: self) }
 
-  /// What the accounts' node says of itself, whenever that changes; see ``Accounts/statusUpdates``.
+  /// The status of the accounts' node, each time it changes; see ``Accounts/statusUpdates``.
   public struct StatusUpdates: AsyncSequence, Sendable {
     /// Takes the statuses.
     public struct AsyncIterator: AsyncIteratorProtocol {
@@ -37,7 +38,7 @@ extension Accounts {
       public mutating func next() async -> NodeStatus? {
         while !Task.isCancelled, !accounts.moved.isFinished {
           let moment = Moment(accounts)
-          // Where nobody answers, somebody else is about to.
+          // If no node answers, another process is about to serve the directory.
           if let report = try? await accounts.report(), report != last {
             last = report
             return report
@@ -54,7 +55,7 @@ extension Accounts {
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
   }
 
-  /// What can change the status, as of before it was looked at.
+  /// Everything that can change the status, as of before the status was read.
   private struct Moment {
     let moved: (signal: Signal, version: UInt64)
     /// Of the node.

@@ -10,15 +10,15 @@ internal import Synchronization
   internal import Foundation
 #endif
 
-/// The stores of whoever is signed in on this host: one account, or none.
+/// The stores of the account that is signed in on this host: one account, or none.
 ///
 /// ```swift
 /// let accounts = try Accounts()
 /// let store = try accounts.store("com.example.App")  // stays the same object, whoever signs in
 /// try await accounts.run()                            // or hand it to a ServiceGroup
 /// ```
-/// Without an account the stores work locally. What was written so far is the account's once somebody
-/// signs in, unless the account has those keys already: a program's early writes never erase good
+/// Without an account the stores work locally. Once somebody signs in, the account gets the keys
+/// written so far, unless it has those keys already: a program's early writes never erase good
 /// data. Signing out, or in to another account, shows the other stores in the place of these, with
 /// `ChangeReason.accountChange`; each account's data stays in its own directory.
 ///
@@ -27,27 +27,28 @@ internal import Synchronization
 public final class Accounts: Service, Sendable {
   /// How accounts are opened.
   public struct Configuration: Sendable {
-    /// Where they are: also a directory that `kith account create` or `kith join` made.
+    /// The directory of the accounts: also one that `kith account create` or `kith join` made.
     public var directory: String
     /// The hosts to listen on while signed in; `::` takes IPv4 too. Empty: does not listen.
     public var hosts = ["::"]
-    /// The port to listen on; 0: any. Where another program has it, any other is taken.
+    /// The port to listen on; 0: any. If another program has the port, any other is used.
     public var port: UInt16 = 4114
     /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`.
     public var peers: [String] = []
-    /// Whether to find the account's other devices on the LAN, and be found by them; on this host only
-    /// where ``hosts`` are all of loopback.
+    /// Whether to find the account's other devices on the LAN, and be found by them. If all
+    /// ``hosts`` are loopback addresses, this works on this host only.
     public var discoversPeers = true
-    /// Asks for the passphrase of a device's secrets; not asked where they have none. Devices that
-    /// are made here are put under it. The local stores of nobody never have one.
+    /// Asks for the passphrase of a device's secrets; not called if they have none. Devices that
+    /// are made here get it as their passphrase. The local stores of nobody never have one.
     public var passphrase: PassphraseQuestion?
-    /// Where to log: at most at info, never keys or values.
+    /// The log: at most at info, never keys or values.
     public var logger = Logger(label: "kith")
 
-    /// What devices that are made here are put under instead; `.some(nil)`: nothing.
+    /// The passphrase for devices that are made here, instead of ``passphrase``; `.some(nil)`:
+    /// none.
     package var newDevicePassphrase: Passphrase??
-    /// Whether to fail where another process has the device open, or another program the port, as is
-    /// right where a person chose both.
+    /// Whether to fail if another process has the device open, or another program the port. This is
+    /// right if a person chose both.
     package var insistsOnItsOwn = false
 
     /// The defaults.
@@ -95,14 +96,14 @@ public final class Accounts: Service, Sendable {
   /// Held while one seat is left for another: who asks for a store then waits.
   let state: Mutex<State>
   let identity: Mutex<AccountID?>
-  /// Raised when somebody has signed in or out, and when what stands behind the stores has ended.
+  /// Raised when somebody has signed in or out, and when the service of the stores has ended.
   let moved = Signal()
 
-  /// Opens the stores of who is signed in, or attaches to the program that has them open. It blocks for
-  /// as long as the disk takes, and up to 10 seconds while another process has the directory open and
-  /// is starting or ending.
+  /// Opens the stores of the signed-in account, or attaches to the program that has them open. It
+  /// blocks for as long as the disk takes, and up to 10 seconds while another process has the
+  /// directory open and is starting or ending.
   ///
-  /// - Throws: ``KithError`` with `inUse` where another process has the directory open and runs no
+  /// - Throws: ``KithError`` with `inUse` if another process has the directory open and runs no
   ///   node, `passphrase`, `unsafePermissions`, `damaged`, `newerSchema`, or another storage code.
   public init(_ configuration: Configuration = Configuration()) throws(KithError) {
     self.configuration = configuration
@@ -114,7 +115,7 @@ public final class Accounts: Service, Sendable {
     _ = state.withLock { adopt(&$0) }
   }
 
-  /// A store of whoever is signed in, which is begun if it is new. Opening it again gives the same
+  /// A store of the signed-in account, which is begun if it is new. Opening it again gives the same
   /// object, which stays through signing in and out.
   ///
   /// - Parameters:
@@ -150,8 +151,8 @@ public final class Accounts: Service, Sendable {
   /// The account that is signed in; nil: none is. Also offline.
   public var signedIn: AccountID? { identity.withLock { $0 } }
 
-  /// Who is signed in, now and whenever that changes. It ends when the accounts are closed or the
-  /// task is cancelled.
+  /// The account that is signed in, now and each time it changes. The sequence ends when the
+  /// accounts are closed or the task is cancelled.
   package var signedInUpdates: SignedInUpdates { SignedInUpdates(accounts: self) }
 
   /// The node whose stores these are, if this process has it open. It is closed when somebody signs in
@@ -163,7 +164,7 @@ public final class Accounts: Service, Sendable {
   /// Makes everything durable, ends all sequences and unlocks the directory. Call it once ``run()``
   /// has ended. If another program has the directory open, it waits up to 30 seconds for its answer.
   ///
-  /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code where something
+  /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code if something
   ///   could not be made durable; it is closed then all the same.
   public func close() throws(KithError) {
     defer { moved.finish() }
@@ -179,7 +180,7 @@ public final class Accounts: Service, Sendable {
   }
 }
 
-/// Who is signed in, whenever that changes; see ``Accounts/signedInUpdates``.
+/// The account that is signed in, each time it changes; see ``Accounts/signedInUpdates``.
 package struct SignedInUpdates: AsyncSequence, Sendable {
   /// Takes the accounts.
   package struct AsyncIterator: AsyncIteratorProtocol {

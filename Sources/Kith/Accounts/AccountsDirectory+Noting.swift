@@ -3,10 +3,10 @@ internal import KithCrypto
 internal import KithStorage
 
 extension AccountsDirectory {
-  /// Whose account the device in the directory itself is of; nil where there is none.
+  /// Returns the account of the device in the directory itself; nil if there is none.
   typealias First = () throws(KithError) -> AccountID?
 
-  /// The registry; where none was written yet, what it would hold.
+  /// The registry; if none was written yet, the one that would be written.
   func registry(_ first: First) throws(KithError) -> Registry {
     if let registry = try read() { return registry }
     var registry = Registry()
@@ -17,7 +17,8 @@ extension AccountsDirectory {
     return registry
   }
 
-  /// Where a new device is made: in the directory itself, where that holds none.
+  /// The place for a new device: the directory itself if it holds no device, else a new one under
+  /// `accounts`.
   func newPlace() throws(KithError) -> Place {
     guard DeviceDirectory.holdsDevice(path) else { return .signedIn(directory: ".") }
     var random = SystemRandom()
@@ -30,8 +31,8 @@ extension AccountsDirectory {
     return .signedIn(directory: "accounts/" + name)
   }
 
-  /// Notes a new device, and that its account is the one that is signed in. Nothing needs to be noted
-  /// of the one in the directory itself, where nobody has signed in or out yet.
+  /// Notes a new device, and that its account is the one that is signed in. If nobody has signed in
+  /// or out yet, the device in the directory itself needs no note.
   func note(
     _ place: Place, _ summary: AccountSummary, _ first: First
   ) throws(KithError) {
@@ -90,9 +91,9 @@ extension AccountsDirectory {
     }
   }
 
-  /// Where the device of an account is.
+  /// The place of the device of an account.
   ///
-  /// - Throws: ``KithError`` with `missing` where none is here.
+  /// - Throws: ``KithError`` with `missing` if no device of the account is here.
   func place(of account: AccountID, in registry: Registry) throws(KithError) -> Place {
     guard let device = registry.devices.last(where: { $0.account == account.hex }) else {
       throw KithError(

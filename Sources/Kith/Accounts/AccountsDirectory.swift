@@ -7,7 +7,7 @@ internal import KithStorage
   internal import Foundation
 #endif
 
-/// Where a user's accounts are on this host.
+/// The directory of a user's accounts on this host.
 ///
 /// | path | holds |
 /// | --- | --- |
@@ -18,7 +18,7 @@ internal import KithStorage
 ///
 /// The directories of accounts that are not signed in stay where they are.
 struct AccountsDirectory: Sendable {
-  /// Whose stores programs see.
+  /// The account whose stores programs see.
   enum Place: Hashable, Sendable {
     /// Nobody's: the local stores.
     case signedOut
@@ -32,7 +32,7 @@ struct AccountsDirectory: Sendable {
     struct Device: Codable, Equatable {
       /// The account's id, in hexadecimal.
       var account: String
-      /// Where it is, from the path.
+      /// Its directory, from the path.
       var directory: String
     }
 
@@ -53,7 +53,7 @@ struct AccountsDirectory: Sendable {
 
   private var registry: String { path + "/accounts.json" }
 
-  /// The directory of what a place shows.
+  /// The directory of the stores that a place shows.
   func directory(of place: Place) -> String {
     switch place {
     case .signedOut: local
@@ -62,7 +62,7 @@ struct AccountsDirectory: Sendable {
     }
   }
 
-  /// Makes the directory where it is missing.
+  /// Makes the directory if it is missing.
   func prepare() throws(KithError) {
     do throws(StorageError) {
       try SmallFile.makeDirectory(path)
@@ -71,7 +71,7 @@ struct AccountsDirectory: Sendable {
     }
   }
 
-  /// Who is signed in now.
+  /// The place that is signed in now.
   func place() throws(KithError) -> Place {
     guard let registry = try read() else {
       return DeviceDirectory.holdsDevice(path) ? .signedIn(directory: ".") : .signedOut
@@ -79,7 +79,7 @@ struct AccountsDirectory: Sendable {
     return registry.signedIn.map { .signedIn(directory: $0) } ?? .signedOut
   }
 
-  /// The registry; nil where nobody signed in or out yet but by the command line.
+  /// The registry; nil if nobody has signed in or out yet, except by the command line.
   func read() throws(KithError) -> Registry? {
     do throws(StorageError) {
       return try readStored()

@@ -1,10 +1,10 @@
 internal import KithCore
 internal import KithStorage
 
-/// The device of a place: open in this process, or reached through the node of the process that has it
-/// open. This is where that is decided.
+/// The device of a place: open in this process, or reached through the node of the process that has
+/// it open. This type decides which.
 struct Seat {
-  /// Who has the device open.
+  /// The process that has the device open.
   enum Kind {
     /// This process.
     case own(Node)
@@ -17,7 +17,7 @@ struct Seat {
 
   let place: AccountsDirectory.Place
   let kind: Kind
-  /// Whose the stores are; nil: nobody's.
+  /// The account of the stores; nil: nobody's.
   let account: AccountID?
 
   /// Takes a place: attaches to the node that has its device open, or opens it. It blocks while another
@@ -61,7 +61,7 @@ struct Seat {
     _ directory: String, isLocal: Bool, _ configuration: Accounts.Configuration
   ) -> Node.Configuration {
     var node = Node.Configuration(directory: directory)
-    // The local stores have no peers, and no secrets but those that seal them.
+    // The local stores have no peers, and only the secrets that seal them.
     node.hosts = isLocal ? [] : configuration.hosts
     node.port = configuration.port
     node.peers = isLocal ? [] : configuration.peers

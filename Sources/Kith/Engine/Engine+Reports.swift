@@ -2,8 +2,9 @@ internal import KithCore
 internal import Logging
 
 extension Engine {
-  /// Logs what an operator may want to know, and keeps no key and no value. What ends the exchange with
-  /// another device, or with all, stands out: it is to be mended by a person.
+  /// Logs events that matter to an operator, without keys and values. If an event ends the exchange
+  /// with another device, or with all, it is logged at a higher level, because a person has to
+  /// repair it.
   func report(_ report: Report) {
     var metadata: Logger.Metadata = [:]
     var level = Logger.Level.info
@@ -107,7 +108,7 @@ extension Engine {
   /// For so long a warning is not repeated, in milliseconds.
   private static let repetitionMilliseconds: UInt64 = 600_000
 
-  /// What people call a device; its id where that is not known.
+  /// The name of a device; its id if the name is not known.
   private func name(_ device: DeviceID) -> String {
     read { $0.roster.name(of: device) } ?? "\(device)"
   }

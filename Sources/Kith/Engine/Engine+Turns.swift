@@ -10,9 +10,9 @@ struct SessionPause {
   var isForBytes: Bool
 }
 
-/// What a session's messages cost the others, and the pause that follows from it.
+/// The cost of a session's messages to the others, and the pause that follows from it.
 extension Engine {
-  /// What a session's message began with.
+  /// The state when the handling of a session's message began.
   struct Turn {
     let session: SessionID
     let device: DeviceID?
@@ -21,9 +21,10 @@ extension Engine {
     let outboxBytes: Int
   }
 
-  /// Counts what a message of a session has cost, and stops reading the session where that is too much.
+  /// Counts the cost of a session's message, and stops reading the session if the cost is too high.
   ///
-  /// - Returns: What says so, the first time for each device, once the lock is free.
+  /// - Returns: A closure that logs this, to be called once the lock is free. Nil except the first
+  ///   time for each device.
   func endTurn(_ turn: Turn, _ state: inout EngineState) -> (() -> Void)? {
     let now = clock().monotonicMilliseconds
     let session = turn.session

@@ -16,7 +16,7 @@ extension Engine {
     }
   }
 
-  /// Whether the writer's thread takes over; false where it did before.
+  /// Whether the writer's thread takes over; false if it runs already or the engine is closed.
   func beginRunning(link: any SessionLink) -> Bool {
     state.withLock { state in
       guard !state.isRunning, !state.shell.isClosed else { return false }

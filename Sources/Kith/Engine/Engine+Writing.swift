@@ -76,11 +76,11 @@ extension Engine {
     try settled.get()
   }
 
-  /// Takes in what was written while nobody was signed in, and returns when it is durable; it blocks
-  /// for as long as the disk takes. Writes that it took in before are passed over. With none it forgets
-  /// which those are: the local stores hold them no more.
+  /// Takes in writes that were made while nobody was signed in, and returns when they are durable;
+  /// it blocks for as long as the disk takes. Writes that it took in before are skipped. With no
+  /// writes it forgets which those are, because the local stores do not hold them any more.
   ///
-  /// - Returns: The keys whose writes lost to what the account has.
+  /// - Returns: The keys whose writes lost to the account's entries.
   func adopt(
     _ store: StoreIdentifier, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key> {

@@ -5,12 +5,12 @@ internal import KithCrypto
 internal import Logging
 internal import Synchronization
 
-/// Drives the core's `Shell` with threads, a disk and a network: one lock for it and for what
-/// programs see of it, and one drainer at a time that does its work.
+/// Drives the core's `Shell` with threads, a disk and a network: one lock for the shell and for the
+/// views that programs see, and one drainer at a time that does the shell's work.
 ///
-/// Who drains: while the node runs, a thread of its own (``runWriter()``), so that event loops and
-/// programs never wait for a disk; a lone durable write drains itself where it stands, which saves
-/// two hops between threads. While the node does not run, whoever writes drains.
+/// While the node runs, a thread of its own drains (``runWriter()``), so that event loops and
+/// programs never wait for a disk. A lone durable write drains on its caller's thread, which saves
+/// two hops between threads. While the node does not run, the writing thread drains.
 final class Engine: Sendable {
   /// Above this many bytes in the outbox each session whose messages add to it is not read, until a
   /// drainer has taken it.
@@ -33,7 +33,7 @@ final class Engine: Sendable {
   /// Raised when peers, devices, problems or pending work have changed.
   let progress = Signal()
   let meters = Meters()
-  /// What was logged of devices, and when by the monotonic clock, in milliseconds.
+  /// The last warnings about devices, with their times in milliseconds of the monotonic clock.
   let warned = Mutex<[String: UInt64]>([:])
 
   init(
@@ -57,7 +57,7 @@ final class Engine: Sendable {
     input(.start(isCopy: storage.isCopy))
   }
 
-  /// A replica of what storage holds.
+  /// A replica of storage's contents.
   static func replica(
     _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ storage: any ReplicaStorage
   ) throws(StorageError) -> Replica {
@@ -89,8 +89,8 @@ final class Engine: Sendable {
     }
   }
 
-  /// Runs the core under the lock, shows what changed, and sees to it that somebody drains. What a
-  /// session's message costs is counted as the session's.
+  /// Runs the core under the lock, shows the changes, and makes sure that a thread drains. The cost
+  /// of a session's message is counted for that session.
   @discardableResult
   func perform<Result: Sendable>(
     drainsHere: Bool, origin: WriteOrigin = .owner,

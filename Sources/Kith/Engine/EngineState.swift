@@ -34,7 +34,7 @@ struct EngineState {
   /// Why storage takes no commits; nil: it does.
   var problem: KithError? { shell.health.problem.map(KithError.init) }
 
-  /// What a session is reached by.
+  /// The network access for a session.
   func link(of session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : link }
 
   mutating func nextWrite() -> WriteID {

@@ -15,7 +15,7 @@ final class ExitFlush: Sendable {
   private let services = Mutex<[Weak]>([])
   private let hasBegun = Atomic(false)
 
-  /// What the process flushes at its end.
+  /// The services that the process flushes at its end.
   private static let ofProcess: ExitFlush = {
     atexit { ExitFlush.atEnd() }
     return ExitFlush()

@@ -1,7 +1,7 @@
 internal import CoreMetrics
 internal import Dispatch
 
-/// What the node counts for swift-metrics. Labels hold no keys and no values.
+/// The node's counts for swift-metrics. Labels hold no keys and no values.
 struct Meters: Sendable {
   /// Operations of accepted local writes.
   let sets = Counter(label: "kith_operations_written_total")

@@ -1,6 +1,6 @@
 internal import KithCore
 
-/// What an engine needs of the network. Every call returns at once and may come from any thread.
+/// An engine's interface to the network. Every call returns at once and may come from any thread.
 protocol SessionLink: AnyObject, Sendable {
   /// Sends a message after those before it.
   func send(_ message: [UInt8], to session: SessionID)
@@ -12,9 +12,9 @@ protocol SessionLink: AnyObject, Sendable {
   func closeAll()
   /// Stops or resumes reading of a session.
   func pauseReading(_ session: SessionID, _ isPaused: Bool)
-  /// Where devices may be met.
+  /// Sets the addresses at which devices may be met.
   func setAddresses(_ addresses: [DeviceID: [String]])
-  /// Which devices are left behind, and are to be dialled.
+  /// Sets the devices that are left behind, and are to be dialled.
   func setLeftBehind(_ devices: [DeviceID])
   /// Lets a session that was made for membership use the whole protocol.
   func promote(_ session: SessionID)

@@ -3,13 +3,14 @@ internal import KithCore
 /// How much of the engine's lock each device's sessions may hold. A device that holds more is slowed:
 /// its session is not read for a while.
 ///
-/// Each device may hold the lock for ``burstNanoseconds`` at once, and for half of the time in the long
-/// run; where several go on beyond that, for their part of the half. All peers that have not proved to
-/// be members count as one device. A value: times are arguments.
+/// Each device may hold the lock for ``burstNanoseconds`` at once, and for half of the time in the
+/// long run. If several hold it longer, they share that half. All peers that have not proved to be
+/// members count as one device. A value: times are arguments.
 struct SessionShares {
-  /// What a device may hold at once: more than taking in a full store of the default limits takes.
+  /// The time that a device may hold the lock at once: more than taking in a full store of the
+  /// default limits takes.
   static let burstNanoseconds: UInt64 = 250_000_000
-  /// What it may hold between two pauses once the burst is used up.
+  /// The time that it may hold the lock between two pauses once the burst is used up.
   static let sliceNanoseconds: UInt64 = 10_000_000
   /// Time with records counts so many times: each message may have the whole roster evaluated, and a
   /// local write takes the lock several times, so it may wait for several such messages.
@@ -19,7 +20,7 @@ struct SessionShares {
   /// Devices above which those that have used nothing of late are forgotten.
   private static let devices = 64
 
-  /// What is used of one device's burst; half of the time that passes is taken off again.
+  /// The used part of one device's burst; half of the time that passes is taken off again.
   private struct Use {
     var nanoseconds: UInt64 = 0
     var asOfMilliseconds: UInt64
@@ -35,7 +36,7 @@ struct SessionShares {
   private var uses: [DeviceID?: Use] = [:]
   private var reported: Set<DeviceID?> = []
 
-  /// What follows from holding the lock.
+  /// The consequence of holding the lock.
   struct Verdict: Equatable {
     /// Until when the session is not read, by the monotonic clock.
     var pauseUntilMilliseconds: UInt64
@@ -46,7 +47,7 @@ struct SessionShares {
   /// Counts that a session of a device held the lock, with a message of records or another; nil for
   /// the device is a peer that has not proved to be a member.
   ///
-  /// - Returns: Nil where the session is read on.
+  /// - Returns: Nil if the session is not paused.
   /// - Complexity: O(*d*) in the devices of late.
   mutating func count(
     _ nanoseconds: UInt64, of device: DeviceID?, withRecords: Bool = false, at now: UInt64

@@ -11,7 +11,7 @@ final class Signal: Sendable {
 
   private let state = Mutex(State())
 
-  /// Counts the movements so far. Read it before looking, and wait for what comes after it.
+  /// Counts the movements so far. Read it before looking, and wait for movements after it.
   var version: UInt64 { state.withLock { $0.version } }
 
   /// Whether no movement comes any more.

@@ -1,13 +1,14 @@
 internal import Dispatch
 internal import Synchronization
 
-/// A lock that nobody waits for behind a flood: a waiter that has waited for a millisecond is handed
-/// the lock when it is next given back, in the order in which waiters came.
+/// A lock that a flood of short holds cannot keep from others: a waiter that has waited for a
+/// millisecond is handed the lock when it is next given back, in the order in which waiters came.
 ///
-/// `Mutex` goes to whoever asks first after it was given back. A thread that gives it back and asks
-/// again at once, as an event loop with many messages does, gets it before a waiting thread has woken
-/// up, for as long as the messages last. Before the millisecond is over this lock does the same, for
-/// handing over to a sleeping thread each time would cost many short writes more than it gives.
+/// `Mutex` goes to the thread that asks first after it was given back. A thread that gives it back
+/// and asks again at once, as an event loop with many messages does, gets it before a waiting
+/// thread has woken up, for as long as the messages last. Before the millisecond is over this lock
+/// does the same: handing over to a sleeping thread each time would cost many short writes more
+/// than it gives.
 final class TurnLock<Value>: Sendable {
   private let turns = Turns()
   /// Entered only by the thread whose turn it is.
@@ -27,7 +28,7 @@ final class TurnLock<Value>: Sendable {
   }
 }
 
-/// Whose turn it is.
+/// Hands turns to waiting threads.
 private final class Turns: Sendable {
   /// After so long a waiter is handed the lock, in nanoseconds.
   private static let patienceNanoseconds: UInt64 = 1_000_000
@@ -43,7 +44,7 @@ private final class Turns: Sendable {
   private struct State {
     var isTaken = false
     var lastNumber: UInt64 = 0
-    /// In the order in which they came. Who is handed the lock is no longer there.
+    /// In the order in which they came. A waiter that is handed the lock is removed.
     var waiters: [Waiter] = []
   }
 

@@ -71,7 +71,7 @@ extension KithError.Code {
   public static let declined = Self(description: "declined")
   /// This device runs twice: its directory was copied.
   public static let cloned = Self(description: "cloned")
-  /// This device has used up its incarnations, and publishes no more.
+  /// This device has used up its incarnations, and does not publish any more.
   public static let tooManyIncarnations = Self(description: "tooManyIncarnations")
   /// Two devices with equal vectors hold different states, which is a defect.
   public static let diverged = Self(description: "diverged")

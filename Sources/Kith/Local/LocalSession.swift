@@ -5,8 +5,8 @@ internal import Synchronization
 /// One connection to the control socket, on the node's side. It answers a write at once, on the
 /// event loop; every other request runs on a task of the server.
 ///
-/// Memory is bounded, whatever the program does. Of changes at most ``ChangeBuffer/limit`` wait, and
-/// none is taken while the socket takes no bytes. Meanwhile no request is taken either.
+/// Memory is bounded for any behaviour of the program. At most ``ChangeBuffer/limit`` changes wait.
+/// While the socket takes no bytes, no change and no request is taken.
 final class LocalSession: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
@@ -198,7 +198,7 @@ final class LocalSession: ChannelInboundHandler {
     answer(id, hello)
   }
 
-  /// Opens a store. What it shows is the answer, and comes before all changes.
+  /// Opens a store. The answer holds its shown values, and is sent before all changes.
   private func open(_ store: StoreIdentifier, _ policy: Policy, _ id: Int) throws(KithError) {
     guard kind == .attached else { throw .malformedControl }
     let view = try server.node.store(store.rawValue, policy: policy).view
@@ -241,7 +241,7 @@ final class LocalSession: ChannelInboundHandler {
     }
   }
 
-  /// What a task has of a connection.
+  /// The parts of a connection that a task needs.
   private struct Connection: Sendable {
     let session: NIOLoopBound<LocalSession>
     let channel: any Channel

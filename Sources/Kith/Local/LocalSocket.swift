@@ -4,8 +4,8 @@ internal import NIOCore
 
 /// The Unix-domain socket of a device's directory.
 enum LocalSocket {
-  /// Binds and listens, so that at no moment anybody but this user can connect. What a node that is
-  /// gone left at the path is removed: the caller holds the directory's lock.
+  /// Binds and listens, so that at no moment a user other than this one can connect. Removes the
+  /// socket of a node that has ended from the path: the caller holds the directory's lock.
   ///
   /// Linux gives the name the socket's own mode, less the process's mask: set before binding, no mask
   /// has to be changed, which all threads of the program share.
@@ -36,7 +36,7 @@ enum LocalSocket {
 
   /// Connects. It blocks while too many others are about to, at most ``LocalLimits/connect``.
   ///
-  /// - Throws: ``KithError`` with `notRunning` where nobody listens, `timedOut`, or `control`.
+  /// - Throws: ``KithError`` with `notRunning` if nobody listens, `timedOut`, or `control`.
   static func connect(to path: String) throws(KithError) -> Int32 {
     let address = try address(of: path)
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -112,8 +112,8 @@ enum LocalSocket {
   /// Whether a user may use the socket: the one that runs the node, nobody else.
   static func isAllowed(_ user: UInt32) -> Bool { user == geteuid() }
 
-  /// The refusal of a socket that another user serves: where the directory is that user's, with the
-  /// way to use it.
+  /// The refusal of a socket that another user serves. If the directory is that user's, it tells
+  /// how to use it.
   static func servedByAnother(_ path: String) -> KithError {
     let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
     if let refusal = DeviceDirectory.refusalOfForeign(directory) { return KithError(refusal) }

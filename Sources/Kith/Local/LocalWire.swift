@@ -1,9 +1,10 @@
 internal import KithCore
 internal import NIOCore
 
-/// What travels over the control socket: frames of a length in 4 bytes, most significant first, and
-/// a message, which is a property-list value in its one encoding (``EncodedValue``). So bytes stay
-/// bytes, and one decoder reads what programs store and what they say.
+/// A message on the control socket. Each is sent in a frame: a length in 4 bytes, most significant
+/// first, then the message as a property-list value in its one encoding (``EncodedValue``). So
+/// bytes stay bytes, and one decoder reads the values that programs store and the messages that
+/// they send.
 ///
 /// The length is checked first; the bytes are collected as they come, then parsed in time and memory
 /// in proportion to them.

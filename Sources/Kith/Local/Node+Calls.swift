@@ -107,8 +107,8 @@ extension Node: NodeAccess {
     return try self.store(store).identifier
   }
 
-  /// A store that the account has, under the limits that it has already; nil where nobody wrote to
-  /// it and nobody opened it.
+  /// A store that the account has, under the limits that it has already; nil if nobody has written
+  /// to it or opened it.
   private func existing(
     _ identifier: String, isLooking: Bool = true
   ) throws(KithError) -> KeyValueStore? {
@@ -121,7 +121,7 @@ extension Node: NodeAccess {
 
   /// A store that the account has.
   ///
-  /// - Throws: ``KithError`` with `unknownStore` where it has none of the name.
+  /// - Throws: ``KithError`` with `unknownStore` if it has none of the name.
   private func known(_ identifier: String) throws(KithError) -> KeyValueStore {
     if let store = try existing(identifier) { return store }
     throw KithError(

@@ -31,7 +31,7 @@ extension NodeAccess {
     try await perform(call) { _ in false }
   }
 
-  /// What a key of a store shows.
+  /// The value that a key of a store shows.
   package func value(
     forKey key: String, in store: String
   ) async throws(KithError) -> PropertyListValue? { try await values(in: store)[Key(key)] }
@@ -59,7 +59,7 @@ extension NodeAccess {
     return try .init(json: json)
   }
 
-  /// What a store uses of its limits.
+  /// The used part of a store's limits.
   package func usage(of store: String) async throws(KithError) -> Usage {
     guard case .usage(let usage) = try await perform(.usage(store: store)) else {
       throw .malformedControl
@@ -75,7 +75,7 @@ extension NodeAccess {
     return devices
   }
 
-  /// What the quota hides in a store.
+  /// The entries that the quota hides in a store.
   package func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry] {
     guard case .hidden(let hidden) = try await perform(.hidden(store: store)) else {
       throw .malformedControl
@@ -108,8 +108,8 @@ extension NodeAccess {
     return report
   }
 
-  /// What a store shows, and every change after it, until the task is cancelled. Throws
-  /// ``KithError`` with `unknownStore` if the account has no such store.
+  /// Calls back with the values that a store shows, then with every change after them, until the
+  /// task is cancelled. Throws ``KithError`` with `unknownStore` if the account has no such store.
   package func watch(
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
     onChange: @escaping @Sendable (KeyValueStore.Change) async -> Void

@@ -71,11 +71,11 @@ package enum NodeCall: Codable, Sendable {
   case write(StoreIdentifier, [KithCore.Operation], gathers: Bool, isDurable: Bool)
   /// Makes all earlier writes durable.
   case flush
-  /// Which devices have the writes of this one.
+  /// Returns the devices that have the writes of this one.
   case report(StoreIdentifier)
   /// Removes refusals up to a number.
   case takeRefusals(StoreIdentifier, through: UInt64)
-  /// Takes over what was written while nobody was signed in.
+  /// Takes over the writes that were made while nobody was signed in.
   case adopt(StoreIdentifier, Policy, [LocalWrite])
   /// Tells when the status may have changed.
   case followProgress

@@ -35,9 +35,9 @@ extension Node {
     try await engine.changeMembership(.acceptTime)
   }
 
-  /// Throws a device out of the account, for ever: nothing that it signed counts any more, it reads
-  /// nothing that is written from now on, and what it wrote lives on under this device's name.
-  /// Durable when it returns; the others learn of it as they are met.
+  /// Throws a device out of the account, for ever: nothing that it signed counts any more, and it
+  /// cannot read later writes. Its own writes live on under this device's name. Durable when it
+  /// returns; the others learn of it as they are met.
   ///
   /// - Parameters:
   ///   - device: The device, which is not this one.

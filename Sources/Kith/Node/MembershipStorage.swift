@@ -1,6 +1,6 @@
 internal import KithCore
 
-/// Storage of which membership alone is read. What it takes it keeps.
+/// Storage of which membership alone is read. It commits every mutation.
 final class MembershipStorage: ReplicaStorage {
   private let storage: any ReplicaStorage
 

@@ -16,16 +16,16 @@ extension Node {
   /// Begins an account, with its first device in a new directory.
   ///
   /// - Parameters:
-  ///   - directory: Where to keep the device; made if it is missing.
-  ///   - name: What people call the device, 1 to 64 bytes.
-  ///   - passphrase: What to put its secrets under; nil: nothing.
+  ///   - directory: The directory for the device; made if it is missing.
+  ///   - name: The device's name for people, 1 to 64 bytes.
+  ///   - passphrase: Protects the device's secrets; nil: no passphrase.
   ///   - show: Gets the account and its recovery key before the account exists: a program that shows
   ///     the key here cannot end with an account whose key nobody has seen. If it throws, no
   ///     account is begun.
   /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be
   ///   written down.
-  /// - Throws: ``KithError`` with `invalidName`, `alreadyExists` or a storage code, or what `show`
-  ///   throws.
+  /// - Throws: ``KithError`` with `invalidName`, `alreadyExists` or a storage code, or the error
+  ///   that `show` throws.
   package static func createAccount(
     directory: String, name: String, passphrase: Passphrase? = nil,
     showing show: (_ summary: AccountSummary, _ recoveryKey: String) throws(KithError) -> Void = {
@@ -52,17 +52,16 @@ extension Node {
     return (summary, recovery.text)
   }
 
-  /// Regains an account when none of its devices is left: takes over what a dead device's
-  /// directory holds, what it had not published yet included, and certifies a new device with the
-  /// recovery key.
+  /// Regains an account when none of its devices is left. Takes over all data in a dead device's
+  /// directory, also its drafts, and certifies a new device with the recovery key.
   ///
   /// - Parameters:
-  ///   - directory: Where to keep the new device; made if it is missing.
+  ///   - directory: The directory for the new device; made if it is missing.
   ///   - source: The dead device's directory, or a copy of it.
   ///   - recoveryKey: The account's recovery key, as written down.
-  ///   - name: What people call the new device.
-  ///   - passphrase: What to put the new device's secrets under; nil: nothing.
-  ///   - sourcePassphrase: Asks for the passphrase of the dead device's directory, where it has one.
+  ///   - name: The new device's name for people.
+  ///   - passphrase: Protects the new device's secrets; nil: no passphrase.
+  ///   - sourcePassphrase: Asks for the passphrase of the dead device's directory, if it has one.
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `recoveryKey`, `passphrase`, `invalidName`, `alreadyExists` or a storage
   ///   code.
@@ -103,8 +102,8 @@ extension Node {
 }
 
 extension Snapshot {
-  /// What makes another device's database hold the same data. Drafts name no device: whoever
-  /// publishes them is their author.
+  /// The mutations that make another device's database hold the same data. Drafts name no device:
+  /// the device that publishes them is their author.
   fileprivate var forAnotherDevice: [Mutation] {
     var mutations: [Mutation] = [.setClock(clock)]
     for (device, addresses) in addresses { mutations.append(.setAddresses(device, addresses)) }

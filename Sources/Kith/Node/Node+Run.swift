@@ -6,15 +6,15 @@ internal import ServiceLifecycle
 internal import Synchronization
 
 extension Node {
-  /// Serves: listens, dials, publishes and takes in, until the task is cancelled or its service
-  /// group shuts down. What was accepted before is made durable and sent first. It may be run
-  /// again afterwards.
+  /// Serves: listens, dials, publishes and takes in changes, until the task is cancelled or its
+  /// service group shuts down. Writes accepted before that are first made durable and sent. It may
+  /// be run again afterwards.
   ///
-  /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` where an address
-  ///   cannot be listened on.
+  /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` if an address cannot
+  ///   be listened on.
   package func run() async throws { try await run(onAnyPort: false) }
 
-  /// Serves; where its port is taken, on any other if it may. See ``run()``.
+  /// Serves; if its port is taken and `onAnyPort` is true, on any other. See ``run()``.
   func run(onAnyPort: Bool) async throws {
     let sessions = NodeSessions(engine: engine)
     guard engine.beginRunning(link: sessions) else {
@@ -65,7 +65,7 @@ extension Node {
           node: self, path: opened.controlSocketPath, logger: configuration.logger)
         group.addTask { try await server.run() }
       }
-      // Whatever ends first ends the rest.
+      // The first task that ends cancels the rest.
       defer { group.cancelAll() }
       _ = try await group.next()
     }
@@ -77,7 +77,7 @@ extension Node {
     guard configuration.discoversPeers else { return nil }
     var link = LinkMulticast.Configuration(
       port: NetworkLimits.discoveryPort, datagramBytes: Beacon.byteCount)
-    // Who listens there alone cannot be met from elsewhere.
+    // A node that listens only on loopback cannot be met from other hosts.
     link.isLoopbackOnly = !bound.isEmpty && bound.allSatisfy { LocalAddresses.isLoopback($0.host) }
     return Discovery(
       transport: transport, account: account, port: bound.first?.port ?? 0,
@@ -106,6 +106,6 @@ extension Node {
     }
   }
 
-  /// Where the node listens, `host:port`; empty while it does not.
+  /// The addresses at which the node listens, `host:port`; empty while it does not.
   package var listeningAddresses: [String] { listening.withLock { $0.map(\.description) } }
 }

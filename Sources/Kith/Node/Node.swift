@@ -122,8 +122,8 @@ package final class Node: Service, Sendable {
   /// Makes everything durable, ends all sequences and unlocks the directory. Call it once the node
   /// does not run any more.
   ///
-  /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code where something
-  ///   could not be made durable; it is closed then all the same.
+  /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code if something
+  ///   could not be made durable; the node is closed then all the same.
   package func close() throws(KithError) {
     guard !engine.state.withLock({ $0.isRunning }) else {
       throw KithError(.alreadyRunning, "The node runs. Cancel run() first.")

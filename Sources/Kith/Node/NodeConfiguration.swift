@@ -12,18 +12,18 @@ extension Node {
     package var port: UInt16 = 4114
     /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`.
     package var peers: [String] = []
-    /// Whether to find the account's other devices on the LAN, and be found by them; on this host only
-    /// where ``hosts`` are all of loopback.
+    /// Whether to find the account's other devices on the LAN, and be found by them. If all
+    /// ``hosts`` are loopback addresses, this works on this host only.
     package var discoversPeers = true
-    /// Asks for the passphrase of the directory's secrets; not asked where they have none.
+    /// Asks for the passphrase of the directory's secrets; not called if they have none.
     package var passphrase: PassphraseQuestion?
     /// Whether to serve the control socket, for the command line, while the node runs.
     package var servesControlSocket = true
-    /// Where to log: at most at info, never keys or values.
+    /// The log: at most at info, never keys or values.
     package var logger = Logger(label: "kith")
 
-    /// Whether to read membership alone: no store is there then, nor its memory needed. For a change of
-    /// membership while no node runs; such a node is not run.
+    /// Whether to read membership alone. The node then has no stores and needs no memory for them.
+    /// For a change of membership while no node runs; such a node is not run.
     package var readsMembershipOnly = false
 
     /// The defaults, for a directory.

@@ -27,19 +27,19 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   /// Serves a transport from here on; nil lets it go.
   func setTransport(_ transport: Transport?) { state.withLock { $0.transport = transport } }
 
-  /// Says in handshakes where this node listens.
+  /// Sets the port that handshakes tell as this node's.
   func setPort(_ port: UInt16) { state.withLock { $0.port = port } }
 
   private var transport: Transport? { state.withLock { $0.transport } }
 
-  // MARK: What the transport asks and tells
+  // MARK: Questions and events of the transport
 
   func presharedKeys() -> [SharedPresharedKey] {
     let now = engine.clock()
     let epochs = engine.read { $0.handshakeEpochs(at: now) }
     return state.withLock { state in
       let keys = epochs.map { state.keys[$0.id] ?? SharedPresharedKey($0.psk.copy()) }
-      // What is not asked for any more is not kept either.
+      // Keys that the transport no longer uses are dropped here too.
       state.keys = Dictionary(uniqueKeysWithValues: zip(epochs.map(\.id), keys))
       return keys
     }
@@ -110,7 +110,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     engine.input(.disconnected(id))
   }
 
-  // MARK: What discovery asks
+  // MARK: Questions of discovery
 
   func currentEpoch() -> EpochKeys? { engine.read { $0.keyring.current } }
 
@@ -120,7 +120,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     engine.read { $0.roster.isMember(device) ? $0.roster.certificate(of: device) : nil }
   }
 
-  // MARK: What the engine wants
+  // MARK: Orders of the engine
 
   func send(_ message: [UInt8], to session: SessionID) { transport?.send(session, message) }
 

@@ -4,7 +4,7 @@ internal import KithStorage
 
 /// Opens directories, and says their errors as the program's.
 enum Storage {
-  /// Opens and locks a device's directory. The passphrase is asked for only where there is one.
+  /// Opens and locks a device's directory. Asks for the passphrase only if there is one.
   static func open(_ directory: String, _ ask: PassphraseQuestion?) throws(KithError) -> OpenDevice
   {
     let passphrase = try isUnderPassphrase(directory) ? try ask?() : nil
@@ -57,8 +57,8 @@ enum Storage {
 
   /// Makes a device in a reserved directory, and leaves it closed.
   ///
-  /// `beforeExisting` is called once all is written, before the device exists. Where it throws, none is
-  /// made.
+  /// `beforeExisting` is called once all is written, before the device exists. If it throws, no
+  /// device is made.
   static func create(
     _ directory: ReservedDirectory, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
     _ passphrase: Passphrase?, beforeExisting: () throws(KithError) -> Void = {}
@@ -67,15 +67,15 @@ enum Storage {
     do throws(KithError) {
       try beforeExisting()
     } catch {
-      // What cannot be taken away now is when the directory is used next.
+      // Files that cannot be removed now are removed at the next use of the directory.
       try? prepared.discard()
       throw error
     }
     try keep(prepared)
   }
 
-  /// What a device remembers. Of stores that were damaged nothing is covered, and it is noted how far
-  /// they were.
+  /// The contents of a device's storage. Of a damaged store nothing counts as covered; the vector
+  /// that it had is noted as lost.
   static func load(_ device: OpenDevice) throws(KithError) -> Snapshot {
     do throws(StorageError) {
       let damage = try device.storage.outline().damage

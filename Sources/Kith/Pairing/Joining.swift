@@ -7,7 +7,7 @@ internal import NIOPosix
 
 /// One new device on its way into an account.
 struct Joining: Sendable {
-  /// What connecting needs: the new device's keys and its request.
+  /// The input of connecting: the new device's keys and its request.
   struct Dialling: Sendable {
     let dialler: PairingDialler
     let answer: @Sendable ([UInt8], TransportPublicKey) throws -> [UInt8]
@@ -40,7 +40,7 @@ struct Joining: Sendable {
     self.passphrase = passphrase
   }
 
-  /// What is done beside, and said.
+  /// The callbacks of a join.
   struct Hooks: Sendable {
     /// Gets both fingerprints; whether to join.
     var confirm: @Sendable (InvitingDevice, String) async -> Bool
@@ -181,7 +181,7 @@ struct Joining: Sendable {
   }
 }
 
-/// How much of what the account has a joining device has pulled.
+/// The part of the account's data that a joining device has pulled.
 public struct JoinProgress: Sendable, Hashable {
   /// The account's stores; 0 until they are known.
   public var stores: Int
@@ -216,13 +216,13 @@ extension Joining.Dialling {
       do {
         return try await connect(address)
       } catch PairingError.wrongToken(let address) {
-        // All are one inviter's, where each further wrong token spends a try.
+        // All addresses are one inviter's, and each further wrong token spends a try there.
         throw KithError(pairing: PairingError.wrongToken(address: address))
       }
     }
   }
 
-  /// Connects by a code: to the address given, or to whoever on the LAN has it.
+  /// Connects by a code: to the given address, or to the device on the LAN that has the code.
   func connect(
     with code: TypedCode, address: String?, _ options: Node.JoinOptions
   ) async throws -> PairingChannel {
@@ -294,9 +294,9 @@ extension Joining.Dialling {
     throw problems.count == 1 ? problems[0] : PairingError.noneAnswered(problems)
   }
 
-  /// Where an inviter may listen at an address that a person gave: at its port, or at the port where
-  /// invitations listen. The port of nodes comes last: it is the one that `kith run` shows, and a node
-  /// there lets the time for a handshake pass in silence.
+  /// The addresses at which an inviter may listen, for an address that a person gave: at its port,
+  /// or at the port of invitations. The port of nodes is tried last: `kith run` shows that port,
+  /// and a node there lets the time for a handshake pass in silence.
   private static func places(at text: String, usualPort: UInt16) throws -> [PeerAddress] {
     let given: PeerAddress
     do throws(PeerAddressError) {

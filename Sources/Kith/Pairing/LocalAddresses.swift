@@ -5,7 +5,8 @@ enum LocalAddresses {
   /// The most addresses named.
   static let limit = 8
 
-  /// Hosts to name, best first: those listened on, or all of the host's where that is any.
+  /// Hosts to name, best first: those listened on, or, if the node listens on any, all of the
+  /// host's.
   static func hosts(listeningOn hosts: [String]) -> [String] {
     let fixed = hosts.filter { $0 != "::" && $0 != "0.0.0.0" }
     if fixed.count == hosts.count { return Array(fixed.prefix(limit)) }

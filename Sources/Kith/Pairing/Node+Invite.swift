@@ -9,19 +9,19 @@ package struct JoinCandidate: Codable, Sendable, Hashable {
   package var device: DeviceID
   /// The name it gives itself.
   package var name: String
-  /// What both persons compare: the same text stands on the other device.
+  /// The fingerprint that both persons compare: the other device shows the same text.
   package var fingerprint: String
-  /// Where it is.
+  /// Its address.
   package var address: String
 }
 
 /// An invitation that waits for a device.
 package struct OpenInvitation: Codable, Sendable, Hashable {
-  /// The short code for people, such as `4071-3352`; nil where only the token lets in.
+  /// The short code for people, such as `4071-3352`; nil if only the token lets in.
   package var code: String?
-  /// The token for scripts: one long line that says where the invitation is, too.
+  /// The token for scripts: one long line that also holds the addresses of the invitation.
   package var token: String
-  /// Where it listens, `host:port`, best first.
+  /// The addresses at which it listens, `host:port`, best first.
   package var addresses: [String]
 
   /// An invitation that waits.
@@ -32,7 +32,7 @@ package struct OpenInvitation: Codable, Sendable, Hashable {
   }
 }
 
-/// What happens to an invitation before a device has shown its code or token.
+/// An event of an invitation before a device has shown its code or token.
 package enum InvitationEvent: Codable, Sendable, Hashable {
   /// It waits for a device: show the code.
   case opened(OpenInvitation)
@@ -67,7 +67,7 @@ extension Node {
   /// For people, ``inviteByCode(options:onEvent:onJoinRequest:)`` has a short code beside the token.
   ///
   /// - Parameters:
-  ///   - options: Where to listen, and for how long.
+  ///   - options: The addresses to listen on, and for how long.
   ///   - onToken: Gets the token, to be carried to the joining device.
   ///   - onJoinRequest: Decides; ask a person to compare the fingerprints.
   /// - Returns: The new device.
@@ -93,15 +93,16 @@ extension Node {
   /// Invites one device by a short code that people read aloud and type, or by the token: makes both,
   /// waits for a device that has one of them, asks whether to take it in, and makes it a member.
   ///
-  /// An invitation lives in memory only, allows 3 tries and 10 minutes, and takes one device. Where no
-  /// port is named it listens at 4115, or at any where that is taken.
+  /// An invitation lives in memory only, allows 3 tries and 10 minutes, and takes one device. If no
+  /// port is named it listens at 4115, or, if that is taken, at any.
   ///
   /// - Parameters:
-  ///   - options: Where to listen, and for how long.
-  ///   - onEvent: Gets the code and the token, and what happens before a device has shown one of them.
+  ///   - options: The addresses to listen on, and for how long.
+  ///   - onEvent: Gets the code and the token, and the events before a device has shown one of
+  ///     them.
   ///   - onJoinRequest: Decides; ask a person to compare the fingerprints.
   /// - Returns: The new device.
-  /// - Throws: ``KithError`` with `pairingCode` (and ``KithError/triesLeft`` of 0 where wrong codes
+  /// - Throws: ``KithError`` with `pairingCode` (and ``KithError/triesLeft`` of 0 if wrong codes
   ///   ended it), `declined`, `network`, `cancelled` or a storage code.
   @discardableResult
   package func inviteByCode(
@@ -168,7 +169,7 @@ extension Node {
     }
   }
 
-  /// Begins to listen; with a code, at the usual port where that is free.
+  /// Begins to listen; with a code, at the usual port if that is free.
   private func listen(
     _ options: InvitationOptions, _ code: PairingCode?, _ secret: borrowing InvitationSecret,
     onWrongProof: @escaping @Sendable (Int) -> Void
@@ -220,7 +221,7 @@ extension Node {
     do throws(JoinError) {
       certificate = try JoinRequest.verify(request.certificate, roster: roster)
     } catch {
-      // Otherwise the other person would be told no more than that the connection has ended.
+      // Otherwise the other person would only see that the connection has ended.
       try? channel.send(JoinReply(isAccepted: false).encoded())
       await channel.awaitEnd()
       throw error
@@ -274,7 +275,8 @@ extension Node {
     }
   }
 
-  /// What makes a confirmed device a member, and all records that it needs. Nothing is kept yet.
+  /// The records that make a confirmed device a member, and all records that it needs. Nothing is
+  /// kept yet.
   private func admission(
     of joiner: DeviceID, _ request: Record
   ) throws -> (added: [Record], records: [Record]) {

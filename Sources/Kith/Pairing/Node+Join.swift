@@ -9,9 +9,9 @@ public struct InvitingDevice: Sendable, Hashable {
   public var device: DeviceID
   /// Its name.
   public var name: String
-  /// What both persons compare: the same text stands on the other device.
+  /// The fingerprint that both persons compare: the other device shows the same text.
   public var fingerprint: String
-  /// Where it was met.
+  /// The address at which it was met.
   public var address: String
 }
 
@@ -20,13 +20,13 @@ extension Node {
   /// made here and never leave it. On return it has all that the account has.
   ///
   /// - Parameters:
-  ///   - directory: Where to keep the device; made if it is missing.
-  ///   - name: What people call the device, 1 to 64 bytes.
+  ///   - directory: The directory for the device; made if it is missing.
+  ///   - name: The device's name for people, 1 to 64 bytes.
   ///   - token: The long token, as printed by the inviting device.
-  ///   - address: Where the inviting device is, `host:port`, instead of what the token says.
-  ///     The token's port counts where none is given, and is tried as well where no inviter answers
-  ///     at the one given.
-  ///   - passphrase: What to put the device's secrets under; nil: nothing.
+  ///   - address: The address of the inviting device, `host:port`, instead of the one in the token.
+  ///     If it has no port, the token's port is used. If no inviter answers at the given port, the
+  ///     token's port is tried as well.
+  ///   - passphrase: Protects the device's secrets; nil: no passphrase.
   ///   - onMeeting: Gets the inviting device and this one's fingerprint, once the two have met and
   ///     before anything is confirmed: show both, so that they can be compared.
   ///   - onProgress: Gets how much has come, now and then.
@@ -56,16 +56,17 @@ extension Node {
   /// Joins the account of the device that shows a short code, with a new device in a new directory.
   /// Its keys are made here and never leave it. On return it has all that the account has.
   ///
-  /// The code is typed by a person: a digit that is wrong is told before anything is sent, and it is
-  /// proved to three inviting devices at most. A token is taken as well.
+  /// The code is typed by a person. A wrong digit is reported before anything is sent, and the code
+  /// is proved to three inviting devices at most. A token is accepted as well.
   ///
   /// - Parameters:
-  ///   - directory: Where to keep the device; made if it is missing.
-  ///   - name: What people call the device, 1 to 64 bytes.
+  ///   - directory: The directory for the device; made if it is missing.
+  ///   - name: The device's name for people, 1 to 64 bytes.
   ///   - code: The code, as shown by the inviting device; or the token.
-  ///   - address: Where the inviting device is, `host` or `host:port`; nil: it is found on the LAN.
-  ///     If no inviter answers at the port, the one where invitations listen (4115) is tried as well.
-  ///   - passphrase: What to put the device's secrets under; nil: nothing.
+  ///   - address: The address of the inviting device, `host` or `host:port`; nil: it is found on
+  ///     the LAN. If no inviter answers at the port, the port of invitations (4115) is tried as
+  ///     well.
+  ///   - passphrase: Protects the device's secrets; nil: no passphrase.
   ///   - options: How to look for the inviting device.
   ///   - onProgress: Gets how much has come, now and then.
   ///   - confirm: Gets the inviting device and this one's fingerprint, once the two have met: show
@@ -131,7 +132,7 @@ extension Node {
     }
   }
 
-  /// What is wrong with a text that is no token.
+  /// The error for a text that is no token.
   static func noToken(_ text: String) -> KithError {
     do throws(KithError) {
       _ = try invitation(text)

@@ -43,7 +43,7 @@ final class PairingSessions: SessionLink {
   /// All that the inviter has was pulled, durably.
   func pulledAll(_ id: SessionID) { self[id]?.tell(.pulledAll) }
 
-  // MARK: What the engine wants
+  // MARK: Orders of the engine
 
   func send(_ message: [UInt8], to session: SessionID) {
     self[session]?.channel.sendSession(message)
@@ -66,7 +66,7 @@ final class PairingSessions: SessionLink {
 
 /// One session that a pairing became: between its connection and the engine.
 final class PairingSession: PairingSessionOwner {
-  /// What the side that waits wants to know.
+  /// An event for the side that waits.
   enum Event: Sendable {
     /// All that the inviter has was pulled.
     case pulledAll
@@ -75,7 +75,7 @@ final class PairingSession: PairingSessionOwner {
   }
 
   let id: SessionID
-  /// What happens, up to the end.
+  /// The events, up to the end.
   let events: AsyncStream<Event>
   fileprivate let channel: PairingChannel
   private let engine: Engine
@@ -105,7 +105,7 @@ final class PairingSession: PairingSessionOwner {
     channel.close()
   }
 
-  // MARK: What the connection tells
+  // MARK: Events of the connection
 
   func received(_ message: [UInt8]) {
     engine.meters.received(message.count)

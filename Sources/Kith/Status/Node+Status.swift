@@ -2,7 +2,7 @@ internal import Glibc
 internal import KithCore
 
 extension Node {
-  /// What the node knows of itself, its peers and its stores now.
+  /// The status of the node, its peers and its stores now.
   ///
   /// - Complexity: O(*d* · *c*) in devices and chains of change sets, and O(*n*) in the keys of
   ///   stores that have changed, for their digests.

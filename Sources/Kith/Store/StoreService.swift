@@ -38,11 +38,11 @@ protocol StoreService: AnyObject, Sendable {
   /// Whether the service has ended, and accepted writes may be lost.
   var hasLostWrites: Bool { get }
 
-  /// Takes over what was written while nobody was signed in, and returns when it is durable. Writes
-  /// that were taken before are passed over. With none, forgets which those are. The policy counts if
-  /// the account has no such store. It blocks while the disk writes.
+  /// Takes over the writes that were made while nobody was signed in, and returns when they are
+  /// durable. Writes that were taken before are skipped. With none, forgets which those are. The
+  /// policy counts if the account has no such store. It blocks while the disk writes.
   ///
-  /// - Returns: The keys whose writes lost to what the account has.
+  /// - Returns: The keys whose writes lost to the account's entries.
   func adopt(
     _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key>

@@ -33,7 +33,7 @@ enum PropertyListReader {
 
   /// Returns the objects of a property list, as Foundation reads them.
   static func object(_ data: Data) throws(ImportError) -> Any {
-    // Foundation would also read the older format without markup, where any word is a string.
+    // Foundation would also read the older format without markup, in which any word is a string.
     guard (try? ImportFormat.detect(data)) == .plist else {
       throw ImportError("it begins neither as XML nor as a binary property list")
     }

@@ -19,7 +19,7 @@ extension Faults {
       var findings: [Finding]
       var healthy: Bool
 
-      /// Whether nothing is to be mended but the host's network: tests may run where there is none.
+      /// Whether nothing needs repair, except perhaps the host's network: tests may run without one.
       var isHealthyButForNetwork: Bool {
         findings.allSatisfy { $0.verdict != "problem" || $0.check == "network" }
       }

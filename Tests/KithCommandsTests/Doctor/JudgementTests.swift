@@ -8,7 +8,7 @@ import Testing
 @testable import KithCommands
 @testable import KithNetwork
 
-/// What `kith doctor` makes of what it sees, check by check.
+/// The judgements of `kith doctor`, check by check.
 @Suite("Judgements of the doctor")
 struct JudgementTests {
   private static let day: UInt64 = 86_400_000

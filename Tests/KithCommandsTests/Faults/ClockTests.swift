@@ -7,8 +7,8 @@ import Testing
 @testable import KithCommands
 
 extension Faults {
-  /// Three nodes, one of which has a wrong clock. No kernel here calls its clock synchronised, but
-  /// where a test says so.
+  /// Three nodes, one of which has a wrong clock. No kernel here calls its clock synchronised,
+  /// except if a test says so.
   @Suite struct ClockTests {
     private struct Trio {
       let household: Household
@@ -96,7 +96,8 @@ extension Faults {
       try await eventually("the mended clock to take part", seconds: 40) {
         try await trio.wrong.client.value(forKey: "between", in: Household.store) == 2
       }
-      // Nobody's clock is called synchronised, so what is ahead stays where it is, and says so.
+      // No clock is called synchronised, so the entry that is ahead stays on its node, and the
+      // status reports it.
       #expect(
         try await trio.household.run(trio.wrong, "status").output.contains("ahead of the time"))
       #expect(try await trio.good.client.value(forKey: "ahead", in: Household.store) == nil)
@@ -120,8 +121,8 @@ extension Faults {
       }
     }
 
-    /// Back by ten years while it runs, and right again: stamps never go back, so what it writes
-    /// meanwhile is later than what it wrote before, and everything is exchanged in the end.
+    /// Back by ten years while it runs, and right again: stamps never go back, so its writes
+    /// meanwhile are later than its earlier ones, and everything is exchanged in the end.
     @Test func `a clock that jumps back loses nothing and keeps the order`() async throws {
       let seed = Faults.seed("clock")
       let trio = try await Trio()
@@ -156,7 +157,7 @@ extension Faults {
         try await trio.good.client.value(forKey: "order", in: "order") == "last"
       }
       var history = ledger.history
-      // Where it was 30 s ahead its writes win over the others' for so long.
+      // While its clock was 30 s ahead, its writes win over the others' for that long.
       history.slack = .seconds(31)
       history.writes.append(contentsOf: Self.known("between", "order"))
       let problems = history.problems(try await trio.household.outcome())

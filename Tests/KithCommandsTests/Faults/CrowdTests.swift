@@ -11,8 +11,8 @@ extension Faults {
     /// How much more resident memory a node may take than before, in a debug build.
     static let growthLimit = 16 << 20
 
-    /// What hostile connections do: say nothing, say garbage, speak a byte at a time (slow-loris), or
-    /// send what has the form of a first message.
+    /// The behaviour of a hostile connection: it sends nothing, garbage, one byte at a time
+    /// (slow-loris), or bytes with the form of a first message.
     private enum Manner: Int, CaseIterable {
       case silence, garbage, slowLoris, firstMessage
     }

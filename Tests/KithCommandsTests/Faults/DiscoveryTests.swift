@@ -147,7 +147,7 @@ extension Faults {
       return Set(links.filter { $0.problem == nil }.map(\.interface))
     }
 
-    /// Where a member was heard by another.
+    /// The addresses from which another member heard a member.
     private static func heard(
       of member: Household.Member, by other: Household.Member
     ) async throws -> Set<String> {
@@ -156,7 +156,7 @@ extension Faults {
       return Set(neighbours.first { $0.device == id }?.addresses ?? [])
     }
 
-    /// What was on the wire, as whoever listened saw it.
+    /// Checks the datagrams on the wire, as a listener there saw them.
     private func judge(_ capture: Capture, _ household: Household) async throws {
       let beacons = capture.datagrams(to: 4114)
       print("discovery: \(capture.frames.count) frames, \(beacons.count) beacons among them")
@@ -189,8 +189,8 @@ extension Faults {
       }
     }
 
-    /// A beacon told again by another host counts where that is on the link, and makes nobody a device
-    /// of the account; told from elsewhere it is not heard at all.
+    /// A beacon that another host on the link replays is heard, but does not make that host a
+    /// device of the account. A beacon replayed from elsewhere is not heard at all.
     private func replay(
       _ capture: Capture, _ bridge: Bridge, _ household: Household
     ) async throws {
@@ -198,7 +198,7 @@ extension Faults {
       let (near, far) = ("10.78.0.200", "10.99.0.200")
       for address in [near, far] { try bridge.join(as: address) }
       try await eventually("a replayed beacon to be heard", every: 200) {
-        // Whose it is nobody can see: the newest few are all told again.
+        // Nobody can see whose beacon it is: the newest few are all told again.
         for beacon in Set(capture.datagrams(to: 4114).suffix(12).map(\.payload)) {
           for source in [far, near] {
             try await Capture.send(

@@ -51,8 +51,8 @@ extension Faults {
           + "VmRSS \(before >> 10) KiB before, \(most >> 10) KiB at most; \(writes) writes between "
           + "the others, the slowest took \(slowest)")
       #expect(counts.messages > 1_000)
-      // What the outbox and the batches under way may hold (16 MiB and 8 MiB), and what the
-      // allocator keeps.
+      // The bound is the outbox and the batches under way (16 MiB and 8 MiB), and the memory that
+      // the allocator keeps.
       #expect(most - before < 32 << 20)
       #expect(alpha.process?.isRunning == true)
       try await flood.close()

@@ -86,7 +86,7 @@ extension Faults {
       try await Self.restartsAndShowsTheSame(household, full)
     }
 
-    /// The database's log grows to 8 MiB before it begins anew, where there is that much room.
+    /// The database's log grows to 8 MiB before it begins anew, if there is that much space.
     @Test func `a disk with less room than the log takes is not full of the log`() async throws {
       let household = try Household()
       let directory = household.root.appending(path: "disk")

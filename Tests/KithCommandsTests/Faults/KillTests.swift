@@ -34,7 +34,8 @@ extension Faults {
           let delay = Duration.microseconds(Int.random(in: 0...120_000, using: &random))
           try await Task.sleep(for: delay)
           if Int.random(in: 0..<8, using: &random) == 0 {
-            // All at once, as where the power goes: no other node has what one of them loses.
+            // All at once, as when the power goes: no other node has the data that one of them
+            // loses.
             for each in household.members { each.process?.send(SIGKILL) }
             for each in household.members where each !== member {
               try await household.stop(each, SIGKILL)

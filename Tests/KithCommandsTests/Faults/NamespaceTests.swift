@@ -8,8 +8,8 @@ import Testing
 
 extension Faults {
   @Suite struct NamespaceTests {
-    /// Partitions as the kernel makes them: packets get lost, and TCP itself has to find out. Where
-    /// no network namespaces can be made the same goes through proxies, and the test says so.
+    /// Partitions as the kernel makes them: packets get lost, and TCP itself has to find out. If no
+    /// network namespaces can be made, the same goes through proxies, and the test says so.
     @Test func `after cables were pulled all converge`() async throws {
       let seed = Faults.seed("cables")
       let household = try Household()

@@ -10,7 +10,7 @@ import Testing
 extension Faults {
   /// Hosts whose network lacks something.
   @Suite struct NetworkTests {
-    /// What a host may lack of IPv6.
+    /// A part of IPv6 that a host may lack.
     enum Lack: String, CaseIterable {
       /// It is switched off, as by sysctl.
       case switchedOff
@@ -39,7 +39,7 @@ extension Faults {
       os.execvp(sys.argv[1], sys.argv[1:])
       """
 
-    /// A namespace with an IPv4 network to another one; nil where none can be made.
+    /// A namespace with an IPv4 network to another one; nil if none can be made.
     private static func host(_ household: Household) throws -> NamespaceSet? {
       let name = household.root.lastPathComponent
       do {

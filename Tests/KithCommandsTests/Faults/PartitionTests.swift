@@ -9,7 +9,7 @@ import Testing
 
 extension Faults {
   @Suite struct PartitionTests {
-    /// What the proxies do to the ways of one node for a while.
+    /// An attack of the proxies on the ways of one node, for a while.
     private enum Attack: CaseIterable {
       case twoWay, outgoing, incoming, cut, flapping, corruption, resets, slow, halfOpen
     }
@@ -116,7 +116,7 @@ extension Faults {
       try await beta.write([("b", 2)], in: Household.store)
       #expect(try await alpha.value(forKey: "b", in: Household.store) == nil)
       let began = ContinuousClock.now
-      // Through the sockets: Foundation starts no process where other tests hold 1,024 files.
+      // Through the sockets: Foundation starts no process if other tests hold 1,024 files.
       for member in household.members {
         try await eventually("\(member.name) to have both", seconds: 150, every: 100) {
           try await member.client.values(in: Household.store) == ["a": 1, "b": 2]

@@ -8,8 +8,9 @@ import Testing
 
 extension Faults {
   @Suite struct PauseTests {
-    /// A node that the system stops (SIGSTOP: as a laptop that sleeps, or a host out of memory) holds
-    /// nobody up; once it goes on it catches up, and what it was writing is not lost.
+    /// A node that the system stops (SIGSTOP: as a laptop that sleeps, or a host out of memory)
+    /// holds nobody up. Once it goes on it catches up, and the data that it was writing is not
+    /// lost.
     @Test func `a node that is stopped holds nobody up, and catches up`() async throws {
       let seed = Faults.seed("SIGSTOP")
       let household = try Household()

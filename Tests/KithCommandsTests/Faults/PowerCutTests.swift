@@ -7,8 +7,8 @@ import Testing
 @testable import KithCommands
 
 extension Faults {
-  /// What a disk may hold after the power went. Each state is opened as it stands, and must hold every
-  /// write that was acknowledged before.
+  /// The possible states of a disk after the power went. Each state is opened unrepaired, and must
+  /// hold every write that was acknowledged before.
   @Suite struct PowerCutTests {
     /// A copy of a directory's files at an instant at which its node stood still.
     private struct Photo {
@@ -19,9 +19,9 @@ extension Faults {
 
     /// When a node was stopped.
     private struct Stop {
-      /// What had been acknowledged before this must be there.
+      /// A write that was acknowledged before this must be there.
       let before: ContinuousClock.Instant
-      /// What begins after this cannot be there.
+      /// A write that begins after this cannot be there.
       let after: ContinuousClock.Instant
     }
 
@@ -34,10 +34,11 @@ extension Faults {
     }
 
     /// Stops the node for an instant again and again while it is written to, and copies its files:
-    /// this is what a power cut leaves if the system had written everything. What was not synced may
-    /// be missing or torn, so the states between two photos are tried as well: the log cut off, or
-    /// followed by garbage, anywhere after the last commit of the first photo. And the states in the
-    /// middle of a checkpoint: any of the log's pages in the database already, some of them torn.
+    /// a power cut leaves these files if the system had written everything. Bytes that were not
+    /// synced may be missing or torn, so the states between two photos are tried as well: the log
+    /// cut off, or followed by garbage, anywhere after the last commit of the first photo. The
+    /// states in the middle of a checkpoint are tried too: any of the log's pages in the database
+    /// already, some of them torn.
     @Test func `what a power cut leaves holds every acknowledged write`() async throws {
       let seed = Faults.seed("power cut")
       let rounds = Faults.number("KITH_POWER_CUTS", or: 25)
@@ -70,7 +71,7 @@ extension Faults {
             "checkpoint in round \(round)", checkpointing(first.database, before, &random),
             first.log, alpha, household, first.taken.before, first.taken.after, &findings)
           guard before.salts == after.salts else { continue }
-          // Whatever was appended after the first photo may be there or not.
+          // Bytes that were appended after the first photo may be there or not.
           let end = before.endOfLastCommit
           let cut = Int.random(in: end...max(end, after.bytes.count), using: &random)
           var torn = Data(after.bytes.prefix(cut))
@@ -93,9 +94,9 @@ extension Faults {
       expectNone(problems, seed: seed)
     }
 
-    /// The device on a file system of its own, in a file: what the file holds at an instant is what
-    /// was synced, and what the system happened to write. Copies of it are mounted, which replays the
-    /// file system's journal, and opened.
+    /// The device on a file system of its own, in a file. At an instant the file holds the synced
+    /// data, and the data that the system happened to write. Copies of it are mounted, which
+    /// replays the file system's journal, and opened.
     @Test func `what was acknowledged had reached the disk`() async throws {
       let seed = Faults.seed("power cut of a disk")
       let rounds = Faults.number("KITH_POWER_CUTS", or: 25) / 3
@@ -197,10 +198,10 @@ extension Faults {
         Finding(name: name, outcome: outcome, acknowledgedBy: acknowledgedBy, begunBy: begunBy))
     }
 
-    /// What a directory shows, hides and has refused.
+    /// The shown, hidden and refused values of a directory.
     private static func outcome(of path: String, _ nodes: Int) async throws -> History.Outcome {
       var configuration = Node.Configuration(directory: path)
-      // That each is a copy, which a node says at info, goes without saying here.
+      // Opening a copy is expected here; a node logs it at info.
       configuration.logger.logLevel = .warning
       let node = try await Node.open(configuration)
       defer { try? node.close() }
@@ -208,7 +209,7 @@ extension Faults {
       var hidden: [KeyValueStore.Key: PropertyListValue] = [:]
       for entry in store.hiddenEntries { hidden[KeyValueStore.Key(entry.key)] = entry.value }
       let refused = store.refusals.flatMap(\.writes).map { History.Outcome.name($0.key, $0.value) }
-      // What the other node was told is not in this one's files.
+      // The refusals that the other node reported are not in this one's files.
       let others = Array(repeating: Set<String>(), count: nodes - 1)
       return History.Outcome(
         shown: store.dictionary, hidden: hidden, refused: [Set(refused)] + others)

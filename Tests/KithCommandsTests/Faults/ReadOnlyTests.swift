@@ -8,7 +8,7 @@ import Testing
 @testable import KithCommands
 
 extension Faults {
-  /// Root may write whatever the modes say, so it is the file system that refuses.
+  /// Root may write against the modes, so it is the file system that refuses.
   @Suite struct ReadOnlyTests {
     @Test func `a node does not start on a read-only file system, and says why`() async throws {
       let household = try Household()

@@ -106,8 +106,8 @@ struct ImportTests {
 
 @Suite("Binary property lists")
 struct BinaryPropertyListTests {
-  /// A list `{k: a}` where `a` is an array of so many of the next array, and so on; the last holds
-  /// an object of its own.
+  /// A list `{k: a}` with an array `a` of so many of the next array, and so on; the last holds an
+  /// object of its own.
   private func nested(_ levels: Int, width: Int, last: [UInt8] = [0x10, 1]) -> Data {
     var objects: [[UInt8]] = [[0xD1, 1, 2], [0x51, UInt8(ascii: "k")]]
     for level in 0..<levels {

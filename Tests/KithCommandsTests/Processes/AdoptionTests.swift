@@ -6,8 +6,8 @@ import Testing
 
 @testable import KithCommands
 
-/// Where writes go that were made while nobody was signed in: into the account that somebody signs in
-/// to, before that is said to be done, and nowhere else.
+/// Writes that were made while nobody was signed in go into the account that somebody signs in to,
+/// before signing in is reported as done, and nowhere else.
 @Suite("Writes made while nobody is signed in", .timeLimit(.minutes(5)))
 struct AdoptionTests {
   /// A directory in which nobody is signed in, and commands on it.
@@ -26,7 +26,7 @@ struct AdoptionTests {
         arguments + ["--directory", directory.path], in: household.root, input: input)
     }
 
-    /// What a key shows; nil: it is missing.
+    /// The value that a key shows; nil: it is missing.
     func value(_ key: String) async throws -> String? {
       let result = try await kith("get", key)
       guard result.status == 0 else {
@@ -204,7 +204,7 @@ struct AdoptionTests {
     #expect(try await new.value("theme") == nil)
   }
 
-  /// As where the process that signed in was killed before it handed them over.
+  /// As if the process that signed in was killed before it handed them over.
   @Test func `a node takes in what is still owed before it is ready`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")

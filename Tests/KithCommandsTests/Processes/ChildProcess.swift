@@ -5,10 +5,10 @@ import Synchronization
 
 /// A process that a test started, and nobody else waits for.
 ///
-/// Not Foundation's `Process`: its children inherit what other threads open at that moment. A pipe or
-/// a socket that tells of one child's end was then kept open by another child, which ran on, and
-/// whoever waited for the first waited for ever. Here files are opened in the child, everything else
-/// is closed there, and the system itself says when it has ended.
+/// Not Foundation's `Process`: its children inherit the files that other threads open at that
+/// moment. If a pipe or a socket tells of one child's end, another child that runs on may keep it
+/// open, and a thread that waits for the first child waits for ever. Here files are opened in the
+/// child, everything else is closed there, and the system itself says when it has ended.
 final class ChildProcess: Sendable {
   /// The process's id.
   let id: pid_t
@@ -20,11 +20,11 @@ final class ChildProcess: Sendable {
   /// - Parameters:
   ///   - command: Its path, and its arguments.
   ///   - environment: The whole environment.
-  ///   - directory: Where it works.
+  ///   - directory: Its working directory.
   ///   - input: The file that it reads.
   ///   - output: The file that it prints to; made anew.
   ///   - talk: The file for standard error; made anew.
-  /// - Throws: `POSIXError` where it cannot be started.
+  /// - Throws: `POSIXError` if it cannot be started.
   init(
     _ command: [String], environment: [String: String], in directory: URL,
     input: String = "/dev/null", output: URL, talk: URL
@@ -74,7 +74,7 @@ final class ChildProcess: Sendable {
     }
   }
 
-  /// Blocks until it has ended; only for what ends at once.
+  /// Blocks until it has ended; only for commands that end at once.
   func waitUntilExit() {
     ended.withLock { ended in
       if ended == nil { ended = wait(0) }

@@ -8,8 +8,9 @@ import Testing
 
 @Suite("Beginning an account", .timeLimit(.minutes(5)))
 struct CreatingTests {
-  /// Whoever is killed before the recovery key was printed has begun no account: its key would never be
-  /// seen. The command is held at printing, by a pipe that takes nothing.
+  /// If the command is killed before it has printed the recovery key, no account has begun: nobody
+  /// would ever see its key. The test holds the command at printing, with a pipe that takes
+  /// nothing.
   @Test func `killed before its recovery key is printed there is no account`() async throws {
     let household = try Household()
     let directory = household.root.appending(path: "a")

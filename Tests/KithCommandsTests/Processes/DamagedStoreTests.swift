@@ -91,7 +91,7 @@ struct DamagedStoreTests {
     #expect(!status.contains("\"missing\""))
     #expect(!status.contains("was damaged"), "\(status)")
     #expect(try await household.run(alpha, "ls").talk.isEmpty)
-    // By a running node too, where nothing is left to accept.
+    // By a running node too, when nothing is left to accept.
     try await household.start(alpha)
     let again = try await household.run(alpha, "doctor", "--accept-loss", "--yes")
     #expect(again.status == 0 && again.talk.contains("Nothing is missing"), "\(again)")

@@ -12,7 +12,7 @@ func expectNone(
     sourceLocation: sourceLocation)
 }
 
-/// A write of one key that a test asked for, and what became of it.
+/// A write of one key that a test asked for, and its result.
 struct HistoryWrite {
   var key: String
   /// Unique in the history; nil: the key was removed.
@@ -25,7 +25,7 @@ struct HistoryWrite {
   var began: ContinuousClock.Instant
   /// When the node acknowledged it, or was dead at the latest.
   var ended: ContinuousClock.Instant
-  /// Whether the node acknowledged it. What it did not may have happened or not.
+  /// Whether the node acknowledged it. A write that was not acknowledged may have happened or not.
   var isAcknowledged: Bool
 }
 
@@ -52,12 +52,12 @@ struct HistoryWrite {
 /// it may be the winner; it ended when its node was known to be dead. Besides, no transaction is
 /// half applied: of its winners that are values, all are shown or none is.
 struct History {
-  /// What clocks that count milliseconds cannot tell apart; more where a test moves clocks.
+  /// The difference that clocks counting milliseconds cannot show; more if a test moves clocks.
   var slack = Duration.milliseconds(3)
 
   var writes: [HistoryWrite] = []
 
-  /// What all nodes show, what is hidden, and what each node was told was refused.
+  /// The values that all nodes show, the hidden ones, and the refusals that each node reported.
   struct Outcome {
     var shown: [KeyValueStore.Key: PropertyListValue]
     var hidden: [KeyValueStore.Key: PropertyListValue]
@@ -74,7 +74,7 @@ struct History {
     }
   }
 
-  /// What is wrong, in sentences; empty if all is accounted for.
+  /// The problems, in sentences; empty if all is accounted for.
   func problems(_ outcome: Outcome) -> [String] {
     var problems: [String] = []
     let byKey = Dictionary(grouping: writes, by: \.key)
@@ -153,8 +153,8 @@ struct History {
       + lines.joined(separator: "\n    ")
   }
 
-  /// Whether a write is a removal of a key that may have held nothing where it was removed: nobody had
-  /// certainly set it there before, or another removal may have come after who did.
+  /// Whether a write is a removal of a key that may have held nothing on the removing node: no
+  /// write had certainly set it there before, or another removal may have come after that write.
   private func mayBeNothing(_ removal: HistoryWrite, _ writes: [HistoryWrite]) -> Bool {
     guard removal.value == nil else { return false }
     let sets = writes.filter {

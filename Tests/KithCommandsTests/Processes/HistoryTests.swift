@@ -1,7 +1,7 @@
 import Kith
 import Testing
 
-/// The judge is judged: what it lets pass, and what not.
+/// Tests of the judge: the histories that it lets pass, and those that it does not.
 @Suite struct HistoryTests {
   private let start = ContinuousClock.now
 
@@ -53,7 +53,7 @@ import Testing
     for other in [
       write("small", node: 0, at: 200, transaction: 3),
       write("small", node: 1, at: 50, transaction: 3),
-      // nor with another key, nor where it was larger: then the earlier one would have stood.
+      // nor with another key, nor if it was larger: then the earlier one would have stayed.
       write("larger", node: 1, at: 200, transaction: 3),
     ] {
       let told = other.value ?? "removed"

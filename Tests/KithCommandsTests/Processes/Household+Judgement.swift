@@ -5,9 +5,9 @@ extension Household {
   /// The store that tests write.
   static let store = "default"
 
-  /// Waits until everything is everywhere: nothing waits to be published, and all have the same state
-  /// and print the same bytes; says how long that took. What is hidden stands in no export: nodes may
-  /// print the same and yet not have exchanged it.
+  /// Waits until all nodes have everything: no draft waits to be published, and all have the same
+  /// state and print the same bytes. Returns how long that took. An export holds no hidden values:
+  /// nodes may print the same before they have exchanged those.
   @discardableResult
   func settle(seconds: Double = 120) async throws -> Duration {
     let began = ContinuousClock.now
@@ -26,7 +26,7 @@ extension Household {
     return ContinuousClock.now - began
   }
 
-  /// What all nodes show, what is hidden, and what each was told was refused.
+  /// The values that all nodes show, the hidden ones, and the refusals that each node reported.
   func outcome() async throws -> History.Outcome {
     let client = members[0].client
     var hidden: [KeyValueStore.Key: PropertyListValue] = [:]

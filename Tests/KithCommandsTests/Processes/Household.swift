@@ -11,11 +11,11 @@ final class Household {
     /// The port, chosen by the system at the first start and kept from then on.
     fileprivate(set) var port = 0
     fileprivate(set) var process: KithProcess?
-    /// Where it listens; other addresses than loopback's only in namespaces of its own.
+    /// The address on which it listens; other than loopback's only in namespaces of its own.
     var host = "127.0.0.1"
-    /// Whether it looks for others on its links; where it does not, it meets only those it is told of.
+    /// Whether it looks for others on its links. If not, it meets only the peers that it is given.
     var discovers = false
-    /// What its node is started by, and with; see ``KithProcess``.
+    /// The command and arguments that start its node; see ``KithProcess``.
     var launcher: [String] = []
     var environment: [String: String] = [:]
 
@@ -26,14 +26,14 @@ final class Household {
 
     /// Talks to the running node.
     var client: LocalClient { LocalClient(directory: directory.path) }
-    /// Where it listens.
+    /// The address and port on which it listens.
     var address: String { "\(host):\(port)" }
   }
 
   /// The directory that holds everything; short, as a socket's path must be.
   let root: URL
   private(set) var members: [Member] = []
-  /// What is mounted under ``root``.
+  /// The mounts under ``root``.
   var mounts: [Mount] = []
 
   /// Begins the names of all that tests leave on the host while they run, so that `Tests/run` can see
@@ -93,7 +93,8 @@ final class Household {
     return member
   }
 
-  /// Has a member invite by a code, and waits for it: the process, the code and where it listens.
+  /// Has a member invite by a code. Returns the process, the code and the address on which it
+  /// listens.
   func invite(
     _ member: Member, _ more: String...
   ) async throws -> (process: KithProcess, code: String, address: String) {
@@ -109,7 +110,8 @@ final class Household {
     return (process, code, String(address))
   }
 
-  /// Takes in another member by a code that is typed where the launcher says, and found there.
+  /// Takes in another member by a code. The member is started by the launcher, and finds the
+  /// inviter there.
   func join(_ name: String, code: String, launcher: [String]) async throws -> Member {
     let member = Member(name: name, directory: root.appending(path: name))
     member.launcher = launcher
@@ -163,7 +165,7 @@ final class Household {
     return try await member.process?.wait()
   }
 
-  /// What a member shows, as `kith export --json` prints it.
+  /// The values that a member shows, as `kith export --json` prints them.
   func export(_ member: Member) async throws -> String {
     try await run(member, "export", "--json").output
   }

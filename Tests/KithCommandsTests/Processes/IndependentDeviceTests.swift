@@ -89,7 +89,7 @@ struct IndependentDeviceTests {
 enum IndependentDevice {
   private static let folder = URL(filePath: #filePath).appending(path: "../../../Member")
     .standardized
-  // Written for no more than the Python of a system: its path, and nothing of this process's.
+  // Written for the Python of a system alone: its path, and nothing of this process's.
   private static let environment = [
     "PATH": "/usr/local/bin:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1",
   ]

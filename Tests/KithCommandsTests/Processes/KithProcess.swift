@@ -4,7 +4,7 @@ import KithTestSupport
 
 /// A `kith` that a test started: the real program, in a process of its own.
 final class KithProcess {
-  /// What a finished command said, and how it ended.
+  /// The output and the exit status of a finished command.
   struct Result {
     var status: Int32
     var output: String
@@ -21,8 +21,8 @@ final class KithProcess {
     ProcessInfo.processInfo.environment["KITH_BINARY"].map { URL(filePath: $0) }
     ?? Bundle.module.bundleURL.deletingLastPathComponent().appending(path: "kith")
 
-  /// Starts `kith` with arguments and no environment but what is given; by way of a command that
-  /// becomes it (such as `ip netns exec NAME`), if there is one.
+  /// Starts `kith` with arguments and only the given environment; by way of a command that becomes
+  /// it (such as `ip netns exec NAME`), if there is one.
   convenience init(
     _ arguments: [String], in directory: URL, input: Data? = nil,
     environment: [String: String] = [:], launcher: [String] = []
@@ -33,7 +33,7 @@ final class KithProcess {
       environment: environment)
   }
 
-  /// Starts any command, by its path. It reads the input, or what a file gives.
+  /// Starts any command, by its path. Its standard input is the data, or a file.
   init(
     command: [String], in directory: URL, input: Data? = nil, inputFile: String = "/dev/null",
     environment: [String: String] = [:]
@@ -53,7 +53,7 @@ final class KithProcess {
 
   deinit {
     end()
-    // What libfaketime leaves of a process that was killed.
+    // Files that libfaketime leaves of a process that was killed.
     for name in ["faketime_shm_\(id)", "sem.faketime_sem_\(id)"] { unlink("/dev/shm/\(name)") }
   }
 
@@ -61,15 +61,15 @@ final class KithProcess {
   var id: Int32 { process.id }
   /// Whether it has not ended.
   var isRunning: Bool { process.isRunning }
-  /// What it has said so far on standard error.
+  /// Its standard error so far.
   var saidSoFar: String { (try? String(contentsOf: talk, encoding: .utf8)) ?? "" }
-  /// What it has printed so far.
+  /// Its standard output so far.
   var printedSoFar: String { (try? String(contentsOf: output, encoding: .utf8)) ?? "" }
 
   /// Sends a signal to this process, and no other.
   func send(_ signal: Int32) { process.send(signal) }
 
-  /// What the system says it does: `R` runs, `S` sleeps, `T` is stopped; nil where it is gone.
+  /// Its state by the system: `R` runs, `S` sleeps, `T` is stopped; nil if the process is gone.
   var state: String? {
     (try? String(contentsOfFile: "/proc/\(id)/stat", encoding: .utf8))
       .flatMap { $0.split(separator: ")").last?.split(separator: " ").first.map(String.init) }

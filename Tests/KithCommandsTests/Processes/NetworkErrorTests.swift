@@ -7,7 +7,7 @@ import Testing
 
 @testable import KithCommands
 
-/// What people are told where an address cannot be listened on or reached.
+/// The messages that people get if an address cannot be listened on or reached.
 @Suite("Errors of the network", .timeLimit(.minutes(5)))
 struct NetworkErrorTests {
   private func say(
@@ -60,7 +60,7 @@ struct NetworkErrorTests {
         /nothing listens at 127\.0\.0\.1:([0-9]+), nothing listens at \[::1\]:\1; check the address/
       ),
       "\(over)")
-    // The address of a node; no invitation is there nor where they usually are.
+    // An address as of a node: no invitation listens there, or at the usual port of invitations.
     let code = "0000-0000"
     let node = try await say(
       household, beta, "join", code, "--yes", "--peer", "127.0.0.77:1")

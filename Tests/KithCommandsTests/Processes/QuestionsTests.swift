@@ -7,7 +7,7 @@ import Testing
 
 @testable import KithCommands
 
-/// What a person is asked on a terminal, and sees there.
+/// The questions that a person is asked on a terminal, and the output there.
 @Suite("Questions on a terminal", .timeLimit(.minutes(5)))
 struct QuestionsTests {
   private let household: Household
@@ -37,7 +37,7 @@ struct QuestionsTests {
     #expect(try await revoke.wait().status == CommandStatus.refused.rawValue)
     let shown = terminal.shown
     #expect(shown.contains("will be removed") && !shown.contains("is removed"), "\(shown)")
-    // No line of a log, where the command has the directory open itself.
+    // No log line, although the command has the directory open itself.
     #expect(!shown.contains("info kith"), "\(shown)")
     #expect(try await household.run(alpha, "devices").output.contains("beta"))
 
@@ -135,7 +135,7 @@ struct QuestionsTests {
       scalar != "\r" && scalar != "\n" && CharacterEffect(scalar) == .obeyed
     }
     #expect(obeyed.isEmpty, "\(terminal.shown.debugDescription)")
-    // As it is where asked, and where no terminal is.
+    // Unchanged with `--raw`, and if standard output is no terminal.
     #expect(try await start(alpha, "get", "k", "--raw").wait().status == 0)
     #expect(terminal.shown.contains("\u{1B}]52;c;eA==\u{7}\u{9B}2J\u{202E}x"))
     #expect(try await household.run(alpha, "get", "k").output == value + "\n")

@@ -20,7 +20,7 @@ struct ServiceTests {
   private final class Manager {
     private let descriptor: Int32
 
-    /// Binds a path, or a name in no directory where it begins with `@`.
+    /// Binds a path, or, if the name begins with `@`, a name in no directory.
     init(_ name: String) throws {
       descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
       var address = sockaddr_un()
@@ -38,7 +38,7 @@ struct ServiceTests {
 
     deinit { close(descriptor) }
 
-    /// What came next; nil: nothing yet.
+    /// The next datagram; nil: none yet.
     func next() -> String? {
       var bytes = [UInt8](repeating: 0, count: 4_096)
       let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))

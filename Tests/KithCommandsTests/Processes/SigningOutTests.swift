@@ -29,7 +29,7 @@ struct SigningOutTests {
     #expect(listed.contains(#""isSignedIn": false"#))
     let again = try await household.run(alpha, "account", "sign-in")
     #expect(again.status == 0 && again.talk.contains("Its node runs"), "\(again)")
-    // It listens where it did, so that beta finds it.
+    // It listens at its old address, so that beta finds it.
     try await eventually("alpha to have it") {
       (try? await alpha.client.value(forKey: "far", in: Household.store)) == 1
     }

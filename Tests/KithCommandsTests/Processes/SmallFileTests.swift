@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCommands
 
-/// What a power cut may do to the list of accounts, seen by the order of the system calls.
+/// The effects of a power cut on the list of accounts, derived from the order of the system calls.
 @Suite("Small files survive a power cut", .timeLimit(.minutes(5)))
 struct SmallFileTests {
   /// Whether processes may be traced here.

@@ -6,7 +6,7 @@ import Testing
 
 @testable import KithCommands
 
-/// What happens where standard output takes nothing, and input is no plain file.
+/// The results if standard output takes nothing, or if input is no plain file.
 @Suite("Standard output that is full, input that is a pipe", .timeLimit(.minutes(5)))
 struct StandardFilesTests {
   /// Runs a command line of `sh` in which `$KITH` is the program, on a directory.

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Strangers", .serialized, .timeLimit(.minutes(5)))
 struct StrangersTests {
-  /// What strangers say first.
+  /// The first bytes that strangers send.
   private static let firstWords: [(name: String, bytes: [UInt8])] = {
     var random = SeededGenerator(seed: 7)
     func noise(_ count: Int) -> [UInt8] {
@@ -45,7 +45,8 @@ struct StrangersTests {
     for (index, words) in Self.firstWords.enumerated() {
       #expect(connections[index].received.isEmpty, "\(words.name) drew an answer")
       let after = closedAfter[index] ?? 0
-      // A loaded machine closes later, but none sooner: when it closes tells nothing of what it read.
+      // A loaded machine closes later, but never sooner: the time of closing tells nothing of the
+      // bytes that it read.
       #expect(after > 4.5, "\(words.name) was closed after \(after) s")
     }
     #expect(member.process?.isRunning == true)

@@ -50,8 +50,8 @@ final class TestTerminal {
     _ = write(master, bytes, bytes.count)
   }
 
-  /// Starts a command that has it as its terminal: setsid(1). What it prints and says is kept apart,
-  /// or is shown on the terminal too, without colours.
+  /// Starts a command that has it as its terminal: setsid(1). The command's standard output and
+  /// standard error go to files; with `showsOutput` the terminal shows them, without colours.
   func start(
     _ arguments: [String], in directory: URL, showsOutput: Bool = false
   ) throws -> KithProcess {

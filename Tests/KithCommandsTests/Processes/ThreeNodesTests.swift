@@ -54,7 +54,7 @@ struct ThreeNodesTests {
     expectNone(problems, seed: seed)
   }
 
-  /// What one node is asked to do.
+  /// The writes and kills of one node.
   private struct NodeRun: @unchecked Sendable {
     // Unchecked: each run starts and stops its own member only, and reads the others' ports, which
     // do not change any more.

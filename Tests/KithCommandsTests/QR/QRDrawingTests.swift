@@ -4,7 +4,7 @@ import Testing
 
 @Suite("QR codes")
 struct QRDrawingTests {
-  /// The modules that a drawing shows: dark is what is dark to who looks at it.
+  /// The modules that a drawing shows: a module is dark if a person sees it dark.
   static func modules(_ lines: [String], isColoured: Bool) -> [[Bool]] {
     lines.flatMap { line -> [[Bool]] in
       var text = line
@@ -37,8 +37,8 @@ struct QRDrawingTests {
     #expect(shown.count >= width + 2 * zone)
   }
 
-  /// What the library gives is a QR code: its three finder patterns stand where they should, dark
-  /// on light, and its size is one of the standard's.
+  /// The library returns a QR code: its three finder patterns are in their places, dark on light,
+  /// and its size is one of the standard's.
   @Test(.enabled(if: QRMatrix(caseless: "x") != nil, "libqrencode4 is not installed"))
   func theLibrarysModulesAreDarkWhereTheStandardSaysSo() throws {
     let token = "kith1-" + String(repeating: "04qk6kzsfv9n2kqm1b0d", count: 6)

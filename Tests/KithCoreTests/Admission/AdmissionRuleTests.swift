@@ -25,7 +25,7 @@ import Testing
     ]
     let policy = Policy(totalBytes: 1_000, keys: 2, valueBytes: 100)
     #expect(Admission.shown(of: offers, under: policy) == [.value, .value])
-    // It does so where not all fit.
+    // It does so if not all fit.
     let crowded = offers + [offer((.value, 10, claim(3)))]
     #expect(Admission.shown(of: crowded, under: policy) == [nil, .value, .value])
   }

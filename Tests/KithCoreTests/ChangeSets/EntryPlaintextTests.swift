@@ -34,7 +34,7 @@ private let whole: [UInt8] = key + stamp + value + claim + replaced + fallback
     ("clocks of zero", key + data(2, data(2, device)) + value + data(5, data(2, device))),
   ]
 
-  /// Each says what an entry says, in other bytes, or what none says.
+  /// Each has an entry's content in other bytes, or content that no entry has.
   static let refused: [(String, [UInt8])] = [
     ("an unknown field behind", whole + [0x48, 1]),
     ("an unknown field before", [0x48, 1] + whole),

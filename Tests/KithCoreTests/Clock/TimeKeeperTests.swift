@@ -11,7 +11,7 @@ import Testing
   private static let day = 24 * hour
   private static let year = 365 * day
 
-  /// What a device knows: its own clock's error, and those of others, some of them synchronised.
+  /// A device's knowledge: its own clock's error, and those of others, some of them synchronised.
   private struct Case {
     var name: String
     var own: Int64 = 0
@@ -207,7 +207,7 @@ import Testing
     #expect(
       healed(far, published: reading(1, Self.minute))
         == (.setBack(milliseconds: far), reading(1, Self.minute)))
-    // What was published in an earlier generation counts no more.
+    // A clock reading that was published in an earlier generation does not count any more.
     #expect(
       healed(far, published: reading(1, lead), generation: 2)
         == (.setBack(milliseconds: far), HybridTime(generation: 2, milliseconds: 0)))

@@ -15,7 +15,7 @@ import Testing
     case told([String])
   }
 
-  /// What is kept, and what is told on, after the last event.
+  /// The addresses that are kept, and those that are told on, after the last event.
   @Test func `the rule, event by event`() {
     let a = "192.0.2.1:1", b = "192.0.2.2:1", c = "192.0.2.3:1"
     let full = addresses(1...8)

@@ -23,7 +23,7 @@ import Testing
     return coverage
   }
 
-  /// What device 0 hears of device 1, of one chain.
+  /// An event of one chain that device 0 hears of device 1.
   private enum Event {
     /// A session begins.
     case begin
@@ -235,7 +235,7 @@ import Testing
     #expect(isTaken)
   }
 
-  // MARK: Who is left behind
+  // MARK: Left behind
 
   @Test func `who does not cover what is old is left behind, once it is`() {
     var coverage = coverage(of: 0, among: 3)

@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 @Suite struct BeaconJudgeTests {
-  /// What one device hears, under which epochs, of which members.
+  /// The input of one device's listening: the beacons, the epochs and the members.
   struct Listener {
     var maker: BeaconMaker
     var judge: BeaconJudge
@@ -96,8 +96,8 @@ import Testing
     #expect(listener.hear(2) == .notAMember)
   }
 
-  /// Whoever once had the key could otherwise say anything of anybody, and silence a member for ever
-  /// with a counter that it does not reach.
+  /// Otherwise a device that once had the key could make any claim about any member. It could also
+  /// silence a member for ever, with a counter that the member does not reach.
   @Test func `a member speaks for itself alone`() throws {
     var listener = try Listener()
     listener.members.insert(deviceKeys(3).id)
@@ -126,7 +126,7 @@ import Testing
     while listener.hear(noise) == .strange { looked += 1 }
     #expect(looked == Limits.beaconWorkPerSecond)
     #expect(listener.hear(1) == .tooMany)
-    // It fills by the time that passes, and by no more than a second's and its burst.
+    // It fills by the time that passes, and at most by a second's and its burst.
     listener.now += 1_000
     #expect(Self.isFound(listener.hear(1), isNew: true))
     listener.now += 3_600_000

@@ -60,7 +60,8 @@ struct BeaconMaker {
         counts[Int(byte)] += 1
       }
     }
-    // A place expects each value twice; 15 times is beyond one in 10^8 for all of them together.
+    // A place expects each value twice. For all places together, 15 times has a chance below 1 in
+    // 10^8.
     #expect(seen.allSatisfy { $0.allSatisfy { $0 < 15 } })
     let expected = Double(count * 160) / 256
     let squares = counts.reduce(0.0) { $0 + (Double($1) - expected) * (Double($1) - expected) }

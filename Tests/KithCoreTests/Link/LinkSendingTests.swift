@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What a peer is sent, and what waits because its session takes no more.
+/// The data that a peer is sent, and the data that waits because its session takes no more.
 @Suite struct LinkSendingTests {
   private func isNil(_ due: Link.Due?) -> Bool { if case nil = due { true } else { false } }
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// Who a peer is, and what its link carries therefore.
+/// The state of a peer, and the messages that its link carries therefore.
 @Suite struct LinkStateTests {
   static let id = deviceKeys(2).id
   static let states: [String: Link.State] = [

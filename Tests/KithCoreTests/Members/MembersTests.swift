@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What a device makes of records, and owes the account.
+/// A device's reaction to records, and the records that it owes the account.
 @Suite struct MembersTests {
   private let fixture: Fixture
   private let second = deviceKeys(2)

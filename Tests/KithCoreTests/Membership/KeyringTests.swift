@@ -80,7 +80,7 @@ struct KeyringTests {
     mine.refresh(from: roster, keys: fixture.creator)
     #expect(mine.current?.generation == 2)
     #expect(mine.newestFirst.map(\.generation) == [2, 1])
-    // What the revoked device makes from now on is not published under.
+    // Nobody publishes under an epoch that the revoked device makes from now on.
     let theirs = keyring(roster, second)
     let void = theirs.nextEpoch(for: roster, keys: second, entropy: &fixture.entropy)
     let forged = try #require(void)
@@ -153,7 +153,7 @@ struct KeyringTests {
     let parent = try #require(keyring(fixture.roster(fixture.records), fixture.creator).current?.id)
     var mine = Keyring()
     var newest: [EpochID] = []
-    // A roster keeps fewer epochs than a keyring: it fills up where rosters change.
+    // A roster keeps fewer epochs than a keyring: the keyring fills up if rosters change.
     for _ in 0...MembershipLimits.openEpochs / 100 {
       var records = fixture.records
       newest = []
@@ -165,7 +165,8 @@ struct KeyringTests {
         records.append(try #require(record))
         newest.append(epoch.id)
       }
-      // What there was no room for the first time is opened the next, when room was made.
+      // An epoch that there was no room for the first time is opened the next time, when room was
+      // made.
       for _ in 0..<2 { mine.refresh(from: fixture.roster(records), keys: fixture.creator) }
     }
     #expect(newest.allSatisfy { mine[$0] != nil })

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What a roster keeps where records are too many.
+/// The records that a roster keeps if there are too many.
 struct RosterBoundsTests {
   var fixture: Fixture
   let honest = deviceKeys(2)
@@ -181,7 +181,7 @@ struct RosterBoundsTests {
     #expect(
       roster.epochRecords.count
         == 2 + MembershipLimits.epochs / MembershipLimits.shareOfRevoked)
-    // Who learns all of it in another order has the same.
+    // A roster that learns all of it in another order is the same.
     #expect(
       learn(checked(next + [revocation] + flood + base), inPieces: 60).digest == roster.digest)
   }

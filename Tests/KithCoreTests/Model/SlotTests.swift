@@ -3,8 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// Which entries of a key are kept, and in which order they supersede each other
-/// (`Docs/Protocol.md`, "Merging").
+/// The kept entries of a key, and the order in which they supersede each other (`Docs/Protocol.md`,
+/// "Merging").
 @Suite struct SlotTests {
   /// Two devices; the first has the smaller id.
   private static let devices = (0...1).map { number in

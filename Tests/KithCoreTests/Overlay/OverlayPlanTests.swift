@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// Who connects to whom, as a value: many plans in one thread, whose dials succeed at once.
+/// The plan of connections as a value: many plans in one thread, whose dials succeed at once.
 @Suite struct OverlayPlanTests {
   /// Devices that decide in turn, and the sessions that come of it.
   private struct Net {
@@ -174,7 +174,7 @@ import Testing
       net.side = Array(repeating: 0, count: 30)
       let others = net.ids
       net.plans[0].setLeftBehind(Array(others[15...]))
-      // What was not reached before is not tried again for a while.
+      // A device that was not reached before is not tried again for a while.
       net.run(125)
       #expect(net.isConnected, "seed \(seed)")
     }

@@ -3,8 +3,8 @@ import Testing
 @testable import KithCore
 
 @Suite struct AddressesTests {
-  /// Where a device was met is told on, but for what says nothing to another host: a link-local address
-  /// counts on one interface of the one that met it.
+  /// The addresses at which a device was met are told on, except those without meaning for another
+  /// host: a link-local address counts on one interface of the device that met it.
   @Test func `addresses of peers of peers are told, not those of one interface`() throws {
     let world = try TestWorld(devices: 3, seed: 66)
     let absent = world.devices[2].keys.id

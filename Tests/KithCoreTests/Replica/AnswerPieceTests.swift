@@ -6,7 +6,7 @@ import Testing
 /// A large answer travels in pieces: each is applied alone, the last one counts for all, and the
 /// next is made once there is room (`Docs/Protocol.md`, "Answer").
 @Suite struct AnswerPieceTests {
-  // MARK: Where an answer is cut
+  // MARK: The cut of an answer
 
   struct Cut: CustomTestStringConvertible, Sendable {
     var name: String

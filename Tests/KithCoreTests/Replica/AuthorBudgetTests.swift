@@ -55,7 +55,7 @@ import Testing
     let kept = try fill(3, of: world, changeSets: 5)
     #expect(kept.reduce(0, +) <= Limits.unopenedAuthorBytes, "\(kept)")
     #expect(kept.reduce(0, +) > Limits.unopenedAuthorBytes - (3 << 20), "\(kept)")
-    // What was not taken is not counted as covered, and is said.
+    // Change sets that were not taken do not count as covered, and are reported.
     let last = try #require(StoreIdentifier("fill0of2"))
     #expect(
       world.devices[1].reports.contains(
@@ -87,7 +87,7 @@ import Testing
     }
     #expect(kept <= Limits.authorsBytes, "\(kept)")
     #expect(kept > Limits.authorsBytes - (3 << 20), "\(kept)")
-    // The rest of an author's own budget counts no more, but each has its floor.
+    // The rest of an author's own budget does not count any more, but each has its floor.
     let replica = world.devices[1].replica
     let name = try #require(StoreIdentifier("fill0of0"))
     let store = try #require(replica.stores[name])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// However much a peer lacks, no more is under way to it than a little, and all of it comes.
+/// Only a little is under way to a peer at a time, however much it lacks, and all of it arrives.
 @Suite struct BackPressureTests {
   private func store(_ number: Int) throws -> StoreIdentifier {
     try #require(StoreIdentifier("com.example.full\(number)"))
@@ -24,7 +24,7 @@ import Testing
   @Test func `a pull of many stores was all sent at once`() throws {
     let world = try world(stores: 20, seed: 170)
     world.connectAll()
-    // What is written meanwhile, in stores that were answered and in others, comes too.
+    // Values that are written meanwhile, in stores that were answered and in others, arrive too.
     for number in 0..<20 {
       for _ in 0..<10 { _ = world.deliverOne() }
       world.write([set("more", .integer(Int64(number)))], on: 0, in: try store(number))

@@ -3,9 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What answers one `Have` is one batch: applied, counted and passed on in one step
-/// (`Docs/Protocol.md`,
-/// "State digest").
+/// The answer to one `Have` is one batch: applied, counted and passed on in one step
+/// (`Docs/Protocol.md`, "State digest").
 @Suite struct BatchTests {
   /// A device that has been away while another published several change sets, which one batch of
   /// several messages carries; and what handing in each message did.
@@ -75,7 +74,7 @@ import Testing
     #expect(views(last).map(\.reason) == [.serverChange])
     #expect(views(last).first?.changes.map(\.key) == ["k0", "k1", "k2", "k3"])
     #expect(commits(last) == 1)
-    // What is committed together holds the change sets and what covers them.
+    // One commit holds the change sets and the vector that covers them.
     for case .persist(let mutations) in last {
       #expect(mutations.count { if case .putHeader = $0 { true } else { false } } == 4)
       #expect(mutations.count { if case .setVector = $0 { true } else { false } } == 1)

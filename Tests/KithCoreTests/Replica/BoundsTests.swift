@@ -3,8 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What peers send, however much of it and in whatever order, stays within bounds, ends, and leads
-/// to the same state everywhere (`Docs/Protocol.md`, "Sessions").
+/// Data that peers send, in any amount and any order, stays within bounds, ends, and leads to the
+/// same state everywhere (`Docs/Protocol.md`, "Sessions").
 @Suite struct BoundsTests {
   @Test func `a change set that nothing is left of is not passed round for ever`() throws {
     let world = try TestWorld(devices: 4, seed: 60)

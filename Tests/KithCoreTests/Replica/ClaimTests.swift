@@ -3,9 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What is published says of claims and fallbacks what `Docs/Protocol.md` says ("Writing and
-/// publishing"), and what says
-/// otherwise is set aside.
+/// Published claims and fallbacks follow `Docs/Protocol.md` ("Writing and publishing"). Entries
+/// with other claims or fallbacks are quarantined.
 @Suite struct ClaimTests {
   @Test func `a value that grows claims anew and carries what it replaced`() throws {
     let world = try TestWorld(devices: 2, seed: 80)

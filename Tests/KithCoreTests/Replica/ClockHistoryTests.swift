@@ -18,7 +18,7 @@ private struct ClockHistory {
   let world: TestWorld
   let seed: UInt64
   var random: SeededEntropy
-  /// What a device wrote last of a key of its own, and by which write.
+  /// A device's last value of each key of its own, and the write that set it.
   var last: [Int: [String: (id: WriteID, value: PropertyListValue?)]] = [:]
 
   init(seed: UInt64) throws {
@@ -85,7 +85,7 @@ private struct ClockHistory {
       world.perform(.clockStatus(isSynchronised: true), on: index)
       world.flush(index)
     }
-    // What is ahead by less than ten minutes is taken as its time comes.
+    // Change sets that are ahead by less than ten minutes are taken as their time comes.
     for _ in 0..<22 {
       world.connectAll()
       world.settle()

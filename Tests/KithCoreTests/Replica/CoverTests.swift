@@ -3,8 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What a device counts in its vector, so that it is not asked for again (`Docs/Protocol.md`,
-/// "Sessions").
+/// The change sets that a device counts in its vector, so that it does not ask for them again
+/// (`Docs/Protocol.md`, "Sessions").
 @Suite struct CoverTests {
   private func world(seed: UInt64) throws -> TestWorld {
     let world = try TestWorld(devices: 2, seed: seed)
@@ -35,8 +35,8 @@ import Testing
     #expect(try world.covered(of: 0, on: 1) == 1)
   }
 
-  /// Found by the simulator, which loses messages without their connection: whoever had answered
-  /// once never said again that it had nothing.
+  /// Found by the simulator, which loses messages without their connection: a device that had
+  /// answered once never said again that it had nothing.
   @Test func `an empty answer that was lost kept drafts from being published`() throws {
     let world = try TestWorld(devices: 2, seed: 96)
     var isLost = false

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What a device that is alone, or a program that does not listen, may pile up.
+/// The bounds of drafts on a device that is alone, and of refusals that a program does not take.
 @Suite struct DraftBoundsTests {
   private func store(_ index: Int, in world: TestWorld) throws -> StoreReplica {
     try #require(world.devices[index].replica.stores[TestWorld.store])
@@ -13,7 +13,7 @@ import Testing
     let policy = Policy(totalBytes: 10_000, keys: 4)
     let world = try TestWorld(devices: 2, seed: 170, policy: policy)
     for size in 0..<100 {
-      // Each may be refused where the one before stands; there are too many to keep all.
+      // Each may be refused though the one before stays; there are too many to keep all.
       world.write([set("k", blob(5_000 + size))], on: 0)
       #expect(try store(0, in: world).drafts.bytes <= policy.room(factor: Limits.draftFactor))
     }

@@ -161,7 +161,7 @@ import Testing
     meet(0, 2, in: world)
     #expect(generation(2, in: world) == 2)
     #expect(world.text("a", on: 2) == "ahead")
-    // What is written now is later, although its time is not.
+    // A value that is written now is later, although its time is earlier.
     world.write([set("a", "since")], on: 2)
     setClock(0, isSynchronised: true, on: 1, in: world)
     try check(world, "told")

@@ -3,8 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What copied directories and peers that break the rules do to a replica (`Docs/Protocol.md`,
-/// "What each violation gets").
+/// The effects of copied directories, and of peers that break the rules, on a replica
+/// (`Docs/Protocol.md`, "Violations").
 @Suite struct HostilePeerTests {
   /// Alters the change sets of every batch on its way.
   private func alterBatches(
@@ -387,8 +387,8 @@ import Testing
         > 0)
   }
 
-  /// Found by the simulator: whoever keeps something beyond its vector did not say its digest, so an
-  /// author who left a gap in its chain could keep devices apart for ever.
+  /// Found by the simulator: a device that keeps change sets above its vector did not say its
+  /// digest. So an author that left a gap in its chain could keep devices apart for ever.
   @Test func `a gap that its author left hid that devices had two sides of a fork`() throws {
     let world = try TestWorld(devices: 3, seed: 54)
     world.connectAll()

@@ -28,7 +28,7 @@ import Testing
     #expect(world.view(joiner).count == 2)
     #expect(world.devices[joiner].replica.view(of: other).count == 1)
     #expect(!world.devices[0].replica.roster.isMember(world.devices[joiner].keys.id))
-    // What it holds is on its disk: it shows the same after a start, alone.
+    // The joiner's data is on its disk: it shows the same after a start, alone.
     world.endJoin(of: joiner, on: session)
     while world.deliverOne(on: [[0, joiner]]) {}
     #expect(world.devices[0].replica.roster.isMember(world.devices[joiner].keys.id))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What a device remembers of what others cover.
+/// A device's memory of the chains that others cover.
 @Suite struct KnowledgeTests {
   private func known(of peer: Int, on index: Int, in world: TestWorld) -> [ChainID: UInt64] {
     let device = world.devices[peer].keys.id
@@ -97,7 +97,7 @@ import Testing
     world.connect(0, 1)
     world.settle()
     let chain = try world.chain(of: 2)
-    // Only device 1 was met, and what it said at first was of a chain unknown here.
+    // Only device 1 was met, and its first word was of a chain unknown here.
     #expect(known(of: 1, on: 0, in: world)[chain] == 1)
     #expect(known(of: 2, on: 0, in: world).isEmpty)
   }

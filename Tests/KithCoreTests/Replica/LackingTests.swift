@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What was damaged in storage is known, and comes back from other devices.
+/// A device knows which stores were damaged in storage, and gets the data back from other devices.
 @Suite struct LackingTests {
   /// Two devices that hold the same: three keys of the first in one change set, one of the second.
   private func world(_ seed: UInt64) throws -> TestWorld {
@@ -71,7 +71,7 @@ import Testing
       #expect(device.replica.counters.rejected == 0, "\(device.name) finds fault with another")
       #expect(device.replica.counters.forks == 0)
     }
-    // What it writes from here on reaches the other.
+    // Its writes from here on reach the other.
     world.write([set("e", 5)], on: 1)
     world.settle()
     #expect(world.text("e", on: 0) == 5)
@@ -135,7 +135,7 @@ import Testing
     #expect(missing(1, world) == nil && !isLacking(1, world))
     #expect((world.view(1) != before) as Bool)
 
-    // What is damaged later is not accepted, and nothing of before is counted with it.
+    // Later damage is not accepted yet, and no earlier damage is counted with it.
     try world.restart(1, damage: damage())
     #expect(missing(1, world) == StoreLoss(changeSets: 1, entries: 3))
     world.perform(.acceptLoss(TestWorld.store), on: 1)

@@ -3,9 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// What a member can press a node with, message by message all valid, is bounded
-/// (`Docs/Testing.md`, "The promises",
-/// promise 8).
+/// A member can load a node only within bounds, even with messages that are each valid
+/// (`Docs/Testing.md`, "The promises", promise 8).
 @Suite struct MemberBoundsTests {
   @Test func `entries set aside for ever are kept up to a bound, the latest ones`() throws {
     let world = try TestWorld(devices: 2, seed: 260)

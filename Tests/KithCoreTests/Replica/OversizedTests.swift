@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What may not grow so large that it cannot be passed on.
+/// Data that must not grow so large that it cannot be passed on.
 @Suite struct OversizedTests {
   @Test func `a change set that filled a message was kept and could not be passed on`() throws {
     let world = try TestWorld(devices: 3, seed: 180)

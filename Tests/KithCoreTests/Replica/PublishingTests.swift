@@ -100,7 +100,7 @@ import Testing
     world.write([set("other", 1)], on: 0)
     let clocks = world.devices[0].replica.stores[TestWorld.store]?.drafts.drafts.map(\.clock)
     #expect(clocks?.last ?? .zero > draft)
-    // What came from elsewhere counts as well: a write that has seen it is later.
+    // Entries of other devices count as well: a write that has seen one is later.
     world.clockErrors = [0: 0, 1: 30_000]
     world.connect(0, 1)
     world.settle()

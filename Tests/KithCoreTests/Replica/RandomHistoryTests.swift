@@ -33,12 +33,12 @@ import Testing
   }
 }
 
-/// One run, and what was acknowledged in it.
+/// One run, and the writes that were acknowledged in it.
 struct History {
   let world: TestWorld
   let seed: UInt64
   var random: SeededEntropy
-  /// Which device wrote what, in order; a write is acknowledged when it is durable.
+  /// The writes with their devices, in order; a write is acknowledged when it is durable.
   var writes: [(device: Int, store: StoreIdentifier, id: WriteID)] = []
   var copies = 0
 

@@ -3,11 +3,12 @@ import Testing
 
 @testable import KithCore
 
-/// What programs are told, and why (`Docs/Protocol.md`, "First sync").
+/// The changes that programs are told, and their reasons (`Docs/Protocol.md`, "First sync").
 @Suite struct ReasonTests {
   private let small = Policy(totalBytes: 1_000, keys: 8)
 
-  /// Notified changes of a device: reason, what shows something new, what shows nothing any more.
+  /// Notified changes of a device: reason, keys that show something new, keys that show nothing any
+  /// more.
   private func notified(_ index: Int, in world: TestWorld) -> [[String]] {
     world.devices[index].viewChanges.compactMap { change in
       guard let reason = change.reason else { return nil }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What is done at once is the same as what is done one after the other, in whatever order.
+/// Work that is done at once has the same result as work done one after the other, in any order.
 @Suite struct RepeaterTests {
   private static let backwards: InboundMessage.Repeater = { count, body in
     for index in (0..<count).reversed() { body(index) }

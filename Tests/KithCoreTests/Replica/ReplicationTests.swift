@@ -132,7 +132,7 @@ import Testing
     world.connectAll()
     world.write([set("a", 1)], on: 0)
     world.settle()
-    // What each says of its vector waits a moment for others to go with it.
+    // Each device's message about its vector waits a moment for others to go with it.
     world.advance(milliseconds: 500)
     world.settle()
     var count = 0

@@ -152,7 +152,7 @@ import Testing
     world.write([set("still", 1)], on: 1)
     world.settle()
     #expect(world.text("still", on: 0) == 1, "nobody publishes any more")
-    // It is revoked in turn, and what it says of who holds what counts no more.
+    // It is revoked in turn, and its statements about others' data do not count any more.
     world.revoke(2, by: 0)
     world.settle()
     let current = try #require(world.devices[0].replica.keyring.current)
@@ -213,7 +213,7 @@ import Testing
     world.write([set("own", 3)], on: 3)
     #expect(world.text("after", on: 3) == 2)
     world.mingle([0, 1, 3])
-    // What was accepted in good faith is carried over.
+    // Change sets that were accepted in good faith are carried over.
     #expect(world.text("before", on: 0) == 1 && world.text("after", on: 1) == 2)
     #expect(world.text("own", on: 0) == 3)
     world.checkAgreement([0, 1, 3], without: [2], "after the partition")
@@ -230,7 +230,7 @@ import Testing
     world.devices[2].replica.members.ignoresItsRevocation = true
     try world.join(by: 2)
     world.write([set("sybil", 1)], on: 4)
-    // Who has not heard yet takes it for a member.
+    // A device that has not heard of the revocation yet takes it for a member.
     world.mingle([2, 3, 4])
     #expect(world.text("sybil", on: 3) == 1)
     world.visit(4, 0)
@@ -408,7 +408,7 @@ import Testing
     #expect(then.isMember(world.id(3)))
     for gone in [1, 2, 4] { #expect(then.isRevoked(world.id(gone))) }
     world.checkAgreement([0, 3], without: [1, 2, 4], "some stay")
-    // Who revokes the one that enrolled it stays itself.
+    // A device that revokes the device that enrolled it stays a member itself.
     world.revoke(0, by: 3)
     #expect(world.devices[3].replica.roster.isMember(world.id(3)))
   }
@@ -456,7 +456,7 @@ import Testing
     world.perform(.rename(world.id(1), ""), on: 0)
     world.perform(.rename(TestWorld.makeKeys(&world.random).id, "x"), on: 0)
     #expect(world.devices[0].refusedMembership == [.invalidName, .unknownDevice])
-    // What a revoked device called others counts no more.
+    // A name that a revoked device gave another does not count any more.
     world.revoke(2, by: 0)
     #expect(world.devices[0].replica.roster.name(of: world.id(1)) == "laptop")
   }

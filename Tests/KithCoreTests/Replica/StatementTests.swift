@@ -3,7 +3,8 @@ import Testing
 
 @testable import KithCore
 
-/// Who has what, where not every device is connected to every other: statements that are passed on.
+/// Knowledge of the others' data if not every device is connected to every other: statements that
+/// are passed on.
 @Suite struct StatementTests {
   /// A line 0 – 1 – 2 …, settled.
   private func line(_ count: Int, seed: UInt64) throws -> TestWorld {
@@ -56,7 +57,7 @@ import Testing
       started: started.map { HybridTime(milliseconds: $0) } ?? process, number: number)
     let statement = Statement(extent, age: age, account: world.account, keys: device.keys)
     guard let signedBy else { return statement }
-    // What another device says in this one's name.
+    // A statement that another device signs in this one's name.
     let bytes = Statement.signedBytes(
       account: world.account, device: device.keys.id, age: age, body: extent.body)
     let said = StatementGroup.Said(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What a session with an unknown static key carries: membership, and little of it
+/// The messages of a session with an unknown static key: membership, and little of it
 /// (`Docs/Protocol.md`, "Handshake").
 @Suite struct StrangerTests {
   /// Records that a message carries.
@@ -28,7 +28,7 @@ import Testing
     return world
   }
 
-  /// Has the first device take in a further one, of which it hears no more.
+  /// Has the first device take in a further one. The first device does not hear of it again.
   private func enrol(by world: TestWorld) throws -> [Effect] {
     let keys = TestWorld.makeKeys(&world.random)
     let request = try JoinRequest.make(
@@ -180,7 +180,7 @@ import Testing
     for index in 0...1 { world.write([set("k\(index)", 1)], on: index) }
     _ = try enrol(by: world)
     world.connect(1, 0, underOlderEpoch: true)
-    // Each may send all records, and what else the dialler says is passed over.
+    // Each may send all records; the dialler's other messages are passed over.
     for index in 0...1 {
       let end = index == 0 ? 1 : 0
       for message in world.links[[0, 1]]?.ends[end].messages ?? [] {

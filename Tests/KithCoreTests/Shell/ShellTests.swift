@@ -154,7 +154,7 @@ struct ShellFixture {
     #expect(fixture.shell.committed().settled == [])
   }
 
-  /// Where the one commit is among effects.
+  /// The place of the one commit among effects.
   @Test(arguments: [
     ("s", 1, 0), ("p", 0, 1), ("sp", 1, 1), ("ps", 0, 2), ("spsp", 1, 3), ("pp", 0, 2),
   ])

@@ -8,7 +8,7 @@ import Testing
   private let store = TestWorld.store
   private let limit = 1 << 20
 
-  /// What storage holds after some mutations.
+  /// The contents of storage after some mutations.
   private func applied(_ mutations: [Mutation], to disk: [UInt64: Draft]) -> [UInt64: Draft] {
     var disk = disk
     for mutation in mutations {

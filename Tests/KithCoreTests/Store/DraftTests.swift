@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// Which drafts may be forgotten for later ones, and which may not.
+/// The drafts that may be forgotten for later ones, and those that may not.
 @Suite struct DraftTests {
   private func draft(_ operations: KithCore.Operation...) -> Draft {
     Draft(ordinal: 1, clock: .zero, operations: operations)

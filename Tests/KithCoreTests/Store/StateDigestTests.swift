@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What a state's digest is over (`Docs/Protocol.md`, "Sessions").
+/// The input of a state's digest (`Docs/Protocol.md`, "Sessions").
 @Suite struct StateDigestTests {
   private let device = DeviceID { $0.initializeMemory(as: UInt8.self, repeating: 1) }
 

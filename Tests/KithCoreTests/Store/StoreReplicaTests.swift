@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What one store asks for: no replica, no session, no world.
+/// The behaviour of one store: no replica, no session, no world.
 @Suite struct StoreReplicaTests {
   private let tight = Policy(totalBytes: 100, keys: 3, keyBytes: 8, valueBytes: 80)
 
@@ -108,7 +108,7 @@ import Testing
     #expect(superseded.first { $0.0 == .quotaViolationChange }?.1 == ["large"])
   }
 
-  /// What a change set's author and tag are worth.
+  /// The fault of a change set's author, tag or weight.
   private enum Wrong: CaseIterable { case author, epoch, store, revoked, weight }
 
   @Test(arguments: Wrong.allCases)

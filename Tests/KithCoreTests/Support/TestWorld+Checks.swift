@@ -16,7 +16,8 @@ extension TestWorld {
     devices[index].replica.stores[store]?.digest()
   }
 
-  /// What must hold on every device at every moment (`Docs/Testing.md`, "The promises").
+  /// The conditions that must hold on every device at every moment (`Docs/Testing.md`, "The
+  /// promises").
   func checkInvariants(_ comment: Comment, sourceLocation: SourceLocation = #_sourceLocation) {
     for device in devices {
       for (identifier, store) in device.replica.stores {
@@ -39,7 +40,7 @@ extension TestWorld {
     }
   }
 
-  /// What is shown is what admission says of the state, worked out from nothing.
+  /// The shown values are those that admission, computed anew, gives for the state.
   private func checkAdmission(
     _ state: StoreState, _ comment: Comment, _ sourceLocation: SourceLocation
   ) {
@@ -83,7 +84,7 @@ extension TestWorld {
       "\(comment): something is hidden without need", sourceLocation: sourceLocation)
   }
 
-  /// What is counted of each author is what is kept of it.
+  /// The weight that is counted for each author is the weight of its kept change sets.
   private func checkWeights(
     _ log: ChangeSetLog, _ comment: Comment, _ sourceLocation: SourceLocation
   ) {
@@ -117,7 +118,7 @@ extension TestWorld {
     }
   }
 
-  /// A disk gives the replica that it was written by, but for what waits for a flush.
+  /// A disk gives the replica that it was written by, except for data that waits for a flush.
   func checkDisks(_ comment: Comment) throws {
     for (index, device) in devices.enumerated() {
       let before = view(index)

@@ -3,10 +3,12 @@ import Testing
 
 @testable import KithCore
 
-/// What must be on the disk before the effect that depends on it, at every step of every test: the
-/// rule that a `persist` stands before whatever depends on it, and what a crash must not undo.
+/// Checks, at every step of every test, that data is on the disk before an effect that depends on
+/// it: a `persist` precedes each effect that depends on it, and a crash undoes nothing that others
+/// rely on.
 extension TestWorld {
-  /// What a message says, or makes others believe, is committed before its first byte is sent.
+  /// The content of a message, and every belief that it causes in others, is committed before its
+  /// first byte is sent.
   func checkIsDurable(_ message: [UInt8], on device: Device) {
     switch InboundMessage(decoding: message, account: account)?.body {
     case .batch(let part):
@@ -47,7 +49,8 @@ extension TestWorld {
     device.given[store, default: [:]][chain, default: [:]][changeSet.header.sequence] = digest
   }
 
-  /// What a program is about to be told is durable is on the disk: as a draft, or published.
+  /// A write that a program is about to be told is durable is on the disk: as a draft, or
+  /// published.
   func checkIsDurable(_ device: Device) {
     for (identifier, store) in device.replica.stores {
       let disk = device.disk.stores[identifier]

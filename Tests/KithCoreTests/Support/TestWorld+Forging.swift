@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What a member can sign and its own replica would not.
+/// Change sets that a member can sign and that its own replica would not sign.
 extension TestWorld {
   /// A change set of plaintexts, for a store, under a sequence of the author's chain.
   func seal(
@@ -69,12 +69,12 @@ extension TestWorld {
     try hand([changeSet], above: forged - 1, from: author, to: peer)
   }
 
-  /// What a device covers of another's chain.
+  /// The sequence up to which a device covers another's chain.
   func covered(of author: Int, on index: Int) throws -> UInt64 {
     devices[index].replica.stores[Self.store]?.log.vector[try chain(of: author)] ?? 0
   }
 
-  /// What device `index` has sent to `peer` and that has not arrived.
+  /// The messages that device `index` has sent to `peer` and that have not arrived.
   func underWay(from index: Int, to peer: Int) -> [InboundMessage.Body] {
     let messages = links[[min(index, peer), max(index, peer)]]?.ends.first { $0.to == peer }?
       .messages

@@ -26,8 +26,8 @@ extension TestWorld {
     return .none
   }
 
-  /// Two devices meet, exchange what they may, wait what members wait, and part; again where the
-  /// session was for membership only.
+  /// Two devices meet, exchange what they may, wait as long as members wait, and part. If the
+  /// session was for membership only, they meet again.
   func visit(_ a: Int, _ b: Int) {
     for _ in 0..<3 {
       let meeting = meet(a, b)
@@ -67,7 +67,8 @@ extension TestWorld {
     }
   }
 
-  /// The members of a group show the same, under one epoch, and nothing of who left is kept.
+  /// The members of a group show the same, under one epoch, and keep nothing of the devices that
+  /// left.
   func checkAgreement(
     _ group: [Int], without gone: [Int], _ comment: Comment,
     sourceLocation: SourceLocation = #_sourceLocation

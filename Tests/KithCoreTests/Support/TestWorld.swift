@@ -6,13 +6,13 @@ import Testing
 /// Devices of one account, their disks and the links between them, in one thread and one order:
 /// the same seed gives the same run.
 final class TestWorld {
-  /// One device with its disk. What is not on the disk does not survive ``TestWorld/restart(_:)``.
+  /// One device with its disk. Only the disk survives ``TestWorld/restart(_:)``.
   final class Device {
     let name: String
     let keys: DeviceKeys
     var storage: MemoryStorage
     var shell: Shell
-    /// What programs saw, kept up by nothing but view changes.
+    /// The views of programs, updated by view changes alone.
     var views: [StoreIdentifier: [Key: EncodedValue]] = [:]
     var viewChanges: [ViewChange] = []
     var reports: [Report] = []
@@ -26,7 +26,7 @@ final class TestWorld {
     var hasPulledAll = false
     var leftBehind: [DeviceID] = []
     var process: ProcessID
-    /// What this device has sent under its own sequences.
+    /// The change sets that this device has sent under its own sequences.
     var given: [StoreIdentifier: [ChainID: [UInt64: Digest256]]] = [:]
 
     init(name: String, keys: DeviceKeys, disk: Snapshot, replica: Replica, process: ProcessID) {
@@ -283,7 +283,7 @@ final class TestWorld {
       guard let (key, end) = find(session, from: index), let link = links[key] else { return }
       links[key] = nil
       perform(.disconnected(session), on: index)
-      // What was sent before arrives first.
+      // Messages that were sent before arrive first.
       for message in reason == .revoked ? link.ends[end].messages : [] {
         guard let inbound = InboundMessage(decoding: message, account: account) else { continue }
         perform(.received(link.ends[1 - end].session, inbound), on: link.ends[end].to)
@@ -395,8 +395,8 @@ final class TestWorld {
     Issue.record("messages never end")
   }
 
-  /// Delivers one message from a random pipe, or says that it is empty to who waits for that; false
-  /// where there is nothing to do.
+  /// Delivers one message from a random pipe, or tells a device that waits for room that the pipe
+  /// is empty; false if there is nothing to do.
   func deliverOne(on some: [[Int]]? = nil) -> Bool {
     let keys = (some ?? Array(links.keys)).filter { links[$0] != nil }
     let waiting = keys.sorted { $0.lexicographicallyPrecedes($1) }.flatMap { key in

@@ -86,7 +86,7 @@ struct HostileValueTests {
     }
   }
 
-  /// What is accepted encodes to the very bytes that were accepted.
+  /// Bytes that are accepted decode to a value that encodes to the same bytes.
   private func expectCanonicalOrError(_ bytes: [UInt8], seed: UInt64) {
     guard let accepted = try? EncodedValue(checking: bytes) else { return }
     let again = try? EncodedValue(accepted.decoded())

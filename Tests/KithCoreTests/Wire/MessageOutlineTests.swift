@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What is refused before it is decoded, by counting alone.
+/// Messages that are refused before they are decoded, by counting alone.
 @Suite struct MessageOutlineTests {
   private func varint(_ value: Int) -> [UInt8] {
     var rest = value

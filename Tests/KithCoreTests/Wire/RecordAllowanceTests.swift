@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// What records may cost a node that takes them in.
+/// The cost that records may cause to a node that takes them in.
 struct RecordAllowanceTests {
   private func message(of count: Int, _ fixture: Fixture) throws -> [UInt8] {
     var message = WireMessage()
@@ -37,7 +37,7 @@ struct RecordAllowanceTests {
     #expect(later == [false, true, true])
   }
 
-  /// What follows from the records is worked out for each message, however small it is.
+  /// A node works out the consequences of the records of each message, however small it is.
   @Test func `each message of records counts at least so much, and one without any is malformed`()
     throws
   {

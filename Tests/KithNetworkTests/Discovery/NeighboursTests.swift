@@ -46,7 +46,7 @@ struct NeighboursTests {
   }
 }
 
-/// What is heard on the link, in the schedule.
+/// The addresses that are heard on the link, in the schedule.
 struct FoundAddressesTests {
   let address: PeerAddress
   let other: PeerAddress
@@ -82,7 +82,7 @@ struct FoundAddressesTests {
     let many = try (10..<30).map { try PeerAddress("198.51.100.\($0)") }
     schedule.setLearned(many, of: device, key: key)
     #expect(schedule.takeDue(at: 2_000).map(\.address) == [address])
-    // Gone from the link, it is where it was met.
+    // A device that is gone from the link is dialled at the address at which it was met.
     schedule.failed(
       Dial(target: .device(device), address: address, pskIndex: 0), .unreachable, at: 2_000,
       random: 1)

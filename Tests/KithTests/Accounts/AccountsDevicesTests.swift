@@ -41,7 +41,7 @@ struct AccountsDevicesTests {
     try laptop.store(Self.store).set("dark", forKey: "theme")
     let desktop = try AccountsTests.open(directory.child("desktop"))
     try await AccountsTests.serving(laptop) {
-      // An invitation says where its device listens.
+      // An invitation names the addresses on which its device listens.
       try await eventually { (try? await laptop.report().listening.isEmpty) == false }
       try await AccountsTests.serving(desktop) {
         try await Self.pair(laptop, desktop, name: "desktop")

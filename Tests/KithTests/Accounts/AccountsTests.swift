@@ -3,7 +3,7 @@ import Kith
 import KithTestSupport
 import Testing
 
-/// Signing in and out, and what stores show meanwhile (`Docs/Protocol.md`, "First sync").
+/// Signing in and out, and the stores' values meanwhile (`Docs/Protocol.md`, "First sync").
 @Suite(.timeLimit(.minutes(5)))
 struct AccountsTests {
   private static let store = "com.example.test"
@@ -45,7 +45,7 @@ struct AccountsTests {
     #expect(store.dictionary.isEmpty)
     #expect(await changes.next()?.items == [.init(key: "theme", old: "local", new: nil)])
     try accounts.close()
-    // The command line sees the same device where it looks for one.
+    // The command line sees the same device in the place in which it looks for one.
     let node = try await Nodes.open(directory.child("a"))
     #expect(try node.store(Self.store).value(forKey: "theme") == "local")
     try node.close()

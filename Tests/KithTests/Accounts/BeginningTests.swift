@@ -2,7 +2,7 @@ import Foundation
 import Kith
 import Testing
 
-/// What beginning an account leaves behind, and does not.
+/// The files that beginning an account leaves, and those that it does not leave.
 @Suite(.timeLimit(.minutes(2)))
 struct BeginningTests {
   private func open(_ directory: TestDirectory) throws -> Accounts {
@@ -11,7 +11,7 @@ struct BeginningTests {
     return try Accounts(configuration)
   }
 
-  /// The device in the directory itself is signed in where nothing is written: a list that cannot be
+  /// The device in the directory itself is signed in without any list: a list that cannot be
   /// written must not cost its recovery key.
   @Test func `the first account needs no list`() async throws {
     let directory = try TestDirectory()

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Kith
 
-/// What a program that serves its accounts learns where it cannot listen.
+/// The errors that a program that serves its accounts gets if it cannot listen.
 @Suite(.timeLimit(.minutes(5)))
 struct ListeningTests {
   /// Keeps what is logged.

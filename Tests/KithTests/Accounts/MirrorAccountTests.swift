@@ -3,7 +3,7 @@ import Kith
 import KithUserDefaults
 import Testing
 
-/// What the mirror of defaults does when somebody signs in or out.
+/// The behaviour of the mirror of defaults when somebody signs in or out.
 @Suite(.timeLimit(.minutes(5)))
 struct MirrorAccountTests {
   @Test func noSettingIsLostWithTheAccountThatItCameFrom() async throws {
@@ -32,7 +32,7 @@ struct MirrorAccountTests {
     #expect(store.keys.isEmpty)
     #expect(mirror.sync().stored == ["theme"])
     #expect(defaults.string(forKey: "theme") == "dark")
-    // Changed meanwhile; the account's value wins where it has one.
+    // Changed meanwhile; the account's value wins if it has one.
     try mirror.set("light", forKey: "theme")
     try mirror.set(12, forKey: "size")
     try await accounts.signIn(to: first.account)

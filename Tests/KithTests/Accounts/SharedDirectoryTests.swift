@@ -83,7 +83,7 @@ struct SharedDirectoryTests {
           return number
         }
         group.addTask {
-          // As a program of Apple's class does, which ends where this fails.
+          // As a program of Apple's class does, which ends if this fails.
           try await Self.blocking {
             var number: Int64 = 0
             while !hasEnded.withLock({ $0 }) {

@@ -31,7 +31,7 @@ struct FlippedBitTests {
           let mine = try first.store(name)
           let theirs = try second.store(name)
           try await second.meetsPeer()
-          // One change set of many entries, some of one, a removal, and what was superseded.
+          // One change set of many entries, some of one, a removal, and superseded entries.
           try await mine.commit { change in
             for number in 0..<12 {
               change.set(.string("value \(number)"), forKey: "group\(number)")
@@ -135,7 +135,7 @@ struct FlippedBitTests {
     #expect(counts[.same] ?? 0 > 0)
   }
 
-  /// What lies in rows, by what it is: bytes that stand in the file in one piece.
+  /// The contents of rows, by kind: bytes that are in the file in one piece.
   private func rows(of pair: Pair) async throws -> [(name: String, bytes: [UInt8])] {
     let device = try DeviceDirectory.open(at: pair.victim)
     let snapshot = try device.storage.load()
@@ -169,7 +169,7 @@ struct FlippedBitTests {
     var healed: Set<String> = []
     for (name, bytes) in rows {
       let piece = Data(bytes.prefix(64).suffix(48))
-      // In every place where it stands, one after the other: a row and its copy.
+      // In each of its places, one after the other: a row and its copy.
       var search = saved[0].startIndex..<saved[0].endIndex
       while let place = saved[0].range(of: piece, in: search) {
         search = place.upperBound..<saved[0].endIndex

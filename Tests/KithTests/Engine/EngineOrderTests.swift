@@ -5,7 +5,7 @@ import Testing
 
 @testable import Kith
 
-/// What is durable before what, and what becomes of sessions and retries when storage fails.
+/// The order in which effects become durable, and the sessions and retries when storage fails.
 @Suite(.timeLimit(.minutes(5)))
 struct EngineOrderTests {
   @Test func `nothing is sent before it is durable`() async throws {
@@ -63,7 +63,7 @@ struct EngineOrderTests {
       try store.flush()
       hasReturned.store(true, ordering: .sequentiallyConsistent)
     }
-    // It never does while the commit is held; one that did would need no more than a moment.
+    // It never does while the commit is held; an engine that did would need a moment at most.
     try? await eventually(seconds: 0.3) { hasReturned.load(ordering: .sequentiallyConsistent) }
     let hasNotWaited = hasReturned.load(ordering: .sequentiallyConsistent)
     #expect(!hasNotWaited)

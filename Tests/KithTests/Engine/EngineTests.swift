@@ -160,7 +160,7 @@ struct EngineTests {
     // The writer has seen them, and waits for the clock, which stands still.
     let end = engine.clock().monotonicMilliseconds + Shell.gatheringMilliseconds
     try await eventually { engine.state.withLock { $0.sleepsUntilMilliseconds == end } }
-    // What others want of the engine does not end it.
+    // Other inputs of the engine do not end the wait.
     engine.input(.tick)
     engine.drain()
     #expect(storage.commits == before)

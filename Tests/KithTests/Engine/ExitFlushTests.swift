@@ -10,7 +10,7 @@ struct ExitFlushTests {
     let exit = ExitFlush()
     let fixture = try EngineFixture()
     exit.register(fixture.engine)
-    // What is gone is nobody's trouble.
+    // A service that is gone causes no error.
     exit.register(try EngineFixture().engine)
     #expect(fixture.engine.beginRunning(link: NoLink()))
     try fixture.store.set(1, forKey: "a")

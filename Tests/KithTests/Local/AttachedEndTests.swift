@@ -6,7 +6,7 @@ import Testing
 
 @testable import Kith
 
-/// What an attached program does with refusals and with the end of the node, against a node by hand.
+/// An attached program's handling of refusals and of the end of the node, against a node by hand.
 @Suite(.timeLimit(.minutes(5)))
 struct AttachedEndTests {
   @Test func `a write shows once it is accepted, and not before`() async throws {
@@ -204,7 +204,7 @@ struct AttachedEndTests {
     #expect(socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0, &ends) == 0)
     defer { for end in ends { close(end) } }
     #expect(LocalSocket.isSameUser(descriptor: ends[0]))
-    // What is no socket has no other end.
+    // A descriptor that is no socket has no other end.
     #expect(!LocalSocket.isSameUser(descriptor: -1))
   }
 

@@ -25,7 +25,7 @@ struct AttachedStoreTests {
           try await blocking { try store.set(new, forKey: key) }
           #expect(store.value(forKey: key) == new, "a write shows at once")
           try await eventually { stores.allSatisfy { $0.value(forKey: key) == new } }
-          // Who wrote hears nothing: its next change is another's write.
+          // The writer gets no change: its next change is another's write.
           for other in stores.indices where other != index {
             let change = await heard[other].next()
             #expect(
@@ -69,7 +69,7 @@ struct AttachedStoreTests {
         let told = KeyValueStore.Change(reason: .serverChange, items: [.init("key", nil, 1)])
         #expect(await heard.next() == told)
         #expect(await attachedHeard.next() == told)
-        // Who watches hears which writes are this device's.
+        // A watching program hears which writes are this device's.
         try await eventually { watched.state.withLock { !$0.changes.isEmpty } }
         #expect(watched.state.withLock { $0.changes.first?.reason } == .ownWrite)
         group.cancelAll()

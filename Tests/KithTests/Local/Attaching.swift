@@ -8,7 +8,8 @@ import Synchronization
 
 @testable import Kith
 
-/// What a body that blocks returns, called on a thread of its own: the node's tasks need theirs.
+/// Returns the result of a body that blocks, called on a thread of its own: the node's tasks need
+/// theirs.
 func blocking<Result: Sendable>(
   _ body: @escaping @Sendable () throws -> Result
 ) async throws -> Result {
@@ -77,7 +78,7 @@ final class RawEnd: Sendable {
 
   init(_ descriptor: Int32) {
     self.descriptor = descriptor
-    // A test that hangs says where.
+    // A test that hangs fails at the call that hangs.
     var limit = timeval(tv_sec: 60, tv_usec: 0)
     for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
       setsockopt(

@@ -165,7 +165,7 @@ struct LocalClientTests {
       try await withThrowingTaskGroup(of: Void.self) { group in
         for _ in 0..<LocalLimits.lastingConnections {
           group.addTask {
-            // Once more where a look at whether all are there took the place.
+            // Tries again, because the check that all are there may have taken the place.
             while !Task.isCancelled {
               _ = try? await served.client.synchronize(store, timeout: .seconds(3_000))
             }
@@ -293,7 +293,7 @@ final class Served: Sendable {
   }
 }
 
-/// What a watching client has seen.
+/// The events that a watching client has seen.
 final class Watched: Sendable {
   struct State {
     var isReady = false

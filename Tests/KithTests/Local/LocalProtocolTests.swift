@@ -100,7 +100,7 @@ struct LocalProtocolTests {
           try await eventually { program.store.dictionary == owner.dictionary }
         }
       }
-      // It gets joined changes in the end, which lead to what is shown.
+      // It gets joined changes in the end, which lead to the shown values.
       let count = try await blocking {
         var shown: [Key: PropertyListValue] = [:]
         var count = 0

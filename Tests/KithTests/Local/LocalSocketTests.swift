@@ -6,7 +6,7 @@ import Testing
 
 @testable import Kith
 
-/// Who can reach the control socket, and what binding it does to the process.
+/// The users that can reach the control socket, and the effects of binding it on the process.
 @Suite(.timeLimit(.minutes(5)))
 struct LocalSocketTests {
   private static func mode(_ path: String) throws -> Int? {

@@ -11,7 +11,7 @@ import Testing
 /// A device that dies on its way into an account.
 @Suite(.timeLimit(.minutes(5)))
 struct BrokenJoinTests {
-  /// Joins as far as the inviter's reply, and says no more.
+  /// Joins as far as the inviter's reply, and then stops.
   private static func join(
     _ first: Node, _ keys: DeviceKeys
   ) async throws -> Roster {
@@ -40,7 +40,8 @@ struct BrokenJoinTests {
     return roster
   }
 
-  /// Whoever confirmed it on the other device meant it: the proof that the device has counts.
+  /// The person who confirmed the join on the other device wanted it: the proof that the device has
+  /// counts.
   @Test func `killed after it has kept the account it is a member once the two meet`() async throws
   {
     let nodes = try await Nodes()

@@ -11,7 +11,7 @@ import Testing
 /// Joining by a short code, over real sockets.
 @Suite(.timeLimit(.minutes(5)))
 struct CodePairingTests {
-  /// What an invitation has told, and the devices that asked.
+  /// The events that an invitation has told, and the devices that asked.
   final class Told: Sendable {
     let events = Mutex<[InvitationEvent]>([])
     let candidates = Mutex<[JoinCandidate]>([])
@@ -112,7 +112,8 @@ struct CodePairingTests {
     try first.close()
   }
 
-  /// Where there is no invitation, nobody's code is blamed: each address that was tried is named.
+  /// If there is no invitation, the message does not blame the code: it names each address that was
+  /// tried.
   @Test func allAddressesThatWereTriedAreNamed() async throws {
     let nodes = try await Nodes()
     let first = nodes.first

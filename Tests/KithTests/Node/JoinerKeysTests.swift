@@ -7,10 +7,10 @@ import Testing
 
 @testable import Kith
 
-/// What a joiner asks for must be what it has.
+/// A joiner must have the keys that it asks to be certified.
 @Suite(.timeLimit(.minutes(5)))
 struct JoinerKeysTests {
-  /// Keys of one signing key, and whatever else the second seed makes.
+  /// Keys with the signing key of one seed, and all others of the second seed.
   private static func keys(_ signing: UInt64, _ others: UInt64) -> DeviceKeys {
     var (one, two) = (SeededEntropy(seed: signing), SeededEntropy(seed: others))
     return DeviceKeys(
@@ -22,8 +22,8 @@ struct JoinerKeysTests {
     let names = Mutex<[String]>([])
   }
 
-  /// Else a joiner could have a key certified that somebody else holds: whoever that is would pass for
-  /// it, or a member's new key for the joiner's own.
+  /// Otherwise a joiner could have a key certified that another device holds. That device would
+  /// then pass for the joiner, or a member's new key for the joiner's own.
   @Test func aTransportKeyThatTheHandshakeDidNotProveIsNotCertified() async throws {
     let nodes = try await Nodes()
     let first = nodes.first

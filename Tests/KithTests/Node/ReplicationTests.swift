@@ -118,7 +118,7 @@ struct ReplicationTests {
     let other = try second.store("com.example.test")
     #expect(other.dictionary.count == 1_024)
     #expect(other.value(forKey: "key.1023") == 1_023)
-    // What it writes was written after seeing that.
+    // The second device writes after it has seen that, so its write is later.
     try other.set("after", forKey: "key.0")
     #expect(other.value(forKey: "key.0") == "after")
     try second.close()

@@ -2,7 +2,7 @@ import Foundation
 import Kith
 import Testing
 
-/// Any `Codable` type to a property-list value and back, and what the errors say.
+/// Any `Codable` type to a property-list value and back, and the texts of the errors.
 struct CodableValueTests {
   struct Place: Codable, Equatable {
     var name: String
@@ -89,7 +89,7 @@ struct CodableValueTests {
         var numbers = rows.nestedUnkeyedContainer()
         for number in row { try numbers.encode(number) }
       }
-      // The same container a second time goes on where the first one was.
+      // The same container, asked for a second time, keeps its first content.
       var again = container.nestedContainer(keyedBy: Keys.self, forKey: .head)
       try again.encode("end", forKey: .tail)
     }

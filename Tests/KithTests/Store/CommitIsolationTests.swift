@@ -2,7 +2,8 @@ import Testing
 
 @testable import Kith
 
-/// A transaction runs where its caller is: what does not compile here does not compile in programs.
+/// A transaction runs in its caller's isolation: code that does not compile here does not compile
+/// in programs.
 @Suite(.timeLimit(.minutes(5)))
 struct CommitIsolationTests {
   struct TooMany: Error, Equatable { var count: Int }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Kith
 
-/// Observers hear of the keys that they read, whoever changes them.
+/// Observers hear of every change of the keys that they read, of any writer.
 @Suite(.timeLimit(.minutes(5)))
 struct ObservableStoreTests {
   /// Reads what the closure reads, and counts what it hears of it: at most 1.
@@ -62,9 +62,9 @@ struct ObservableStoreTests {
     let observable = ObservableStore(try EngineFixture().store)
     try await running(observable) {
       observable[.count] = 1
-      // Whoever reads after a write has seen it.
+      // A reader that reads after the write has seen it.
       let again = follow { _ = observable[.count] }
-      // What comes after it has come through, so it has, too.
+      // A later change has come through, so this one has, too.
       let theme = follow { _ = observable[.theme] }
       try observable.store.set(.dark, for: .theme)
       try await eventually { theme.value == 1 }

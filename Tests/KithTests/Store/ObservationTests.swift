@@ -56,7 +56,7 @@ struct ObservationTests {
         group.addTask { for await _ in store.changes {} }
       }
     }
-    // Both have begun, and wait for what comes.
+    // Both have begun, and wait for the next change.
     var begun = elements.makeAsyncIterator()
     for _ in 0..<2 { await begun.next() }
     task.cancel()

@@ -2,7 +2,7 @@ import Foundation
 import Kith
 import UbiquitousKeyValueStore
 
-/// What a program pays that synchronises after each set, offline and with two peers.
+/// The cost for a program that synchronises after each set, offline and with two peers.
 struct Benchmark {
   private let rounds = Int(ProcessInfo.processInfo.environment["KITH_ROUNDS"] ?? "") ?? 10_000
   private let root = NSTemporaryDirectory() + "kith-client-\(UUID().uuidString)"
@@ -57,8 +57,8 @@ struct Benchmark {
     print("  again, idle  ", summary(idle))
   }
 
-  /// What an `fsync` takes by itself, which bounds what a durable write can cost: at the end of a growing
-  /// file, and over what is there, as when a log is used again.
+  /// The time of an `fsync` alone, which bounds the cost of a durable write. Measured at the end of
+  /// a growing file, and over existing bytes, as when a log is used again.
   private func measureDisk() throws {
     let path = root + "/disk"
     FileManager.default.createFile(atPath: path, contents: nil)

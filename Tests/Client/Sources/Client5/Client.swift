@@ -5,7 +5,7 @@ import UbiquitousKeyValueStore
 @main struct Client {
   /// Does what the first argument says; Tests/client knows in which environment.
   @MainActor static func main() throws {
-    // Whatever waits for itself ends here, and fails.
+    // A program that waits for itself is ended here, and fails.
     alarm(120)
     let checks = Checks()
     switch CommandLine.arguments.dropFirst().first ?? "shapes" {

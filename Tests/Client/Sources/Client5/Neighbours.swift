@@ -20,7 +20,7 @@ import UbiquitousKeyValueStore
   }
 
   /// One of four that begin at once: each says that it is there, and waits for the others. The
-  /// first to see all says so, since whoever leaves takes the directory's node with it.
+  /// first to see all says so, because a process that leaves takes the directory's node with it.
   func crowd(_ name: String) {
     store.set(true, forKey: "program\(name)")
     checks.expect(store.synchronize())

@@ -3,7 +3,8 @@ import Kith
 import KithTesting
 import UbiquitousKeyValueStore
 
-/// What a program hears of two devices in memory, and that it never waits for itself.
+/// The notifications that a program gets of two devices in memory. Also checks that it never waits
+/// for itself.
 @MainActor struct Notifications {
   let checks: Checks
 
@@ -46,9 +47,9 @@ import UbiquitousKeyValueStore
     settings.stop()
   }
 
-  /// An observer on the main queue keeps whoever posts waiting until the main thread has time; here
-  /// it has none, for it synchronises. If that waited for the posting, nothing would ever go on,
-  /// and the process's alarm would end it.
+  /// An observer on the main queue keeps the posting thread waiting until the main thread has time.
+  /// Here the main thread has none, because it synchronises. If synchronising waited for the
+  /// posting, nothing would ever go on, and the process's alarm would end it.
   func mainThreadIsBusy() throws {
     let account = try TestAccount()
     let there = try account[0].store(Self.name)

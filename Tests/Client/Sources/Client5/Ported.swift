@@ -3,8 +3,8 @@ import KithTesting
 import UbiquitousKeyValueStore
 import UbiquitousKeyValueStorePorting
 
-/// Observes with selectors, as most programs for Apple's systems do. What was `#selector` is
-/// `Selector`, and `@objc` is gone.
+/// Observes with selectors, as most programs for Apple's systems do. `#selector` became `Selector`,
+/// and `@objc` is gone.
 final class PortedSettings: @unchecked Sendable {
   private let store: NSUbiquitousKeyValueStore
   let heard = Locked<String>()

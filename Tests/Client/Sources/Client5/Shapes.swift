@@ -90,7 +90,7 @@ import UbiquitousKeyValueStore
   }
 
   func groups() {
-    // What belongs together under one key, so that it arrives together.
+    // Values that belong together are under one key, so that they arrive together.
     store.set(["width": 640, "height": 480.5, "title": "Main", "tags": ["a"]], forKey: "window")
     let window = store.dictionary(forKey: "window")
     checks.expect(window?["width"] as? Int == 640)

@@ -30,7 +30,7 @@ struct FlagProvider {
   }
 }
 
-// What programs add to the class themselves.
+// The methods that programs add to the class themselves.
 extension NSUbiquitousKeyValueStore {
   func date(forKey key: String) -> Date? { object(forKey: key) as? Date }
   func integer(forKey key: String) -> Int { Int(longLong(forKey: key)) }

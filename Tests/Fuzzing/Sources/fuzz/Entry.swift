@@ -3,7 +3,7 @@ import Foundation
 /// One function that libFuzzer calls with one input after the other.
 struct FuzzTarget: Sendable {
   let name: String
-  /// Runs an input; whatever breaks a promise ends the process.
+  /// Runs an input; a broken promise ends the process.
   let run: @Sendable (UnsafeRawBufferPointer) -> Void
   /// Inputs to begin with, by name, the same at every call.
   let seeds: @Sendable () throws -> [(name: String, bytes: [UInt8])]

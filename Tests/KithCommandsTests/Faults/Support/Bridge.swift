@@ -10,7 +10,7 @@ final class Bridge {
 
   private static let cable = "lan"
 
-  /// Makes so many; throws where this user or host may not.
+  /// Makes so many; throws if this user or host may not.
   init(_ prefix: String, count: Int) throws {
     hub = "\(prefix)-hub"
     namespaces = try NamespaceSet((0..<count).map { "\(prefix)-\($0)" } + [hub])
@@ -22,7 +22,7 @@ final class Bridge {
   /// Removes them; with them their cables go.
   func remove() { namespaces.remove() }
 
-  /// The namespace of the bridge, where all that they send to all comes by.
+  /// The namespace of the bridge, through which all their broadcasts and multicasts pass.
   var hubPath: String { "/run/netns/\(hub)" }
 
   /// Gives the bridge's own namespace an address there, as a further host has one.
@@ -30,7 +30,7 @@ final class Bridge {
     try Shell.run("ip", "-n", hub, "addr", "add", "\(address)/24", "dev", "bridge")
   }
 
-  /// What a node's process is started by.
+  /// The command that starts a node's process.
   func launcher(_ node: Int) -> [String] { namespaces.launcher(node) }
 
   /// Gives a node an interface on the LAN, with an address.
@@ -40,7 +40,8 @@ final class Bridge {
       "ip", "-n", names[node], "link", "add", Self.cable, "type", "veth", "peer", "name", port,
       "netns", hub)
     try Shell.run("ip", "-n", hub, "link", "set", port, "master", "bridge", "up")
-    // What the tests wait for would else begin seconds later, when an IPv6 address is known to be free.
+    // Otherwise the events that the tests wait for would begin seconds later, when an IPv6 address
+    // is known to be free.
     try Shell.run(
       "ip", "netns", "exec", names[node], "sysctl", "-qw",
       "net.ipv6.conf.\(Self.cable).accept_dad=0")

@@ -16,7 +16,7 @@ final class Capture: Sendable {
   private let state = Mutex(State())
   private let descriptor: Int32
 
-  /// Listens in a namespace until ``end()``; throws where this user may not.
+  /// Listens in a namespace until ``end()``; throws if this user may not.
   init(namespace path: String) async throws {
     descriptor = try await Self.onThread { try Self.open(path) }
     Thread.detachNewThread { self.listen() }
@@ -24,10 +24,10 @@ final class Capture: Sendable {
 
   deinit { close(descriptor) }
 
-  /// What passed so far, of the most that is kept.
+  /// The frames captured so far, up to the limit.
   var frames: [[UInt8]] { state.withLock { $0.frames } }
 
-  /// What was sent as UDP to a port, with the hop limit that it was sent with.
+  /// The datagrams that were sent to a UDP port, with the hop limit that each was sent with.
   func datagrams(to port: UInt16) -> [(isIPv6: Bool, hopLimit: UInt8, payload: [UInt8])] {
     frames.compactMap { frame in
       guard frame.count > 14 else { return nil }
@@ -51,7 +51,7 @@ final class Capture: Sendable {
     }
   }
 
-  /// Hears no more.
+  /// Stops listening.
   func end() { state.withLock { $0.isOver = true } }
 
   /// A socket belongs to the namespace that its thread was in when it was opened; the thread ends then.

@@ -1,16 +1,17 @@
 import Foundation
 import KithTestSupport
 
-/// What a process is told of the time: libfaketime between it and the system.
+/// The time that a process reads: libfaketime answers instead of the system.
 enum Clocks {
-  /// Where Debian's package `faketime` puts the library.
+  /// The library of Debian's package `faketime`.
   private static let library =
     (try? FileManager.default.contentsOfDirectory(atPath: "/usr/lib"))?
     .map { "/usr/lib/\($0)/faketime/libfaketimeMT.so.1" }
     .first { FileManager.default.fileExists(atPath: $0) }
 
-  /// What a process with such an environment is started by. libfaketime alters the environment of the
-  /// first process that it is in, and Swift's runtime then finds no arguments: so that is another.
+  /// The command that starts a process with such an environment. libfaketime alters the environment
+  /// of the first process that it is in, and Swift's runtime then finds no arguments: so the first
+  /// process is another one.
   static let launcher = ["env"]
 
   /// The environment of a process whose wall clock is off by what a file says, such as `+5y` or

@@ -5,7 +5,7 @@ import Synchronization
 
 @testable import KithCommands
 
-/// What writers on several nodes asked for, and what became of it.
+/// The writes that writers on several nodes asked for, and their results.
 final class Ledger: Sendable {
   private struct State {
     var history = History()
@@ -20,8 +20,8 @@ final class Ledger: Sendable {
   private let state = Mutex(State())
   private let started = ContinuousClock.now
 
-  /// All writes so far. Stamps follow the host's wall clock: where that was set meanwhile, what came
-  /// first cannot be told so finely.
+  /// All writes so far. Stamps follow the host's wall clock: if that was set meanwhile, the order
+  /// of writes cannot be told so finely.
   var history: History {
     state.withLock { state in
       var history = state.history
@@ -80,7 +80,7 @@ struct Writer: Sendable {
   var largeRate: Int? = 60
 
   /// Records each transaction. After an error that is no refusal it waits until the node answers
-  /// again: only then is it sure that the write happens no more.
+  /// again: only then it is sure that the write will not happen later.
   func run(_ ledger: Ledger) async throws {
     var random = SeededGenerator(seed: seed)
     while !ledger.isOver {

@@ -3,7 +3,7 @@ final class NamespaceSet {
   let names: [String]
   private var isRemoved = false
 
-  /// Makes them; throws where this user or host may not, and leaves none then.
+  /// Makes them; throws if this user or host may not, and leaves none then.
   init(_ names: [String]) throws {
     self.names = names
     do {
@@ -26,6 +26,6 @@ final class NamespaceSet {
     for name in names { _ = try? Shell.run("ip", "netns", "del", name) }
   }
 
-  /// What a process in one of them is started by.
+  /// The command that starts a process in one of them.
   func launcher(_ index: Int) -> [String] { ["ip", "netns", "exec", names[index]] }
 }

@@ -8,7 +8,7 @@ final class Namespaces: Partitions {
 
   private static let pairs = [(0, 1), (0, 2), (1, 2)]
 
-  /// Makes them; throws where this user or host may not.
+  /// Makes them; throws if this user or host may not.
   init(_ prefix: String) throws {
     namespaces = try NamespaceSet((0..<3).map { "\(prefix)-\($0)" })
     for (one, other) in Self.pairs {
@@ -27,10 +27,10 @@ final class Namespaces: Partitions {
   /// Removes them; with them their cables go.
   func remove() { namespaces.remove() }
 
-  /// What a node's process is started by.
+  /// The command that starts a node's process.
   func launcher(_ node: Int) -> [String] { namespaces.launcher(node) }
 
-  /// Where a node is met by another.
+  /// The address at which another node meets a node.
   static func address(of node: Int, towards other: Int) -> String {
     "10.77.\(min(node, other) * 3 + max(node, other)).\(node < other ? 1 : 2)"
   }

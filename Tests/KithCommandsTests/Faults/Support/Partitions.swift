@@ -51,12 +51,12 @@ struct ProxyPartitions: Partitions {
 
   func abandon(_ node: Int) { for way in ways where way.touches(node) { way.proxy.abandon() } }
 
-  /// What the proxies have done so far, in all.
+  /// The sum of a counter over all proxies, so far.
   func count(_ counter: KeyPath<FaultyProxy.Counters, Int>) -> Int {
     ways.reduce(0) { $0 + $1.proxy.counters[keyPath: counter] }
   }
 
-  /// Where a node dials the others: through the proxies.
+  /// The addresses at which a node dials the others: those of the proxies.
   func peers(of node: Int) -> [String] {
     ways.filter { $0.from == node }.map { "127.0.0.1:\($0.proxy.port)" }
   }

@@ -1,7 +1,7 @@
 import Foundation
 
-/// The frames of an SQLite write-ahead log (sqlite.org/fileformat2.html, section 4), as far as a test
-/// must know them to cut it where a power cut may.
+/// The frames of an SQLite write-ahead log (sqlite.org/fileformat2.html, section 4), as far as a
+/// test must know them to cut it at the points at which a power cut may.
 struct WriteAheadLog {
   /// Bytes of the header.
   private static let headerBytes = 32
@@ -9,7 +9,7 @@ struct WriteAheadLog {
   private static let frameHeaderBytes = 24
 
   let bytes: Data
-  /// What the frames that count carry: it changes whenever the log begins anew.
+  /// The salts in the frames that count: they change whenever the log begins anew.
   let salts: Data
   private let pageBytes: Int
 
@@ -24,7 +24,7 @@ struct WriteAheadLog {
     bytes[offset..<offset + 4].reduce(0) { $0 << 8 | Int($1) }
   }
 
-  /// Where the frame of the last commit ends.
+  /// The end of the last commit's frame.
   var endOfLastCommit: Int { committed.end }
 
   /// The pages that commits wrote, each as the last of them left it, by number from 1.

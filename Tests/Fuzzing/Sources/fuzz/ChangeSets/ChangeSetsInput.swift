@@ -2,8 +2,8 @@
 
 @testable import KithCore
 
-/// What a member signed, as an input describes it: most of it is possible, each part of it may not
-/// be.
+/// A change set that a member signed, as an input describes it. Most of it is possible; each part
+/// of it may be impossible.
 struct ForgedChangeSet {
   let author: Int
   let changeSet: ChangeSet

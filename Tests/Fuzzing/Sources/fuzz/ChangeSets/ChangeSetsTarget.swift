@@ -3,10 +3,10 @@
 @testable import KithCore
 
 extension FuzzTarget {
-  /// What members sign, whatever it says, taken in by two devices in two orders.
+  /// Change sets that members signed, with any content, taken in by two devices in two orders.
   ///
-  /// Both must show the same and have one digest, before they have met as after; and then go on
-  /// writing, and still agree.
+  /// Both must show the same and have one digest, before and after they have met. Then both go on
+  /// writing, and must still agree.
   static let changeSets = FuzzTarget(name: "changesets") { bytes in
     var input = FuzzInput(bytes)
     let order = input.byte()
@@ -75,7 +75,7 @@ extension FuzzDevice {
       waiting = []
     }
     for next in forged {
-      // What is ahead takes its batch and its connection with it.
+      // A change set that is ahead ends the connection, and its batch is lost with it.
       if next.isAhead || !batched { deliver(to: &self) }
       waiting.append(next.changeSet)
       if next.isAhead || waiting.count == 3 { deliver(to: &self) }

@@ -25,7 +25,7 @@ final class ControlNode: Sendable {
       opened = try Storage.open(directory, nil)
       snapshot = try Storage.load(opened)
       account = try Storage.account(of: opened)
-      // What is open is enough.
+      // The open files are enough.
       try FileManager.default.removeItem(atPath: directory)
     } catch {
       fatalError("no directory: \(error)")

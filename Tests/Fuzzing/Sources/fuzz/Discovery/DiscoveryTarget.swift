@@ -16,7 +16,7 @@ private struct Listening {
   var judge: BeaconJudge
   var entropy = SeededEntropy(seed: 9)
   var now: UInt64 = 1_000_000
-  /// What members signed themselves.
+  /// The beacons that members signed themselves.
   var signed: Set<Beacon> = []
   /// The newest counter of each boot that counted, of the few last boots.
   var counters: [DeviceID: [(boot: UInt64, counter: UInt64)]] = [:]
@@ -64,10 +64,10 @@ private struct Listening {
 }
 
 extension FuzzTarget {
-  /// What comes by datagram: beacons to ``BeaconJudge``, and announcements of invitations.
+  /// Datagrams: beacons to ``BeaconJudge``, and announcements of invitations.
   ///
-  /// Only what a member other than the listener signed itself counts, and of each boot never an older
-  /// one; an announcement has one form.
+  /// A beacon counts only if a member other than the listener signed it itself, and never if it is
+  /// older than another of the same boot. An announcement has one form.
   static let discovery = FuzzTarget(name: "discovery") { bytes in
     var input = FuzzInput(bytes)
     let whole = Array(bytes)
@@ -82,7 +82,7 @@ extension FuzzTarget {
         let beacon = listening.beacon(&input)
         listening.hear(listening.meddler.pass(beacon, &input), &input)
       case 2:
-        // Whoever has the key can seal anything.
+        // Any device that has the key can seal any bytes.
         var nonce = SeededEntropy(seed: UInt64(input.byte()))
         let sealed = Listening.epochs[0].beaconKey.seal(
           input.block().prefix(120) + [], nonce: nonce.draw())

@@ -87,7 +87,7 @@ private enum FrameKeys {
   }
 }
 
-/// What a reader made of a stream.
+/// A reader's result for a stream.
 private struct Reading: Equatable {
   var messages: [[UInt8]] = []
   var error: FrameError?

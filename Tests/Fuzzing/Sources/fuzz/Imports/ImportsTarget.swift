@@ -6,9 +6,9 @@ import Foundation
 extension FuzzTarget {
   /// Files of settings, exports, and values as people type them.
   ///
-  /// The first byte says as what the rest is read: 0 to 3 a file whose format is found out, or said;
-  /// from 4 on a text as one of the kinds of value. What is read must survive being written as JSON
-  /// and being encoded, with nothing changed.
+  /// The first byte selects how the rest is read. 0 to 3: a file whose format is detected or given.
+  /// From 4 on: a text as one of the kinds of value. Values that were read must be unchanged after
+  /// writing them as JSON and after encoding them.
   static let imports = FuzzTarget(name: "imports") { bytes in
     var input = FuzzInput(bytes)
     let kind = input.number(below: 4 + ValueType.allCases.count)

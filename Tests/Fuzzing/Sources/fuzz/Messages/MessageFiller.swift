@@ -4,8 +4,8 @@ import SwiftProtobuf
 
 @testable import KithCore
 
-/// Puts what no mutation guesses into a message: where a field holds one byte, it names a device, a
-/// record, a change set that a member signed, or the device's own digest.
+/// Puts data that no mutation guesses into a message: a field of one byte names a device, a record,
+/// a change set that a member signed, or the device's own digest.
 struct MessageFiller {
   let digest: Digest256?
 
@@ -36,7 +36,7 @@ struct MessageFiller {
     return sets
   }()
 
-  /// The message with its gaps filled; nil where the bytes are none.
+  /// The message with its gaps filled; nil if the bytes are no message.
   func fill(_ bytes: [UInt8]) -> [UInt8]? {
     guard var wire = try? WireMessage(serializedBytes: bytes) else { return nil }
     switch wire.body {

@@ -139,10 +139,10 @@ private struct MessagesRun {
 }
 
 extension FuzzTarget {
-  /// Messages from peers into the core, in between what a program and time do.
+  /// Messages from peers into the core, between actions of a program and the passing of time.
   ///
-  /// After each step the quota holds, the view follows from the changes, nothing is half shown,
-  /// what is counted is what is kept, and what was sent had been committed.
+  /// After each step the quota holds, the view follows from the changes, nothing is half shown, the
+  /// counted weights are those of kept data, and sent data had been committed.
   static let messages = FuzzTarget(name: "messages") { bytes in
     var input = FuzzInput(bytes)
     var run = MessagesRun()

@@ -1,6 +1,6 @@
 @testable import KithCrypto
 
-/// Two sides of a handshake, with whoever stands between them doing what the input says.
+/// Two sides of a handshake, with a party between them that does as the input says.
 private struct NoiseRun: ~Copyable {
   static let patterns = [
     "XXpsk0", "XXpsk0", "XXpsk0", "XX", "NN", "IK", "KK", "NNpsk2", "XXpsk3", "N", "X", "IXpsk0",
@@ -41,7 +41,7 @@ private struct NoiseRun: ~Copyable {
     let ephemeral: TransportPrivateKey = key(isInitiator ? 3 : 4)
     let own: TransportPrivateKey = key(isInitiator ? 5 : 6)
     let other: TransportPrivateKey = key(isInitiator ? 6 : 5)
-    // Whose static key the pattern knows beforehand, or sends.
+    // The letters tell whose static key the pattern knows beforehand, or sends.
     let ownLetter = isInitiator ? pattern.first : pattern.last
     let otherLetter = isInitiator ? pattern.last : pattern.first
     let isOneWay = pattern.count == 1
@@ -64,9 +64,9 @@ private struct NoiseRun: ~Copyable {
 extension FuzzTarget {
   /// The handshake, both roles, with messages altered, cut, replayed and out of turn.
   ///
-  /// Untouched messages are taken and give their payloads; under `psk0` an altered one never is;
-  /// both sides end with one hash only where they saw one transcript; and after that an altered,
-  /// repeated or reordered transport message does not open, while the next right one does.
+  /// Untouched messages are taken and give their payloads; under `psk0` an altered one never is.
+  /// Both sides end with one hash only if they saw one transcript. After that an altered, repeated
+  /// or reordered transport message does not open, but the next right one does.
   static let noise = FuzzTarget(name: "noise") { bytes in
     var input = FuzzInput(bytes)
     var run = NoiseRun.begin(&input)

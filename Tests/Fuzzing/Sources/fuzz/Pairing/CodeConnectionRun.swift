@@ -8,9 +8,9 @@ import NIOEmbedded
 /// One connection to an inviter or to a joiner, whose other end says what the input says: real
 /// messages, altered ones, any frames, any bytes, and time that passes between them.
 ///
-/// A minute later the connection is closed and nothing of it is left; an inviter sent no more than its
-/// offer and a refusal to who has not the code, and counted one try at most; a joiner proved its code
-/// once at most, and sent nothing behind the proof to who could not confirm it.
+/// A minute later the connection is closed and nothing of it is left. To a dialler without the code
+/// an inviter sent at most its offer and a refusal, and counted one try at most. A joiner proved
+/// its code once at most, and sent nothing after the proof to an inviter that could not confirm it.
 enum CodeConnectionRun {
   /// The inviter's side.
   static func inviter(_ input: inout FuzzInput) {
@@ -87,7 +87,8 @@ enum CodeConnectionRun {
     return agreement.confirmation
   }
 
-  /// Exchanges with the right code and a wrong one, to the end, and cut short by what does not belong.
+  /// Exchanges with the right code and a wrong one, to the end, and cut short by a message that
+  /// does not belong there.
   static var seeds: [(name: String, bytes: [UInt8])] {
     var seeds: [(String, [UInt8])] = []
     for (name, side) in [("inviter", 1), ("joiner", 2)] {
@@ -176,7 +177,7 @@ private struct Peer {
   }
 }
 
-/// A joiner that goes no further than the handshake.
+/// A joiner that stops after the handshake.
 private final class NoJoiner: DiallerHandshakeOwner {
   struct Enough: Error {}
 

@@ -2,10 +2,10 @@
 
 @testable import KithCore
 
-/// Both sides of a code's exchange, with whoever stands between them doing what the input says.
+/// Both sides of a code's exchange, with a party between them that does as the input says.
 ///
-/// Both agree where nothing was altered and the codes are one. Where anything was, neither does that
-/// saw it, and no side can be asked twice.
+/// If nothing was altered and the codes are equal, both agree. If anything was altered, the side
+/// that received it does not agree. No side can be asked twice.
 enum CodeExchangeRun {
   static let codes: [PairingCode] = {
     var entropy = SeededEntropy(seed: 4115)
@@ -86,11 +86,11 @@ enum CodeExchangeRun {
   }
 }
 
-/// What one side came to, by reference.
+/// One side's agreement, by reference.
 private final class Agreed {
   let agreement: CodeAgreement
 
-  /// Nil where it came to nothing.
+  /// Nil if the step failed.
   init?(_ step: () throws(CodeExchangeError) -> CodeAgreement) {
     do {
       agreement = try step()

@@ -4,9 +4,9 @@
 
 /// The messages of joining, real ones that the input alters and any bytes, read by both sides.
 ///
-/// Whatever is read encodes to what reads the same. An inviter verifies only what the new device
-/// signed, and never takes keys that another device has; a joiner accepts only an account that its
-/// inviter and itself are members of, and nobody who is none.
+/// Each message that is read encodes to bytes that read the same. An inviter verifies only requests
+/// that the new device signed, and never takes keys that another device has. A joiner accepts only
+/// an account that its inviter and itself are members of, and no device that is not a member.
 enum JoiningRun {
   private static let joiner: DeviceKeys = {
     var random = SeededEntropy(seed: 6)
@@ -33,7 +33,7 @@ enum JoiningRun {
     }
   }()
 
-  /// What the joiner needs, and what it does not.
+  /// The records that the joiner needs, and others that it does not need.
   private static let records: [Record] = {
     do {
       let inviter = FuzzAccount.shared.devices[0]

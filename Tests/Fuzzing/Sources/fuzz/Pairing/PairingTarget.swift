@@ -1,7 +1,7 @@
 extension FuzzTarget {
-  /// What an inviter and a joiner read before either trusts the other. The first byte says what the
-  /// rest is of: the exchange of a code, bytes of a connection to either side, the messages of
-  /// joining, or texts that people paste.
+  /// The input that an inviter and a joiner read before either trusts the other. The first byte
+  /// selects the kind of the rest: the exchange of a code, bytes of a connection to either side,
+  /// the messages of joining, or texts that people paste.
   static let pairing = FuzzTarget(name: "pairing") { bytes in
     var input = FuzzInput(bytes)
     switch input.number(below: 5) {

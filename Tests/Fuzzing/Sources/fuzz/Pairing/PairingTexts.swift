@@ -4,7 +4,7 @@
 
 /// Texts that people paste or type: a token, a code, a recovery key.
 ///
-/// What is read has a text that reads as the same again.
+/// Each text that is read is written as a text that reads as the same.
 enum PairingTexts {
   static func read(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)

@@ -58,7 +58,7 @@ struct FuzzAccount: Sendable {
       transport: TransportPrivateKey(random: &random))
   }
 
-  /// What a device's disk holds at first.
+  /// The first contents of a device's disk.
   func disk() -> Snapshot {
     var disk = Snapshot()
     for record in records { disk.records[record.id] = record.encoded }

@@ -3,7 +3,7 @@
 @testable import KithCore
 
 extension FuzzDevice {
-  /// What must hold at every moment (`Docs/Testing.md`, "The promises").
+  /// The conditions that must hold at every moment (`Docs/Testing.md`, "The promises").
   func checkInvariants() {
     for (identifier, store) in replica.stores {
       let state = store.state
@@ -26,7 +26,7 @@ extension FuzzDevice {
     }
   }
 
-  /// What is shown is what admission says of the state, worked out from nothing; and if everything
+  /// The shown values are those that admission, computed anew, gives for the state. If everything
   /// fits, everything is shown.
   private func checkAdmission(_ state: StoreState) {
     let keys = Set(state.slots.keys).union(state.drafted.keys).sorted()
@@ -55,8 +55,8 @@ extension FuzzDevice {
     require(groups.values.allSatisfy { $0.count == 1 }, "half a transaction")
   }
 
-  /// What is counted of each author is what is kept of it, no more than its room, and no chain
-  /// covers more than was received.
+  /// The weight that is counted for each author is the weight of its kept change sets, at most its
+  /// room. No chain covers more than was received.
   private func checkLog(_ log: ChangeSetLog) {
     var weights: [DeviceID: Int] = [:]
     for changeSet in log.changeSets.values {

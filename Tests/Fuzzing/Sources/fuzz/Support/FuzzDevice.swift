@@ -2,15 +2,15 @@
 
 @testable import KithCore
 
-/// A replica with its disk, and what programs and peers were told. A value: copying it costs next
+/// A replica with its disk, and the messages to programs and peers. A value: copying it costs next
 /// to nothing, and so does beginning every input with the same one.
 struct FuzzDevice {
   let index: Int
   var replica: Replica
   var disk: Snapshot
-  /// What programs saw, kept up by nothing but view changes.
+  /// The views of programs, updated by view changes alone.
   var views: [StoreIdentifier: [Key: EncodedValue]] = [:]
-  /// What was sent and nobody has taken, by session.
+  /// The messages that were sent and that nobody has taken, by session.
   var sent: [SessionID: [[UInt8]]] = [:]
   var closed: Set<SessionID> = []
   var awaitsRoom: Set<SessionID> = []
@@ -30,7 +30,7 @@ struct FuzzDevice {
     return device
   }
 
-  /// A device made of what its disk holds.
+  /// A device made of its disk's contents.
   init(index: Int, disk: Snapshot, process: UInt8) {
     let account = FuzzAccount.shared
     self.index = index
@@ -84,7 +84,7 @@ struct FuzzDevice {
         break
       }
     }
-    // What one input makes a device do is bounded by what it holds and was given.
+    // One input makes a device do only as much as its data and the input's size allow.
     require(effects.count < 20_000, "\(effects.count) effects of one input")
     require(bytes < 64 << 20, "\(bytes) bytes sent for one input")
   }

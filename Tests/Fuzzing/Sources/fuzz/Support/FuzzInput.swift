@@ -60,7 +60,7 @@ struct FuzzOutput {
   mutating func raw(_ more: [UInt8]) { bytes += more }
 }
 
-/// Ends the process where a promise is broken: what libFuzzer calls a crash.
+/// Ends the process if a promise is broken, which libFuzzer calls a crash.
 func require(
   _ holds: @autoclosure () throws -> Bool, _ message: @autoclosure () -> String,
   file: StaticString = #fileID, line: UInt = #line

@@ -1,4 +1,4 @@
-/// What becomes of a message on its way.
+/// Alters messages on their way.
 struct Meddler {
   var log: [[UInt8]] = []
 
@@ -15,7 +15,7 @@ struct Meddler {
       let place = input.uint16()
       if place < altered.count { altered[place] ^= input.byte() }
     case 6:
-      // A key of low order where one stands.
+      // Puts a key of low order in the place of a key.
       let points: [UInt8] = [0, 1, 0xec, 0xed]
       let first = points[input.number(below: points.count)]
       let rest: UInt8 = first > 1 ? 0xff : 0

@@ -6,8 +6,8 @@ import SwiftProtobuf
 extension FuzzTarget {
   /// The decoder of values, on any bytes.
   ///
-  /// What it takes must be the one encoding of what it gives, and be read alike by Protocol
-  /// Buffers' own reader, which writes the same bytes again.
+  /// The bytes that it accepts must be the one encoding of the value that it returns. Protocol
+  /// Buffers' own reader must read them alike, and write the same bytes again.
   static let values = FuzzTarget(name: "values") { bytes in
     let input = Array(bytes)
     var decoder = ValueDecoder(input)
