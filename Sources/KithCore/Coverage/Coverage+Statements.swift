@@ -79,6 +79,7 @@ extension Coverage {
   mutating func start(at reading: HybridTime, stores: some Sequence<StoreIdentifier>) {
     started = reading
     numbers = [:]
+    for id in peers.keys { peers[id]?.told = [:] }
     unsaid.formUnion(stores)
   }
 
@@ -175,31 +176,52 @@ extension Coverage {
         tellAt = min(tellAt ?? .max, said + pace)
         continue
       }
-      unsaid.remove(store)
-      guard let started, let covered = own(store) else { continue }
-      saidAt[store] = now
-      let number = (numbers[store] ?? 0) + 1
-      numbers[store] = number
-      let digest = self.own[store]?.digest ?? Extent.digest(of: covered.vector)
-      let extent = Extent(store, digest: digest, entries: covered.latest)
-      if table.insert(sign(extent, StatementAge(started: started, number: number))) {
-        untold.insert(store)
-      }
+      say(store, at: now, own, sign)
+    }
+  }
+
+  private mutating func say(
+    _ store: StoreIdentifier, at now: UInt64, _ own: (StoreIdentifier) -> Own?,
+    _ sign: (Extent, StatementAge) -> Statement
+  ) {
+    unsaid.remove(store)
+    guard let started, let covered = own(store) else { return }
+    saidAt[store] = now
+    let number = (numbers[store] ?? 0) + 1
+    numbers[store] = number
+    let known = unmatched.contains(store) ? nil : self.own[store]?.digest
+    let digest = known ?? Extent.digest(of: covered.vector)
+    let extent = Extent(store, digest: digest, entries: covered.latest)
+    if table.insert(sign(extent, StatementAge(started: started, number: number))) {
+      untold.insert(store)
     }
   }
 
   // MARK: Comparing and asking
 
-  /// The digests of the statements about some stores, for a full `Have`.
-  mutating func held(
-    of stores: [StoreIdentifier], tellingOn session: SessionID
-  ) -> [HeldStatements] {
-    guard peers[session]?.isMember == true else { return [] }
-    return stores.map { store in
-      let digest = table.digest(of: store)
-      peers[session]?.told[store] = digest
-      return HeldStatements(store, digest: digest)
-    }
+  /// The parts of a full `Have` about statements: the digests of those held and, the first time on
+  /// a session, this device's own. So no peer meets a process of which it cannot convince others: a
+  /// copy of a device that ran for a moment would leave the peer with a start that the device itself
+  /// never hears of.
+  ///
+  /// - Parameters:
+  ///   - stores: The stores that the `Have` lists.
+  ///   - session: The session that it is sent on.
+  ///   - now: The monotonic clock, in milliseconds.
+  ///   - own: The coverage of a store by this device.
+  ///   - sign: Makes a statement of this device.
+  /// - Returns: Both; nothing if the peer is not a member.
+  mutating func introduce(
+    _ stores: [StoreIdentifier], on session: SessionID, at now: UInt64,
+    own: (StoreIdentifier) -> Own?, sign: (Extent, StatementAge) -> Statement
+  ) -> (said: [StatementGroup], held: [HeldStatements]) {
+    guard let peer = peers[session], peer.isMember else { return ([], []) }
+    let first = stores.filter { peer.told[$0] == nil }
+    for store in first where numbers[store] == nil { say(store, at: now, own, sign) }
+    let said = StatementGroup.groups(of: first.compactMap { table[$0, device] })
+    let held = stores.map { HeldStatements($0, digest: table.digest(of: $0)) }
+    for digest in held { peers[session]?.told[digest.store] = digest.digest }
+    return (said, held)
   }
 
   private mutating func tell(

@@ -61,11 +61,3 @@ struct Answer {
     return end.map { max($0, 1) } ?? changeSets.count
   }
 }
-
-/// The data that a session's peer waits for because the session takes no more.
-enum Waiting {
-  /// It asked, and nothing was sent yet.
-  case asked(StoreHave, number: UInt64)
-  /// It was sent some pieces of an answer.
-  case rest(Answer)
-}

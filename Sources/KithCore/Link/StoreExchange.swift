@@ -32,9 +32,17 @@ struct StoreExchange {
     case rest(Answer)
   }
 
+  /// The pieces of an answer whose rest is to follow.
+  struct Unfinished {
+    /// The part of them that may not be counted.
+    var taint: Taint
+    /// Whether they held anything new, which other peers get with the last piece.
+    var isNews: Bool
+  }
+
   private var pull = Pull.awaited
-  /// The part of the pieces so far that may not be counted; nil: no answer is unfinished.
-  private(set) var unfinished: Taint?
+  /// The pieces so far of an answer; nil: none is unfinished.
+  private(set) var unfinished: Unfinished?
   /// The coverage that the peer told.
   var vector: [ChainID: UInt64] = [:]
   /// Whether the peer's first `Have` was answered: new change sets go there at once.
@@ -55,9 +63,10 @@ struct StoreExchange {
 
   var isWhole: Bool { if case .whole = order { true } else { false } }
 
-  /// A batch was applied; `taint` is that of the pieces before it, too. Only the last piece answers.
-  mutating func noteApplied(_ batch: Batch, _ taint: Taint) {
-    unfinished = batch.isUnfinished ? taint : nil
+  /// A batch was applied. `taint` and `isNews` are those of the pieces before it, too. Only the last
+  /// piece answers.
+  mutating func noteApplied(_ batch: Batch, _ taint: Taint, isNews: Bool) {
+    unfinished = batch.isUnfinished ? Unfinished(taint: taint, isNews: isNews) : nil
     if batch.answers > 0, !batch.isUnfinished { pull = taint.isUnjudged ? .unjudged : .judged }
   }
 }

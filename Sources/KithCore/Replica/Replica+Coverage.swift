@@ -16,6 +16,16 @@ extension Replica {
     planCoverage()
   }
 
+  /// The parts of a full `Have` about statements.
+  mutating func introduce(
+    _ identifiers: [StoreIdentifier], on id: SessionID
+  ) -> (said: [StatementGroup], held: [HeldStatements]) {
+    let (stores, keys, account) = (stores, keys, account)
+    return coverage.introduce(
+      identifiers, on: id, at: now.monotonicMilliseconds, own: { stores[$0]?.log.own },
+      sign: { Statement($0, age: $1, account: account, keys: keys) })
+  }
+
   // MARK: Own coverage
 
   /// A store's vector has changed: this device is to say so, and the statements held may agree now.

@@ -16,8 +16,9 @@ extension Replica {
       number: number, isWhole: true, listsAll: identifiers == nil, stores: listed,
       time: toldTime)
     have.started = coverage.started ?? .zero
-    have.held = coverage.held(of: listed.map(\.store), tellingOn: id)
+    (have.statements, have.held) = introduce(listed.map(\.store), on: id)
     for message in have.messages() { effects.append(.send(id, message)) }
+    planCoverage()
   }
 
   /// When the next full `Have` is due.

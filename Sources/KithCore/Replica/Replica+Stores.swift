@@ -203,14 +203,16 @@ extension Replica {
     }
     var taint = taint
     let earlier = links[id]?[batch.store].unfinished
-    if let earlier { taint.follow(earlier) }
+    if let earlier { taint.follow(earlier.taint) }
     let chainCount = stores[batch.store]?.log.chains.count
     let taken = stores[batch.store]?.take(
       batch, tainted: taint, from: peer, by: judge, &members.keyring)
     guard var intake = taken else { return }
     timeKeeper.witness(intake.latest)
     if stores[batch.store]?.log.chains.count != chainCount { learnChains(of: batch.store) }
-    links[id]?[batch.store].noteApplied(batch, intake.taint)
+    let isPiece = batch.isUnfinished || earlier != nil
+    let isNews = earlier?.isNews == true || !intake.passedOn.isEmpty || !intake.covered.isEmpty
+    links[id]?[batch.store].noteApplied(batch, intake.taint, isNews: isNews)
     // Before anything is published, because this database does not know all of its chain.
     if intake.showsCopy { meetClone() }
     var own: Batch?
@@ -221,11 +223,13 @@ extension Replica {
     let isWithholding = stores[batch.store]?.log.holdsWithheld == true
     let relayed = Batch(
       store: batch.store, isEverything: batch.isEverything, changeSets: intake.passedOn,
-      covers: isWithholding ? [] : intake.covered)
+      covers: isWithholding || isPiece ? [] : intake.covered)
     carryOut(intake.outcome, in: [batch.store])
-    // Pieces are passed on together, once they are covered.
-    if !batch.isUnfinished, !relayed.isEmpty || earlier != nil {
-      push(relayed, isInPieces: earlier != nil, except: id)
+    if !isPiece || batch.isEverything {
+      if !relayed.isEmpty { push(relayed, except: id) }
+    } else if isNews, !batch.isUnfinished {
+      // Pieces are passed on together, once they are covered.
+      push(relayed, isInPieces: true, except: id)
     }
     if let own { push(own, except: nil) }
     notePulled(on: id)

@@ -109,18 +109,23 @@ package struct Have: Hashable, Sendable {
     var parts: [[StoreHave]] = []
     var bytes = 0
     for store in stores {
-      if parts.isEmpty || bytes + store.sizeBound > Limits.haveMessageBytes {
+      let said = statements.lazy.filter { $0.extent.store == store.store }.map(\.sizeBound)
+      let size = said.reduce(store.sizeBound, +)
+      if parts.isEmpty || bytes + size > Limits.haveMessageBytes {
         parts.append([])
         bytes = 0
       }
       parts[parts.count - 1].append(store)
-      bytes += store.sizeBound
+      bytes += size
     }
     guard parts.count > 1 else { return [message()] }
     var haves = parts.map { part in
       var have = Have(
         number: number, isWhole: isWhole, listsAll: false, stores: part, time: time)
       have.started = started
+      have.statements = statements.filter { said in
+        part.contains { $0.store == said.extent.store }
+      }
       have.held = held.filter { held in part.contains { $0.store == held.store } }
       return have
     }

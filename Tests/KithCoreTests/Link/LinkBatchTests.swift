@@ -124,9 +124,9 @@ import Testing
     for (kind, isUnjudged) in applied {
       var batch = Batch(store: LinkFixture.store, answers: kind == "push" ? 0 : 1)
       batch.isUnfinished = kind == "piece"
-      var taint = exchange.unfinished ?? Taint()
+      var taint = exchange.unfinished?.taint ?? Taint()
       taint.isUnjudged = taint.isUnjudged || isUnjudged
-      exchange.noteApplied(batch, taint)
+      exchange.noteApplied(batch, taint, isNews: false)
     }
     #expect(exchange.isPulled == isPulled)
     #expect(exchange.isUnjudged == isUnjudged)

@@ -124,7 +124,7 @@ import Testing
     ended.append(ends(&link))
     var taint = Taint()
     taint.isUnjudged = true
-    link[one].noteApplied(Batch(store: one, answers: 1), taint)
+    link[one].noteApplied(Batch(store: one, answers: 1), taint, isNews: false)
     #expect(link.pulledStores == 1)
     ended.append(ends(&link))
     #expect(ended == [false, false, false])
