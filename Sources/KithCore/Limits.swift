@@ -38,6 +38,8 @@ package enum Limits {
   static let chainsPerDevice = 64
   /// Chains (devices times incarnations) of a store.
   static let chainsPerStore = 4_096
+  /// Chains of the pieces of an answer that may not be counted. With more, none of the answer counts.
+  static let taintedChains = 256
   /// Remembered entries of one peer's vectors, over all stores; beyond, only of known chains.
   static let vectorEntriesPerSession = 65_536
   /// Drafts of a store kept one by one; beyond, later ones that write all its keys replace a draft,

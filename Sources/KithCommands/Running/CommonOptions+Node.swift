@@ -56,7 +56,7 @@ extension CommonOptions {
   }
 
   /// The time for a directory's node to answer, because it may be starting or stopping.
-  private static let patience = Duration.seconds(5)
+  private static let patience = Duration.seconds(10)
 
   /// Calls a body with the directory's node: the running one, over its control socket, or one
   /// opened during the call. When signed out it is the node of the local stores, which the first

@@ -121,6 +121,8 @@ struct Taint {
   mutating func follow(_ earlier: Taint) {
     isTotal = isTotal || earlier.isTotal
     chains.formUnion(earlier.chains)
+    // A peer may send pieces without end.
+    if chains.count > Limits.taintedChains { (isTotal, chains) = (true, []) }
     isUnjudged = isUnjudged || earlier.isUnjudged
   }
 }

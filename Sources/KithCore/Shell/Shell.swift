@@ -141,7 +141,8 @@ package struct Shell: Sendable {
   // MARK: Inputs
 
   /// Takes in one input. After closing only `flush` is taken. While storage fails, the stores that
-  /// are opened and the clock's status are kept for the next replica; all else is refused.
+  /// are opened and the clock's status are kept for the next replica; all else is refused. A replica
+  /// whose first commit is tried gets them at once, too.
   ///
   /// - Parameters:
   ///   - input: the input.
@@ -153,7 +154,12 @@ package struct Shell: Sendable {
     _ input: Input, gathers: Bool = false, at now: Instant
   ) -> Taken {
     if case .flush = input { gathersUntil = nil } else if isClosed { return .refused(.closed) }
-    if let problem = health.problem { return remember(input) ? .kept : .refused(.storage(problem)) }
+    if let problem = health.problem {
+      guard remember(input) else { return .refused(.storage(problem)) }
+      // While the first commit of a new replica is tried, that replica may be the one that stays.
+      guard case .probing = health else { return .kept }
+      return .handled(absorb(replica.handle(input, at: now)))
+    }
     let beginsToGather = gathers && gathersUntil == nil && !replica.needsFlush
     let effects = absorb(replica.handle(input, at: now))
     switch input {

@@ -52,7 +52,8 @@ struct AdoptionTests {
       let accounts = try Accounts(configuration)
       let serving = Task { try await accounts.run() }
       try await eventually("the program to serve") {
-        (try? await accounts.report().isRunning) == true
+        let device = try Accounts.deviceDirectory(in: directory.path)
+        return (try? await LocalClient(directory: device).version()) != nil
       }
       do {
         try await body()
@@ -124,8 +125,10 @@ struct AdoptionTests {
     let household = try Household()
     let new = Newcomer(household)
     try await new.serving { () async throws -> Void in
-      #expect(try await new.kith("set", "theme", "dark").status == 0)
-      #expect(try await new.kith("account", "create", "--name", "a").status == 0)
+      let set = try await new.kith("set", "theme", "dark")
+      #expect(set.status == 0, "\(set.talk)")
+      let create = try await new.kith("account", "create", "--name", "a")
+      #expect(create.status == 0, "\(create.talk)")
       #expect(try await new.value("theme") == "dark")
     }
     #expect(try await new.value("theme") == "dark")

@@ -206,6 +206,28 @@ import Testing
     #expect(may == [true, false, true, false], "two copies would take turns without end")
   }
 
+  /// Otherwise a process that is gone at once is known to one peer, and no word of the device's
+  /// others counts there any more (simulator seed 300000275).
+  @Test func `a peer is told of a process by a statement, once a session`() {
+    var coverage = coverage(of: 0, among: 2)
+    coverage.start(at: time(5), stores: [store])
+    let (session, stranger) = (SessionID(rawValue: 1), SessionID(rawValue: 2))
+    coverage.begin(session, with: keys[1].id, isMember: true)
+    coverage.begin(stranger, with: keys[2].id, isMember: false)
+    func said(on session: SessionID) -> [StatementAge] {
+      coverage.introduce(
+        [store], on: session, at: 0, own: { _ in Coverage.Own(vector: [chain: 9], latest: [:]) },
+        sign: { Statement($0, age: $1, account: account, keys: keys[0]) }
+      ).said.flatMap { $0.said.map(\.age) }
+    }
+    #expect(said(on: stranger).isEmpty)
+    #expect(said(on: session) == [StatementAge(started: time(5), number: 1)])
+    #expect(said(on: session).isEmpty)
+    // It speaks anew, as another process would.
+    coverage.start(at: time(6), stores: [store])
+    #expect(said(on: session) == [StatementAge(started: time(6), number: 1)])
+  }
+
   @Test func `statements are kept up to a bound, and those that are kept can still be renewed`()
     throws
   {

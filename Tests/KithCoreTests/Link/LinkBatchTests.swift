@@ -133,6 +133,22 @@ import Testing
     #expect(exchange.isAwaited == (!isPulled || isUnjudged))
   }
 
+  @Test func `the chains of endless pieces that may not be counted are bounded`() {
+    let device = deviceKeys(1).id
+    var taint = Taint()
+    for number in 0..<3 {
+      var piece = Taint()
+      piece.chains = Set(
+        (0..<UInt64(Limits.taintedChains)).map {
+          ChainID(device: device, incarnation: Incarnation(rawValue: $0 << 2 | UInt64(number)))
+        })
+      piece.follow(taint)
+      #expect(piece.chains.count <= Limits.taintedChains)
+      #expect(piece.isTotal == (number > 0))
+      taint = piece
+    }
+  }
+
   // MARK: Early batches
 
   private func early(_ fixture: inout LinkFixture, at time: UInt64) throws -> EarlyBatch {

@@ -341,6 +341,27 @@ struct ShellFixture {
     #expect(fixture.shell.clockStatus?.isSynchronised == true)
   }
 
+  @Test func `a store that is opened while the first commit is tried is not forgotten`() throws {
+    for commits in [true, false] {
+      var fixture = try ShellFixture()
+      try fixture.fail()
+      _ = try fixture.nextRound()
+      let new = try #require(StoreIdentifier("com.example.New"))
+      guard case .handled = fixture.shell.take(.open(new, .standard), at: fixture.now) else {
+        throw ShellFixture.full
+      }
+      if commits {
+        _ = fixture.shell.committed()
+      } else {
+        _ = fixture.shell.failed(ShellFixture.full, at: fixture.now)
+        fixture.advance(Shell.longestRetryMilliseconds)
+      }
+      fixture.drain()
+      #expect(fixture.shell.health.problem == nil)
+      #expect(try fixture.storage.load().stores[new]?.isOpened == true, "commits: \(commits)")
+    }
+  }
+
   @Test func `a tick that is due while storage fails comes later`() throws {
     var fixture = try ShellFixture()
     try fixture.fail()

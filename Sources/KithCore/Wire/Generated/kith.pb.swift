@@ -12,7 +12,7 @@
 /// and which limits hold; this file is the reference for field numbers and types.
 ///
 /// Rules for every message here:
-/// - What is signed or digested is kept and passed on byte for byte, never encoded again.
+/// - Signed and digested bytes are kept and passed on as they are, never encoded again.
 /// - Clocks are hybrid logical clocks: 8 bits of generation, 44 of milliseconds since 1970, then 12 of
 ///   counter.
 /// - Ids and keys are raw bytes of the length named; any other length makes the message malformed.
@@ -697,7 +697,7 @@ nonisolated struct WireHello: Sendable {
   init() {}
 }
 
-/// What travels on an established session.
+/// A message on an established session.
 nonisolated struct WireMessage: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -845,7 +845,7 @@ nonisolated struct WireStoreHave: Sendable {
   fileprivate var _policy: WirePolicy? = nil
 }
 
-/// What devices cover of a store. Without statements the sender says the extent of itself.
+/// The coverage of a store by devices. Without statements the sender says the extent of itself.
 nonisolated struct WireStatements: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -992,7 +992,7 @@ nonisolated struct WireBatch: Sendable {
   init() {}
 }
 
-/// Whoever covers `from` covers `through` once it has the batch.
+/// A device that covers `from` covers `through` once it has the batch.
 nonisolated struct WireCover: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -1122,7 +1122,7 @@ nonisolated struct WireJoinDone: Sendable {
   init() {}
 }
 
-/// What a device remembers for itself, sealed on disk; it never travels.
+/// The messages below are stored on the own disk, sealed, and never travel.
 nonisolated struct WireStoredDraft: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
