@@ -2,17 +2,28 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
+/// A part of Kith with something to do at a normal end of the process.
+protocol EndsWithProcess: AnyObject, Sendable {
+  /// Does it. Called on a thread of its own.
+  func endWithProcess()
+}
+
+extension Engine: EndsWithProcess {
+  /// Makes accepted writes durable; nobody is left to be told of an error.
+  func endWithProcess() { try? flush() }
+}
+
 /// Makes durable at a normal end of the process (`exit`, or the return of `main`) what programs wrote
-/// to stores that are still open.
+/// to stores that are still open, and tells attached programs so.
 final class ExitFlush: Sendable {
   /// How long it may hold up the end of the process.
   static let longestWait = Duration.seconds(2)
 
   private struct Weak {
-    weak var service: (any StoreService)?
+    weak var part: (any EndsWithProcess)?
   }
 
-  private let services = Mutex<[Weak]>([])
+  private let parts = Mutex<[Weak]>([])
   private let hasBegun = Atomic(false)
 
   /// The services that the process flushes at its end.
@@ -23,10 +34,10 @@ final class ExitFlush: Sendable {
   /// A child of `fork` inherits locks and connections, and must touch none.
   private static let process = getpid()
 
-  /// Flushes a service at the end of the process, if it is still there.
-  static func register(_ service: any StoreService) {
+  /// Ends a part with the process, if it is still there.
+  static func register(_ part: any EndsWithProcess) {
     _ = process
-    ofProcess.register(service)
+    ofProcess.register(part)
   }
 
   private static func atEnd() {
@@ -34,32 +45,31 @@ final class ExitFlush: Sendable {
     ofProcess.run(within: longestWait)
   }
 
-  /// Flushes a service in ``run(within:)``, if it is still there.
-  func register(_ service: any StoreService) {
-    services.withLock { services in
-      services.removeAll { $0.service == nil }
-      services.append(Weak(service: service))
+  /// Ends a part in ``run(within:)``, if it is still there.
+  func register(_ part: any EndsWithProcess) {
+    parts.withLock { parts in
+      parts.removeAll { $0.part == nil }
+      parts.append(Weak(part: part))
     }
   }
 
-  /// Flushes all, and returns once that is done or the time is over. Does nothing the second time.
+  /// Ends all, and returns once that is done or the time is over. Does nothing the second time.
   ///
   /// It takes no lock on this thread: the one that ends the process may hold any of them.
   func run(within limit: Duration) {
     guard !hasBegun.exchange(true, ordering: .relaxed) else { return }
     let finished = DispatchSemaphore(value: 0)
     BlockingThread.start {
-      let flushed = DispatchSemaphore(value: 0)
-      let services = self.services.withLock { $0.compactMap(\.service) }
-      for service in services {
+      let ended = DispatchSemaphore(value: 0)
+      let parts = self.parts.withLock { $0.compactMap(\.part) }
+      for part in parts {
         // Each on its own thread: one that is stuck must not keep the others from it.
         BlockingThread.start {
-          // Nobody is left to be told of an error.
-          try? service.flush()
-          flushed.signal()
+          part.endWithProcess()
+          ended.signal()
         }
       }
-      for _ in services { flushed.wait() }
+      for _ in parts { ended.wait() }
       finished.signal()
     }
     _ = finished.wait(timeout: .now() + limit.dispatch)

@@ -6,7 +6,7 @@ internal import NIOPosix
 internal import Synchronization
 
 /// Serves the control socket while the node runs; see ``NodeCall`` for the protocol.
-final class LocalServer: Sendable {
+final class LocalServer: EndsWithProcess {
   /// The kinds of connections, each with room of its own.
   enum Kind {
     /// It waits for its turn.
@@ -47,6 +47,7 @@ final class LocalServer: Sendable {
   ///
   /// - Throws: ``KithError`` with `control` if the socket cannot be made.
   func run() async throws {
+    ExitFlush.register(self)
     let descriptor = try LocalSocket.listen(at: path)
     defer { LocalSocket.remove(path) }
     let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -89,6 +90,17 @@ final class LocalServer: Sendable {
     await withDiscardingTaskGroup { group in
       for session in sessions { group.addTask { await session.end(isDurable: flushed != nil) } }
     }
+  }
+
+  /// The process ends without closing the node: attached programs are told that all is durable.
+  func endWithProcess() {
+    let sessions = state.withLock { state in
+      state.isOver = true
+      return state.sessions
+    }
+    for session in sessions { session.stopNow() }
+    guard (try? node.engine.flush()) != nil else { return }
+    for session in sessions { session.sayGoodbyeNow() }
   }
 
   // MARK: Room

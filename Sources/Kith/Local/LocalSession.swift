@@ -29,6 +29,20 @@ final class LocalSession: ChannelInboundHandler {
       try? await channel.eventLoop.submit { self.session.value.isStopped = true }.get()
     }
 
+    /// Takes no request any more. Blocks.
+    func stopNow() {
+      try? channel.eventLoop.submit { self.session.value.isStopped = true }.wait()
+    }
+
+    /// Says that all is durable, unless a write is not answered yet: the program could not know
+    /// whether it was performed. Blocks.
+    func sayGoodbyeNow() {
+      try? channel.eventLoop.submit {
+        let session = self.session.value
+        if session.unansweredWrites == 0 { session.send(LocalReply(id: 0, content: .goodbye)) }
+      }.wait()
+    }
+
     /// Says that the node ends and, if so, that all is durable, then closes.
     func end(isDurable: Bool) async {
       channel.eventLoop.execute {
@@ -61,6 +75,7 @@ final class LocalSession: ChannelInboundHandler {
   private var frames = CircularBuffer<ByteBuffer>()
   private var stores: [StoreIdentifier: Opened] = [:]
   private var unanswered = 0
+  fileprivate var unansweredWrites = 0
   fileprivate var isStopped = false
   private var timer: Scheduled<Void>?
   /// Finished with the connection.
@@ -226,7 +241,9 @@ final class LocalSession: ChannelInboundHandler {
       kind = .lasting
     }
     let (node, origin, ending, id) = (server.node, origin, ending, request.id)
+    let isWrite = request.call.isWrite
     unanswered += 1
+    if isWrite { unansweredWrites += 1 }
     start { connection in
       let content = await untilFinished(ending) { () -> LocalReply.Content? in
         do throws(KithError) {
@@ -237,7 +254,9 @@ final class LocalSession: ChannelInboundHandler {
           return error.code == .cancelled && Task.isCancelled ? nil : .failure(LocalFailure(error))
         }
       }
-      if let content { await connection.finish(LocalReply(id: id, content: content)) }
+      if let content {
+        await connection.finish(LocalReply(id: id, content: content), isWrite: isWrite)
+      }
     }
   }
 
@@ -263,8 +282,8 @@ final class LocalSession: ChannelInboundHandler {
       return false
     }
 
-    func finish(_ reply: LocalReply) async {
-      try? await channel.eventLoop.submit { session.value.finish(reply) }.get()
+    func finish(_ reply: LocalReply, isWrite: Bool) async {
+      try? await channel.eventLoop.submit { session.value.finish(reply, isWrite: isWrite) }.get()
     }
 
     func tellProgress() async {
@@ -284,8 +303,9 @@ final class LocalSession: ChannelInboundHandler {
     server.run { await job(connection) }
   }
 
-  private func finish(_ reply: LocalReply) {
+  private func finish(_ reply: LocalReply, isWrite: Bool) {
     unanswered -= 1
+    if isWrite { unansweredWrites -= 1 }
     // The answer follows what it caused.
     for (store, opened) in stores { sendChanges(of: store, opened) }
     send(reply)

@@ -80,6 +80,14 @@ package enum NodeCall: Codable, Sendable {
   /// Tells when the status may have changed.
   case followProgress
 
+  /// Whether it writes to a store, so that it must not be performed twice.
+  var isWrite: Bool {
+    switch self {
+    case .write, .commit, .adopt: true
+    default: false
+    }
+  }
+
   /// Whether it lasts until something happens.
   var isLasting: Bool {
     switch self {
