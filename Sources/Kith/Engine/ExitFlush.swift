@@ -26,7 +26,7 @@ final class ExitFlush: Sendable {
   private let parts = Mutex<[Weak]>([])
   private let hasBegun = Atomic(false)
 
-  /// The services that the process flushes at its end.
+  /// The parts that end with the process.
   private static let ofProcess: ExitFlush = {
     atexit { ExitFlush.atEnd() }
     return ExitFlush()

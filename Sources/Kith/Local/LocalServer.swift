@@ -82,7 +82,7 @@ final class LocalServer: EndsWithProcess {
       state.isOver = true
       return state.sessions
     }
-    for session in sessions { await session.stop() }
+    for session in sessions { try? await session.stop().get() }
     let engine = node.engine
     let flushed: Void? = try? await BlockingThread.run { () throws(KithError) in
       try engine.flush()
@@ -98,9 +98,9 @@ final class LocalServer: EndsWithProcess {
       state.isOver = true
       return state.sessions
     }
-    for session in sessions { session.stopNow() }
+    for session in sessions { try? session.stop().wait() }
     guard (try? node.engine.flush()) != nil else { return }
-    for session in sessions { session.sayGoodbyeNow() }
+    for session in sessions { try? session.sayGoodbye().wait() }
   }
 
   // MARK: Room

@@ -25,22 +25,17 @@ final class LocalSession: ChannelInboundHandler {
     func begin() { channel.eventLoop.execute { self.session.value.begin() } }
 
     /// Takes no request any more.
-    func stop() async {
-      try? await channel.eventLoop.submit { self.session.value.isStopped = true }.get()
-    }
-
-    /// Takes no request any more. Blocks.
-    func stopNow() {
-      try? channel.eventLoop.submit { self.session.value.isStopped = true }.wait()
+    func stop() -> EventLoopFuture<Void> {
+      channel.eventLoop.submit { self.session.value.isStopped = true }
     }
 
     /// Says that all is durable, unless a write is not answered yet: the program could not know
-    /// whether it was performed. Blocks.
-    func sayGoodbyeNow() {
-      try? channel.eventLoop.submit {
+    /// whether it was performed.
+    func sayGoodbye() -> EventLoopFuture<Void> {
+      channel.eventLoop.submit {
         let session = self.session.value
         if session.unansweredWrites == 0 { session.send(LocalReply(id: 0, content: .goodbye)) }
-      }.wait()
+      }
     }
 
     /// Says that the node ends and, if so, that all is durable, then closes.

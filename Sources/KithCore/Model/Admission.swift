@@ -1,4 +1,4 @@
-/// A kind of step: a value that a key may show (`Docs/Protocol.md`, "What is shown").
+/// A kind of step: a value that a key may show (`Docs/Protocol.md`, "Shown values").
 package enum ShownStep: String, Hashable, Sendable {
   /// The runner-up's fallback.
   case runnerUpFallback = "runner-up's fallback"
@@ -46,7 +46,7 @@ extension Slot {
 }
 
 /// Decides which values are shown under a policy: a pure function of the offers, so peers with one
-/// state show the same (`Docs/Protocol.md`, "What is shown").
+/// state show the same (`Docs/Protocol.md`, "Shown values").
 enum Admission {
   /// Returns the step that each offer shows; nil: none.
   ///

@@ -155,10 +155,12 @@ package struct Shell: Sendable {
   ) -> Taken {
     if case .flush = input { gathersUntil = nil } else if isClosed { return .refused(.closed) }
     if let problem = health.problem {
-      guard remember(input) else { return .refused(.storage(problem)) }
+      guard Self.isKept(input) else { return .refused(.storage(problem)) }
       // While the first commit of a new replica is tried, that replica may be the one that stays.
-      guard case .probing = health else { return .kept }
-      return .handled(absorb(replica.handle(input, at: now)))
+      guard case .probing = health else {
+        remember(input)
+        return .kept
+      }
     }
     let beginsToGather = gathers && gathersUntil == nil && !replica.needsFlush
     let effects = absorb(replica.handle(input, at: now))
@@ -180,16 +182,22 @@ package struct Shell: Sendable {
     return .handled(effects)
   }
 
-  /// Remembers an input that each new replica gets again. Returns false for any other input.
-  @discardableResult
-  private mutating func remember(_ input: Input) -> Bool {
+  /// Whether each new replica gets an input again.
+  private static func isKept(_ input: Input) -> Bool {
+    switch input {
+    case .open, .clockStatus: true
+    default: false
+    }
+  }
+
+  /// Remembers an input that each new replica gets again.
+  private mutating func remember(_ input: Input) {
     switch input {
     case .open(let store, let policy): opened[store] = policy
     case .clockStatus(let isSynchronised, let hasHardware):
       clockStatus = (isSynchronised, hasHardware)
-    default: return false
+    default: break
     }
-    return true
   }
 
   /// Puts those effects that wait for a commit, or for those before them, into the outbox.

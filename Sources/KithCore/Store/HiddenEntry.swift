@@ -1,7 +1,7 @@
 public import KithCrypto
 
 /// A newest write that the quota hides. It is kept, and shown again when it fits
-/// (`Docs/Protocol.md`, "What is shown").
+/// (`Docs/Protocol.md`, "Shown values").
 public struct HiddenEntry: Hashable, Sendable {
   /// The key.
   public var key: String

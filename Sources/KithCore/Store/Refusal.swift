@@ -1,5 +1,5 @@
 /// A transaction that was accepted offline, but did not fit when it was to be published
-/// (`Docs/Protocol.md`, "What is shown").
+/// (`Docs/Protocol.md`, "Shown values").
 public struct Refusal: Hashable, Sendable {
   /// The cause of a refusal.
   public enum Reason: UInt8, Hashable, Sendable {

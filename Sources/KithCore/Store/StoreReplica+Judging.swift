@@ -105,7 +105,7 @@ private struct OpenedEntry: Sendable {
 
 extension Entry {
   /// Whether the clocks can be true: nothing was written or claimed after it was published, and a
-  /// fallback's claim is earlier than its entry's (`Docs/Protocol.md`, "What is shown").
+  /// fallback's claim is earlier than its entry's (`Docs/Protocol.md`, "Shown values").
   fileprivate func isPossible(in header: ChangeSetHeader) -> Bool {
     guard stamp.clock <= header.clock, claim.clock <= header.clock else { return false }
     guard let fallback else { return true }

@@ -2,7 +2,7 @@
 /// the fate of both when the state below them changes.
 extension StoreReplica {
   /// Accepts a local transaction as a draft if every value that it writes would be shown
-  /// (`Docs/Protocol.md`, "What is shown"). It shows at once.
+  /// (`Docs/Protocol.md`, "Shown values"). It shows at once.
   ///
   /// The program is notified only of the changes that its writes cause in other keys.
   mutating func write(

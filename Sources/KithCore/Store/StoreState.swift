@@ -39,7 +39,7 @@ struct StoreState {
     self.policy = policy
   }
 
-  /// Whether everything fits, so that nothing is hidden (`Docs/Protocol.md`, "What is shown", rule
+  /// Whether everything fits, so that nothing is hidden (`Docs/Protocol.md`, "Shown values", rule
   /// 1).
   private var fits: Bool {
     neverShown == 0 && newestBytes <= policy.totalBytes && newestKeys <= policy.keys

@@ -1,6 +1,6 @@
 internal import KithCore
 
-/// A slow model of `Docs/Protocol.md`, "What is shown", sentence by sentence, which shares no code
+/// A slow model of `Docs/Protocol.md`, "Shown values", sentence by sentence, which shares no code
 /// with the product.
 enum ReferenceAdmission {
   /// The steps of a key, least wanted first.

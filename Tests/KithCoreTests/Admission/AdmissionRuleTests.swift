@@ -3,7 +3,7 @@ import Testing
 
 @testable import KithCore
 
-/// The rules of `Docs/Protocol.md`, "What is shown", one at a time; the worked cases put them
+/// The rules of `Docs/Protocol.md`, "Shown values", one at a time; the worked cases put them
 /// together.
 @Suite struct AdmissionRuleTests {
   private func claim(_ clock: UInt64, group: UInt32 = 0) -> Claim {

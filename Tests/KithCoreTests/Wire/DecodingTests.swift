@@ -96,6 +96,7 @@ import Testing
       ("covers in another order", { $0.covers.reverse() }),
       ("a chain covered twice", { $0.covers[1].device = $0.covers[0].device }),
       ("covers that are not in the last part", { $0.more = true }),
+      ("covers before the last piece", { $0.unfinished = true }),
       ("a signature of 63 bytes", { $0.changeSets[0].signature.removeLast() }),
       ("a signature of 65 bytes", { $0.changeSets[0].signature.append(0) }),
       ("no signature", { $0.changeSets[0].signature = .init() }),

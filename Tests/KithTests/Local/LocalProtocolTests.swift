@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import KithCore
 import KithTestSupport
+import Logging
 import NIOCore
 import Testing
 
@@ -254,6 +255,28 @@ struct LocalProtocolTests {
     try await eventually { program.node.hasEnded }
     #expect(!program.node.hasLostWrites)
     #expect(try served.node.store("com.example.test").dictionary.count == 20)
+    try served.node.close()
+  }
+
+  /// At the return of `main`, for instance.
+  @Test func `a process that ends without closing its node says so`() async throws {
+    let served = try await Served()
+    let path = served.path + "/other"
+    let server = LocalServer(node: served.node, path: path, logger: Logger(label: "test"))
+    let running = Task { try await server.run() }
+    try await eventually { (try? RawEnd(path: path)) != nil }
+    try await blocking {
+      let end = try RawEnd(path: path)
+      try end.hello()
+      try end.send(2, .open(.test, .standard))
+      guard case .answer(.values) = try end.reply().content else { throw TimedOut() }
+      try end.send(3, try Self.write("k", 1))
+      while try end.reply().id != 3 {}
+      server.endWithProcess()
+      guard case .goodbye = try end.reply().content else { throw TimedOut() }
+    }
+    running.cancel()
+    try await running.value
     try served.node.close()
   }
 }
