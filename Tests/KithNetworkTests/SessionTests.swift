@@ -155,14 +155,15 @@ struct SessionTests {
 
   @Test func dialsItselfOnceOnly() async throws {
     let (one, other) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(2)]))
-    try await withTransports([one, other], testConfiguration(handshake: .milliseconds(150))) {
+    // A handshake that a busy host lets run out would not show that the peer is oneself.
+    try await withTransports([one, other], testConfiguration(handshake: .seconds(2))) {
       transports, addresses in
       transports[0].addTarget(addresses[0])
       try await eventually("dialled") { transports[0].statistics.accepted == 1 }
       try await eventually("gone") { transports[0].statistics.halfOpen == 0 }
       // Another target, which refuses it, is dialled again and again meanwhile.
       transports[0].addTarget(addresses[1])
-      try await eventually("redialled") { transports[1].statistics.accepted >= 3 }
+      try await eventually("redialled") { transports[1].statistics.accepted >= 2 }
       #expect(transports[0].statistics.accepted == 1)
       #expect(one.state.withLock { $0.opened.isEmpty })
     }

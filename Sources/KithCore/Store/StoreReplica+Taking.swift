@@ -137,11 +137,11 @@ extension StoreReplica {
         let box = changeSet.stored.entries[index]
       else { continue }
       let merged = merge(KeptEntry(entry: entry, digest: digest, home: home))
-      guard merged.isNew else { continue }
+      guard !merged.dropped.contains(home) else { continue }
       log.restore(boxOf: box.count, to: home)
       intake.outcome.mutations.append(
         .putEntry(identifier, changeSet.reference, index: index, box: box))
-      intake.touched.insert(entry.key)
+      if merged.isNew { intake.touched.insert(entry.key) }
       dropped += merged.dropped
     }
     intake.outcome.mutations += log.drop(dropped, in: identifier)

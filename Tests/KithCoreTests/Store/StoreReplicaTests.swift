@@ -198,4 +198,49 @@ import Testing
     let none = pair.stores[1].inherit(by: nil, clock: &pair.clock, entropy: &pair.entropy)
     #expect(none == [])
   }
+
+  @Test func `a repair stores the box of an entry that it gives another home`() throws {
+    var pair = try StorePair()
+    _ = pair.take(try pair.publish([set("k", 1)], by: 1), on: 0)
+    let revoked = pair.keys[1].id
+    let record = try pair.fixture.revocation(of: revoked, by: pair.fixture.creator)
+    _ = pair.roster.learn(all: [record])
+    _ = pair.stores[0].withhold([revoked])
+    // Another device, which still holds the revoked device's own change set.
+    pair.stores[1] = pair.stores[0]
+    let sealer = try pair.sealer(0)
+    let mutations = pair.stores[0].inherit(
+      by: sealer, clock: &pair.clock, entropy: &pair.entropy)
+    let full = try #require(ChangeSet(stored: mutations ?? []))
+    var bare = full
+    bare.stored.entries = [:]
+    _ = pair.take(Batch(store: TestWorld.store, changeSets: [bare]), on: 1)
+    let repair = Batch(store: TestWorld.store, isEverything: true, changeSets: [full])
+    let intake = pair.take(repair, on: 1)
+    let home = EntryHome(changeSet: full.reference, index: 0)
+    #expect(pair.stores[1].state.slots["k"]?.newest.home == home)
+    #expect(pair.stores[1].log.changeSets[full.reference]?.holds(0) == true)
+    let box = try #require(full.stored.entries[0])
+    #expect(
+      intake.outcome.mutations.contains(
+        .putEntry(TestWorld.store, full.reference, index: 0, box: box)))
+    #expect(intake.outcome.views.isEmpty)
+  }
+}
+
+extension ChangeSet {
+  /// The change set that mutations put into storage.
+  fileprivate init?(stored mutations: [Mutation]) {
+    var kept: StoredChangeSet?
+    for mutation in mutations {
+      switch mutation {
+      case .putHeader(_, _, let header, let signature):
+        kept = StoredChangeSet(header: header, signature: signature)
+      case .putEntry(_, _, let index, let box): kept?.entries[index] = box
+      default: break
+      }
+    }
+    guard let kept, let header = try? ChangeSetHeader(decoding: kept.header) else { return nil }
+    self.init(header: header, stored: kept)
+  }
 }
