@@ -113,7 +113,8 @@ struct Joining: Sendable {
     try await hooks.made(summary)
     // If this is lost, the device shows its certificate itself when it meets a member.
     channel.sendSession(JoinDone().encodedMessage())
-    await channel.awaitEnd()
+    // The inviter commits the new member before it ends, which takes a while on a slow disk.
+    await channel.awaitEnd(within: .seconds(30))
     return summary
   }
 

@@ -134,12 +134,12 @@ package final class PairingChannel: Sendable {
     }
   }
 
-  /// Waits until the other side ends the exchange, 2 s at most: the last message would be lost with
-  /// the process or by a reset.
-  package func awaitEnd() async {
+  /// Waits until the other side ends the exchange, but no longer than the limit: the last message
+  /// would be lost with the process or by a reset.
+  package func awaitEnd(within limit: Duration = .seconds(2)) async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { while (try? await self.receive()) != nil {} }
-      group.addTask { try? await Task.sleep(for: .seconds(2)) }
+      group.addTask { try? await Task.sleep(for: limit) }
       await group.next()
       group.cancelAll()
     }
