@@ -100,7 +100,8 @@ extension Simulation {
           return "\(device.name) and \(first.name) cover different change sets of \(store)"
         }
         if device.shell?.replica.digest(of: store) != digest {
-          return "the digests of \(device.name) and \(first.name) differ in \(store)"
+          return "the digests of \(device.name) and \(first.name) differ in \(store): "
+            + (seen.difference(from: wanted) ?? "but not what they keep")
         }
         if device.views[store] ?? [:] != first.views[store] ?? [:] {
           return "\(device.name) and \(first.name) show different things in \(store)"
@@ -196,5 +197,25 @@ extension Simulation {
         )
       }
     }
+  }
+}
+
+extension StoreInspection {
+  /// The first key of which another device keeps something else, and what both keep.
+  fileprivate func difference(from other: StoreInspection) -> String? {
+    for key in Set(slots.keys).union(other.slots.keys).sorted() {
+      let (mine, theirs) = (slots[key] ?? [], other.slots[key] ?? [])
+      guard mine.map(\.digest) != theirs.map(\.digest) else { continue }
+      return "of \(key), \(Self.text(mine)) and \(Self.text(theirs))"
+    }
+    return nil
+  }
+
+  private static func text(_ kept: [Kept]) -> String {
+    kept.isEmpty
+      ? "nothing"
+      : kept.map {
+        "\($0.entry.isRemoval ? "removal" : "value") \($0.entry.stamp) of \($0.changeSet)"
+      }.joined(separator: ", ")
   }
 }
