@@ -113,12 +113,11 @@ extension Simulation {
 
   /// Returns a device that has everything, but is not known to.
   private func knowledgeGap(_ all: [SimulatedDevice]) -> String? {
-    let present = Set(all.map(\.keys.id))
     for device in all {
       for store in stores where !flooded.contains(store) {
         let missing = device.replica?.holders(of: store).filter { !$0.value }.keys ?? [:].keys
-        if missing.contains(where: { present.contains($0) }) {
-          return "\(device.name) does not know that others have what it published in \(store)"
+        if let other = all.first(where: { missing.contains($0.keys.id) }) {
+          return "\(device.name) does not know that \(other.name) has what it published in \(store)"
         }
       }
     }
