@@ -259,7 +259,9 @@ struct TimeKeeper: Sendable {
       shared.generation == generation,
       Int64(shared.milliseconds) > time + Limits.healingMilliseconds
     else {
-      clock = HybridClock(latest: max(shared, HybridTime(generation: generation, milliseconds: 0)))
+      // No further: drafts that are earlier than the time keep their stamps.
+      let time = HybridTime(generation: generation, milliseconds: now.wallMilliseconds)
+      clock = HybridClock(latest: max(shared, time))
       return .setBack(milliseconds: ahead)
     }
     guard generation < generationLimit else { return .noneLeft }
