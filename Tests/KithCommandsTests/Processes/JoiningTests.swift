@@ -144,7 +144,7 @@ struct JoiningTests {
     try await household.awaitMeeting()
     let invitation = try await invite(alpha, in: household)
     try await FaultyProxy.with(target: invitation.port) { proxy in
-      proxy.set(.init(bytesPerSecond: 150_000))
+      proxy.set(.init(bytesPerSecond: 40_000))
       let joining = try join("beta", invitation.token, through: proxy.port, in: household)
       try await eventually("the data to flow") { proxy.counters.backwardBytes > 100_000 }
       try await alpha.client.write([("key.1", "meanwhile")], in: Self.store)
