@@ -80,7 +80,7 @@ extension Coverage {
     started = reading
     numbers = [:]
     for id in peers.keys { peers[id]?.told = [:] }
-    unsaid.formUnion(stores)
+    sayFirst(stores)
   }
 
   /// Whether this process may speak anew now. Two copies of a device that run would do so in turns,
@@ -91,9 +91,12 @@ extension Coverage {
     return true
   }
 
-  /// Makes statements of those stores about which this process has made none.
+  /// Makes statements of those stores about which this process has made none, and compares what it
+  /// holds of them: a process that starts has the vectors on its disk, and they need not rise.
   mutating func sayFirst(_ stores: some Sequence<StoreIdentifier>) {
-    unsaid.formUnion(stores.filter { numbers[$0] == nil })
+    let new = stores.filter { numbers[$0] == nil }
+    unsaid.formUnion(new)
+    unmatched.formUnion(new)
   }
 
   // MARK: When

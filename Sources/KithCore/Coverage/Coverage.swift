@@ -25,7 +25,7 @@ struct Coverage {
     let device: DeviceID
     /// Whether it is a member: statements are for members only.
     let isMember: Bool
-    /// When its process started; nil until it says so.
+    /// When its process started; nil until a whole vector tells it.
     var started: HybridTime?
     /// The digests of the statements that it holds, as it told them last.
     var held: [StoreIdentifier: Digest128] = [:]
@@ -179,7 +179,8 @@ struct Coverage {
 
   /// Takes in a vector that the peer of a session tells of itself, as far as its chains are known
   /// here. A whole vector replaces all that was known, for the peer may have been restored and cover
-  /// less.
+  /// less. It also tells which process speaks, for a statement of that process comes with it. Until
+  /// then words of another process are passed over.
   ///
   /// - Parameters:
   ///   - vector: All entries that the peer told in the session.
@@ -192,14 +193,15 @@ struct Coverage {
     _ vector: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool, on session: SessionID,
     started: HybridTime?, isKnown: (ChainID) -> Bool
   ) {
-    guard var peer = peers[session] else { return }
-    let started = started ?? peer.started ?? .zero
-    peer.started = started
-    peers[session] = peer
-    if peer.isMember { shown[peer.device] = started }
+    guard let peer = peers[session] else { return }
+    if isWhole {
+      peers[session]?.started = started
+      if peer.isMember { shown[peer.device] = started }
+    }
+    guard let process = peers[session]?.started, process == started ?? process else { return }
     let vector = vector.filter { isKnown($0.key) }
-    if isWhole || known[peer.device]?[store]?.started != started {
-      known[peer.device, default: [:]][store] = Known(started: started, vector: vector)
+    if isWhole || known[peer.device]?[store]?.started != process {
+      known[peer.device, default: [:]][store] = Known(started: process, vector: vector)
     } else {
       known[peer.device]?[store]?.vector.merge(vector, uniquingKeysWith: max)
     }

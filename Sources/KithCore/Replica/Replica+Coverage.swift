@@ -100,6 +100,7 @@ extension Replica {
       self.timeKeeper.witness(reading)
       if coverage.mayStartAnew(at: now.monotonicMilliseconds) {
         coverage.start(at: self.timeKeeper.tickForAll(), stores: stores.keys)
+        sendHaves()
       }
     case .saidAhead(let reading):
       // Something ahead had left this device before its clock was set back.

@@ -120,7 +120,7 @@ extension Simulation {
   ) throws(Violation) -> [Effect] {
     guard device.isRunning else { return [] }
     let instant = device.clock.instant(at: now)
-    let clocks = device.isFailing ? [:] : draftClocks(of: device, before: input)
+    let clocks = draftClocks(of: device, before: input)
     let waiting = device.shell?.outbox.count ?? 0
     guard case .handled(var effects) = take(&device.shell, instant) else {
       tally.count("inputs while a disk failed")

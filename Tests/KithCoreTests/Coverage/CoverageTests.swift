@@ -118,6 +118,21 @@ import Testing
         3
       ),
       (
+        "words of another process are passed over until it tells a whole vector",
+        [.begin, .tells(3, started: 5, isWhole: true), .tells(4, started: 8, isWhole: false)], 3
+      ),
+      (
+        "they do not say which process runs",
+        [
+          .begin, .tells(3, started: 5, isWhole: true), .tells(4, started: 8, isWhole: false),
+          .end, .says(4, started: 6, number: 1),
+        ], 4
+      ),
+      (
+        "another process tells a whole vector",
+        [.begin, .tells(3, started: 5, isWhole: true), .tells(2, started: 8, isWhole: true)], 2
+      ),
+      (
         "a process that started during a session counts after it",
         [
           .begin, .tells(3, started: 5, isWhole: true), .says(4, started: 8, number: 1),
@@ -162,9 +177,23 @@ import Testing
     }
   }
 
+  /// Simulator seeds 350000027, 350000149 and 350000236: nothing rose after a start, and with more
+  /// chains than a statement names a process never knew that others have what it published.
+  @Test func `a process that starts compares statements with the vectors on its disk`() {
+    var coverage = coverage(of: 0, among: 2)
+    coverage.start(at: time(7), stores: [store])
+    #expect(hear([statement(nil, by: 1, started: 5, number: 1)], &coverage) == .taken)
+    pass(&coverage)
+    #expect(coverage.covers([chain: 9], of: store, keys[1].id))
+  }
+
   /// Has it compare what it holds with the own vector.
   private func look(_ coverage: inout Coverage) {
     coverage.rise(store, at: 0)
+    pass(&coverage)
+  }
+
+  private func pass(_ coverage: inout Coverage) {
     coverage.setTime(at: 0, jitter: 0)
     _ = coverage.pass(
       at: 1_000, isOpen: { _ in true }, own: { _ in Coverage.Own(vector: [chain: 9], latest: [:]) },
