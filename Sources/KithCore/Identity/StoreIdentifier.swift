@@ -45,18 +45,14 @@ public struct StoreIdentifier: Codable, CodingKeyRepresentable, Hashable, Compar
 
   /// Compares UTF-8 bytes, as the store's tag does; `String` would treat canonically equivalent
   /// texts as equal.
-  public static func == (left: Self, right: Self) -> Bool {
-    left.rawValue.utf8.elementsEqual(right.rawValue.utf8)
-  }
+  public static func == (left: Self, right: Self) -> Bool { left.bytes == right.bytes }
 
   /// Hashes UTF-8 bytes.
-  public func hash(into hasher: inout Hasher) {
-    var text = rawValue
-    text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
-  }
+  public func hash(into hasher: inout Hasher) { hasher.combine(bytes) }
 
   /// Compares as UTF-8 bytes.
-  public static func < (left: Self, right: Self) -> Bool {
-    left.rawValue.utf8.lexicographicallyPrecedes(right.rawValue.utf8)
-  }
+  public static func < (left: Self, right: Self) -> Bool { left.bytes < right.bytes }
+
+  /// The text, compared as keys are.
+  private var bytes: Key { Key(rawValue) }
 }

@@ -30,13 +30,17 @@ extension Simulation {
   private func checkBelieved(
     _ replica: Replica, on device: SimulatedDevice
   ) throws(Violation) {
+    let copied = Set(devices.compactMap(\.original))
     for other in devices where other.number != device.number && !other.isTraitor {
-      guard let theirs = other.replica, !other.wasRestored, other.original == nil,
-        !devices.contains(where: { $0.original == other.number })
+      guard other.isRunning, !other.wasRestored, other.original == nil,
+        !copied.contains(other.number)
       else { continue }
+      let id = SimulatedDevice.Belief(device: other.number, life: other.life)
       for store in stores {
         let believed = replica.believed(of: other.keys.id, in: store)
-        guard !believed.isEmpty else { continue }
+        // A running device's coverage only rises.
+        guard !believed.isEmpty, device.checkedBeliefs[store]?[id] != believed else { continue }
+        guard let theirs = other.replica else { continue }
         let covered = theirs.covered(of: store)
         // Data that a revoked device published is not covered under its name by a device that knows
         // of the revocation.
@@ -47,6 +51,7 @@ extension Simulation {
           throw Violation(
             .convergence, "\(device.name) believes that \(other.name) covers more of \(store)")
         }
+        device.checkedBeliefs[store, default: [:]][id] = believed
       }
     }
   }

@@ -66,6 +66,8 @@ final class SimulatedDevice {
   var told: [StoreIdentifier: [Refusal]] = [:]
   /// Whether the directory was given up: data only there is lost.
   var isGone = false
+  /// What it believes of other devices' coverage, as far as that was compared with the truth.
+  var checkedBeliefs: [StoreIdentifier: [Belief: [ChainID: UInt64]]] = [:]
 
   /// Its published sequences.
   var given: [StoreIdentifier: [ChainID: [UInt64: Digest256]]] = [:]
@@ -85,6 +87,12 @@ final class SimulatedDevice {
   var isRunning: Bool { shell != nil }
   /// Whether the disk refused a commit and has taken none since.
   var isFailing: Bool { shell?.health.problem != nil }
+
+  /// Names the process of a device that another believes something of.
+  struct Belief: Hashable {
+    var device: DeviceNumber
+    var life: Int
+  }
 
   /// How a device joins.
   struct Join {
