@@ -15,6 +15,11 @@ let strict: [SwiftSetting] = [
 /// without libsodium and all that stands on it: `Tests/apple` checks it.
 let onLinux: TargetDependencyCondition? = .when(platforms: [.linux])
 
+let argumentParser = Target.Dependency.product(
+  name: "ArgumentParser", package: "swift-argument-parser")
+let serviceLifecycle = Target.Dependency.product(
+  name: "ServiceLifecycle", package: "swift-service-lifecycle")
+
 let package = Package(
   name: "kith",
   products: [
@@ -79,7 +84,7 @@ let package = Package(
         .product(name: "Metrics", package: "swift-metrics"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        serviceLifecycle,
       ],
       swiftSettings: strict),
     // Apart from Kith, which needs no more of Foundation than its essentials: UserDefaults is in the
@@ -88,7 +93,7 @@ let package = Package(
       name: "KithUserDefaults",
       dependencies: [
         "Kith", "KithCore", "KithCrypto",
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        serviceLifecycle,
       ],
       swiftSettings: strict),
     .target(
@@ -103,10 +108,10 @@ let package = Package(
       name: "KithCommands",
       dependencies: [
         "CLinux", "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithStorage", "KithTerminal",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        argumentParser,
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOPosix", package: "swift-nio"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        serviceLifecycle,
       ],
       swiftSettings: strict),
     .target(
@@ -134,7 +139,7 @@ let package = Package(
       name: "KithSimulatorCommands",
       dependencies: [
         "KithSimulator", "KithTerminal",
-        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        argumentParser,
       ],
       swiftSettings: strict),
     .executableTarget(
@@ -173,7 +178,7 @@ let package = Package(
       name: "KithGuideTests",
       dependencies: [
         "Kith", "KithTesting", .product(name: "Logging", package: "swift-log"),
-        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+        serviceLifecycle,
       ],
       swiftSettings: strict),
     // As programs that keep to the main actor are compiled.
@@ -217,5 +222,60 @@ let package = Package(
       name: "KithSimulatorTests",
       dependencies: ["KithSimulator", "KithCore", "KithCrypto", "KithStorage"],
       resources: [.copy("Schedules")], swiftSettings: strict),
-  ]
+  ] + examples + clients
 )
+
+/// Programs to copy from. They import and see what other packages do.
+/// `Examples/check` runs them.
+var examples: [Target] {
+  let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6), .enableUpcomingFeature("ExistentialAny"),
+    .treatAllWarnings(as: .error),
+  ]
+  func program(
+    _ name: String, in folder: String, uses dependencies: [Target.Dependency]
+  ) -> Target {
+    .executableTarget(
+      name: name, dependencies: dependencies, path: "Examples/Sources/\(folder)",
+      packageAccess: false, swiftSettings: settings)
+  }
+  return [
+    // What all of them ask of the command line: which device this is, and where the others are.
+    .target(
+      name: "ExampleDevice", dependencies: ["Kith", argumentParser],
+      path: "Examples/Sources/ExampleDevice", packageAccess: false, swiftSettings: settings),
+    // As it would have been written for Apple's class, Swift 5 mode included.
+    .executableTarget(
+      name: "bookmarks-classic", dependencies: ["UbiquitousKeyValueStore"],
+      path: "Examples/Sources/BookmarksClassic", packageAccess: false,
+      swiftSettings: [.swiftLanguageMode(.v5), .treatAllWarnings(as: .error)]),
+    program(
+      "bookmarks-modern", in: "BookmarksModern", uses: ["ExampleDevice", "Kith", argumentParser]),
+    program(
+      "preferences", in: "Preferences",
+      uses: ["ExampleDevice", "Kith", "KithUserDefaults", argumentParser, serviceLifecycle]),
+    program(
+      "service", in: "ServiceExample",
+      uses: [
+        "ExampleDevice", "Kith", argumentParser, serviceLifecycle,
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Metrics", package: "swift-metrics"),
+      ]),
+    // The programs of README, word for word; a test compares them.
+    program("ReadmeModern", in: "ReadmeModern", uses: ["Kith"]),
+    program("ReadmeClassic", in: "ReadmeClassic", uses: ["UbiquitousKeyValueStore"]),
+  ]
+}
+
+/// A program written for Apple's class, compiled in both language modes from the same files: those
+/// of Client6 are links. `Tests/client` runs both.
+var clients: [Target] {
+  [("Client5", SwiftLanguageMode.v5), ("Client6", .v6)].map { name, mode in
+    .executableTarget(
+      name: name,
+      dependencies: [
+        "Kith", "KithTesting", "UbiquitousKeyValueStore", "UbiquitousKeyValueStorePorting",
+      ],
+      path: "Tests/Client/\(name)", packageAccess: false, swiftSettings: [.swiftLanguageMode(mode)])
+  }
+}

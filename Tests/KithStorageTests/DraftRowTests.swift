@@ -125,7 +125,7 @@ import Testing
 
   /// Drafts as the core writes them, and now and then as it never would; commits that fail and
   /// restarts between.
-  @Test(arguments: 0..<24)
+  @Test(arguments: 0..<12)
   func randomDraftsLeaveBothAlike(run: Int) throws {
     let seed = UInt64(run) &* 6_151 &+ 3
     try Backend.sqlite.withSubject { subject in

@@ -3,22 +3,28 @@ import Foundation
 import Kith
 
 /// Which device of which account this is, and where it meets the others.
-package struct DeviceOptions: ParsableArguments {
+public struct DeviceOptions: ParsableArguments, Sendable {
+  /// The directory of the accounts.
   @Option(help: "The directory, as `kith account create` or `kith join` made it, or a new one.")
-  package var directory: String
+  public var directory: String
 
+  /// The address to listen on.
   @Option(help: "The address to listen on; :: takes IPv4 too.")
-  package var listen = "::"
+  public var listen = "::"
 
+  /// The port to listen on.
   @Option(help: "The port to listen on; 0: any.")
-  package var port: UInt16 = 0
+  public var port: UInt16 = 0
 
+  /// Addresses of other devices.
   @Option(help: "Where another device is, host:port; may be repeated.")
-  package var peer: [String] = []
+  public var peer: [String] = []
 
-  package init() {}
+  /// The options as they are without any.
+  public init() {}
 
-  package var configuration: Accounts.Configuration {
+  /// The configuration that they ask for.
+  public var configuration: Accounts.Configuration {
     var configuration = Accounts.Configuration(directory: directory)
     configuration.hosts = [listen]
     configuration.port = port
@@ -28,7 +34,7 @@ package struct DeviceOptions: ParsableArguments {
   }
 
   /// Opens the stores of whoever is signed in there, lends them, and closes them whatever happens.
-  package func withAccounts<Result>(
+  public func withAccounts<Result>(
     _ body: (Accounts) async throws -> Result
   ) async throws -> Result {
     let accounts = try Accounts(configuration)
@@ -43,7 +49,7 @@ package struct DeviceOptions: ParsableArguments {
   }
 
   /// The same, while they are served: in touch with the other devices until the body is done.
-  package func withRunningAccounts(
+  public func withRunningAccounts(
     _ body: @escaping @Sendable (Accounts) async throws -> Void
   ) async throws {
     try await withAccounts { accounts in
@@ -58,13 +64,13 @@ package struct DeviceOptions: ParsableArguments {
 }
 
 /// Prints a line at once, also into a pipe.
-package func say(_ line: String) {
+public func say(_ line: String) {
   FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }
 
 extension Accounts {
   /// Prints where the node listens, once it does: this program's, or the one that it is attached to.
-  package func sayWhenReady() async throws {
+  public func sayWhenReady() async throws {
     while true {
       if let address = try? await report().listening.first { return say("ready on \(address)") }
       try await Task.sleep(for: .milliseconds(50))

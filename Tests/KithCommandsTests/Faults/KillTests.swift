@@ -12,7 +12,7 @@ extension Faults {
     /// often; see ``History`` for how it is judged.
     @Test func `killed hundreds of times under load, nothing acknowledged is lost`() async throws {
       let seed = Faults.seed("kill -9")
-      let rounds = Faults.number("KITH_KILLS", or: 60)
+      let rounds = Faults.number("KITH_KILLS", or: 30)
       let household = try Household()
       for name in ["alpha", "beta", "gamma"] {
         _ = try await (name == "alpha" ? household.create(name) : household.join(name))
@@ -66,7 +66,7 @@ extension Faults {
     /// The same of a node that is alone: what it loses nobody else can give back.
     @Test func `killed while it is alone, a node loses nothing acknowledged`() async throws {
       let seed = Faults.seed("kill -9, alone")
-      let rounds = Faults.number("KITH_KILLS", or: 60) / 3
+      let rounds = Faults.number("KITH_KILLS", or: 30) / 3
       let household = try Household()
       let member = try await household.create("alpha")
       try await household.start(member)

@@ -18,7 +18,7 @@ extension Faults {
     /// mended all show the same, and nothing acknowledged is lost. `KITH_PARTITIONS` says how many.
     @Test func `after partitions of every kind all converge`() async throws {
       let seed = Faults.seed("partitions")
-      let rounds = Faults.number("KITH_PARTITIONS", or: 27)
+      let rounds = Faults.number("KITH_PARTITIONS", or: 14)
       try await ProxyPartitions.with(seed: seed) { household, ways in
         let ledger = Ledger()
         let writers = household.members.indices.map { index in

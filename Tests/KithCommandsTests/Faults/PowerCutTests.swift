@@ -41,7 +41,7 @@ extension Faults {
     /// already, some of them torn.
     @Test func `what a power cut leaves holds every acknowledged write`() async throws {
       let seed = Faults.seed("power cut")
-      let rounds = Faults.number("KITH_POWER_CUTS", or: 25)
+      let rounds = Faults.number("KITH_POWER_CUTS", or: 12)
       let household = try Household()
       let alpha = try await household.create("alpha")
       _ = try await household.join("beta")
@@ -99,7 +99,7 @@ extension Faults {
     /// replays the file system's journal, and opened.
     @Test func `what was acknowledged had reached the disk`() async throws {
       let seed = Faults.seed("power cut of a disk")
-      let rounds = Faults.number("KITH_POWER_CUTS", or: 25) / 3
+      let rounds = Faults.number("KITH_POWER_CUTS", or: 12) / 3
       let disk = try Disk()
       let (household, member) = (disk.household, try await disk.member())
       try await household.start(member)

@@ -10,9 +10,9 @@ import Testing
 @Suite struct RandomHistoryTests {
   /// As many as run in a few seconds; `KITH_HISTORIES=1...2000` runs more, `=72...72` one.
   static let seeds: ClosedRange<Int> = {
-    let text = ProcessInfo.processInfo.environment["KITH_HISTORIES"] ?? "1...24"
+    let text = ProcessInfo.processInfo.environment["KITH_HISTORIES"] ?? "1...12"
     let ends = text.split(separator: ".").compactMap { Int($0) }
-    return ends.count == 2 && ends[0] <= ends[1] ? ends[0]...ends[1] : 1...24
+    return ends.count == 2 && ends[0] <= ends[1] ? ends[0]...ends[1] : 1...12
   }()
 
   @Test(arguments: seeds) func `devices converge and lose nothing`(seed: Int) throws {

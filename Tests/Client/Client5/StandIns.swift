@@ -2,11 +2,10 @@ import Foundation
 import UbiquitousKeyValueStore
 
 /// A store in memory that a test puts in place of the real one.
-final class MemoryStore: NSUbiquitousKeyValueStore {
+final class MemoryStore: NSUbiquitousKeyValueStore, @unchecked Sendable {
   private var values: [String: Any] = [:]
 
-  // As programs for Apple's systems say it.
-  nonisolated(unsafe) private static let instance = MemoryStore()
+  private static let instance = MemoryStore()
   override class var `default`: NSUbiquitousKeyValueStore { instance }
 
   override func object(forKey aKey: String) -> Any? { values[aKey] }

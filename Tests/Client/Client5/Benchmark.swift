@@ -61,7 +61,7 @@ struct Benchmark {
   /// a growing file, and over existing bytes, as when a log is used again.
   private func measureDisk() throws {
     let path = root + "/disk"
-    FileManager.default.createFile(atPath: path, contents: nil)
+    _ = FileManager.default.createFile(atPath: path, contents: nil)
     let file = try FileHandle(forWritingTo: URL(filePath: path))
     defer { try? file.close() }
     let clock = ContinuousClock()
