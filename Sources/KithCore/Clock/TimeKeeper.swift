@@ -180,11 +180,18 @@ struct TimeKeeper: Sendable {
   var generation: UInt8 { max(clock.latest.generation, HybridTime.firstGeneration) }
 
   /// The latest generation that counts now. They are rationed, so that no member uses them up: by the
-  /// host's own clock, never by a time that a member tells. If that clock is impossible, by the date
-  /// of the software's release.
+  /// host's own clock, or an earlier time that a member told lately. So neither a liar that names a
+  /// late year nor an own clock that is years ahead has late generations count. If the own clock is
+  /// impossible, they are rationed by the date of the software's release.
+  ///
+  /// - Complexity: O(*n*) in the claims.
   var generationLimit: UInt8 {
-    let own = host.wallMilliseconds
-    let date = Self.isPossible(Int64(clamping: own)) ? own : Software.releasedMilliseconds
+    let own = Int64(clamping: host.wallMilliseconds)
+    let told = claims.values.lazy.filter(isRecent).map { time(of: $0, at: host) }
+      .filter(Self.isPossible).min()
+    let date =
+      Self.isPossible(own)
+      ? UInt64(min(own, told ?? own)) : Software.releasedMilliseconds
     let since = date - min(date, Limits.generationsSince)
     return UInt8(clamping: 8 + since / Limits.generationMilliseconds)
   }

@@ -172,6 +172,22 @@ import Testing
     #expect(self.keeper(own: -30 * Self.year).generationLimit == 18)
   }
 
+  /// Otherwise it is in that generation for good, and nobody takes its data (simulator seed
+  /// 380001680).
+  @Test func `a clock that is years ahead takes no late generation over`() {
+    var keeper = keeper(own: 28 * Self.year, isSynchronised: true)
+    #expect(keeper.generationLimit == 255)
+    keeper.note(claim(28 * Self.year, true), of: device(0), isHandshake: true)
+    keeper.note(claim(0, false), of: device(1), isHandshake: true)
+    #expect(keeper.generationLimit == 20)
+    let hears = keeper.hear(generation: 255)
+    #expect(!hears)
+    #expect(keeper.wait(for: HybridTime(generation: 255, milliseconds: 0)) == .max)
+    // A time that cannot be says nothing, and neither does one that is later than its own.
+    keeper.note(claim(-30 * Self.year, true), of: device(1), isHandshake: true)
+    #expect(keeper.generationLimit == 255)
+  }
+
   @Test func `what is too far ahead`() {
     let keeper = keeper(isSynchronised: true, reading: reading(3, 0))
     for (published, wait): (HybridTime, Int64?) in [
