@@ -90,6 +90,8 @@ func running<Result: Sendable>(
   try await withThrowingTaskGroup(of: Result?.self) { group in
     for node in nodes {
       group.addTask {
+        let port = node.configuration.port
+        try await eventually { port == 0 || isFree(port) }
         try await node.run()
         return nil
       }
@@ -109,23 +111,32 @@ func running<Result: Sendable>(
 /// A port that nobody listens on now, so that a node keeps its address from run to run. It lies below
 /// those from which the system takes ports for connections, and is given out once.
 func freePort() throws -> UInt16 {
-  let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-  defer { close(descriptor) }
   for _ in 0..<1_000 {
     let port = UInt16.random(in: 20_000..<32_000)
-    guard givenPorts.withLock({ $0.insert(port).inserted }) else { continue }
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = port.bigEndian
-    address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-    let result = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        bind(descriptor, address, socklen_t(MemoryLayout<sockaddr_in>.size))
-      }
-    }
-    if result == 0 { return port }
+    if givenPorts.withLock({ $0.insert(port).inserted }), isFree(port) { return port }
   }
   throw TimedOut()
+}
+
+/// Whether nobody listens on a port: also no process that another test forks just now, which has
+/// this one's descriptors until it runs its program.
+private func isFree(_ port: UInt16) -> Bool {
+  let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
+  let descriptor = socket(AF_INET, kind, 0)
+  defer { close(descriptor) }
+  var isReused: Int32 = 1
+  setsockopt(
+    descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<Int32>.size))
+  var address = sockaddr_in()
+  address.sin_family = sa_family_t(AF_INET)
+  address.sin_port = port.bigEndian
+  address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+  let result = withUnsafePointer(to: &address) { pointer in
+    pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+      bind(descriptor, address, socklen_t(MemoryLayout<sockaddr_in>.size))
+    }
+  }
+  return result == 0
 }
 
 private let givenPorts = Mutex<Set<UInt16>>([])
