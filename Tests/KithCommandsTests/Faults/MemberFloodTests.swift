@@ -20,7 +20,7 @@ extension Faults {
     func `beside a member's flood local writes are served, and memory is bounded`(
       flood: Flood
     ) async throws {
-      let seconds = Faults.number("KITH_HOSTILE_SECONDS", or: 5)
+      let seconds = Faults.number("KITH_HOSTILE_SECONDS", or: 3)
       let household = try Household()
       let victim = try await household.create("victim")
       let liar = try await household.join("liar")
