@@ -240,7 +240,7 @@ var examples: [Target] {
       packageAccess: false, swiftSettings: settings)
   }
   return [
-    // What all of them ask of the command line: which device this is, and where the others are.
+    // The options that all of them share: which device this is, and where the others are.
     .target(
       name: "ExampleDevice", dependencies: ["Kith", argumentParser],
       path: "Examples/Sources/ExampleDevice", packageAccess: false, swiftSettings: settings),

@@ -66,7 +66,7 @@ final class SimulatedDevice {
   var told: [StoreIdentifier: [Refusal]] = [:]
   /// Whether the directory was given up: data only there is lost.
   var isGone = false
-  /// What it believes of other devices' coverage, as far as that was compared with the truth.
+  /// Its beliefs of other devices' coverage that were compared with the truth.
   var checkedBeliefs: [StoreIdentifier: [Belief: [ChainID: UInt64]]] = [:]
 
   /// Its published sequences.

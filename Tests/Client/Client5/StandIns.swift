@@ -3,6 +3,7 @@ import UbiquitousKeyValueStore
 
 /// A store in memory that a test puts in place of the real one.
 final class MemoryStore: NSUbiquitousKeyValueStore, @unchecked Sendable {
+  // Unchecked: only the main thread uses it.
   private var values: [String: Any] = [:]
 
   private static let instance = MemoryStore()

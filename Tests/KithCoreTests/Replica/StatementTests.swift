@@ -241,6 +241,24 @@ import Testing
     #expect(!holds(1, for: 0, in: world))
   }
 
+  /// At once, and with a statement: otherwise words of its session count for nothing until the next
+  /// full `Have`.
+  @Test func `a device that speaks anew tells all its sessions its whole vectors`() throws {
+    let world = try line(2, seed: 917)
+    world.write([set("k", 1)], on: 1)
+    pass(1_000, in: world)
+    let chain = try world.chain(of: 1)
+    let other = try statement(
+      by: 1, in: world, started: world.now.wallMilliseconds + 1_000, entries: [chain: 1])
+    try deliver([other], from: 0, to: 1, in: world)
+    world.settle()
+    let started = try #require(world.devices[1].replica.coverage.started)
+    #expect(started > other.age.started)
+    let device = world.devices[1].keys.id
+    let heard = world.devices[0].replica.coverage.table[TestWorld.store, device]
+    #expect(heard?.age == StatementAge(started: started, number: 1))
+  }
+
   @Test func `what a later process said while an earlier one was connected was never believed`()
     throws
   {
