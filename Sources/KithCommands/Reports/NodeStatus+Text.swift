@@ -65,7 +65,7 @@ extension NodeStatus.Store {
   /// Short remarks for people; `name` gives the names of devices.
   func remarks(_ name: (DeviceID) -> String) -> String {
     var remarks: [String] = []
-    if isLacking { remarks.append("damaged, missing (\(missingText))") }
+    if missing != nil { remarks.append("damaged, missing (\(missingText))") }
     if drafts > 0 { remarks.append("\(Humane.count(drafts, "write")) to publish") }
     if hiddenKeys > 0 { remarks.append("\(Humane.count(hiddenKeys)) hidden") }
     if refusals > 0 { remarks.append("\(Humane.count(refusals)) refused") }

@@ -166,7 +166,7 @@ extension NodeAccess {
   /// Whether part of a store was damaged here and is missing.
   func isLacking(_ store: String) async throws -> Bool {
     try await report().stores
-      .contains { $0.identifier.rawValue.utf8.elementsEqual(store.utf8) && $0.isLacking }
+      .contains { $0.identifier.rawValue.utf8.elementsEqual(store.utf8) && $0.missing != nil }
   }
 
   /// Returns all shown values of a store, in the order of the keys' UTF-8 bytes.

@@ -8,42 +8,42 @@ extension NodeStatus {
     /// The time in use less the host's, in milliseconds.
     public var aheadOfHostMilliseconds: Int64 = 0
     /// Whether the kernel calls the host's clock synchronised.
-    public var isSynchronised = false
+    package var isSynchronised = false
     /// Whether the time in use is known to be right.
     public var isCertain = false
     /// Whether the host's clock cannot be right.
-    public var isWorthless = false
+    package var isWorthless = false
     /// The device whose time is in use; nil: the host's.
     public var follows: DeviceID?
     /// The generation in which clocks go on: 1, and one more each time a clock was healed.
     public var generation: UInt8 = 1
     /// The latest generation that counts now.
-    public var generationLimit: UInt8 = 1
+    package var generationLimit: UInt8 = 1
     /// By how much writes are stamped ahead of the time, in milliseconds; 0 if that is less than
     /// clocks may differ. Peers do not take such writes.
-    public var stampsAheadMilliseconds: Int64 = 0
+    package var stampsAheadMilliseconds: Int64 = 0
     /// The devices whose clocks differed too much when they were last heard, by id.
-    public var differences: [ClockDifference] = []
+    package var differences: [ClockDifference] = []
     /// The times that devices told within the last hour, by id.
-    public var peers: [PeerClock] = []
+    package var peers: [PeerClock] = []
 
     package init() {}
   }
 
   /// The time that another device told.
-  public struct PeerClock: Codable, Hashable, Sendable {
+  package struct PeerClock: Codable, Hashable, Sendable {
     /// The device.
-    public var device: DeviceID
+    package var device: DeviceID
     /// Its time less the one in use here, in milliseconds.
-    public var milliseconds: Int64
+    package var milliseconds: Int64
     /// Whether its kernel calls its clock synchronised.
-    public var isSynchronised: Bool
+    package var isSynchronised: Bool
   }
 
   /// Another device's clock that differs too much from the time here to exchange stores.
-  public struct ClockDifference: Codable, Hashable, Sendable {
+  package struct ClockDifference: Codable, Hashable, Sendable {
     /// Why neither device follows the other.
-    public enum Outcome: String, Codable, Hashable, Sendable {
+    package enum Outcome: String, Codable, Hashable, Sendable {
       /// Both clocks are called synchronised.
       case bothSynchronised
       /// Neither clock is called synchronised.
@@ -58,10 +58,10 @@ extension NodeStatus {
     }
 
     /// The device.
-    public var device: DeviceID
+    package var device: DeviceID
     /// Its clock less ours, in milliseconds.
-    public var milliseconds: Int64
+    package var milliseconds: Int64
     /// Why neither follows the other.
-    public var outcome: Outcome
+    package var outcome: Outcome
   }
 }

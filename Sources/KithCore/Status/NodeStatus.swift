@@ -23,7 +23,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// The addresses on which the node listens.
   public var listening: [String] = []
   /// The links, findings and counters of discovery; nil while it is off.
-  public var discovery: Discovery?
+  package var discovery: Discovery?
   /// The devices of the account, also those that were revoked, by id.
   public var devices: [Device] = []
   /// The sessions with other devices, by age.
@@ -34,11 +34,11 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// nothing.
   public var isRevoked = false
   /// Whether this device has used up its incarnations, and publishes no more.
-  public var isBarren = false
+  package var isBarren = false
   /// The time in use, and the clocks of other devices.
   public var clock = Clock()
   /// The counters since the start.
-  public var counters = Counters()
+  package var counters = Counters()
   /// The problems, each with its remedy.
   public var problems: [Problem] = []
 
@@ -91,21 +91,18 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     /// The number of refusals that wait to be taken.
     public var refusals = 0
     /// The number of removed entries that are kept.
-    public var removals = 0
+    package var removals = 0
     /// The number of malformed entries that were set aside for ever.
-    public var quarantined = 0
+    package var quarantined = 0
     /// How much of the store was damaged on this disk, while no other device has given it back and
     /// nobody has accepted the loss; nil if nothing is missing. The keys are not known.
     public var missing: StoreLoss?
     /// The digest of the state in hexadecimal, equal on devices that have exchanged everything.
-    public var digest = ""
+    package var digest = ""
     /// The other devices known to have everything that this device has published.
     public var heldBy: [DeviceID] = []
     /// The peers whose limits for the store differ, so that it does not sync with them.
     public var policyMismatches: [DeviceID] = []
-
-    /// Whether a part of the store is missing.
-    public var isLacking: Bool { missing != nil }
 
     package init(identifier: StoreIdentifier, usage: Usage) {
       self.identifier = identifier
@@ -114,21 +111,21 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   }
 
   /// The counters since the start.
-  public struct Counters: Codable, Hashable, Sendable {
+  package struct Counters: Codable, Hashable, Sendable {
     /// Change sets that failed a signature or digest.
-    public var rejected = 0
+    package var rejected = 0
     /// Entries set aside for ever.
-    public var quarantined = 0
+    package var quarantined = 0
     /// Forks seen.
-    public var forks = 0
+    package var forks = 0
     /// Meetings with another process of this very device.
-    public var clones = 0
+    package var clones = 0
     /// Equal vectors with different digests.
-    public var divergences = 0
+    package var divergences = 0
     /// Stored items that were damaged, or could not be opened.
-    public var damaged = 0
+    package var damaged = 0
     /// Generations of clocks that this device started.
-    public var generations = 0
+    package var generations = 0
   }
 
   /// Something that is wrong, and the remedy.
@@ -159,17 +156,17 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   }
 
   /// Discovery on the local network: its links, its findings and its counters.
-  public struct Discovery: Codable, Hashable, Sendable {
+  package struct Discovery: Codable, Hashable, Sendable {
     /// A network interface, for IPv4 or IPv6.
-    public struct Link: Codable, Hashable, Sendable {
+    package struct Link: Codable, Hashable, Sendable {
       /// The interface's name.
-      public var interface: String
+      package var interface: String
       /// Whether it leads to this host alone.
-      public var isLoopback: Bool
+      package var isLoopback: Bool
       /// `IPv4` or `IPv6`.
-      public var family: String
+      package var family: String
       /// The system's message when it last failed; nil if it works.
-      public var problem: String?
+      package var problem: String?
 
       package init(
         interface: String, isLoopback: Bool = false, family: String, problem: String? = nil
@@ -182,13 +179,13 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     }
 
     /// A device of the account that was heard.
-    public struct Neighbour: Codable, Hashable, Sendable {
+    package struct Neighbour: Codable, Hashable, Sendable {
       /// The device.
-      public var device: DeviceID
+      package var device: DeviceID
       /// The addresses at which it was heard, `host:port`.
-      public var addresses: [String]
+      package var addresses: [String]
       /// The time since it was heard last, in milliseconds.
-      public var milliseconds: UInt64
+      package var milliseconds: UInt64
 
       package init(device: DeviceID, addresses: [String], milliseconds: UInt64) {
         self.device = device
@@ -198,13 +195,13 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     }
 
     /// The links on which beacons are sent and heard.
-    public var links: [Link]
+    package var links: [Link]
     /// The devices that were heard in the last minutes, by id.
-    public var neighbours: [Neighbour]
+    package var neighbours: [Neighbour]
     /// The number of beacons sent, each on all links.
-    public var sent: UInt64
+    package var sent: UInt64
     /// The number of datagrams that were not a beacon of another member, or an old one.
-    public var ignored: UInt64
+    package var ignored: UInt64
 
     package init(links: [Link], neighbours: [Neighbour], sent: UInt64, ignored: UInt64) {
       self.links = links

@@ -87,27 +87,26 @@ import Testing
   @Test func `what is wrong in a batch makes it malformed`() throws {
     let sample = try batch()
     #expect(sample.isTaken { _ in })
-    for (name, alter): (String, (inout WireBatch) -> Void) in [
-      ("a store without a name", { $0.store = "" }),
-      ("a cover's device", { $0.covers[0].device.removeLast() }),
-      ("a cover of nothing", { $0.covers[0].from = 4 }),
-      ("a cover that goes back", { $0.covers[0].from = 5 }),
-      ("a cover beyond sequences", { $0.covers[0].through = Limits.sequence + 1 }),
-      ("covers in another order", { $0.covers.reverse() }),
-      ("a chain covered twice", { $0.covers[1].device = $0.covers[0].device }),
-      ("covers that are not in the last part", { $0.more = true }),
-      ("covers before the last piece", { $0.unfinished = true }),
-      ("a signature of 63 bytes", { $0.changeSets[0].signature.removeLast() }),
-      ("a signature of 65 bytes", { $0.changeSets[0].signature.append(0) }),
-      ("no signature", { $0.changeSets[0].signature = .init() }),
-      ("no header", { $0.changeSets[0].header = .init() }),
-      ("half a header", { $0.changeSets[0].header.removeLast() }),
-      ("entries in another order", { $0.changeSets[0].entries.reverse() }),
-      ("an entry twice", { $0.changeSets[0].entries[1].index = 0 }),
-      ("an entry without a digest", { $0.changeSets[0].entries[1].index = 2 }),
-    ] {
+    func refuses(_ name: String, _ alter: (inout WireBatch) -> Void) {
       #expect(!sample.isTaken { alter(&$0.batch) }, "\(name)")
     }
+    refuses("a store without a name") { $0.store = "" }
+    refuses("a cover's device") { $0.covers[0].device.removeLast() }
+    refuses("a cover of nothing") { $0.covers[0].from = 4 }
+    refuses("a cover that goes back") { $0.covers[0].from = 5 }
+    refuses("a cover beyond sequences") { $0.covers[0].through = Limits.sequence + 1 }
+    refuses("covers in another order") { $0.covers.reverse() }
+    refuses("a chain covered twice") { $0.covers[1].device = $0.covers[0].device }
+    refuses("covers that are not in the last part") { $0.more = true }
+    refuses("covers before the last piece") { $0.unfinished = true }
+    refuses("a signature of 63 bytes") { $0.changeSets[0].signature.removeLast() }
+    refuses("a signature of 65 bytes") { $0.changeSets[0].signature.append(0) }
+    refuses("no signature") { $0.changeSets[0].signature = .init() }
+    refuses("no header") { $0.changeSets[0].header = .init() }
+    refuses("half a header") { $0.changeSets[0].header.removeLast() }
+    refuses("entries in another order") { $0.changeSets[0].entries.reverse() }
+    refuses("an entry twice") { $0.changeSets[0].entries[1].index = 0 }
+    refuses("an entry without a digest") { $0.changeSets[0].entries[1].index = 2 }
   }
 
   @Test func `what is wrong in a signed header makes its batch malformed`() throws {
@@ -165,33 +164,29 @@ import Testing
   @Test func `what is wrong in a have makes it malformed`() throws {
     let sample = try have()
     #expect(sample.isTaken { _ in })
-    for (name, alter): (String, (inout WireHave) -> Void) in [
-      ("stores in another order", { $0.stores.reverse() }),
-      ("a store twice", { $0.stores[1].store = "a" }),
-      ("a store that is none", { $0.stores[0].store = "\n" }),
-      ("a digest of 31 bytes", { $0.stores[0].digest.removeLast() }),
-      ("a digest of statements of 1 byte", { $0.held[0].digest = .init([1]) }),
-      ("digests of statements in another order", { $0.held.reverse() }),
-      ("half a name", { $0.held[0].names.removeLast() }),
-      ("names without a question", { $0.held[0].asks = false }),
-      ("many names", { $0.held[0].names = .init(count: 4 * 16_384 + 4) }),
-      ("a policy beyond the largest", { $0.stores[0].policy.keys = 65_537 }),
-      ("a vector in another order", { $0.stores[0].vector.reverse() }),
-      ("a chain twice", { $0.stores[0].vector[1] = $0.stores[0].vector[0] }),
-      ("sequence 0", { $0.stores[0].vector[0].sequence = 0 }),
-      ("sequence 2^53 + 1", { $0.stores[0].vector[0].sequence = Limits.sequence + 1 }),
-      ("a device of 33 bytes", { $0.stores[0].vector[1].device.append(0) }),
-      ("a statement's signature", { $0.statements[0].said[0].signature.removeLast() }),
-      ("a statement's extent", { $0.statements[0].extent.removeLast() }),
-      ("a device's two", { $0.statements[0].said.append($0.statements[0].said[0]) }),
-      ("a device's two in two groups", { $0.statements.append($0.statements[0]) }),
-    ] {
+    func refuses(_ name: String, _ alter: (inout WireHave) -> Void) {
       #expect(!sample.isTaken { alter(&$0.have) }, "\(name)")
     }
-    for (name, alter): (String, (inout WireExtent) -> Void) in [
-      ("store", { $0.store = "" }), ("vector digest", { $0.vectorDigest.removeLast() }),
-      ("order", { $0.entries.reverse() }), ("sequence", { $0.entries[0].sequence = 0 }),
-    ] {
+    refuses("stores in another order") { $0.stores.reverse() }
+    refuses("a store twice") { $0.stores[1].store = "a" }
+    refuses("a store that is none") { $0.stores[0].store = "\n" }
+    refuses("a digest of 31 bytes") { $0.stores[0].digest.removeLast() }
+    refuses("a digest of statements of 1 byte") { $0.held[0].digest = .init([1]) }
+    refuses("digests of statements in another order") { $0.held.reverse() }
+    refuses("half a name") { $0.held[0].names.removeLast() }
+    refuses("names without a question") { $0.held[0].asks = false }
+    refuses("many names") { $0.held[0].names = .init(count: 4 * 16_384 + 4) }
+    refuses("a policy beyond the largest") { $0.stores[0].policy.keys = 65_537 }
+    refuses("a vector in another order") { $0.stores[0].vector.reverse() }
+    refuses("a chain twice") { $0.stores[0].vector[1] = $0.stores[0].vector[0] }
+    refuses("sequence 0") { $0.stores[0].vector[0].sequence = 0 }
+    refuses("sequence 2^53 + 1") { $0.stores[0].vector[0].sequence = Limits.sequence + 1 }
+    refuses("a device of 33 bytes") { $0.stores[0].vector[1].device.append(0) }
+    refuses("a statement's signature") { $0.statements[0].said[0].signature.removeLast() }
+    refuses("a statement's extent") { $0.statements[0].extent.removeLast() }
+    refuses("a device's two") { $0.statements[0].said.append($0.statements[0].said[0]) }
+    refuses("a device's two in two groups") { $0.statements.append($0.statements[0]) }
+    func refusesExtent(_ name: String, _ alter: (inout WireExtent) -> Void) {
       for isSigned in [true, false] {
         let isTaken = sample.isTaken {
           $0.have.statements[0].extent = .init(Self.extent(alter))
@@ -200,6 +195,10 @@ import Testing
         #expect(!isTaken, "an extent's \(name)")
       }
     }
+    refusesExtent("store") { $0.store = "" }
+    refusesExtent("vector digest") { $0.vectorDigest.removeLast() }
+    refusesExtent("order") { $0.entries.reverse() }
+    refusesExtent("sequence") { $0.entries[0].sequence = 0 }
     // The sender itself may tell more, and no digest.
     for alter: (inout WireExtent) -> Void in [
       { $0.entries = (1...9).map { Self.vectorEntry(0, incarnation: $0) } },
@@ -224,16 +223,7 @@ import Testing
       return entry
     }
     #expect(sample.isTaken { _ in })
-    for (name, alter): (String, (inout WireAddresses) -> Void) in [
-      ("a device", { $0.devices[0].device.removeLast() }),
-      ("order", { $0.devices.reverse() }),
-      ("a device twice", { $0.devices[1].device = $0.devices[0].device }),
-      ("nine", { $0.devices[0].addresses = .init(repeating: "h:1", count: 9) }),
-      ("an empty one", { $0.devices[0].addresses = [""] }),
-      ("a long one", { $0.devices[0].addresses = [String(repeating: "h", count: 263)] }),
-      ("a space", { $0.devices[0].addresses = ["a host:1"] }),
-      ("a text that is not ASCII", { $0.devices[0].addresses = ["hôte:1"] }),
-    ] {
+    func refuses(_ name: String, _ alter: (inout WireAddresses) -> Void) {
       #expect(!sample.isTaken { alter(&$0.addresses) }, "\(name)")
       var reply = WireJoinReply()
       reply.addresses = sample.message.addresses.devices
@@ -243,6 +233,14 @@ import Testing
       reply.addresses = wrong.devices
       #expect(JoinReply(decoding: reply.encodedBytes()) == nil, "\(name)")
     }
+    refuses("a device") { $0.devices[0].device.removeLast() }
+    refuses("order") { $0.devices.reverse() }
+    refuses("a device twice") { $0.devices[1].device = $0.devices[0].device }
+    refuses("nine") { $0.devices[0].addresses = .init(repeating: "h:1", count: 9) }
+    refuses("an empty one") { $0.devices[0].addresses = [""] }
+    refuses("a long one") { $0.devices[0].addresses = [String(repeating: "h", count: 263)] }
+    refuses("a space") { $0.devices[0].addresses = ["a host:1"] }
+    refuses("a text that is not ASCII") { $0.devices[0].addresses = ["hôte:1"] }
   }
 
   @Test func `what is wrong in a record makes its message malformed`() throws {
@@ -251,16 +249,15 @@ import Testing
     sample.message.records.records = fixture.records.map(\.wire)
     #expect(sample.message.records.records[0].signatures.count == 2)
     #expect(sample.isTaken { _ in })
-    for (name, alter): (String, (inout WireRecord) -> Void) in [
-      ("no body", { $0.body = .init([0xff]) }),
-      ("half a body", { $0.body.removeLast() }),
-      ("signatures in another order", { $0.signatures.reverse() }),
-      ("a signer twice", { $0.signatures[1] = $0.signatures[0] }),
-      ("a signer of 31 bytes", { $0.signatures[0].signer.removeLast() }),
-      ("a signature of 63 bytes", { $0.signatures[0].signature.removeLast() }),
-    ] {
+    func refuses(_ name: String, _ alter: (inout WireRecord) -> Void) {
       #expect(!sample.isTaken { alter(&$0.records.records[0]) }, "\(name)")
     }
+    refuses("no body") { $0.body = .init([0xff]) }
+    refuses("half a body") { $0.body.removeLast() }
+    refuses("signatures in another order") { $0.signatures.reverse() }
+    refuses("a signer twice") { $0.signatures[1] = $0.signatures[0] }
+    refuses("a signer of 31 bytes") { $0.signatures[0].signer.removeLast() }
+    refuses("a signature of 63 bytes") { $0.signatures[0].signature.removeLast() }
   }
 
   @Test func `a message without a body is malformed`() throws {

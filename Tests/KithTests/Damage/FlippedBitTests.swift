@@ -91,7 +91,7 @@ struct FlippedBitTests {
     }
     if isSame { return .same }
     let isSaid =
-      node.status.stores.contains(where: \.isLacking)
+      node.status.stores.contains { $0.missing != nil }
       && node.status.problems.contains { $0.code == .damaged }
     return isSaid ? .said : .silent
   }
@@ -208,7 +208,7 @@ struct FlippedBitTests {
       let least = name == "box" ? 1 : 0
       #expect((least...mostEntries).contains(missing.first?.entries ?? 0), "\(name)")
       try await running(victim) {
-        try await eventually { !victim.status.stores.contains(where: \.isLacking) }
+        try await eventually { !victim.status.stores.contains { $0.missing != nil } }
         for store in Pair.stores {
           let values = try await victim.values(in: store)
           #expect(values == pair.good[store], "\(name)")

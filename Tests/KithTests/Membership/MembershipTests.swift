@@ -107,7 +107,7 @@ struct RevokingWithoutStoresTests {
     let again = try await Nodes.open(directory)
     #expect(again.devices().contains { $0.id == second.device && !$0.isMember })
     #expect(try await again.value(forKey: "kept", in: "com.example.test") == "theirs")
-    #expect(!again.status.stores.contains { $0.isLacking })
+    #expect(!again.status.stores.contains { $0.missing != nil })
     // The duty of every member: what it wrote lives on under this device's name.
     let published = again.status.stores.first?.digest
     try await running(again) {
