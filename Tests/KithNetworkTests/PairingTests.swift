@@ -95,13 +95,18 @@ struct PairingTests {
       try await eventually("closed") { client.isClosed }
       #expect(client.heard.isEmpty)
     }
-    for _ in 0..<3 {
-      await #expect(throws: PairingError.wrongToken(address: address)) {
+    // On a busy host the inviter may close a connection before it reads the message: that spends no
+    // try, and the joiner cannot tell.
+    var (tries, refusal) = (0, PairingError?.none)
+    repeat {
+      tries += 1
+      refusal = await #expect(throws: PairingError.self) {
         try await join(address, token: 2, configuration: configuration)
       }
-    }
+    } while refusal == .wrongToken(address: address) && tries < 100
+    #expect(refusal == .nothingListens(at: address))
+    #expect(tries > 3)
     await #expect(throws: PairingError.triesExhausted) { try await listener.accept() }
-    try await untilNobodyListens(at: address)
     await #expect(throws: PairingError.nothingListens(at: address)) {
       try await join(address, token: 1, configuration: configuration)
     }

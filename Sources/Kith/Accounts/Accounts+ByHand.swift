@@ -2,10 +2,10 @@ internal import KithCore
 internal import KithStorage
 internal import Synchronization
 
-/// Signing in and out from outside of the programs that have the directory open, as a person does at
-/// the command line. Those programs follow what is noted.
+/// Signing in and out at the command line. Programs that have the directory open follow the
+/// registry. Local writes are those made while nobody was signed in.
 extension Accounts {
-  /// The accounts that were signed in on this host and can be again; see ``known``. Makes nothing.
+  /// As ``known``; makes nothing.
   package static func known(_ configuration: Configuration) async throws(KithError)
     -> [KnownAccount]
   {
@@ -18,8 +18,7 @@ extension Accounts {
     }
   }
 
-  /// Signs in to an account of ``known``. Writes made while nobody was signed in are the account's
-  /// when this returns.
+  /// Signs in to an account of ``known``, which has adopted the local writes on return.
   package static func signIn(
     to account: KnownAccount, _ configuration: Configuration
   ) async throws(KithError) {
@@ -35,9 +34,7 @@ extension Accounts {
     }
   }
 
-  /// Signs out: programs see the local stores from here on.
-  ///
-  /// - Returns: The account that was signed in; nil: none was, and nothing has changed.
+  /// Signs out. Returns the account that was signed in; nil: none was, and nothing has changed.
   package static func signOut(
     _ configuration: Configuration
   ) async throws(KithError) -> KnownAccount? {
@@ -53,9 +50,8 @@ extension Accounts {
     }
   }
 
-  /// Has a device made of a further account, or of the first one, in a directory, and signs in to
-  /// it. ``adoptLocalWrites(_:)`` hands over the writes made while nobody was signed in. Returns
-  /// the account with its device, and their directory.
+  /// Has `make` create a device of the first or a further account, and signs in to it. The caller
+  /// then calls ``adoptLocalWrites(_:)``. Returns the account with its device, and their directory.
   package static func add(
     _ configuration: Configuration,
     _ make: (_ directory: String) async throws(KithError) -> AccountSummary
@@ -67,22 +63,15 @@ extension Accounts {
     try directory.checkNoting(place, first)
     let path = directory.directory(of: place)
     let summary = try await make(path)
-    try directory.noteJoined(place, summary, first)
+    try directory.noteMade(place, summary, first)
     return (summary, path)
   }
 
-  /// As ``add(_:_:)`` for a device that joins. `make` calls its second argument once the device exists,
-  /// before the account counts it: then it is noted, and gets what was written while nobody was signed
-  /// in.
+  /// As ``add(_:_:)`` for a device that joins.
   ///
-  /// - Parameters:
-  ///   - configuration: How the accounts are opened.
-  ///   - noted: How they are opened once the device exists.
-  ///   - make: Joins.
-  /// - Returns: The account and its device, their directory, and whether the account has the writes
-  ///   made before.
-  /// - Throws: ``KithError`` as `make` does, or if the device cannot be noted; then nothing is left
-  ///   of the device.
+  /// `make` calls its second argument once the device exists, before the account counts it. Then
+  /// the device is noted, opened as `noted`, and adopts the local writes; `adoption` is the result.
+  /// If `make` throws before that, the device is discarded.
   package static func join(
     _ configuration: Configuration, noted: Configuration,
     _ make:
@@ -102,7 +91,7 @@ extension Accounts {
       try directory.checkNoting(place, first)
       let path = directory.directory(of: place)
       let summary = try await make(path) { summary async throws(KithError) in
-        try directory.noteJoined(place, summary, first)
+        try directory.note(place, summary, first)
         do throws(KithError) {
           try await adoptLocalWrites(noted)
           adoption.withLock { $0 = .success(()) }
@@ -117,15 +106,14 @@ extension Accounts {
     }
   }
 
-  /// Hands what was written while nobody was signed in to the account that is, if one is. It waits for
-  /// a node that has either open and is about to give it back, or to serve its control socket.
+  /// Has the signed-in account, if any, adopt the local writes. It waits for a process that has
+  /// either device open and is starting or ending.
   package static func adoptLocalWrites(_ configuration: Configuration) async throws(KithError) {
     try await BlockingThread.run { () throws(KithError) in
       try adopt(AccountsDirectory(path: configuration.directory), configuration)
     }
   }
 
-  /// Makes the device of the local stores, if there is none yet.
   package static func makeLocalStores(in path: String) throws(KithError) {
     let directory = AccountsDirectory(path: path)
     try directory.prepare()

@@ -3,12 +3,11 @@ internal import KithStorage
 internal import Synchronization
 
 extension Accounts {
-  /// How long ``run()`` may take to follow a change that this program made.
   private static let longestFollow = Duration.seconds(30)
 
   /// An account whose device is on this host.
   public struct KnownAccount: Sendable, Hashable {
-    /// The account.
+    /// The account's id.
     public var account: AccountID
     /// The directory of its device.
     public var directory: String
@@ -16,7 +15,7 @@ extension Accounts {
     public var isSignedIn: Bool
   }
 
-  /// The accounts that were signed in on this host and can be again, in the order of the first time.
+  /// The accounts that can be signed in on this host, in the order of the first time.
   ///
   /// - Throws: ``KithError`` with `damaged` or another storage code.
   public var known: [KnownAccount] {
@@ -25,18 +24,18 @@ extension Accounts {
     }
   }
 
-  /// Begins an account, and signs in to it. The writes made so far are its first data.
+  /// Creates an account, and signs in to it; the writes made so far are its first data.
   ///
   /// - Parameters:
   ///   - name: This device's name for people, 1 to 64 bytes.
-  ///   - show: Gets the account and its recovery key before the account exists: a program that shows
-  ///     the key here cannot end with an account whose key nobody has seen. If it throws, no
-  ///     account is begun.
-  /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be
-  ///   written down. Returns both even if the node does not follow in time, or cannot: the account
-  ///   exists then, and ``signedIn`` says whether the stores are its own.
-  /// - Throws: ``KithError`` with `invalidName`, `passphrase` or a storage code; no account was begun
-  ///   then.
+  ///   - show: Gets the account and its recovery key before the account exists. So even if the
+  ///     program ends, no account exists whose key nobody has seen. If it throws, no account is
+  ///     created.
+  /// - Returns: The account, and its recovery key, which is stored nowhere: show it once, to be
+  ///   written down. Both are returned even if the node does not follow in time; ``signedIn`` says
+  ///   whether the stores are the account's.
+  /// - Throws: ``KithError`` with `invalidName`, `passphrase` or a storage code; then no account
+  ///   was created.
   @discardableResult
   public func createAccount(
     name: String,
@@ -59,7 +58,7 @@ extension Accounts {
     do throws(KithError) {
       try await arrive(at: place)
     } catch {
-      // Thrown, it would take the recovery key with it, which is nowhere else.
+      // Throwing would lose the recovery key.
       configuration.logger.error(
         "the account is begun, and its stores are not shown yet",
         metadata: ["code": "\(error.code)"])
@@ -67,16 +66,16 @@ extension Accounts {
     return made
   }
 
-  /// Joins the account that a token invites to, with a new device, and signs in to it. On return
-  /// the stores show everything in the account. They also show the keys that were written here
-  /// before and that the account does not have.
+  /// Joins an account by a token, with a new device, and signs in to it.
+  ///
+  /// On return the stores show everything in the account, and the local keys that it lacked.
   ///
   /// - Parameters:
-  ///   - token: The long token, as printed by the inviting device.
+  ///   - token: The long token of the inviting device.
   ///   - name: This device's name for people, 1 to 64 bytes.
-  ///   - address: The address of the inviting device, `host:port`, instead of the one in the token.
-  ///   - onMeeting: Gets the inviting device and this one's fingerprint, to be compared.
-  ///   - onProgress: Gets how much has come, now and then.
+  ///   - address: The inviter's address, `host:port`, instead of the token's.
+  ///   - onMeeting: Gets the inviter and this device's fingerprint, to be compared.
+  ///   - onProgress: Gets the progress now and then.
   /// - Returns: The account and the new device.
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,
   ///   `timedOut` or a storage code. Except with `timedOut`, nobody was signed in or out.
@@ -97,21 +96,19 @@ extension Accounts {
         }, progress: onProgress))
   }
 
-  /// Joins the account of the device that shows a short code, with a new device, and signs in to
-  /// it. On return the stores show everything in the account. They also show the keys that were
-  /// written here before and that the account does not have.
+  /// Joins an account by a short code, with a new device, and signs in to it.
+  ///
+  /// On return the stores show everything in the account, and the local keys that it lacked.
   ///
   /// - Parameters:
-  ///   - code: The code, as shown by the inviting device; or the token.
+  ///   - code: The code of the inviting device, or its token.
   ///   - name: This device's name for people, 1 to 64 bytes.
-  ///   - address: The address of the inviting device, `host` or `host:port`; nil: it is found on
-  ///     the LAN.
-  ///   - onProgress: Gets how much has come, now and then.
-  ///   - confirm: Gets the inviting device and this one's fingerprint: show both, have them compared,
-  ///     and say whether to join.
+  ///   - address: The inviter's address, `host` or `host:port`; nil: found on the LAN.
+  ///   - onProgress: Gets the progress now and then.
+  ///   - confirm: Gets the inviter and this device's fingerprint: have people compare them, and
+  ///     return whether to join.
   /// - Returns: The account and the new device.
-  /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,
-  ///   `timedOut` or a storage code. Except with `timedOut`, nobody was signed in or out.
+  /// - Throws: ``KithError`` as joining by a token does.
   @discardableResult
   public func signIn(
     code: String, name: String, address: String? = nil,
@@ -122,7 +119,6 @@ extension Accounts {
       code, name: name, address: address, Joining.Hooks(confirm: confirm, progress: onProgress))
   }
 
-  /// Joins, and signs in before the account counts the device.
   private func join(
     _ code: String, isToken: Bool = false, name: String, address: String?, _ given: Joining.Hooks
   ) async throws(KithError) -> AccountSummary {
@@ -131,19 +127,19 @@ extension Accounts {
     let arrival = Mutex<Result<Void, KithError>?>(nil)
     var hooks = given
     hooks.made = { summary async throws(KithError) in
-      try self.directory.noteJoined(place, summary, self.first)
+      try self.directory.note(place, summary, self.first)
       do throws(KithError) {
         try await self.arrive(at: place)
         arrival.withLock { $0 = .success(()) }
       } catch {
-        // The device is there all the same.
+        // The device exists and is noted, so the join goes on.
         arrival.withLock { $0 = .failure(error) }
       }
     }
     let summary: AccountSummary
     do throws(KithError) {
       try directory.checkNoting(place, first)
-      // A code is not taken for a token.
+      // A code is no token.
       if isToken, !Node.isToken(code) { throw Node.noToken(code) }
       summary = try await Node.join(
         directory: directory.directory(of: place), name: name, code: code, address: address,
@@ -156,7 +152,7 @@ extension Accounts {
     return summary
   }
 
-  /// Signs in to an account whose device is here.
+  /// Signs in to an account whose device is on this host.
   ///
   /// ```swift
   /// for known in try accounts.known where !known.isSignedIn { offer(known.account) }
@@ -169,34 +165,28 @@ extension Accounts {
     try await move(to: directory.place(of: account, in: registry), registry)
   }
 
-  /// Signs out: the stores show what is local from here on. The account's data stays here, and on
-  /// its other devices.
+  /// Signs out: the stores show local data from here on.
+  ///
+  /// The account's data stays here, and on its other devices.
   ///
   /// - Throws: ``KithError`` with `timedOut` or a storage code.
   public func signOut() async throws(KithError) {
     try await move(to: .signedOut, registry())
   }
 
-  /// The directory of the device whose stores programs see, for a directory of accounts, or one that
-  /// holds a device. While nobody is signed in it is that of the local stores, which the first write
-  /// begins.
-  ///
-  /// - Throws: ``KithError`` with `damaged` or another storage code.
+  /// The directory of the device whose stores programs see. The first write creates that of the
+  /// local stores.
   package static func deviceDirectory(in path: String) throws(KithError) -> String {
     let accounts = AccountsDirectory(path: path)
     return try accounts.directory(of: accounts.place())
   }
 
-  /// Whether nobody is signed in in a directory: programs see the local stores.
-  ///
-  /// - Throws: ``KithError`` with `damaged` or another storage code.
   package static func isSignedOut(in path: String) throws(KithError) -> Bool {
     try AccountsDirectory(path: path).place() == .signedOut
   }
 
   // MARK: Moving
 
-  /// The registry; if none was written yet, the one that would be written.
   private func registry() throws(KithError) -> AccountsDirectory.Registry {
     try directory.registry(first)
   }
@@ -204,7 +194,6 @@ extension Accounts {
   /// The account of the device in the directory itself, for the first registry.
   private func first() throws(KithError) -> AccountID? { signedIn }
 
-  /// The passphrase that protects a new device's secrets; nil: none.
   private func newPassphrase() throws(KithError) -> Passphrase? {
     if let chosen = configuration.newDevicePassphrase { return chosen }
     return try configuration.passphrase?()
@@ -218,15 +207,13 @@ extension Accounts {
     try await arrive(at: place)
   }
 
-  /// Hands over what is owed to the account that is signed in, before another takes its place: it
-  /// would get what is not its own.
+  /// Has the account adopt what it is owed; otherwise the next account would get that.
   private func settleBeforeLeaving() async throws(KithError) {
     guard state.withLock({ $0.owed != nil }) else { return }
     try await BlockingThread.run { () throws(KithError) in try self.settleDebt() }
   }
 
-  /// Waits until the stores are those of the noted place, and the account has the writes that were
-  /// made while nobody was signed in.
+  /// Blocks until the stores are those of the place, and the account has adopted all local writes.
   private func arrive(at place: AccountsDirectory.Place) async throws(KithError) {
     moved.raise()
     let isTaken = try await BlockingThread.run { () throws(KithError) in

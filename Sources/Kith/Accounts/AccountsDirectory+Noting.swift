@@ -6,7 +6,7 @@ extension AccountsDirectory {
   /// Returns the account of the device in the directory itself; nil if there is none.
   typealias First = () throws(KithError) -> AccountID?
 
-  /// The registry; if none was written yet, the one that would be written.
+  /// The registry, or the one to write if there is none.
   func registry(_ first: First) throws(KithError) -> Registry {
     if let registry = try read() { return registry }
     var registry = Registry()
@@ -17,7 +17,7 @@ extension AccountsDirectory {
     return registry
   }
 
-  /// The place for a new device: the directory itself if it holds no device, else a new one under
+  /// The place for a new device: the directory itself if it holds none, else a new one under
   /// `accounts`.
   func newPlace() throws(KithError) -> Place {
     guard DeviceDirectory.holdsDevice(path) else { return .signedIn(directory: ".") }
@@ -31,8 +31,8 @@ extension AccountsDirectory {
     return .signedIn(directory: "accounts/" + name)
   }
 
-  /// Notes a new device, and that its account is the one that is signed in. If nobody has signed in
-  /// or out yet, the device in the directory itself needs no note.
+  /// Notes a new device, and signs in to its account. Without a registry, the device in the
+  /// directory itself needs no note.
   func note(
     _ place: Place, _ summary: AccountSummary, _ first: First
   ) throws(KithError) {
@@ -45,8 +45,8 @@ extension AccountsDirectory {
     try note(place, registry)
   }
 
-  /// Writes the list of accounts as it is, if it is to be changed. To be called before an account takes
-  /// a device in: nothing takes it out again, and without its note nothing finds it.
+  /// Checks that the place can be noted, by writing the registry unchanged. Called before a device
+  /// joins: the account counts it for ever, and nothing finds it without its note.
   func checkNoting(_ place: Place, _ first: First) throws(KithError) {
     let isFirst = try read() == nil
     if place == .signedIn(directory: ".") && isFirst { return }
@@ -54,8 +54,8 @@ extension AccountsDirectory {
     try update { if isFirst && $0 == Registry() { $0 = registry } }
   }
 
-  /// Notes a device that an account has taken in.
-  func noteJoined(
+  /// Notes the device of a new or recovered account, which is not discarded if that fails.
+  func noteMade(
     _ place: Place, _ summary: AccountSummary, _ first: First
   ) throws(KithError) {
     do throws(KithError) {
@@ -70,7 +70,6 @@ extension AccountsDirectory {
     }
   }
 
-  /// Notes who is signed in.
   func note(_ place: Place, _ registry: Registry) throws(KithError) {
     try update { stored in
       for device in registry.devices where !stored.devices.contains(device) {
@@ -80,7 +79,6 @@ extension AccountsDirectory {
     }
   }
 
-  /// The accounts of a registry.
   func known(_ registry: Registry) -> [Accounts.KnownAccount] {
     registry.devices.compactMap { device in
       guard let account = Digest256(hex: device.account) else { return nil }
@@ -91,7 +89,7 @@ extension AccountsDirectory {
     }
   }
 
-  /// The place of the device of an account.
+  /// The place of an account's device.
   ///
   /// - Throws: ``KithError`` with `missing` if no device of the account is here.
   func place(of account: AccountID, in registry: Registry) throws(KithError) -> Place {

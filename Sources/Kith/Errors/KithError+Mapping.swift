@@ -1,14 +1,12 @@
 package import KithCore
 
 extension KithError {
-  /// Makes the public error for a storage error.
   package init(_ error: StorageError) {
     self.init(
       Code(description: error.code.description), error.message, path: error.path,
       owner: error.owner, cause: error)
   }
 
-  /// Makes the error for an input that was not taken.
   init(_ error: Shell.Unavailable) {
     switch error {
     case .closed: self = .closedNode
@@ -16,12 +14,11 @@ extension KithError {
     }
   }
 
-  /// Makes the error for a transaction that was not accepted.
   init(_ error: WriteError) {
     switch error {
     case .revoked: self = .revokedDevice
     case .unknownStore(let store):
-      self.init(.unknownStore, "The store \(store) is not open. Open it with Node.store first.")
+      self.init(.unknownStore, "The store \(store) is not open. Open it with Accounts.store first.")
     case .invalidKey(let key, let bytes, let limit):
       self.init(
         .invalidKey,
@@ -55,7 +52,6 @@ extension KithError {
     }
   }
 
-  /// Makes the error for a store that could not be opened.
   init(_ error: OpenError, store: StoreIdentifier) {
     switch error {
     case .policyOutOfBounds:
@@ -69,7 +65,6 @@ extension KithError {
     }
   }
 
-  /// Makes the error for a value that cannot be encoded.
   init(_ error: ValueError, key: String) {
     self.init(.unsupportedValue, "The value cannot be stored: \(error).", key: key, cause: error)
   }

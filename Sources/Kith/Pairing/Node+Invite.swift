@@ -3,28 +3,23 @@ internal import KithCrypto
 internal import KithNetwork
 internal import NIOPosix
 
-/// A device that asks to join, for a person to decide about.
+/// A device that asks to join.
 package struct JoinCandidate: Codable, Sendable, Hashable {
-  /// The device.
   package var device: DeviceID
-  /// The name it gives itself.
   package var name: String
-  /// The fingerprint that both persons compare: the other device shows the same text.
+  /// The other device shows the same; two people compare them.
   package var fingerprint: String
-  /// Its address.
   package var address: String
 }
 
-/// An invitation that waits for a device.
 package struct OpenInvitation: Codable, Sendable, Hashable {
-  /// The short code for people, such as `4071-3352`; nil if only the token lets in.
+  /// The short code for people, such as `4071-3352`; nil if only the token is accepted.
   package var code: String?
-  /// The token for scripts: one long line that also holds the addresses of the invitation.
+  /// One long line for scripts, with the invitation's addresses.
   package var token: String
   /// The addresses at which it listens, `host:port`, best first.
   package var addresses: [String]
 
-  /// An invitation that waits.
   package init(code: String? = nil, token: String, addresses: [String]) {
     self.code = code
     self.token = token
@@ -34,45 +29,31 @@ package struct OpenInvitation: Codable, Sendable, Hashable {
 
 /// An event of an invitation before a device has shown its code or token.
 package enum InvitationEvent: Codable, Sendable, Hashable {
-  /// It waits for a device: show the code.
   case opened(OpenInvitation)
-  /// Somebody tried a wrong code; so many more may be tried.
   case wrongCode(triesLeft: Int)
 }
 
 extension Node {
-  /// How an invitation is made.
   package struct InvitationOptions: Sendable {
-    /// The hosts to listen on for the joiner; nil: the node's.
+    /// The hosts to listen on; nil: the node's.
     package var hosts: [String]?
-    /// The port to listen on for the joiner; 0: any.
+    /// 0: any.
     package var port: UInt16 = 0
-    /// The hosts to name in the token; nil: this host's own addresses.
+    /// The hosts in the token; nil: this host's own addresses.
     package var addresses: [String]?
-    /// How long the invitation lasts, at most 10 minutes.
+    /// At most 10 minutes.
     package var lifetime: Duration = .seconds(600)
-    /// Whether an invitation with a code is announced on the LAN. One that listens on loopback only
-    /// is announced to this host alone.
+    /// Whether to announce a code on the LAN; on this host alone if it listens on loopback only.
     package var isAnnounced = true
     /// The UDP port of announcements; tests take their own.
     package var announcementPort = NetworkLimits.defaultPairingPort
 
-    /// The defaults.
     package init() {}
   }
 
-  /// Invites one device by a token: makes it, waits for a device that has it, asks whether to take it
-  /// in, and makes it a member. An invitation allows 3 tries and 10 minutes.
+  /// Invites one device by a token, asks whether to accept it, and makes it a member.
   ///
-  /// For people, ``inviteByCode(options:onEvent:onJoinRequest:)`` has a short code beside the token.
-  ///
-  /// - Parameters:
-  ///   - options: The addresses to listen on, and for how long.
-  ///   - onToken: Gets the token, to be carried to the joining device.
-  ///   - onJoinRequest: Decides; ask a person to compare the fingerprints.
-  /// - Returns: The new device.
-  /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `cancelled` or a storage
-  ///   code.
+  /// - Throws: As ``inviteByCode(options:onEvent:onJoinRequest:)`` does.
   @discardableResult
   package func invite(
     options: InvitationOptions = InvitationOptions(),
@@ -90,20 +71,13 @@ extension Node {
     }
   }
 
-  /// Invites one device by a short code that people read aloud and type, or by the token: makes both,
-  /// waits for a device that has one of them, asks whether to take it in, and makes it a member.
+  /// Invites one device by a short code or a token; `onEvent` gets both, and later wrong tries.
   ///
-  /// An invitation lives in memory only, allows 3 tries and 10 minutes, and takes one device. If no
-  /// port is named it listens at 4115, or, if that is taken, at any.
+  /// An invitation lives in memory only, allows 3 tries and 10 minutes, and accepts one device.
+  /// Without a port it listens at 4115 or, if that is taken, at any.
   ///
-  /// - Parameters:
-  ///   - options: The addresses to listen on, and for how long.
-  ///   - onEvent: Gets the code and the token, and the events before a device has shown one of
-  ///     them.
-  ///   - onJoinRequest: Decides; ask a person to compare the fingerprints.
-  /// - Returns: The new device.
-  /// - Throws: ``KithError`` with `pairingCode` (and ``KithError/triesLeft`` of 0 if wrong codes
-  ///   ended it), `declined`, `network`, `cancelled` or a storage code.
+  /// - Throws: ``KithError`` with `pairingCode` (``KithError/triesLeft`` is 0 if wrong codes ended
+  ///   it), `declined`, `network`, `cancelled` or a storage code.
   @discardableResult
   package func inviteByCode(
     options: InvitationOptions = InvitationOptions(),
@@ -169,7 +143,7 @@ extension Node {
     }
   }
 
-  /// Begins to listen; with a code, at the usual port if that is free.
+  /// Listens; with a code, at the usual port if that is free.
   private func listen(
     _ options: InvitationOptions, _ code: PairingCode?, _ secret: borrowing InvitationSecret,
     onWrongProof: @escaping @Sendable (Int) -> Void
@@ -221,7 +195,7 @@ extension Node {
     do throws(JoinError) {
       certificate = try JoinRequest.verify(request.certificate, roster: roster)
     } catch {
-      // Otherwise the other person would only see that the connection has ended.
+      // Without this, the other person would see only a closed connection.
       try? channel.send(JoinReply(isAccepted: false).encoded())
       await channel.awaitEnd()
       throw error
@@ -236,8 +210,8 @@ extension Node {
       await channel.awaitEnd()
       throw KithError(.declined, "The device was not taken in.", device: certificate.device)
     }
-    // The other person has seen both fingerprints as well, and said yes: nothing takes a member out
-    // again without a trace.
+    // Only a revocation, which leaves a trace, removes a member. So the other person must have
+    // compared the fingerprints and confirmed, too.
     guard JoinConfirm(decoding: try await channel.receive()) != nil else {
       throw PairingError.closed
     }
@@ -259,8 +233,8 @@ extension Node {
       device: candidate.device)
   }
 
-  /// Gives a confirmed device all that there is. The core makes it a member once it says that it exists
-  /// with everything: one that died on the way would be a member that nobody is.
+  /// Sends a confirmed device all data. The core makes it a member when it reports that it has
+  /// everything, so a failed joiner leaves no member without a device.
   private func hand(over channel: PairingChannel, _ joiner: Joiner) async throws -> Bool {
     guard let first = try? await channel.receive() else { return false }
     let session = engine.state.withLock { $0.pairings }.add(channel, engine)
@@ -275,8 +249,8 @@ extension Node {
     }
   }
 
-  /// The records that make a confirmed device a member, and all records that it needs. Nothing is
-  /// kept yet.
+  /// The records that make a confirmed device a member, and all that it needs. Nothing is stored
+  /// yet.
   private func admission(
     of joiner: DeviceID, _ request: Record
   ) throws -> (added: [Record], records: [Record]) {
@@ -287,15 +261,12 @@ extension Node {
       request, roster: roster, keyring: keyring, keys: engine.keys, entropy: &entropy)
     _ = roster.learn(all: added)
     let all = roster.records
-    // The rest is exchanged in the first session.
+    // The first session exchanges the rest.
     let size = all.reduce(0) { $0 + $1.encoded.count + 8 }
     let isSmall = size < NetworkLimits.pairingMessageBytes * 3 / 4
-    return (
-      added, isSmall ? all : roster.recordsForJoiner(device: device, peer: joiner)
-    )
+    return (added, isSmall ? all : roster.recordsForJoiner(joiner))
   }
 
-  /// The addresses of this node, and of the devices that it knows, that are useful to a joiner.
   private func addresses(forJoinerAt address: String) -> [DeviceID: [String]] {
     let port = listening.withLock { $0.first?.port } ?? configuration.port
     let own =

@@ -2,8 +2,7 @@ internal import KithCrypto
 
 extension Roster {
   /// Returns the records that prove a member's path: the genesis, then each certificate with its
-  /// two necessary signatures. Empty for others, or beyond 16 KiB
-  /// (``MembershipLimits/strangerBytes``).
+  /// two necessary signatures. Empty for others, or beyond ``MembershipLimits/strangerBytes``.
   package func chain(of device: DeviceID) -> [Record] {
     guard isMember(device), let genesis = record(account.digest) else { return [] }
     var steps: [Record] = []
@@ -24,15 +23,15 @@ extension Roster {
     return chain.map(Self.size).reduce(0, +) <= MembershipLimits.strangerBytes ? chain : []
   }
 
-  /// Returns the records for a joining device if the roster exceeds its reply: the chain of
-  /// `device`, which is this one, then as much as fits in 16 KiB of: epoch secrets sealed to
-  /// `peer`, newest first, revocations, other epochs newest first, the rest by id.
-  package func recordsForJoiner(device: DeviceID, peer: DeviceID) -> [Record] {
-    let chain = chain(of: device)
+  /// Returns the records for a joining device if the roster exceeds its reply: the device's chain,
+  /// which holds its inviter's, then as much of the rest as fits in
+  /// ``MembershipLimits/strangerBytes``.
+  package func recordsForJoiner(_ joiner: DeviceID) -> [Record] {
+    let chain = chain(of: joiner)
     var sent = Set(chain.map(\.id))
     var room = MembershipLimits.strangerBytes - chain.map(Self.size).reduce(0, +)
     var result = chain
-    for record in rest(for: peer) where !sent.contains(record.id) {
+    for record in rest(for: joiner) where !sent.contains(record.id) {
       let size = Self.size(record)
       guard size <= room else { continue }
       room -= size
@@ -42,8 +41,8 @@ extension Roster {
     return result
   }
 
-  /// Returns the records that removed the paths of a known device that is not a member: revocations
-  /// of itself and its enrollers, step by step. Empty for an unknown key.
+  /// Returns the revocations of a known device that is not a member, and of all enrollers above it.
+  /// Empty for an unknown key.
   ///
   /// - Complexity: O(*r*) for each step.
   func revocationsAbove(transportKey: TransportPublicKey, named name: DeviceID?) -> [Record] {
@@ -59,20 +58,28 @@ extension Roster {
     return above.filter(isRevoked).sorted().flatMap(revocationRecords)
   }
 
-  /// Returns the size of a record inside a message: its bytes, its field's number and length.
+  /// Counts the field's number and length too.
   private static func size(_ record: Record) -> Int { record.encoded.count + 4 }
 
-  private func rest(for peer: DeviceID) -> [Record] {
+  /// Returns the records in the order in which a joining device needs them: the epochs that it can
+  /// open, newest first, each with its lockbox; then revocations, other epochs, their lockboxes,
+  /// certificates and names.
+  private func rest(for joiner: DeviceID) -> [Record] {
     let generations = Dictionary(
       epochRecords.map { ($0.epoch.id, $0.epoch.generation) }, uniquingKeysWith: max)
+    let boxes = Set(
+      records.compactMap { record -> EpochID? in
+        guard case .lockbox(let box) = record.kind, box.secret.device == joiner else { return nil }
+        return box.epoch
+      })
     func rank(_ record: Record) -> (Int, UInt32) {
       switch record.kind {
       case .epoch(let epoch):
-        let isForPeer = epoch.recipients.contains { $0.device == peer }
-        return (isForPeer ? 0 : 2, .max - epoch.generation)
-      case .lockbox(let lockbox):
-        // Directly after its epoch, whose record it needs.
-        return (lockbox.secret.device == peer ? 0 : 3, .max - (generations[lockbox.epoch] ?? 0))
+        let opens =
+          boxes.contains(epoch.id) || epoch.recipients.contains { $0.device == joiner }
+        return (opens ? 0 : 2, .max - epoch.generation)
+      case .lockbox(let box):
+        return (box.secret.device == joiner ? 0 : 3, .max - (generations[box.epoch] ?? 0))
       case .revocation: return (1, 0)
       case .genesis, .certificate: return (4, 0)
       case .rename: return (5, 0)

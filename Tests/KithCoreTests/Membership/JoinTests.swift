@@ -50,6 +50,34 @@ struct JoinTests {
     #expect(roster.digest == theirs.digest)
   }
 
+  /// The account has more records than a reply holds, among them 30 epochs with all their recipients.
+  @Test mutating func `a joiner gets what it needs of a large account`() throws {
+    for seed in 3...60 as ClosedRange<UInt64> {
+      _ = roster.learn(try fixture.certificate(of: deviceKeys(seed), by: fixture.creator))
+    }
+    for _ in 0..<30 {
+      let epoch = try #require(
+        keyring.nextEpoch(for: roster, keys: fixture.creator, entropy: &fixture.entropy))
+      _ = roster.learn(all: epoch)
+      keyring.refresh(from: roster, keys: fixture.creator)
+    }
+    let inviter = deviceKeys(7)
+    keyring = Keyring()
+    keyring.refresh(from: roster, keys: inviter)
+    let added = try JoinRequest.accept(
+      request(), roster: roster, keyring: keyring, keys: inviter, entropy: &fixture.entropy)
+    _ = roster.learn(all: added)
+    let sent = roster.recordsForJoiner(joiner.id)
+    #expect(sent.map(\.encoded.count).reduce(0, +) <= MembershipLimits.strangerBytes)
+    let reply = JoinReply(isAccepted: true, records: sent, addresses: [:], clock: .zero)
+    let (theirs, theirKeyring) = try JoinRequest.check(
+      reply,
+      invitation: Invitation(account: fixture.account, device: inviter.id, name: "seventh"),
+      keys: joiner)
+    #expect(theirs.isMember(joiner.id) && theirs.isMember(inviter.id))
+    #expect(theirKeyring.current?.id == keyring.current?.id)
+  }
+
   @Test mutating func tamperedRequestsAreRefused() throws {
     let request = try request()
     #expect(throws: JoinError.notSelfSigned) {

@@ -198,19 +198,6 @@ struct RosterTests {
     #expect(fixture.roster(base + [stray]).isMember(fixture.creator.id))
   }
 
-  @Test func aLargeRosterIsGivenToAJoinerInPart() throws {
-    var records = fixture.records
-    for seed in 2...60 as ClosedRange<UInt64> {
-      records.append(try fixture.certificate(of: deviceKeys(seed), by: fixture.creator))
-    }
-    let roster = fixture.roster(records)
-    let sent = roster.recordsForJoiner(device: deviceKeys(7).id, peer: deviceKeys(8).id)
-    #expect(sent.map(\.encoded.count).reduce(0, +) <= 16 << 10)
-    #expect(sent.prefix(2).map(\.id) == roster.chain(of: deviceKeys(7).id).map(\.id))
-    #expect(sent.contains { $0.id == fixture.records[1].id })
-    #expect(roster.chain(of: deviceKeys(99).id).isEmpty)
-  }
-
   @Test func pendingRecordsAreBounded() throws {
     var roster = fixture.roster(fixture.records)
     let stray = deviceKeys(50)
