@@ -1,25 +1,21 @@
 package import KithCrypto
 
-/// The facts in a message that its sender must have made durable, for checkers.
+/// Facts in a message that its sender must have made durable, for checkers.
 package enum MessageFacts: Sendable {
-  /// Change sets of a store that passed their checks.
+  /// Change sets that passed their checks.
   case batch(StoreIdentifier, [ChangeSetHeaderFacts], hasMore: Bool)
-  /// The sender's coverage, by store.
   case have([StoreIdentifier: [ChainID: UInt64]])
-  /// Membership records, by their id.
   case records([Digest256])
-  /// Addresses of devices, or a join's last word.
+  /// Addresses, or a join's last message.
   case other
 }
 
-/// The identity of a change set in a message.
 package struct ChangeSetHeaderFacts: Sendable {
   package var chain: ChainID
   package var reference: ChangeSetReference
 }
 
 extension InboundMessage {
-  /// The facts for checkers.
   package var facts: MessageFacts {
     switch body {
     case .batch(let part):
@@ -44,11 +40,9 @@ extension InboundMessage {
 
 /// The purpose of a message, for measurements.
 package enum Traffic: Hashable, Sendable {
-  /// Change sets.
   case changes
   /// A device's changes of its own vector.
   case progress
-  /// Statements.
   case statements
   /// Full `Have`s, records, addresses.
   case other

@@ -1,17 +1,15 @@
 package import KithCrypto
 
-/// A store of a replica for checkers (the simulator, not programs), as plain values, so that they
-/// share no code with the model.
+/// A store for checkers such as the simulator, as plain values that share no code with the model.
 package struct StoreInspection: Sendable {
-  /// A published entry that the state keeps.
+  /// A published entry that is kept.
   package struct Kept: Sendable {
     package var entry: Entry
-    /// The BLAKE2b-256 of its plaintext.
+    /// BLAKE2b-256 of its plaintext.
     package var digest: Digest256
-    /// The change set that holds it.
     package var changeSet: ChangeSetReference
     package var index: UInt32
-    /// Its publishing time.
+    /// The publishing clock of its change set.
     package var published: HybridTime
   }
 
@@ -25,7 +23,7 @@ package struct StoreInspection: Sendable {
     }
   }
 
-  /// A local transaction that is not published.
+  /// An unpublished local transaction.
   package struct Draft: Hashable, Sendable {
     package var ordinal: UInt64
     package var clock: HybridTime
@@ -33,18 +31,17 @@ package struct StoreInspection: Sendable {
   }
 
   package var policy: Policy
-  /// Published entries by key, newest first: one, or two with a runner-up.
+  /// Newest first: one, or two with a runner-up.
   package var slots: [Key: [Kept]] = [:]
-  /// The entries that the drafts would publish now, by key.
+  /// The entries that the drafts would publish now.
   package var drafted: [Key: Entry] = [:]
   package var shown: [Key: Shown] = [:]
   package var drafts: [Draft] = []
-  /// The sequence up to which each chain is covered.
+  /// Each chain's covered sequence.
   package var covered: [ChainID: UInt64] = [:]
-  /// The highest sequence of a signed header received, by chain.
+  /// Each chain's highest sequence of a signed header received.
   package var received: [ChainID: UInt64] = [:]
   package var changeSets: Set<ChangeSetReference> = []
-  /// Counted bytes of each author.
   package var weights: [DeviceID: Int] = [:]
   package var draftBytes = 0
   package var refusalBytes = 0
@@ -52,7 +49,7 @@ package struct StoreInspection: Sendable {
 }
 
 extension Replica {
-  /// A store for checkers; nil if it is not open.
+  /// Nil if the store is not open.
   ///
   /// - Complexity: O(*n*) in the keys, drafts and change sets.
   package func inspect(_ identifier: StoreIdentifier) -> StoreInspection? {
@@ -82,48 +79,40 @@ extension Replica {
     return seen
   }
 
-  /// The digest of a store's state; nil if it is not open.
+  /// Nil if the store is not open.
   package mutating func digest(of identifier: StoreIdentifier) -> Digest256? {
     stores[identifier]?.digest()
   }
 
-  /// A store's coverage, without a whole inspection.
   package func covered(of identifier: StoreIdentifier) -> [ChainID: UInt64] {
     stores[identifier]?.log.vector ?? [:]
   }
 
-  /// The coverage of a store that this device believes of another.
+  /// Another device's coverage, as this device believes.
   package func believed(of device: DeviceID, in identifier: StoreIdentifier) -> [ChainID: UInt64] {
     coverage.covered(by: device, of: identifier)
   }
 
-  /// The chain under which this device publishes; nil before the start.
+  /// Nil before the start.
   package var ownChain: ChainID? {
     incarnation.map { ChainID(device: keys.id, incarnation: $0) }
   }
 
-  /// The latest reading of the hybrid logical clock.
   package var hybridClock: HybridTime { clock.latest }
 
-  /// Whether another device's time counts.
-  package var isTimeAdopted: Bool { timeKeeper.followed != nil }
-
-  /// The clocks of the drafts of a store, by ordinal.
   package func draftClocks(of identifier: StoreIdentifier) -> [UInt64: HybridTime] {
     let drafts = stores[identifier]?.drafts.drafts ?? []
     return Dictionary(
       drafts.map { ($0.ordinal, $0.clock) }, uniquingKeysWith: { _, last in last })
   }
 
-  /// The counters since the start, without a whole status.
   package var counted: NodeStatus.Counters { counters }
 
-  /// Sessions that exchange stores.
   package var exchangingSessions: [SessionID] {
     links.filter(\.value.isExchanging).keys.sorted()
   }
 
-  /// The largest share of an author in a store, in bytes, before the last change set.
+  /// In bytes, before the author's last change set.
   package static func authorLimit(under policy: Policy) -> Int {
     policy.room(factor: Limits.authorFactor)
   }

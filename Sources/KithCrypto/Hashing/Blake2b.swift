@@ -1,48 +1,29 @@
 import CSodium
 
-/// BLAKE2b, unkeyed and keyed (`crypto_generichash`).
+/// BLAKE2b, unkeyed and keyed (`crypto_generichash`); each call takes O(*n*) in its bytes.
 package enum Blake2b {
-  /// Returns the 32-byte digest of the parts.
-  ///
-  /// They are joined without a separator: encode their borders if they matter.
-  /// - Complexity: O(*n*) in the bytes of all parts.
+  /// Digests the parts without separators: encode their borders if they matter.
   package static func digest256(_ parts: [UInt8]...) -> Digest256 {
     var hasher = Hasher()
     for part in parts { hasher.update(part) }
     return hasher.digest256()
   }
 
-  /// Returns the 32-byte digest of a slice.
-  ///
-  /// - Complexity: O(*n*).
   package static func digest256(_ bytes: ArraySlice<UInt8>) -> Digest256 {
     var hasher = Hasher()
     hasher.update(bytes)
     return hasher.digest256()
   }
 
-  /// Returns the 16-byte digest of the message under a key; without the key it reveals nothing.
-  ///
-  /// - Complexity: O(*n*).
+  /// Without the key, the digest reveals nothing.
   package static func keyed128<Key: SecretKey & ~Copyable>(
     _ message: [UInt8], key: borrowing Key
   ) -> Digest128 {
     key.withUnsafeBytes { keyed($0, message) }
   }
 
-  /// Returns the 16-byte digest of the message under a key of 16 to 64 bytes.
-  ///
-  /// - Complexity: O(*n*).
+  /// The key has 16 to 64 bytes.
   package static func keyed128(_ message: [UInt8], key: borrowing SecretBytes) -> Digest128 {
-    key.withUnsafeBytes { keyed($0, message) }
-  }
-
-  /// Returns the 32-byte digest of the message under a key; without the key it reveals nothing.
-  ///
-  /// - Complexity: O(*n*).
-  package static func keyed256<Key: SecretKey & ~Copyable>(
-    _ message: [UInt8], key: borrowing Key
-  ) -> Digest256 {
     key.withUnsafeBytes { keyed($0, message) }
   }
 
@@ -59,38 +40,27 @@ package enum Blake2b {
 }
 
 extension Blake2b {
-  /// Computes BLAKE2b-256 of bytes in several pieces.
+  /// Computes BLAKE2b-256 in pieces; each update takes O(*n*) and copies no bytes.
   package struct Hasher: Sendable {
     private var state = kith_blake2b_state()
 
-    /// Makes a hasher without input.
     package init() {
       Sodium.start()
       kith_blake2b_init(&state, Digest256.byteCount)
     }
 
-    /// Adds bytes.
-    ///
-    /// - Complexity: O(*n*).
     package mutating func update(_ bytes: [UInt8]) {
       kith_blake2b_update(&state, bytes, UInt64(bytes.count))
     }
 
-    /// Adds the bytes of a slice, without copying it.
-    ///
-    /// - Complexity: O(*n*).
     package mutating func update(_ bytes: ArraySlice<UInt8>) {
       bytes.withUnsafeBytes { update($0) }
     }
 
-    /// Adds the bytes of a digest, key or other fixed-size value, without copying it.
     package mutating func update(_ value: some FixedBytes) {
       value.withUnsafeBytes { update($0) }
     }
 
-    /// Adds the bytes of a buffer.
-    ///
-    /// - Complexity: O(*n*).
     package mutating func update(_ buffer: UnsafeRawBufferPointer) {
       kith_blake2b_update(&state, buffer.bytePointer, UInt64(buffer.count))
     }

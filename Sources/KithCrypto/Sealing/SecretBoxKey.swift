@@ -4,33 +4,23 @@ import CSodium
 package protocol SecretBoxKey: SecretKey, ~Copyable {}
 
 extension SecretBoxKey where Self: ~Copyable {
-  /// The number of bytes that sealing adds to the plaintext: nonce and authenticator.
+  /// The number of bytes that sealing adds: nonce and authenticator.
   package static var overhead: Int { nonceByteCount + Int(crypto_secretbox_MACBYTES) }
 
-  /// The number of bytes of a nonce.
   package static var nonceByteCount: Int { Int(crypto_secretbox_NONCEBYTES) }
 
-  /// Seals the plaintext (`crypto_secretbox_easy`) under a nonce of 24 random bytes, used once. The
-  /// result begins with the nonce. A nonce of another length throws `wrongLength`.
-  ///
-  /// - Complexity: O(*n*).
+  /// Throws `wrongLength` unless the nonce has 24 bytes.
   package borrowing func seal(
     _ plaintext: [UInt8], nonce: [UInt8]
   ) throws(CryptoError) -> [UInt8] {
     seal(plaintext, nonce: try BoxNonce(nonce))
   }
 
-  /// Seals the plaintext under a nonce drawn from `entropy`.
-  ///
-  /// - Complexity: O(*n*).
   package borrowing func seal(_ plaintext: [UInt8], using entropy: inout some Entropy) -> [UInt8] {
     seal(plaintext, nonce: entropy.draw(BoxNonce.self))
   }
 
-  /// Seals the plaintext (`crypto_secretbox_easy`) under a random nonce that is used once. The
-  /// result begins with the nonce.
-  ///
-  /// - Complexity: O(*n*).
+  /// Seals in O(*n*) under a random nonce, used once, with which the result begins.
   package borrowing func seal(_ plaintext: [UInt8], nonce: BoxNonce) -> [UInt8] {
     let sealedCount = plaintext.count + Self.overhead
     return withUnsafeBytes { key in
@@ -47,9 +37,7 @@ extension SecretBoxKey where Self: ~Copyable {
     }
   }
 
-  /// Opens data that this key sealed; otherwise throws `authenticationFailed`.
-  ///
-  /// - Complexity: O(*n*).
+  /// Throws `authenticationFailed` unless this key sealed the data. O(*n*).
   package borrowing func open(_ sealed: [UInt8]) throws(CryptoError) -> [UInt8] {
     guard sealed.count >= Self.overhead else { throw .authenticationFailed }
     var plaintext = [UInt8](repeating: 0, count: sealed.count - Self.overhead)
@@ -58,8 +46,7 @@ extension SecretBoxKey where Self: ~Copyable {
     return plaintext
   }
 
-  /// Opens a sealed secret directly into guarded memory; throws `authenticationFailed` if this key
-  /// did not seal it.
+  /// Opens into guarded memory; throws `authenticationFailed` unless this key sealed the secret.
   package borrowing func openSecret(_ sealed: [UInt8]) throws(CryptoError) -> SecretBytes {
     guard sealed.count >= Self.overhead else { throw .authenticationFailed }
     var isAuthentic = false
@@ -72,10 +59,11 @@ extension SecretBoxKey where Self: ~Copyable {
     return secret
   }
 
-  /// Seals a secret, read in place, under a random nonce that is used once.
+  /// Reads the secret in place; otherwise like ``seal(_:nonce:)``.
   package borrowing func seal(secret: borrowing SecretBytes, nonce: BoxNonce) -> [UInt8] {
     var sealed = nonce.bytes
-    sealed.append(contentsOf: repeatElement(0, count: secret.count + SharedBox.overhead))
+    sealed.append(
+      contentsOf: repeatElement(0, count: secret.count + Int(crypto_secretbox_MACBYTES)))
     withUnsafeBytes { key in
       secret.withUnsafeBytes { secret in
         nonce.withUnsafeBytes { nonce in

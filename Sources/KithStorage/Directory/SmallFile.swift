@@ -1,11 +1,11 @@
 import Foundation
 package import KithCore
 
-/// Reads small private files beside devices, and replaces them in one step.
+/// Small private files beside devices.
 package enum SmallFile {
-  /// Returns the bytes of a file; nil if there is none.
+  /// Nil if there is no file.
   ///
-  /// - Throws: `StorageError` if it is larger than allowed or cannot be read.
+  /// - Throws: `StorageError` if it is too large or cannot be read.
   package static func read(
     _ path: String, atMost limit: Int
   ) throws(StorageError) -> [UInt8]? {
@@ -28,7 +28,7 @@ package enum SmallFile {
     return Array(bytes.prefix(count))
   }
 
-  /// Replaces the bytes of a file, durably: a reader gets the old bytes or the new.
+  /// Durable: a reader gets the old bytes or the new.
   package static func replace(_ path: String, with bytes: [UInt8]) throws(StorageError) {
     let new = path + ".new"
     try Files.remove(new)
@@ -42,17 +42,12 @@ package enum SmallFile {
     try Files.synchronize((path as NSString).deletingLastPathComponent)
   }
 
-  /// Creates a directory of mode 0700, or checks that the existing one is private.
+  /// An existing directory must be private.
   package static func makeDirectory(_ path: String) throws(StorageError) {
     try Files.makePrivateDirectory(path)
   }
 
-  /// Renames a file or directory; the new path must be free.
-  package static func rename(_ old: String, to new: String) throws(StorageError) {
-    try Files.rename(old, to: new)
-  }
-
-  /// Calls the body while no other process does so with the same lock file.
+  /// Excludes other processes with the same lock file.
   package static func withLock<Result>(
     _ path: String, _ body: () throws(StorageError) -> Result
   ) throws(StorageError) -> Result {
