@@ -8,8 +8,8 @@ public typealias AccountID = KithCore.AccountID
 public typealias StoreIdentifier = KithCore.StoreIdentifier
 /// A value of a store: what property lists can hold.
 public typealias PropertyListValue = KithCore.PropertyListValue
-/// A node's knowledge of itself, its peers and its stores: `devices`, `peers`, `stores`, `clock`,
-/// `problems` and more. `Docs/CommandLine.md` ("Status") explains each member.
+/// The state of a node, its peers and its stores; `Docs/CommandLine.md` ("Status") explains each
+/// member.
 ///
 /// ```swift
 /// for await status in accounts.statusUpdates {
@@ -31,6 +31,6 @@ extension KeyValueStore {
   public typealias HiddenEntry = KithCore.HiddenEntry
   /// A transaction that was accepted offline, but did not fit later.
   public typealias Refusal = KithCore.Refusal
-  /// Why the values that a store shows changed.
+  /// Why a store's shown values changed.
   public typealias ChangeReason = KithCore.ChangeReason
 }

@@ -5,7 +5,7 @@ import KithTerminal
 
 /// The tool `kith`, from the command line to the exit status.
 public enum KithTool {
-  /// Runs the command of the command line, and ends the process if it fails.
+  /// Runs the command of the command line and exits the process if it fails.
   public static func main() async {
     StandardFiles.occupy()
     do {
@@ -28,8 +28,7 @@ public enum KithTool {
     }
   }
 
-  /// Refuses arguments that are not UTF-8: Swift would replace characters, and the command would
-  /// use another key or file.
+  /// Swift would replace bytes that are not UTF-8, and the command would use another key or file.
   static func checkArguments(
     _ arguments: UnsafePointer<UnsafeMutablePointer<CChar>?>, _ count: Int32
   ) throws(CommandFailure) {
@@ -45,9 +44,8 @@ public enum KithTool {
     }
   }
 
-  /// The output at the end of a command that threw.
   enum Output: Equatable {
-    /// No output, because all was printed.
+    /// All was printed already.
     case nothing
     /// Help or a version, as requested.
     case data(String)

@@ -8,13 +8,13 @@ internal import NIOCore
   internal import Darwin
 #endif
 
-/// The unit for limits on connections from one address: an IPv4 address (mapped ones too), or an
-/// IPv6 /64, because one host owns all of it.
+/// The unit of limits by address: an IPv4 address (also mapped), or an IPv6 /64, which one host
+/// owns.
 struct AddressBucket: Hashable, Sendable {
   private let isIPv4: Bool
   private let bits: UInt64
 
-  /// Makes the bucket of an address. All addresses without IP share one bucket.
+  /// All addresses without IP share one bucket.
   init(_ address: SocketAddress?) {
     var bytes: [UInt8] = []
     switch address {
@@ -31,9 +31,8 @@ struct AddressBucket: Hashable, Sendable {
   }
 }
 
-/// Text of IP addresses.
 enum IPAddressText {
-  /// Returns whether the text is an IPv6 address without a zone.
+  /// False for an address with a zone.
   static func isIPv6(_ text: String) -> Bool {
     var address = in6_addr()
     return inet_pton(AF_INET6, text, &address) == 1
@@ -45,8 +44,7 @@ enum IPAddressText {
     return bytes.count == 16 && bytes.starts(with: prefix) ? Array(bytes[12...]) : nil
   }
 
-  /// Returns the host of a socket address as ``PeerAddress`` writes it; a mapped IPv4 address
-  /// as IPv4.
+  /// In the form of ``PeerAddress``; a mapped IPv4 address as IPv4.
   static func host(of address: SocketAddress?) -> String? {
     guard let address, let text = address.ipAddress else { return nil }
     if case .v6(let v6) = address {

@@ -9,7 +9,7 @@ internal import NIOCore
 #endif
 
 extension SocketAddress {
-  /// Returns the IP address in a host's text, with its zone if any; nil for a name.
+  /// Returns the IP address in a host's text, with its zone; nil for a name.
   ///
   /// No resolver is used: without an IPv6 network it returns no IPv6 address, not even `::`.
   static func literal(_ host: String, port: Int) -> SocketAddress? {
@@ -22,7 +22,6 @@ extension SocketAddress {
     return index == 0 ? nil : address.onLink(index)
   }
 
-  /// Returns the address with an interface as its zone.
   func onLink(_ index: UInt32) -> SocketAddress {
     guard case .v6(let v6) = self else { return self }
     var address = v6.address

@@ -9,35 +9,31 @@ internal import NIOPosix
   internal import Darwin
 #endif
 
-/// Why an address could not be listened on or reached, in words for people.
+/// Why listening or connecting failed, in words for people.
 package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The cause of the failure.
   package enum Reason: Hashable, Sendable {
-    /// Another socket of this host listens on the port.
+    /// Another socket listens on the port.
     case portTaken
-    /// The address to listen on does not belong to this host.
+    /// Not an address of this host.
     case notLocal
-    /// The system does not allow this user to listen there, or to connect.
+    /// The system forbids it to this user.
     case forbidden
-    /// The host answered that no program listens on the port.
+    /// The host refused the connection.
     case nothingListens
-    /// No answer came in time.
+    /// No answer in time.
     case noAnswer
-    /// No network of this host reaches the address.
+    /// No network of this host leads there.
     case noRoute
-    /// The host's name has no known address.
+    /// The name has no known address.
     case unknownHost
-    /// This host lacks the protocol of such addresses, for example IPv6.
+    /// This host lacks the address's protocol, for example IPv6.
     case unsupported
-    /// Anything else, in the system's words.
     case other(String)
   }
 
-  /// The host, as it was given.
+  /// As it was given.
   package let host: String
-  /// The TCP port.
   package let port: UInt16
-  /// The cause of the failure.
   package let reason: Reason
 
   package init(host: String, port: UInt16, reason: Reason) {
@@ -99,7 +95,7 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
     }
   }
 
-  /// The cause, as the beginning of a sentence without a capital letter.
+  /// The beginning of a sentence, without a capital letter.
   package var description: String {
     let host = self.host.contains(":") ? "[\(self.host)]" : self.host
     let place = "\(host):\(port)"
@@ -118,7 +114,7 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
 }
 
 extension IOError {
-  /// The system's description, without the names of its calls.
+  /// Without the names of its calls.
   var words: String { Self.words(errnoCode) }
 
   fileprivate static func words(_ code: CInt) -> String { String(cString: strerror(code)) }

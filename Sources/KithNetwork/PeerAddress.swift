@@ -1,14 +1,12 @@
-/// The address of a peer: a host and a port.
-///
-/// Written `192.0.2.1:4114`, `[2001:db8::1]:4114`, `[fe80::1%eth0]:4114` or `name.local:4114`.
-/// Without a port, 4114 is used.
+/// A host and a port, as in `192.0.2.1:4114`, `[2001:db8::1]:4114`, `[fe80::1%eth0]:4114` or
+/// `name.local:4114`.
 package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// A host name, an IPv4 address, or an IPv6 address (without brackets, with its zone if any).
+  /// A name, an IPv4 address, or an IPv6 address without brackets, with any zone.
   package let host: String
-  /// The TCP port, never 0.
+  /// Never 0.
   package let port: UInt16
 
-  /// Makes an address from its parts, which are checked as if parsed.
+  /// Checks the parts.
   package init(host: String, port: UInt16 = NetworkLimits.defaultPort) throws(PeerAddressError) {
     guard port != 0 else { throw PeerAddressError(text: "\(host):0", problem: .port) }
     let isValid = host.contains(":") ? Self.isIPv6(host) : Self.isName(host)
@@ -17,7 +15,6 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
     self.port = port
   }
 
-  /// Parses an address; if it has no port, the default is used.
   package init(
     _ text: String, defaultPort: UInt16 = NetworkLimits.defaultPort
   ) throws(PeerAddressError) {
@@ -53,18 +50,16 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
     self.port = port
   }
 
-  /// The address in the form of ``init(_:)``, always with its port.
+  /// Always with the port.
   package var description: String {
     host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 
-  /// Compares by host, then by port.
   package static func < (left: Self, right: Self) -> Bool {
     (left.host, left.port) < (right.host, right.port)
   }
 
-  /// Returns whether the host is a name: at most 253 letters, digits, `-`, `_` and dots, without
-  /// empty labels.
+  /// At most 253 letters, digits, `-`, `_` and dots, without empty labels.
   private static func isName(_ host: some StringProtocol) -> Bool {
     guard (1...253).contains(host.utf8.count) else { return false }
     var labels = host.split(separator: ".", omittingEmptySubsequences: false)
@@ -80,8 +75,7 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
     }
   }
 
-  /// Returns whether the host is an IPv6 address for `inet_pton`, optionally with `%` and a
-  /// zone's name.
+  /// With a zone's name, if any.
   private static func isIPv6(_ host: some StringProtocol) -> Bool {
     let parts = host.split(separator: "%", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = parts.first, IPAddressText.isIPv6(String(address)) else { return false }
@@ -91,28 +85,23 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
   }
 }
 
-/// The error for a text that is not a peer address, with the right form.
 package struct PeerAddressError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// The mistake in the text.
   package enum Problem: String, Hashable, Sendable {
-    /// The text is empty.
     case empty
-    /// The host is neither a name nor an address.
+    /// Neither a name nor an address.
     case host
-    /// The port is not a number from 1 to 65535.
+    /// Not a number from 1 to 65535.
     case port
-    /// A bracket is not closed.
+    /// Not closed.
     case bracket
-    /// An IPv6 address has no brackets.
+    /// Without brackets.
     case bareIPv6
   }
 
-  /// The given text.
   package let text: String
-  /// The mistake in the text.
   package let problem: Problem
 
-  /// The text, the mistake and the right form.
+  /// With the right form.
   package var description: String {
     let reason =
       switch problem {

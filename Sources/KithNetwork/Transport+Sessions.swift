@@ -5,11 +5,11 @@ internal import NIOCore
 extension Transport {
   // MARK: Sessions
 
-  /// Sends a message, after all earlier ones of the session. While the event loop is busy, messages
-  /// gather for one flush. A message for an ended session is dropped.
+  /// Sends a message after all earlier ones, or drops it if the session has ended.
   ///
-  /// A session is closed if its unsent bytes exceed ``TransportConfiguration/queueLimit``, or a
-  /// message ``NetworkLimits/messageBytes``.
+  /// Messages gather for one flush while the event loop is busy. The session is closed if its
+  /// unsent bytes exceed ``TransportConfiguration/queueLimit``, or a message
+  /// ``NetworkLimits/messageBytes``.
   /// - Complexity: O(*n*) on the session's event loop.
   package func send(_ id: SessionID, _ message: [UInt8]) {
     send(id, many: [message])
@@ -21,12 +21,12 @@ extension Transport {
   }
 
   /// Requests one call of `sessionHasRoom` when few of the bytes sent before are unsent. It comes
-  /// after this returns, and never if the session has ended.
+  /// after this returns, unless the session has ended.
   package func awaitRoom(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.awaitRoom()
   }
 
-  /// Ends a session after the messages sent before. `sessionClosed` follows.
+  /// Ends a session after the messages sent before; `sessionClosed` follows.
   package func close(_ id: SessionID, reason: CloseReason) {
     let link = registry.withLock { registry in
       registry.setCloseReason(reason, of: id)
@@ -35,37 +35,33 @@ extension Transport {
     link?.close()
   }
 
-  /// Stops reading from a session's socket, so that its peer waits. Messages already read may still
-  /// come.
+  /// Makes the peer wait. Messages already read may still come.
   package func pauseReading(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.setReading(false)
   }
 
-  /// Resumes reading after ``pauseReading(_:)``.
   package func resumeReading(_ id: SessionID) {
     registry.withLock { $0.link(of: id) }?.setReading(true)
   }
 
-  /// Returns whether a session is membership-only: its peer's static key was unknown or its epoch
-  /// older, and it was not promoted.
+  /// True if the peer's static key was unknown or its epoch older, and it was not promoted.
   package func isMembershipOnly(_ id: SessionID) -> Bool {
     registry.withLock { $0.isMembershipOnly(id) }
   }
 
-  /// Lifts the limits of a membership-only session, because the peer has proved to be a member.
+  /// Lifts the limits, because the peer has proved to be a member.
   package func promote(_ id: SessionID) {
     let link = registry.withLock { $0.promote(id) ? $0.link(of: id) : nil }
     link?.setMessageLimit(NetworkLimits.messageBytes)
   }
 
-  /// The counters so far.
   package var statistics: TransportStatistics {
     var statistics = counters.snapshot
     statistics.halfOpen = gate.halfOpen
     return statistics
   }
 
-  /// Makes the session of a finished handshake; nil if there are too many.
+  /// Nil: too many sessions.
   func establish(
     _ exchange: NoiseExchange, hello: Hello, pskIndex: Int, address: String, dial: Dial?,
     channel: any Channel
@@ -95,7 +91,7 @@ extension Transport {
       silenceTimeout: TimeAmount(configuration.silenceTimeout))
   }
 
-  /// Returns the configured lifetime, varied by up to an eighth.
+  /// Varied by up to an eighth.
   func sessionLifetime() -> TimeAmount {
     let nanoseconds = Double(TimeAmount(configuration.sessionLifetime).nanoseconds)
     return .nanoseconds(Int64(nanoseconds * (0.875 + 0.25 * entropy.fraction())))

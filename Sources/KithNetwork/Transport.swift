@@ -6,9 +6,8 @@ internal import Synchronization
 
 /// Sessions between the devices of an account, over TCP (`Docs/Protocol.md`, "Handshake").
 ///
-/// Each node has one. It listens, dials, shakes hands, encrypts, and passes messages to its
-/// ``TransportDelegate``. All work is within ``run()``, on the caller's event loops. Other methods
-/// may be called from any thread, at any time.
+/// All work is within ``run()``, on the caller's event loops. Other methods may be called from any
+/// thread.
 package final class Transport: Sendable {
   let configuration: TransportConfiguration
   let keys: DeviceKeys
@@ -23,18 +22,12 @@ package final class Transport: Sendable {
   let entropy: SharedEntropy
   private let logger: Logger
   private let listeners = Mutex<[any Channel]>([])
-  /// The time of the last shortage of resources for a connection.
   private let lastShortage = Mutex<NIODeadline?>(nil)
 
   /// Makes a transport that is not running yet.
   ///
-  /// - Parameters:
-  ///   - configuration: The addresses to listen on, and the limits.
-  ///   - keys: The device's keys, of which the transport key is used.
-  ///   - delegate: The node, held strongly.
-  ///   - logger: The log, which never holds keys of stores, values or secrets.
-  ///   - eventLoopGroup: The threads, which the caller shuts down.
-  ///   - entropy: The source of ephemeral keys and jitter.
+  /// `delegate` is held strongly. The log never holds keys of stores, values or secrets. The caller
+  /// shuts down the event loops. `entropy` makes ephemeral keys and jitter.
   package init(
     configuration: TransportConfiguration, keys: DeviceKeys, delegate: any TransportDelegate,
     logger: Logger, eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
@@ -59,11 +52,11 @@ package final class Transport: Sendable {
 
   // MARK: Serving
 
-  /// Starts to listen, and returns the addresses with their ports.
+  /// Starts to listen.
   ///
-  /// - Parameter port: The port to use instead of the configured one; 0: any.
-  /// - Returns: The addresses.
-  /// - Throws: ``NetworkFailure`` if a host cannot be bound; then none is bound.
+  /// - Parameter port: Replaces the configured port; 0: any.
+  /// - Returns: The addresses with their ports.
+  /// - Throws: ``NetworkFailure`` if a host cannot be bound; then none is.
   @discardableResult
   package func bind(port: UInt16? = nil) async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
@@ -74,10 +67,10 @@ package final class Transport: Sendable {
     return try bound.map { try PeerAddress(bound: $0) }
   }
 
-  /// Serves and dials until the task is cancelled, then closes everything: earlier messages are
-  /// flushed, and the end of every session is reported.
+  /// Serves and dials until the task is cancelled; then flushes, closes everything, and reports the
+  /// end of every session.
   ///
-  /// Binds first if ``bind()`` was not called. Throws if binding fails or a listener ends.
+  /// Binds first if ``bind(port:)`` was not called. Throws if that fails or a listener ends.
   package func run() async throws {
     if listeners.withLock({ $0.isEmpty }) { try await bind() }
     let (ended, continuation) = AsyncStream<Never>.makeStream()
@@ -144,20 +137,18 @@ package final class Transport: Sendable {
 extension Transport {
   // MARK: Dialling
 
-  /// Replaces the configured addresses, which are dialled continually.
+  /// Configured addresses are dialled continually.
   package func setTargets(_ addresses: [PeerAddress]) {
     dialler.update { $0.setStatic(addresses) }
   }
 
-  /// Adds a configured address. If it turned out to be this node, it is tried again.
+  /// An address that turned out to be this node is tried again.
   package func addTarget(_ address: PeerAddress) {
     dialler.update { $0.addStatic(address) }
   }
 
-  /// Sets the learned addresses of a device; without any it is no longer dialled.
-  ///
-  /// A device is not dialled while there is a session with its transport key, given or met at its
-  /// addresses.
+  /// Without addresses, a device is no longer dialled. Nor is it while there is a session with its
+  /// transport key, given or met at its addresses.
   package func setLearnedAddresses(
     _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey? = nil
   ) {
@@ -165,14 +156,12 @@ extension Transport {
     dialler.update { $0.setLearned(addresses, of: device, key: transportKey) }
   }
 
-  /// Sets the devices that may lack old data. Some are dialled even if this node has enough
-  /// sessions.
+  /// Some are dialled even if this node has enough sessions: they may lack old data.
   package func setLeftBehind(_ devices: [DeviceID]) {
     dialler.update { $0.setLeftBehind(devices) }
   }
 
-  /// Sets the addresses at which a device is heard on the link, which are tried first; empty: not
-  /// heard.
+  /// Addresses at which a device is heard on the link are tried first. Empty: not heard.
   func setFoundAddresses(
     _ addresses: [PeerAddress], of device: DeviceID, transportKey: TransportPublicKey?, isNew: Bool
   ) {
@@ -207,12 +196,10 @@ extension Transport {
   }
 }
 
-/// The error that stops a transport, or a refusal.
 package enum TransportError: Error, Hashable, Sendable {
-  /// A listening socket was closed, though `run()` was not cancelled.
+  /// A listening socket was closed without cancelling `run()`.
   case listenerClosed
-  /// There are too many connections; more are refused until one ends.
+  /// More are refused until one ends.
   case tooManyConnections
-  /// The transport has shut down.
   case shutDown
 }

@@ -1,7 +1,6 @@
 internal import KithSimulator
 internal import KithTerminal
 
-/// The report of a campaign.
 struct CampaignReport {
   private let campaign: Campaign
   private let summary: Campaign.Summary
@@ -13,7 +12,6 @@ struct CampaignReport {
     self.arguments = arguments
   }
 
-  /// The report for people.
   func text(_ style: Style) -> String {
     var parts = [faults.text(style), happenings.text(style), totals.text(style)]
     parts += summary.failures.map { failure($0, style) }
@@ -73,7 +71,6 @@ struct CampaignReport {
       """
   }
 
-  /// The report for programs.
   func json() throws -> String {
     struct Failure: Encodable {
       var seed: UInt64

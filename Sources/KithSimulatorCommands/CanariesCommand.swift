@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import KithSimulator
 internal import KithTerminal
 
-/// `kith-sim canaries`: plants one bug after the other.
 struct CanariesCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "canaries", abstract: "Plant bugs, and count the seeds until each is caught.",

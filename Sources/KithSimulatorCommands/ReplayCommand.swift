@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import KithSimulator
 internal import KithTerminal
 
-/// `kith-sim replay`: one run again, event for event.
 struct ReplayCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "replay", abstract: "Repeat a seed, or a schedule from a file.",

@@ -3,7 +3,6 @@ internal import Foundation
 internal import KithSimulator
 internal import KithTerminal
 
-/// `kith-sim run`: a campaign.
 struct RunCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "run", abstract: "Run many seeds.",
@@ -43,8 +42,6 @@ struct RunCommand: AsyncParsableCommand {
   }
 }
 
-/// One line on standard error that says how far a campaign is, and one for each failure when it is
-/// found.
 private final class CampaignProgress {
   private let campaign: Campaign
   private let isShown: Bool
@@ -57,7 +54,7 @@ private final class CampaignProgress {
     isShown = Terminal.hasTalk && !isQuiet
   }
 
-  /// Draws the line anew, at most ten times a second.
+  /// Redraws at most ten times a second.
   func update(_ summary: Campaign.Summary) {
     if summary.failures.count > failures, let failure = summary.failures.last {
       failures = summary.failures.count
@@ -77,20 +74,19 @@ private final class CampaignProgress {
     console.prompt("\r\u{1B}[K" + String(line.prefix(Terminal.columns - 1)))
   }
 
-  /// Takes the line away.
+  /// Clears the line.
   func finish() {
     if isShown { console.prompt("\r\u{1B}[K") }
   }
 }
 
 extension Duration {
-  /// The same in seconds.
   var seconds: Double {
     Double(components.seconds) + Double(components.attoseconds) / 1e18
   }
 }
 
 extension Campaign.Summary {
-  /// Virtual time, summed over all devices, in hours.
+  /// Virtual hours, summed over all devices.
   var deviceHours: Double { Double(deviceMicroseconds) / 3.6e9 }
 }

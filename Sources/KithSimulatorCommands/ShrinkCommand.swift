@@ -3,7 +3,6 @@ internal import Foundation
 internal import KithSimulator
 internal import KithTerminal
 
-/// `kith-sim shrink`: a shorter schedule that breaks the same promise.
 struct ShrinkCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "shrink", abstract: "Find a shorter schedule that fails like a seed.",
@@ -57,7 +56,6 @@ struct ShrinkCommand: ParsableCommand {
 }
 
 extension Action {
-  /// The action for people.
   fileprivate var words: String {
     switch kind {
     case .write(let device, let store, let writes):

@@ -3,7 +3,6 @@ internal import Foundation
 internal import KithSimulator
 internal import KithTerminal
 
-/// Options of several commands.
 struct SimOptions: ParsableArguments {
   @Option(
     help: ArgumentHelp(
@@ -18,7 +17,6 @@ struct SimOptions: ParsableArguments {
       valueName: "names"))
   var faults: String?
 
-  /// The bounds that the options set.
   func bounds() throws(CommandFailure) -> ScheduleMaker.Bounds {
     let numbers = devices.split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
     guard let most = numbers.last ?? nil, let fewest = numbers.count == 2 ? numbers[0] : 2,
@@ -41,12 +39,11 @@ struct SimOptions: ParsableArguments {
     return ScheduleMaker.Bounds(devices: fewest...most, faults: chosen)
   }
 
-  /// The options for a command line that repeats a run.
+  /// For a command line that repeats a run.
   var text: String {
     (devices == "64" ? "" : " --devices \(devices)") + (faults.map { " --faults \($0)" } ?? "")
   }
 
-  /// The schedule of a seed or a file.
   func schedule(_ text: String) throws(CommandFailure) -> Schedule {
     if let seed = UInt64(text) { return ScheduleMaker.schedule(seed: seed, within: try bounds()) }
     do {
@@ -60,7 +57,6 @@ struct SimOptions: ParsableArguments {
 }
 
 extension Schedule {
-  /// The content of its file.
   var json: Data {
     get throws {
       let encoder = JSONEncoder()
@@ -70,7 +66,6 @@ extension Schedule {
   }
 }
 
-/// JSON with sorted members.
 func json(_ value: some Encodable) throws -> String {
   let encoder = JSONEncoder()
   encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

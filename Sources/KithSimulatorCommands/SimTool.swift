@@ -4,7 +4,7 @@ internal import KithTerminal
 
 /// The tool `kith-sim`, from the command line to the exit status.
 public enum SimTool {
-  /// Runs the command of the command line, and ends the process if it fails.
+  /// Runs the command of the command line and exits the process if it fails.
   public static func main() async {
     StandardFiles.occupy()
     do {
@@ -23,7 +23,6 @@ public enum SimTool {
   }
 }
 
-/// The root of the tool: `kith-sim`.
 struct SimCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "kith-sim",

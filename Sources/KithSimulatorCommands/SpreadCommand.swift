@@ -2,7 +2,6 @@ internal import ArgumentParser
 internal import KithSimulator
 internal import KithTerminal
 
-/// `kith-sim spread`: how a change spreads among many devices.
 struct SpreadCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "spread", abstract: "Measure how a change spreads among many devices.",
@@ -71,7 +70,6 @@ struct SpreadCommand: ParsableCommand {
 }
 
 extension SpreadResult {
-  /// Whether every change came to all devices, and its writer knew.
   fileprivate var isWhole: Bool {
     changes.allSatisfy { $0.spreadMilliseconds != nil && $0.knownMilliseconds != nil }
   }

@@ -20,7 +20,6 @@ extension StorageError {
     Self(code: .inputOutput, path: path, message: "the device was closed; open it again")
   }
 
-  /// Makes the error for an `errno` of a system call.
   static func system(_ action: String, _ path: String, errno number: Int32) -> Self {
     let reason = String(cString: strerror(number))
     switch number {
@@ -47,8 +46,7 @@ extension StorageError {
       message: "cannot be written (\(reason)); make file and directory writable for this user")
   }
 
-  /// Makes the error for a failure of SQLite with the database at `path`. `systemError`: the failed
-  /// system call's `errno`, if any.
+  /// `systemError`: the failed system call's `errno`.
   static func database(_ path: String, _ error: any Error, systemError: Int32 = 0) -> Self {
     if let error = error as? StorageError { return error }
     guard let error = error as? DatabaseError else {
@@ -65,7 +63,7 @@ extension StorageError {
       return .readOnly(path, String(cString: strerror(systemError)))
     case .SQLITE_IOERR where [ENOSPC, EDQUOT, EFBIG].contains(systemError):
       return .diskFull(path, String(cString: strerror(systemError)))
-    // A table's definition may be damaged; none of Kith's statements fails so otherwise.
+    // A table's definition may be damaged; no SQL statement of Kith fails so otherwise.
     case .SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_ERROR, .SQLITE_MISMATCH:
       return .damaged(path, "the database is damaged (\(reason))")
     default:

@@ -1,8 +1,7 @@
-/// The end of a command that failed: one line for people, a status for programs.
+/// The end of a failed command: one line for people, a status for programs.
 package struct CommandFailure: Error, Equatable, CustomStringConvertible {
-  /// The exit status of the process.
   package let status: CommandStatus
-  /// The cause and the remedy, without `kith:` before it. Nil if all was printed already.
+  /// Without `kith:` before it. Nil if all was printed already.
   package let message: String?
 
   package init(_ status: CommandStatus, _ message: String?) {

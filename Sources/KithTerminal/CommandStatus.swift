@@ -1,24 +1,21 @@
-/// The exit statuses of `kith`, which scripts may rely on (README.md, the table "exit status").
+/// Scripts may rely on these statuses (README.md, the table "exit status").
 package enum CommandStatus: Int32, CaseIterable, Sendable {
   case success = 0
   /// A failure without its own status: a disk, a file, a bench over its budget.
   case failure = 1
-  /// The key, or the whole store, is missing.
   case notFound = 2
-  /// Kith refused the request: the quota, a key, a value, a declined invitation.
+  /// Kith refused a write, a key, a code or an invitation, or a person said no.
   case refused = 3
   /// The directory holds no device, holds one already, or belongs to another node.
   case directory = 4
   /// A node or peer was not reached, or not in time.
   case unreachable = 5
-  /// A passphrase is needed, wrong, or cannot be read.
+  /// A passphrase is needed, wrong, or unreadable.
   case passphrase = 6
-  /// `kith doctor` found a problem.
   case unhealthy = 7
-  /// The command line is not valid, as ArgumentParser reports it.
+  /// As ArgumentParser reports it.
   case usage = 64
 
-  /// The meaning of the status in a few words, for help and documents.
   package var meaning: String {
     switch self {
     case .success: "done"
@@ -33,7 +30,6 @@ package enum CommandStatus: Int32, CaseIterable, Sendable {
     }
   }
 
-  /// All statuses as lines of help.
   package static var help: String {
     allCases.map { status in
       let number = String(status.rawValue)

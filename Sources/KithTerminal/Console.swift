@@ -1,11 +1,10 @@
 package import Foundation
 import Glibc
 
-/// The output of a command: data to standard output, messages to standard error.
+/// Writes data to standard output, messages to standard error.
 package struct Console: Sendable {
-  /// Whether messages other than errors are left out.
+  /// Errors are still printed.
   package var isQuiet: Bool
-  /// The tool's name, printed before warnings and errors.
   private let tool: String
 
   package init(isQuiet: Bool = false, tool: String = "kith") {
@@ -13,14 +12,12 @@ package struct Console: Sendable {
     self.tool = tool
   }
 
-  /// Writes data and a line feed.
+  /// Appends a line feed.
   package func data(_ text: String) throws(CommandFailure) { try Self.write(text + "\n") }
 
-  /// Writes data unchanged.
   package func rawData(_ bytes: Data) throws(CommandFailure) { try Self.write(Array(bytes)) }
 
-  /// Writes data and a line feed for code that cannot throw to the command. If that fails, ends
-  /// the process.
+  /// Exits the process on failure, for code that cannot throw to the command.
   package func dataOrExit(_ text: String) {
     do throws(CommandFailure) {
       try data(text)
@@ -30,17 +27,16 @@ package struct Console: Sendable {
     }
   }
 
-  /// Writes a message for a person.
   package func talk(_ text: String) {
     if !isQuiet { prompt(text + "\n") }
   }
 
-  /// Writes a message that is shown even with `--quiet`. An error may quote text of others.
+  /// Prints even with `--quiet`. Escapes the text, because an error may quote others.
   package func warn(_ text: String) {
     prompt("\(tool): \(Columns.readable(text, indent: ""))\n")
   }
 
-  /// Writes prompts and progress to standard error, unchanged; failures are ignored.
+  /// Writes to standard error, unchanged; failures are ignored.
   package func prompt(_ text: String) { _ = Self.write(Array(text.utf8), to: STDERR_FILENO) }
 
   private static func write(_ text: String) throws(CommandFailure) { try write(Array(text.utf8)) }
@@ -54,7 +50,7 @@ package struct Console: Sendable {
       .failure, "standard output: \(reason); what was to be printed is not whole")
   }
 
-  /// Writes all bytes; returns 0 or the error. If the reader has closed, such as `head`, the
+  /// Writes all bytes; returns 0 or the error. If the reader has closed (such as `head`), the
   /// process ends as by the signal.
   private static func write(_ bytes: [UInt8], to file: Int32) -> Int32 {
     bytes.withUnsafeBytes { bytes in
@@ -81,20 +77,17 @@ package struct Console: Sendable {
 
 package enum Terminal {
   package static var hasOutput: Bool { isatty(STDOUT_FILENO) == 1 }
-  /// Whether standard error is a terminal.
   package static var hasTalk: Bool { isatty(STDERR_FILENO) == 1 }
-  /// Whether standard input is a terminal, so that a person can answer.
   package static var hasInput: Bool { isatty(STDIN_FILENO) == 1 }
 
-  /// The columns of the terminal of standard error; 80 if they are unknown.
+  /// The columns of standard error's terminal; 80 if unknown.
   package static var columns: Int {
     var size = winsize()
     guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
     return Int(size.ws_col)
   }
 
-  /// Returns whether standard output may have colour: a terminal, without `NO_COLOR`
-  /// (no-color.org), not dumb.
+  /// Colour needs a terminal that is not dumb, without `NO_COLOR` (no-color.org).
   package static func allowsColour(environment: [String: String], isTerminal: Bool) -> Bool {
     isTerminal && environment["NO_COLOR", default: ""].isEmpty && environment["TERM"] != "dumb"
   }

@@ -1,14 +1,14 @@
-/// The effect of a character of foreign text on a terminal.
+/// The effect of a foreign character on a terminal.
 package enum CharacterEffect {
-  /// It is displayed.
   case drawn
-  /// It moves the cursor, changes the terminal's state, or changes the direction of later text.
+  /// The character moves the cursor, or changes the terminal's state or the direction of later
+  /// text.
   case obeyed
-  /// It is invisible, so that two texts look alike.
+  /// The character is invisible: two texts would look alike.
   case unseen
 
-  /// Makes the effect of a character. Terminals obey C0, C1 and Unicode's bidirectional controls.
-  /// Characters without width are invisible, except those that choose an emoji's form.
+  /// Terminals obey C0, C1 and Unicode's bidirectional controls. Characters without width are
+  /// invisible, except those that choose an emoji's form.
   package init(_ scalar: Unicode.Scalar) {
     self =
       switch scalar.value {
@@ -24,8 +24,8 @@ package enum CharacterEffect {
 }
 
 extension Columns {
-  /// Returns the text on one line, with obeyed and invisible characters as numbers, since names and
-  /// keys come from other devices.
+  /// Returns one line, with obeyed and invisible characters as numbers: names and keys come from
+  /// other devices.
   package static func printable(_ text: String, limit: Int = .max) -> String {
     var shown = ""
     var count = 0
@@ -44,8 +44,8 @@ extension Columns {
     return shown
   }
 
-  /// Returns the text in its lines, with obeyed characters as numbers; line feeds and tabs stay.
-  /// Lines after the first begin with `indent`, so that none looks like another message.
+  /// Shows obeyed characters as numbers, except line feeds and tabs. Lines after the first begin
+  /// with `indent`, so that none looks like another message.
   package static func readable(_ text: String, indent: String = "  ") -> String {
     var shown = ""
     for scalar in text.unicodeScalars {

@@ -1,6 +1,5 @@
-/// Formats sizes and times for people.
 package enum Humane {
-  /// Formats a number of bytes: `812 B`, `14.2 KiB`, `1.0 MiB`.
+  /// `812 B`, `14.2 KiB`, `1.0 MiB`.
   package static func bytes(_ count: Int) -> String {
     guard count.magnitude >= 1_024 else { return "\(count) B" }
     var amount = Double(count) / 1_024
@@ -11,7 +10,7 @@ package enum Humane {
     return "\(decimals(amount, 1)) TiB"
   }
 
-  /// Formats a number with separated thousands: `1,024`.
+  /// With separated thousands: `1,024`.
   package static func count(_ number: Int) -> String {
     let digits = String(number.magnitude)
     var text = number < 0 ? "-" : ""
@@ -22,12 +21,12 @@ package enum Humane {
     return text
   }
 
-  /// Formats a number of things: `1 key`, `264 keys`.
+  /// `1 key`, `264 keys`.
   package static func count(_ number: Int, _ thing: String, _ things: String? = nil) -> String {
     "\(count(number)) \(number == 1 ? thing : things ?? thing + "s")"
   }
 
-  /// Formats a length of time: `87 ns`, `12 µs`, `3.4 ms`, `12 s`.
+  /// `87 ns`, `12.0 µs`, `3.40 ms`, `12.00 s`.
   package static func duration(seconds: Double) -> String {
     switch seconds.magnitude {
     case ..<1e-6: "\(decimals(seconds * 1e9, 0)) ns"
@@ -39,8 +38,7 @@ package enum Humane {
     }
   }
 
-  /// Formats the time since a moment, both in milliseconds since 1970: `now`, `12 s ago`, `3
-  /// days ago`.
+  /// Both in milliseconds since 1970: `now`, `12 s ago`, `3 days ago`.
   package static func ago(_ moment: UInt64, now: UInt64) -> String {
     let seconds = now > moment ? (now - moment) / 1_000 : 0
     return switch seconds {
@@ -53,15 +51,14 @@ package enum Humane {
     }
   }
 
-  /// Formats a part of a whole: `37 %`. A part below 1 % is shown as 1 %, so that only zero shows
-  /// as zero.
+  /// A part below 1 % is shown as 1 %: only zero shows as zero.
   package static func percent(_ part: Int, of whole: Int) -> String {
     guard whole > 0 else { return part > 0 ? "over" : "0 %" }
     let percent = Double(part) / Double(whole) * 100
     return "\(part > 0 ? max(1, Int(percent)) : 0) %"
   }
 
-  /// Formats a number with decimals, rounded half away from zero, the same in every locale.
+  /// Rounds half away from zero, the same in every locale.
   package static func decimals(_ number: Double, _ places: Int) -> String {
     guard number.isFinite, number.magnitude < 1e15 else { return "\(number)" }
     var scale = 1.0

@@ -7,14 +7,12 @@ package struct ProgressBar: Sendable {
   private let isShown: Bool
   private let console = Console()
 
-  /// Makes a bar for a number of steps, shown only on a terminal and without `--quiet`.
   package init(_ title: String, total: Int, isQuiet: Bool) {
     self.title = title
     self.total = total
     isShown = Terminal.hasTalk && !isQuiet && total > 0
   }
 
-  /// Draws the bar again.
   package func update(_ done: Int) {
     guard isShown else { return }
     console.prompt("\r\u{1B}[K" + Self.line(title, done, total, columns: Terminal.columns - 1))
@@ -24,7 +22,6 @@ package struct ProgressBar: Sendable {
     if isShown { console.prompt("\r\u{1B}[K") }
   }
 
-  /// Returns the bar's text in at most a number of columns.
   package static func line(_ title: String, _ done: Int, _ total: Int, columns: Int) -> String {
     let counts = " \(done)/\(total)"
     let room = columns - Columns.width(title) - counts.count - 1

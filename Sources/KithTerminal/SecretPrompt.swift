@@ -1,13 +1,11 @@
 import Glibc
 
-/// Asks a person for a secret on the process's terminal, without showing the typed text. The
-/// process's input and output may be redirected.
+/// Asks without echo on the process's terminal, even if input and output are redirected.
 package enum SecretPrompt {
-  /// The result of a question.
   package enum Answer: Equatable {
-    /// The typed bytes, without the line feed. Zero them after use.
+    /// Without the line feed. Zero them after use.
     case typed([UInt8])
-    /// The person gave up, with Ctrl-C or Ctrl-D.
+    /// Ctrl-C or Ctrl-D.
     case givenUp
     /// There is no terminal.
     case nobody
@@ -17,23 +15,18 @@ package enum SecretPrompt {
   private static let end: UInt8 = 4
   private static let eraseLine: UInt8 = 21
 
-  /// Asks a question.
-  ///
-  /// - Parameters:
-  ///   - prompt: The text before the answer.
-  ///   - limit: The maximum number of bytes; more are ignored.
-  /// - Returns: The result.
+  /// Ignores bytes beyond `limit`.
   package static func ask(_ prompt: String, limit: Int) -> Answer {
     let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
     guard terminal >= 0 else { return .nobody }
     defer { close(terminal) }
     var settings = termios()
     guard tcgetattr(terminal, &settings) == 0 else { return .nobody }
-    // Reads character by character: Ctrl-C arrives here, so no signal leaves the terminal without
+    // Read character by character: Ctrl-C arrives here, so no signal leaves the terminal without
     // echo.
     var silent = settings
     silent.c_lflag &= ~tcflag_t(ECHO | ECHONL | ICANON | ISIG)
-    // Set before the prompt, so that nothing typed after it is discarded.
+    // Before the prompt, so that nothing typed after it is discarded.
     guard tcsetattr(terminal, TCSAFLUSH, &silent) == 0 else { return .nobody }
     write(prompt, to: terminal)
     defer {
@@ -45,7 +38,7 @@ package enum SecretPrompt {
 
   private static func line(of terminal: Int32, limit: Int) -> Answer {
     var typed: [UInt8] = []
-    // Reserved at once, because moving the array would leave a copy of the secret.
+    // Reserve at once: moving the array would leave a copy of the secret.
     typed.reserveCapacity(limit)
     var byte: UInt8 = 0
     func forget(_ answer: Answer) -> Answer {
@@ -67,7 +60,7 @@ package enum SecretPrompt {
     }
   }
 
-  /// Removes the last character, which may have several UTF-8 bytes.
+  /// The last character may have several UTF-8 bytes.
   private static func eraseCharacter(_ typed: inout [UInt8]) {
     while let last = typed.popLast(), last & 0xC0 == 0x80 {}
   }

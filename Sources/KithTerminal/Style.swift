@@ -1,8 +1,8 @@
 import Foundation
 
-/// Colours for terminals; plain text everywhere else.
+/// Colours on terminals only.
 package struct Style: Sendable {
-  /// The meaning of a piece of text.
+  /// The values are ANSI colours.
   package enum Tone: String, Sendable {
     case plain = ""
     case good = "32"
@@ -12,12 +12,10 @@ package struct Style: Sendable {
     case strong = "1"
   }
 
-  /// Whether tones are shown.
   package let isColoured: Bool
 
   package static let plain = Style(isColoured: false)
 
-  /// The style that standard output allows.
   package static var output: Style {
     Style(
       isColoured: Terminal.allowsColour(

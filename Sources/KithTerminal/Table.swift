@@ -1,12 +1,10 @@
-/// A table for people: aligned columns, two spaces apart, without spaces at the ends of lines.
+/// A table for people: aligned columns, two spaces apart, no spaces at the ends of lines.
 package struct Table {
-  /// The side to which a column's cells are aligned.
   package enum Alignment {
     case left
     case right
   }
 
-  /// A cell and its tone.
   package struct Cell: ExpressibleByStringInterpolation {
     package var text: String
     package var tone = Style.Tone.plain
@@ -23,7 +21,7 @@ package struct Table {
   private let alignments: [Alignment]
   private var rows: [[Cell]] = []
 
-  /// Makes a table with a line of heads, which is left out if all heads are empty.
+  /// The line of heads is left out if all heads are empty.
   package init(_ columns: [(head: String, alignment: Alignment)]) {
     heads = columns.map(\.head)
     alignments = columns.map(\.alignment)
@@ -31,7 +29,7 @@ package struct Table {
 
   package var isEmpty: Bool { rows.isEmpty }
 
-  /// Adds a row; missing cells are empty.
+  /// Missing cells are empty.
   package mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
   package func lines(_ style: Style = .plain) -> [String] {
@@ -43,12 +41,12 @@ package struct Table {
     return all.map { row in line(row, widths, style) }
   }
 
-  /// Returns the lines as one text, without a final line feed.
+  /// Without a final line feed.
   package func text(_ style: Style = .plain) -> String { lines(style).joined(separator: "\n") }
 
   private func line(_ row: [Cell], _ widths: [Int], _ style: Style) -> String {
     var line = ""
-    // Spaces are written only before text, so that no line ends in one.
+    // Spaces are written only before text.
     var pending = 0
     for (column, cell) in row.enumerated() {
       let gap = String(repeating: " ", count: pending)
@@ -65,9 +63,8 @@ package struct Table {
   }
 }
 
-/// Text on a terminal: its width, and its harmless form.
 package enum Columns {
-  /// Returns the columns that a text needs: two for East Asian wide characters and emoji, none for
+  /// Returns the columns of a text: two for East Asian wide characters and emoji, none for
   /// combining marks.
   package static func width(_ text: String) -> Int {
     if text.utf8.allSatisfy({ $0 < 0x80 }) { return text.utf8.count }

@@ -1,10 +1,10 @@
 internal import Foundation
 internal import Kith
 
-/// The defaults of a program, and the notes that the mirror of one store keeps in them.
+/// The defaults of a program, and the marks of one store's mirror in them.
 struct Defaults {
   private let defaults: UserDefaults
-  /// Defaults in which no value is set, so that they return the registered values.
+  /// Defaults without set values, so that they return the registered ones.
   private let unset: UserDefaults
   private let marksKey: String
 
@@ -28,13 +28,13 @@ struct Defaults {
 
   // MARK: Values
 
-  /// Returns whether the command line overrides the key, so that its set value cannot be read.
+  /// Whether the command line overrides the key, so that its set value cannot be read.
   func isOverridden(_ key: String) -> Bool {
     defaults.volatileDomain(forName: UserDefaults.argumentDomain)[key] != nil
   }
 
-  /// Returns the value that the defaults give for a key, set or registered. If no store can hold
-  /// it, the value is nil and the error says why.
+  /// The set or registered value of a key. If no store can hold it, the value is nil and the error
+  /// has the reason.
   func raw(_ key: String) -> (value: PropertyListValue?, error: KithError?) {
     guard let object = defaults.object(forKey: key) else { return (nil, nil) }
     do throws(KithError) {
@@ -46,8 +46,8 @@ struct Defaults {
     }
   }
 
-  /// Returns the value that is set for a key. If it equals the registered value, it counts as set
-  /// only if it did so when `mark` was made: the two cases look the same otherwise.
+  /// The set value of a key. If it equals the registered value, set and unset look alike: it counts
+  /// as set only if it was equal when `mark` was made.
   func value(_ key: String, since mark: Mark) throws(KithError) -> PropertyListValue? {
     let (value, error) = raw(key)
     if let error { throw error }
@@ -71,8 +71,8 @@ struct Defaults {
 
   private var kept: [String: Any] { defaults.dictionary(forKey: marksKey) ?? [:] }
 
-  /// Returns the marks of a device's store. Marks of another device are ignored, because that store
-  /// never held these values. If the device is unknown, the existing marks count.
+  /// The marks of a device's store, or all if the device is unknown. Another device's values were
+  /// never in this store.
   func marks(of device: String?) -> [String: Mark] {
     let kept = kept
     guard device == nil || kept["device"] as? String == device,

@@ -1,13 +1,11 @@
 internal import Foundation
 internal import Kith
 
-/// Conversions between values of a store and objects of `UserDefaults`.
 enum DefaultsValue {
-  /// The greatest distance of a date from 2001 in seconds, some thirty million years. A date that
-  /// is not finite, or whose year exceeds 32 bits, makes the whole file unreadable.
+  /// Seconds from 2001, some thirty million years. A date that is not finite, or whose year exceeds
+  /// 32 bits, makes the whole file unreadable.
   private static let latestSeconds = 1e15
 
-  /// Returns whether `UserDefaults` can hold a value.
   static func isHeld(_ value: PropertyListValue) -> Bool {
     switch value {
     case .date(let date): abs(date.timeIntervalSinceReferenceDate) <= latestSeconds
@@ -30,9 +28,6 @@ enum DefaultsValue {
     }
   }
 
-  /// Returns the value of an object.
-  ///
-  /// - Throws: `KithError` with `unsupportedValue`.
   static func value(of object: Any) throws(KithError) -> PropertyListValue {
     // On Linux, elements of containers are wrapped in optionals.
     if let optional = object as? any OptionalObject {
@@ -81,7 +76,7 @@ enum DefaultsValue {
   }
 }
 
-/// An optional of any type, for unwrapping it without knowing the type.
+/// Any optional, to unwrap it without knowing its type.
 private protocol OptionalObject {
   var wrapped: Any? { get }
 }

@@ -3,14 +3,13 @@ internal import Kith
 internal import KithCore
 internal import KithCrypto
 
-/// The values that both sides held for a key when the mirror last compared them, as digests.
+/// Digests of the values that both sides held for a key when the mirror last compared them.
 struct Mark: Hashable {
-  /// The store's value; all zero if there was none.
+  /// Zero if there was no value.
   var store: Digest256
-  /// The defaults' value; all zero if there was none.
+  /// Zero if there was no value.
   var defaults: Digest256
 
-  /// The mark of a key that neither side held.
   static let nothing = Mark(store: nil, defaults: nil)
 
   init(store: PropertyListValue?, defaults: PropertyListValue?) {
@@ -18,13 +17,13 @@ struct Mark: Hashable {
     self.defaults = Self.digest(defaults.map(Self.kept))
   }
 
-  /// Makes the mark of a value that was copied from the defaults, with the known digest.
+  /// Makes the mark of a value copied from the defaults, whose digest `mark` has.
   init(store: PropertyListValue?, defaults: PropertyListValue?, sameAs mark: Mark) {
     self.store = Self.digest(store)
     self.defaults = mark.defaults
   }
 
-  /// Returns whether two values are equal once they were saved in the defaults.
+  /// Whether two values are equal once saved in the defaults.
   static func isSame(_ one: PropertyListValue?, _ other: PropertyListValue?) -> Bool {
     one.map(kept) == other.map(kept)
   }
@@ -51,8 +50,7 @@ struct Mark: Hashable {
 
   private static let none = Digest256 { _ in }
 
-  /// Returns a value as it is after the defaults' file was written and read: dates have whole
-  /// seconds, and there is no negative zero.
+  /// A value as the defaults' file returns it: with dates in whole seconds, without negative zero.
   private static func kept(_ value: PropertyListValue) -> PropertyListValue {
     switch value {
     case .date(let date):

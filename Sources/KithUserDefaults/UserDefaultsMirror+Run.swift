@@ -3,12 +3,12 @@ internal import Kith
 public import ServiceLifecycle
 
 extension UserDefaultsMirror: Service {
-  /// Mirrors until the task is cancelled, its service group shuts down or the node is closed.
+  /// Mirrors until the task is cancelled, its service group shuts down or the accounts are closed.
   ///
-  /// It compares both sides at once, on each change of the store, at each `interval`, and at the
-  /// end. So the program's last writes are not lost at exit.
+  /// It compares both sides at the start, on each change of the store, at each `interval`, and at
+  /// the end, so the program's last writes are not lost.
   ///
-  /// In a `ServiceGroup`, list the mirror after its `Node`: services end in reverse order.
+  /// In a `ServiceGroup`, list the mirror after its `Accounts`: services end in reverse order.
   public func run() async throws {
     let changes = store.snapshotAndChanges().changes
     sync()

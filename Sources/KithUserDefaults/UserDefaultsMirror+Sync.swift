@@ -6,15 +6,15 @@ internal import Synchronization
 extension UserDefaultsMirror {
   /// Compares both sides, and copies the changes since the last comparison.
   ///
-  /// Copied values are durable on both sides on return. It blocks for the disk only if something
-  /// was copied.
+  /// Copied values are durable on both sides on return; without any, it does not block for the
+  /// disk.
   ///
   /// ```swift
   /// let report = mirror.sync()
   /// for (key, error) in report.problems { print(key, error.message) }
   /// ```
   ///
-  /// - Returns: The copied keys, and the keys that could not be copied.
+  /// - Returns: The copied keys, and those that could not be copied.
   /// - Complexity: O(*n*) in the size of the mirrored values.
   @discardableResult
   public func sync() -> Report {
@@ -39,10 +39,10 @@ extension UserDefaultsMirror {
   /// - Parameters:
   ///   - value: The value; nil removes the key.
   ///   - key: One of ``keys``.
-  /// - Throws: `KithError` as `KeyValueStore.set(_:forKey:)` does; with `unsupportedValue` if
-  ///   `UserDefaults` cannot hold the value; with `invalidKey` if the key is not mirrored. Then
-  ///   nothing has changed on either side. With a storage code, both sides show the value, but it
-  ///   is not durable yet.
+  /// - Throws: `KithError` as `KeyValueStore.set(_:forKey:)` does, `unsupportedValue` if
+  ///   `UserDefaults` cannot hold the value, or `invalidKey` if the key is not mirrored; then
+  ///   nothing has changed. With a storage code, both sides show the value, but it is not durable
+  ///   yet.
   /// - Complexity: O(*n*) in the size of the value, and one write to the disk on each side.
   public func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
     guard keys.contains(key) else {
@@ -79,8 +79,8 @@ extension UserDefaultsMirror {
   /// - Throws: As ``set(_:forKey:)`` does.
   public func remove(_ key: String) throws(KithError) { try set(nil, forKey: key) }
 
-  /// Returns the store's values, of one moment and account. Marks of another account are dropped:
-  /// its values were never in this store.
+  /// The store's values, of one moment and account. Drops another account's marks, whose values
+  /// were never in this store.
   private func look(_ state: inout State) -> [KeyValueStore.Key: PropertyListValue] {
     let (device, shown) = store.owned
     if device != state.device { state.marks = [:] }
@@ -115,7 +115,6 @@ extension UserDefaultsMirror {
     }
   }
 
-  /// Copies a value from the store to the defaults.
   private func take(
     _ value: PropertyListValue?, _ key: String, _ state: inout State, _ report: inout Report
   ) {
@@ -129,7 +128,6 @@ extension UserDefaultsMirror {
     report.taken.append(key)
   }
 
-  /// Copies a value from the defaults to the store.
   private func put(
     _ value: PropertyListValue?, _ key: String, _ mark: Mark, _ state: inout State,
     _ report: inout Report
@@ -143,8 +141,8 @@ extension UserDefaultsMirror {
     }
   }
 
-  /// Makes copies to the store durable before their marks: after a crash between, the old value
-  /// would look new and replace the program's.
+  /// Makes copies to the store durable before their marks. Otherwise, after a crash, the store's
+  /// old value would look new and replace the program's.
   private func settle(_ old: [String: Mark], _ state: inout State, _ report: inout Report) {
     do throws(KithError) {
       try store.flush()

@@ -3,42 +3,38 @@ public import Kith
 internal import KithCrypto
 internal import Synchronization
 
-/// Keeps chosen keys of `UserDefaults` and of a store equal, in both directions,
-/// including removals.
+/// Keeps chosen keys of `UserDefaults` and of a store equal, in both directions, including
+/// removals.
 ///
 /// ```swift
 /// let mirror = UserDefaultsMirror(store, keys: ["theme", "fontSize"])
-/// // beside node.run(), or in the same ServiceGroup
+/// // beside accounts.run(), or in the same ServiceGroup
 /// try await mirror.run()
 /// // to write
 /// try mirror.set("dark", forKey: "theme")
 /// ```
 /// Code that reads does not change: `UserDefaults.standard.string(forKey: "theme")`. To write, call
-/// ``set(_:forKey:)``, which writes both sides durably. On Linux `UserDefaults` announces no
-/// change, traps on unsupported values, and loses at exit values that `synchronize()` did not
-/// write. A write through `UserDefaults.set` is found at the next ``sync()``: call it after such
-/// writes, or give an `interval`.
+/// ``set(_:forKey:)``. On Linux `UserDefaults` announces no change, traps on unsupported values,
+/// and loses at exit values that `synchronize()` did not write. The next ``sync()`` copies a write
+/// through `UserDefaults.set`: call it after such writes, or give an `interval`.
 ///
-/// **Conflicts.** The mirror saves, in the defaults themselves, what both sides held at the last
-/// comparison, so it also works across restarts. A side that has changed since is copied to the
-/// other. If both have changed, and at the first comparison:
+/// **Conflicts.** The mirror saves in the defaults what both sides held at the last comparison, so
+/// it works across restarts. A side that has changed since is copied to the other. If both have
+/// changed, and at the first comparison:
 ///
-/// - If the store holds a value, it wins, so the defaults of a new device never overwrite the
-///   account's data.
-/// - If only the defaults hold a value, it is written to the store. While nobody is
-///   signed in that write is local, and loses on signing in against the account's value.
+/// - A value of the store wins, so a new device never overwrites the account's data.
+/// - A value that only the defaults hold is written to the store. While nobody is signed in, that
+///   write is local; on signing in, the account's value wins.
 ///
-/// Signing in or out starts again with a first comparison, so no setting is lost with the account
-/// that it came from.
+/// Signing in or out starts with a first comparison again, so no setting is lost with its account.
 ///
-/// Values of `register(defaults:)` are not set, and are never copied. Setting a key back to its
-/// registered value counts as removing it. A key that the command line overrides (`-theme dark`) is
-/// not read during that run.
+/// Values of `register(defaults:)` are never copied, and setting a key to its registered value
+/// removes it. A key that the command line overrides (`-theme dark`) is not read during that run.
 ///
-/// **Limits.** `UserDefaults` on Linux cannot hold dates that are not finite or millions of years
-/// away: one such date in its file loses all other values. Such a value stays in the store alone,
-/// and is listed in ``problems``. A value that the store refuses stays in the defaults alone, and
-/// is listed too. The defaults' file drops fractions of a second of dates; the store keeps them.
+/// **Limits.** On Linux, one date that is not finite or is millions of years away makes
+/// `UserDefaults` lose all other values. Such a value stays in the store alone, and a value that
+/// the store refuses stays in the defaults alone; ``problems`` lists both. The defaults' file drops
+/// fractions of a second of dates; the store keeps them.
 public final class UserDefaultsMirror: Sendable {
   /// The store.
   public let store: KeyValueStore
@@ -50,7 +46,6 @@ public final class UserDefaultsMirror: Sendable {
 
   struct State {
     var defaults: Defaults
-    /// The device that the marks belong to.
     var device: DeviceID
     var marks: [String: Mark]
     var problems: [String: KithError] = [:]
@@ -66,18 +61,16 @@ public final class UserDefaultsMirror: Sendable {
     public var problems: [String: KithError] = [:]
   }
 
-  /// Makes a mirror. The first copies are made by ``run()``, ``sync()`` or ``set(_:forKey:)``.
+  /// Makes a mirror, which copies nothing before ``run()``, ``sync()`` or ``set(_:forKey:)``.
   ///
   /// - Parameters:
   ///   - store: The store.
   ///   - keys: The keys to mirror, the same on both sides.
-  ///   - suite: The suite of the defaults, as `UserDefaults(suiteName:)` takes it; nil: the
-  ///     standard ones.
-  ///   - interval: The time after which ``run()`` looks for writes through `UserDefaults.set`; nil:
-  ///     only at its beginning and end.
+  ///   - suite: The suite of `UserDefaults(suiteName:)`; nil: the standard defaults.
+  ///   - interval: How often ``run()`` looks for writes through `UserDefaults.set`; nil: only at
+  ///     its beginning and end.
   ///   - onSync: Called after each comparison that copied a value or met a new problem, on the
-  ///     thread that compared. `UserDefaults` announces nothing on Linux, so programs learn here
-  ///     that their settings changed.
+  ///     thread that compared. Programs on Linux learn only here that their settings changed.
   public convenience init(
     _ store: KeyValueStore, keys: some Sequence<String>, suite: String? = nil,
     interval: Duration? = nil, onSync: (@Sendable (Report) -> Void)? = nil

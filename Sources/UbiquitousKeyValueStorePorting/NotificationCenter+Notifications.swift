@@ -2,7 +2,7 @@
   public import Foundation
 
   extension NotificationCenter {
-    /// Returns the notifications of a name, from the moment at which iteration begins.
+    /// Returns the notifications of a name, posted after iteration begins.
     ///
     /// ```swift
     /// for await notification in NotificationCenter.default.notifications(named: name) { … }
@@ -21,14 +21,14 @@
     // Unchecked: the object is only compared.
     /// Notifications as an asynchronous sequence; see `notifications(named:object:)`.
     public struct Notifications: AsyncSequence, @unchecked Sendable {
-      /// The maximum number of notifications that wait; beyond it the oldest are dropped.
+      /// The maximum number of waiting notifications; beyond it the oldest are dropped.
       public static let bufferLimit = 1_024
 
       let center: NotificationCenter
       let name: NSNotification.Name
       let object: AnyObject?
 
-      /// The iterator over the notifications of one sequence.
+      /// The iterator of ``Notifications``.
       public struct AsyncIterator: AsyncIteratorProtocol {
         private let observation: Observation
         private var stream: AsyncStream<Notification>.Iterator
@@ -51,12 +51,12 @@
         }
       }
 
-      /// Returns an iterator over all notifications posted from now on.
+      /// Returns an iterator over the notifications posted from now on.
       public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
     }
   }
 
-  /// An observation, which ends with the iterator that holds it.
+  /// Observes until it is released, with the iterator that holds it.
   private final class Observation {
     private let center: NotificationCenter
     private let token: any NSObjectProtocol

@@ -4,8 +4,7 @@
   extension NotificationCenter {
     /// Calls a method of an observer for each notification, on the thread that posts it.
     ///
-    /// The observer is not kept alive. Once it is released, it is no longer called, even if it was
-    /// not removed.
+    /// The observer is held weakly, and need not be removed.
     ///
     /// - Parameters:
     ///   - observer: The observer, of the selector's type.
@@ -25,7 +24,7 @@
       removeObserver(observer, name: nil, object: nil)
     }
 
-    /// Removes an observer that was added with a selector, or the token of one added with a block.
+    /// Removes an observer as ``removeObserver(_:)`` does, of some notifications only.
     ///
     /// - Parameters:
     ///   - observer: The observer. It may call this in its own `deinit`.

@@ -6,11 +6,11 @@
   /// ```swift
   /// Selector(Settings.storeDidChange(_:))  // there: #selector(Settings.storeDidChange(_:))
   /// ```
-  /// `#selector` needs Objective-C, so this has another name. The method needs no `@objc` and may
-  /// be private. It takes the notification or nothing, and returns nothing. If the program is built
-  /// in Swift 6 mode, a method of the main actor is called on the main queue.
+  /// The name differs because `#selector` needs Objective-C. The method needs no `@objc` and may be
+  /// private. It takes the notification or nothing, and returns nothing. In a program built in
+  /// Swift 6 mode, a main-actor method is called on the main queue.
   public struct Selector: Sendable {
-    // Unchecked: it holds a method that is bound to no object, and so no state.
+    // Unchecked: a method that is bound to no object has no state.
     nonisolated(unsafe) private let method: (AnyObject, Notification) -> Void
 
     private init<Observer: AnyObject>(
@@ -29,7 +29,7 @@
     }()
 
     /// Whether the current queue is the main queue. After `dispatchMain()`, and in an asynchronous
-    /// `main`, other threads serve it.
+    /// `main`, threads other than the main one serve it.
     private static var isOnMain: Bool { DispatchQueue.getSpecific(key: mark) != nil }
 
     private init<Observer: AnyObject>(
@@ -52,7 +52,7 @@
       self.init { (observer: Observer, notification) in method(observer)(notification) }
     }
 
-    /// Makes a selector of a method that takes the notification as an object.
+    /// Makes a selector of a method that takes an `NSNotification`.
     public init<Observer: AnyObject>(_ method: @escaping (Observer) -> (NSNotification) -> Void) {
       self.init { (observer: Observer, notification) in
         method(observer)(notification as NSNotification)
@@ -64,7 +64,7 @@
       self.init { (observer: Observer, _) in method(observer)() }
     }
 
-    // Unchecked in the next three, as above: a method that is bound to no object has no state.
+    // Unchecked in the next three: a method that is bound to no object has no state.
 
     /// Makes a selector of a main-actor method that takes the notification.
     public init<Observer: AnyObject>(
@@ -74,7 +74,7 @@
       self.init(onMain: { (observer: Observer, notification) in method(observer)(notification) })
     }
 
-    /// Makes a selector of a main-actor method that takes the notification as an object.
+    /// Makes a selector of a main-actor method that takes an `NSNotification`.
     public init<Observer: AnyObject>(
       _ method: @escaping (Observer) -> @MainActor (NSNotification) -> Void
     ) {
@@ -90,25 +90,25 @@
       self.init(onMain: { (observer: Observer, _) in method(observer)() })
     }
 
-    /// Unavailable: a method that is bound to an object is not supported.
+    /// Unavailable: a method bound to an object is not supported.
     @available(
       *, unavailable, message: "Name the type, as in Selector(Settings.storeDidChange(_:))."
     )
     public init(_ method: (Notification) -> Void) { fatalError() }
 
-    /// Unavailable: a method that is bound to an object is not supported.
+    /// Unavailable: a method bound to an object is not supported.
     @available(
       *, unavailable, message: "Name the type, as in Selector(Settings.storeDidChange(_:))."
     )
     public init(_ method: (NSNotification) -> Void) { fatalError() }
 
-    /// Unavailable: a method that is bound to an object is not supported.
+    /// Unavailable: a method bound to an object is not supported.
     @available(
       *, unavailable, message: "Name the type, as in Selector(Settings.storeDidChange)."
     )
     public init(_ method: () -> Void) { fatalError() }
 
-    /// Calls the method of an observer, if the observer is of the method's type.
+    /// Ignores an observer of another type.
     func call(_ observer: AnyObject, _ notification: Notification) {
       method(observer, notification)
     }

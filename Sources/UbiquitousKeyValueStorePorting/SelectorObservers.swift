@@ -2,11 +2,10 @@
   internal import Foundation
   internal import Synchronization
 
-  /// The observers that were added with a selector. None of them is kept alive.
+  /// The observers that were added with a selector, held weakly.
   final class SelectorObservers: Sendable {
     static let shared = SelectorObservers()
 
-    /// A weak reference to an object.
     // Unchecked: observers document how they are guarded, as on Apple's systems.
     private struct Weak: @unchecked Sendable {
       weak var object: AnyObject?
@@ -25,7 +24,6 @@
 
     var count: Int { registrations.withLock { $0.values.reduce(0) { $0 + $1.count } } }
 
-    /// Calls a method of an observer for each notification, as long as the observer lives.
     func add(
       _ observer: AnyObject, _ selector: Selector, _ center: NotificationCenter,
       _ name: NSNotification.Name?, _ object: Any?
@@ -44,13 +42,13 @@
       registrations.withLock { $0[id, default: []].append(registration) }
     }
 
-    /// Stops calling an observer; nil stands for all names, or all objects.
+    /// Nil stands for all names, or all objects.
     func remove(
       _ observer: AnyObject, _ center: NotificationCenter, _ name: NSNotification.Name?,
       _ object: Any?
     ) {
-      // A weak reference to an observer in its `deinit` is nil already, so the observer is found by
-      // its address. Registrations of an earlier object at this address are dead.
+      // During an observer's `deinit` weak references to it are nil already, so its address
+      // identifies it. Registrations of an earlier object at this address are dead.
       let object = object.map { ObjectIdentifier($0 as AnyObject) }
       remove(ObjectIdentifier(observer)) { registration in
         registration.center === center && (name == nil || registration.name == name)
@@ -59,7 +57,6 @@
       }
     }
 
-    /// Removes registrations of one observer, or of all.
     private func remove(
       _ id: ObjectIdentifier? = nil, where isRemoved: (Registration) -> Bool
     ) {

@@ -1,6 +1,6 @@
 import KithSimulatorCommands
 
-/// The tool; everything of it is in KithSimulatorCommands.
+/// The tool; its code is in KithSimulatorCommands.
 @main
 enum KithSim {
   static func main() async {

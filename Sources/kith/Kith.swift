@@ -1,6 +1,6 @@
 import KithCommands
 
-/// The tool; everything of it is in KithCommands.
+/// The tool; its code is in KithCommands.
 @main
 enum Kith {
   static func main() async {

@@ -4,24 +4,17 @@ internal import Logging
 internal import Synchronization
 
 extension AccountsDirectory {
-  /// How long a node may take to give back the local stores, or to serve its control socket.
+  /// For a process to release the local stores, or to serve its control socket.
   static let longestWait = Duration.seconds(10)
 
-  /// Hands the writes that were made while nobody was signed in to an account. A write that the
-  /// account took or refused (``KeyValueStore/refusals``) is then removed from the local stores. No
-  /// other process can open them until this returns, so no write is handed to two accounts. No
-  /// write is handed to one account twice either: the account remembers how far it took until the
-  /// local stores are emptied.
+  /// Hands the local writes, made while nobody was signed in, to an account. Removes those that it
+  /// took or refused (``KeyValueStore/refusals``).
   ///
-  /// - Parameters:
-  ///   - wait: How long to wait for another process that has the local stores open.
-  ///   - account: Returns the service that has the account's device. It is called only if there are
-  ///     writes to hand over.
+  /// No write reaches two accounts: no other process can open the local stores meanwhile. No write
+  /// reaches one account twice, also after an error: the account remembers how far it took until
+  /// the local stores are empty. `account` is called only if there are writes.
+  ///
   /// - Returns: The keys whose writes lost, by store.
-  /// - Throws: ``KithError`` with `inUse` if another process keeps the local stores open, or the
-  ///   error that keeps the account from taking the writes. The writes that it took before are not
-  ///   handed over again.
-  ///   account from taking them; what it has taken by then is not handed over again.
   @discardableResult
   func handOver(
     waiting wait: Duration = .zero, to account: () throws(KithError) -> any StoreService
@@ -48,7 +41,7 @@ extension AccountsDirectory {
     return superseded
   }
 
-  /// Opens the local stores' device, once the process that has it open has given it back.
+  /// Waits for another process that has the local stores open.
   func openLocal(waiting wait: Duration) throws(KithError) -> OpenDevice {
     let turn = DirectoryTurn(local, within: wait)
     while true {
@@ -62,29 +55,26 @@ extension AccountsDirectory {
 }
 
 extension Node {
-  /// Notes that the local stores are empty, also if the process died before it could do so.
+  /// Ends adoptions whose local stores are empty, also those of a process that died.
   fileprivate func endAdoption() throws(KithError) {
     for store in engine.read({ $0.adoptingStores }) { _ = try engine.adopt(store, []) }
   }
 }
 
 extension Accounts {
-  /// The errors that keep local stores from being handed over for a while only.
+  /// The errors after which handing over is retried.
   static let passingTroubles: Set<KithError.Code> = [
     .inUse, .diskFull, .readOnly, .inputOutput, .notRunning, .timedOut, .control, .closed,
   ]
-  /// The errors that another process ends soon: its turn with the local stores, or its start.
+  /// The errors that end soon: another process's turn with the local stores, or its start.
   private static let shortTroubles: Set<KithError.Code> = [.inUse, .notRunning]
-  /// How long a disk is left alone after it took no writes.
+  /// After a disk refused writes.
   private static let adoptionPause = Duration.seconds(5)
-  /// How long another process's turn is waited for, by ``run()``.
+  /// During another process's turn.
   private static let shortPause = Duration.milliseconds(500)
 
-  /// Hands the writes that were made while nobody was signed in to the account that now is. If
-  /// another process has the local stores open, or a disk takes no writes, the writes are owed and
-  /// handed over later.
-  ///
-  /// - Returns: The keys whose writes lost, by store.
+  /// Has the signed-in account adopt the local writes. If another process has them open, or a disk
+  /// refuses writes, they are owed, and handed over later. Returns the keys whose writes lost.
   @discardableResult
   func adopt(_ state: inout State) -> [StoreIdentifier: Set<Key>] {
     let before = state.owed
@@ -101,7 +91,7 @@ extension Accounts {
         error: error,
         retryAt: Self.passingTroubles.contains(error.code)
           ? .now + (isShort ? Self.shortPause : Self.adoptionPause) : nil)
-      // Once, however often it is tried again.
+      // Logged once for all retries.
       if !isShort && before?.retryAt == nil {
         configuration.logger.error(
           "what was written without an account is not the account's yet",
@@ -111,17 +101,15 @@ extension Accounts {
     }
   }
 
-  /// Tries again what is owed, if the time has come; whether it is settled with that.
+  /// Retries what is owed, if it is due; returns whether that settles it.
   func adoptIfOwed(_ state: inout State, atOnce: Bool = false) -> Bool {
     guard let time = state.owed?.retryAt, atOnce || time <= .now else { return false }
     adopt(&state)
     return state.owed == nil
   }
 
-  /// Blocks until what was written while nobody was signed in is the account's. It waits for another
-  /// process's turn with the local stores, and for nothing else.
-  ///
-  /// - Throws: ``KithError`` that says why it is not.
+  /// Blocks until the account has adopted all local writes. It waits only for another process's
+  /// turn with them; otherwise it throws.
   func settleDebt() throws(KithError) {
     let turn = DirectoryTurn(directory.local, within: AccountsDirectory.longestWait)
     while true {
@@ -138,7 +126,6 @@ extension Accounts {
 }
 
 extension KithError {
-  /// Writes made while nobody was signed in are not the account's yet.
   static func owed(_ error: KithError) -> KithError {
     var owed = error
     owed.message =

@@ -3,7 +3,7 @@ public import KithCrypto
 internal import Synchronization
 
 extension Accounts {
-  /// The devices of the account that is signed in, also those that were revoked, by id.
+  /// The devices of the account that is signed in, including revoked ones, by id.
   ///
   /// ```swift
   /// for device in try await accounts.devices() where device.isMember {
@@ -12,15 +12,16 @@ extension Accounts {
   /// ```
   ///
   /// - Returns: The devices; none while nobody is signed in.
-  /// - Throws: ``KithError`` with `closed`. If the node of another program serves the directory and
-  ///   does not answer, `notRunning` or `control`.
+  /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` if another program's
+  ///   node does not answer.
   /// - Complexity: O(*n* · *s*) in devices and stores.
   public func devices() async throws(KithError) -> [NodeStatus.Device] {
     try await seated().account?.report().devices ?? []
   }
 
-  /// The devices that are members only through another: they are revoked with it, unless
-  /// ``revoke(_:keeping:)`` is told to keep them.
+  /// The devices that are members only through another.
+  ///
+  /// They are revoked with it, except those that ``revoke(_:keeping:)`` keeps.
   ///
   /// - Returns: The devices, ascending; none while nobody is signed in.
   /// - Throws: ``KithError`` as ``devices()`` does.
@@ -29,8 +30,9 @@ extension Accounts {
     try await seated().account?.dependents(of: device) ?? []
   }
 
-  /// Calls a device something else, on all devices of the account. Durable when it returns; told to
-  /// the others as they are met.
+  /// Renames a device for all devices of the account.
+  ///
+  /// Durable on return; other devices learn it when they meet.
   ///
   /// ```swift
   /// try await accounts.rename(device.id, to: "studio")
@@ -38,17 +40,18 @@ extension Accounts {
   ///
   /// - Parameters:
   ///   - device: This device or another of ``devices()``.
-  ///   - name: 1 to 64 bytes of UTF-8, without control or unseen characters. A name that only looks
-  ///     like another member's is refused.
+  ///   - name: 1 to 64 bytes of UTF-8, without control or unseen characters. A name that looks like
+  ///     another member's is refused.
   /// - Throws: ``KithError`` with `missing` while nobody is signed in, `invalidName`,
   ///   `invalidDevice`, `revoked`, `closed`, `notRunning`, `control` or a storage code.
   public func rename(_ device: DeviceID, to name: String) async throws(KithError) {
     try await account().rename(device, to: name)
   }
 
-  /// Throws a device out of the account, for ever: nothing that it signed counts any more, and it
-  /// cannot read later writes. Its own writes stay. Durable when it returns; the others learn of it
-  /// as they are met.
+  /// Removes a device from the account for ever.
+  ///
+  /// Its signatures stop counting, and it cannot read later writes. The writes that it made before
+  /// stay. Durable on return; other devices learn it when they meet.
   ///
   /// ```swift
   /// let others = try await accounts.dependents(of: lost.id)
@@ -56,8 +59,8 @@ extension Accounts {
   /// ```
   ///
   /// - Parameters:
-  ///   - device: The device, which is not this one.
-  ///   - staying: Of ``dependents(of:)`` those that stay; the others are revoked as well. This device
+  ///   - device: Another device.
+  ///   - staying: Those of ``dependents(of:)`` that stay; the others are revoked too. This device
   ///     always stays.
   /// - Throws: ``KithError`` with `missing` while nobody is signed in, `invalidDevice`, `revoked`,
   ///   `closed`, `notRunning`, `control` or a storage code.
@@ -67,7 +70,6 @@ extension Accounts {
     try await account().revoke(device, keeping: staying)
   }
 
-  /// The node of the account that is signed in: this program's, or the one that it is attached to.
   func account() throws(KithError) -> any NodeAccess {
     if let account = try seated().account { return account }
     throw KithError(
@@ -75,7 +77,7 @@ extension Accounts {
       path: configuration.directory)
   }
 
-  /// The node behind the stores now; as `account` only if somebody is signed in.
+  /// The node of the stores; also as `account` if somebody is signed in.
   func seated() throws(KithError) -> (node: any NodeAccess, account: (any NodeAccess)?) {
     let (kind, isSignedIn) = try state.withLock { state throws(KithError) in
       if state.isClosed { throw .closedNode }

@@ -3,8 +3,8 @@ internal import KithCore
 extension Accounts {
   /// Invites one device into the account that is signed in, and makes it a member.
   ///
-  /// Show the invitation's code or token, and decide about each candidate. Ask a person to compare
-  /// the fingerprint with the one that the other device shows. A candidate that is let go without an
+  /// Show the invitation's code or token. For each candidate, ask a person to compare its
+  /// fingerprint with the one that the other device shows. A candidate that is released without an
   /// answer is declined.
   ///
   /// ```swift
@@ -15,16 +15,16 @@ extension Accounts {
   ///   }
   /// }
   /// ```
-  /// An invitation lives in memory only, allows 3 tries and 10 minutes, and takes one device. It ends
-  /// when the body returns without having accepted a candidate.
+  /// An invitation lives in memory only, allows 3 tries and 10 minutes, and accepts one device. It
+  /// ends when the body returns without having accepted a candidate.
   ///
   /// - Parameters:
   ///   - addresses: The hosts that the token names; empty: this host's own addresses.
   ///   - body: Shows the invitation, and decides.
   /// - Returns: The new device.
-  /// - Throws: ``KithError`` with `missing` while nobody is signed in, `pairingCode` (and
-  ///   ``KithError/triesLeft`` of 0 if wrong codes ended it), `declined`, `network`, `cancelled`,
-  ///   `closed`, `notRunning`, `control` or a storage code; or the error of the body.
+  /// - Throws: ``KithError`` with `missing` while nobody is signed in, `pairingCode`
+  ///   (``KithError/triesLeft`` is 0 if wrong codes ended it), `declined`, `network`, `cancelled`,
+  ///   `closed`, `notRunning`, `control` or a storage code; or the body's error.
   @discardableResult
   public nonisolated(nonsending) func invite(
     addresses: [String] = [], _ body: (Invitation) async throws -> Void
@@ -66,26 +66,26 @@ extension Accounts {
 }
 
 extension Accounts {
-  /// An invitation that waits for a device; see ``Accounts/invite(addresses:_:)``.
+  /// An open invitation; see ``Accounts/invite(addresses:_:)``.
   public struct Invitation: Sendable {
     /// The short code for people, such as `4071-3352`.
     public let code: String
-    /// The token for scripts: one long line that also holds the addresses of the invitation.
+    /// The token for scripts: one long line with the invitation's addresses.
     public let token: String
     /// The addresses at which it listens, `host:port`, best first.
     public let addresses: [String]
-    /// The devices that have shown the code or token. It ends with the invitation.
+    /// The devices that have shown the code or token; it ends with the invitation.
     public let candidates: AsyncStream<Candidate>
 
     /// A device that asks to join.
     public final class Candidate: Sendable {
-      /// The device.
+      /// The device's id.
       public let device: DeviceID
       /// The name that it gives itself.
       public let name: String
-      /// The text that both persons compare: the other device shows the same.
+      /// The fingerprint, which the other device shows too; two people compare them.
       public let fingerprint: String
-      /// Its address.
+      /// The device's address.
       public let address: String
       private let answer: AsyncStream<Bool>.Continuation
 

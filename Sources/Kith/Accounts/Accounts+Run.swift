@@ -5,16 +5,16 @@ internal import ServiceLifecycle
 internal import Synchronization
 
 extension Accounts {
-  /// How often the directory is looked at if the kernel does not tell of its changes.
+  /// Used if the kernel reports no changes.
   private static let lookInterval = Duration.seconds(1)
 
-  /// Serves the signed-in account until the task is cancelled or its service group shuts down:
-  /// listens, dials, publishes, takes in changes, and serves the programs that attach. Follows when
-  /// somebody signs in or out. If another process has the directory open, it waits to take over
-  /// from it.
+  /// Serves the signed-in account until the task is cancelled or its service group shuts down.
+  ///
+  /// It listens, dials, publishes, applies changes, serves the programs that attach, and follows
+  /// signing in and out. If another process has the directory open, it waits to take over from it.
   ///
   /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, `network` if an address cannot be
-  ///   listened on, or the error that keeps the stores of the signed-in account from being opened.
+  ///   listened on, or the error that keeps the signed-in account's stores from being opened.
   public func run() async throws {
     try state.withLock { state throws(KithError) in
       if state.isClosed { throw .closedNode }
@@ -26,7 +26,7 @@ extension Accounts {
         state.isRunning = false
         return state.stores.values.map(\.store)
       }
-      // Those who wait for another service see to it themselves.
+      // Callers that wait for another service now open it themselves.
       for store in stores { store.wakeWaiters() }
     }
     do {
@@ -37,7 +37,7 @@ extension Accounts {
   }
 
   private func serve() async throws {
-    // Another program, or a person at the command line, may sign in or out.
+    // Another program, or the command line, may sign in or out.
     let watch = DirectoryWatch(directory.path, onChange: moved.raise)
     defer { watch?.cancel() }
     let isTold = watch != nil
@@ -57,9 +57,8 @@ extension Accounts {
     }
   }
 
-  /// Runs a node. If its port is taken, the node listens on any other port, and peers learn it when
-  /// they meet. Any other error that keeps the node from listening is logged, because programs
-  /// learn of it only when they await ``run()``.
+  /// Runs a node, on any other port if its own is taken. Other errors of listening are logged too,
+  /// because programs see them only when they await ``run()``.
   private func serve(_ node: Node) async throws {
     do {
       try await node.run(onAnyPort: !configuration.insistsOnItsOwn)
@@ -70,8 +69,7 @@ extension Accounts {
     }
   }
 
-  /// Returns once the seat is to be left: somebody has signed in or out, or who had the directory
-  /// open has ended.
+  /// Returns once the seat must be left: somebody signed in or out, or the attached node ended.
   private func watch(_ seat: Seat, isTold: Bool) async throws {
     while !Task.isCancelled {
       let version = moved.version
@@ -91,8 +89,7 @@ extension Accounts {
     }
   }
 
-  /// As ``look(_:)``. If the disk fails or no descriptors are left, the seat stays, and is looked at
-  /// again later.
+  /// As ``look(_:)``. If the disk fails or no descriptors are left, the seat stays for now.
   private func lookAgain(_ seat: Seat) throws(KithError) -> Bool {
     do throws(KithError) {
       return try look(seat)
@@ -102,18 +99,14 @@ extension Accounts {
     }
   }
 
-  /// Whether the seat is to be left. Hands over what local stores still owe.
+  /// Whether the seat must be left. Also hands over what is owed.
   private func look(_ seat: Seat) throws(KithError) -> Bool {
     if state.withLock({ adoptIfOwed(&$0) }) { moved.raise() }
     return try mustLeave(seat)
   }
 
-  /// Takes the place that counts now, and shows its values in all stores. Does nothing if the place
-  /// is taken already, or if ``run()`` takes it, whose node must not be closed under it.
-  ///
-  /// - Parameter isServing: Whether this is ``run()``.
-  /// - Returns: Whether the place that counts is taken; otherwise ``run()`` is about to.
-  /// - Throws: ``KithError`` if that place cannot be opened, or all is closed.
+  /// Takes the place that is signed in now, and shows its values in all stores. Returns false if
+  /// ``run()`` is about to take it instead, whose node must not be closed under it.
   @discardableResult
   func follow(isServing: Bool) throws(KithError) -> Bool {
     let outcome = try state.withLock { state throws(KithError) -> (isOurs: Bool, hasMoved: Bool) in
@@ -127,8 +120,8 @@ extension Accounts {
     return outcome.isOurs
   }
 
-  /// Takes the place that counts now, if the service of the stores has ended; whether another service
-  /// may come.
+  /// Called when the service of the stores has ended: takes the place that is signed in now.
+  /// Returns whether another service may still come.
   func succeed() -> Bool {
     do throws(KithError) {
       return try !follow(isServing: false)
@@ -137,21 +130,20 @@ extension Accounts {
     }
   }
 
-  /// Leaves the seat for the one that counts now.
   private func move(_ state: inout State) throws(KithError) {
     let old = state.seat
     let place = try directory.place()
     let isTakeOver = place == old.place
     if case .attached = old.kind, old.place == .signedOut, !isTakeOver {
-      // The node that serves the local stores follows, too. It keeps them until it has the account's
-      // device: not to be waited for by one that has that open.
+      // The node of the local stores also follows, and keeps them until it has the account's
+      // device. So wait for them before opening that device.
       try? directory.openLocal(waiting: AccountsDirectory.longestWait).close()
     }
     let next = try Seat(at: place, in: directory, configuration, onEnd: moved.raise)
     for open in state.stores.values { old.service.release(open.store.view) }
     state.seat = next
     identity.withLock { $0 = next.account }
-    // Closed before local stores are adopted, so that only another process can have them open.
+    // First, so that only another process can have the local stores open.
     do throws(KithError) {
       try old.close()
     } catch {
@@ -175,7 +167,7 @@ extension Accounts {
     }
   }
 
-  /// Whether another place counts now, or who had the directory open has ended.
+  /// Whether another place is signed in now, or the attached node has ended.
   private func mustLeave(_ seat: Seat) throws(KithError) -> Bool {
     if try directory.place() != seat.place { return true }
     guard case .attached(let node) = seat.kind else { return false }

@@ -2,30 +2,33 @@ public import KithCore
 internal import Synchronization
 
 extension Accounts {
-  /// The status of the node and its peers, as the node knows it. The node is this program's, or the
-  /// one that the program is attached to.
+  /// The status of the node and its peers.
+  ///
+  /// The node is this program's, or the one that the program is attached to.
   ///
   /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` if the other
   ///   program's node does not answer.
   public func report() async throws(KithError) -> NodeStatus {
     let (node, account) = try seated()
     var status = try await node.report()
-    // The device of the local stores is in no account of a person.
+    // The local stores' device is in no person's account.
     if account == nil { (status.account, status.device, status.devices) = (nil, nil, []) }
     return status
   }
 
-  /// The ``report()`` now and each time it changes, through signing in and out. A slow reader gets
-  /// only the latest. It ends when the accounts are closed or the task is cancelled.
+  /// The ``report()`` now and after each change, through signing in and out.
+  ///
+  /// A slow reader gets only the latest. It ends when the accounts are closed or the task is
+  /// cancelled.
   ///
   /// ```swift
   /// for await status in accounts.statusUpdates { show(status.peers.count, status.problems) }
   /// ```
   public var statusUpdates: StatusUpdates { StatusUpdates(accounts: self) }
 
-  /// The status of the accounts' node, each time it changes; see ``Accounts/statusUpdates``.
+  /// The statuses of the node; see ``Accounts/statusUpdates``.
   public struct StatusUpdates: AsyncSequence, Sendable {
-    /// Takes the statuses.
+    /// The iterator of ``StatusUpdates``.
     public struct AsyncIterator: AsyncIteratorProtocol {
       let accounts: Accounts
       private var last: NodeStatus?
@@ -34,11 +37,11 @@ extension Accounts {
         self.accounts = accounts
       }
 
-      /// The status, once it differs from the one before; nil at the end.
+      /// The status, once it differs from the last one; nil at the end.
       public mutating func next() async -> NodeStatus? {
         while !Task.isCancelled, !accounts.moved.isFinished {
           let moment = Moment(accounts)
-          // If no node answers, another process is about to serve the directory.
+          // Another process may be about to serve the directory.
           if let report = try? await accounts.report(), report != last {
             last = report
             return report
@@ -51,14 +54,13 @@ extension Accounts {
 
     let accounts: Accounts
 
-    /// An iterator, which begins with the status now.
+    /// Returns an iterator, which begins with the current status.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
   }
 
-  /// Everything that can change the status, as of before the status was read.
+  /// Read before the status, so that no change is missed.
   private struct Moment {
     let moved: (signal: Signal, version: UInt64)
-    /// Of the node.
     let progress: (signal: Signal, version: UInt64)
 
     init(_ accounts: Accounts) {
@@ -67,7 +69,6 @@ extension Accounts {
       progress = (signal, signal.version)
     }
 
-    /// Returns once there may be something new.
     func pass() async {
       await withTaskGroup(of: Void.self) { group in
         group.addTask { [moved] in await moved.signal.wait(after: moved.version) }

@@ -17,41 +17,42 @@ internal import Synchronization
 /// let store = try accounts.store("com.example.App")  // stays the same object, whoever signs in
 /// try await accounts.run()                            // or hand it to a ServiceGroup
 /// ```
-/// Without an account the stores work locally. Once somebody signs in, the account gets the keys
-/// written so far, unless it has those keys already: a program's early writes never erase good
-/// data. Signing out, or in to another account, shows the other stores in the place of these, with
-/// `ChangeReason.accountChange`; each account's data stays in its own directory.
+/// Without an account the stores are local. On signing in, the account adopts only the local keys
+/// that it lacks, so a program's early writes never erase good data. Signing out, or in to another
+/// account, shows the other stores, with `ChangeReason.accountChange`. Each account's data stays in
+/// its own directory.
 ///
-/// Several programs may use one directory at once: the first has it open, the others attach to its
+/// Several programs may use one directory at once: the first opens it, the others attach to its
 /// node, and one of them takes over when it ends.
 public final class Accounts: Service, Sendable {
   /// How accounts are opened.
   public struct Configuration: Sendable {
-    /// The directory of the accounts: also one that `kith account create` or `kith join` made.
+    /// The directory of the accounts, which `kith account create` or `kith join` may have made.
     public var directory: String
-    /// The hosts to listen on while signed in; `::` takes IPv4 too. Empty: does not listen.
+    /// The hosts to listen on while signed in; `::` includes IPv4; empty: does not listen.
     public var hosts = ["::"]
-    /// The port to listen on; 0: any. If another program has the port, any other is used.
+    /// The port to listen on, or any other if it is taken; 0: any.
     public var port: UInt16 = 4114
     /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`.
     public var peers: [String] = []
-    /// Whether to find the account's other devices on the LAN, and be found by them. If all
-    /// ``hosts`` are loopback addresses, this works on this host only.
+    /// Whether to find the account's devices on the LAN, and be found by them.
+    ///
+    /// Works on this host only if all ``hosts`` are loopback addresses.
     public var discoversPeers = true
-    /// Asks for the passphrase of a device's secrets; not called if they have none. Devices that
-    /// are made here get it as their passphrase. The local stores of nobody never have one.
+    /// Asks for the passphrase of a device's secrets, if they have one.
+    ///
+    /// New devices get it as their passphrase. The local stores never have one.
     public var passphrase: PassphraseQuestion?
     /// The log: at most at info, never keys or values.
     public var logger = Logger(label: "kith")
 
-    /// The passphrase for devices that are made here, instead of ``passphrase``; `.some(nil)`:
-    /// none.
+    /// The passphrase for new devices, instead of ``passphrase``; `.some(nil)`: none.
     package var newDevicePassphrase: Passphrase??
-    /// Whether to fail if another process has the device open, or another program the port. This is
-    /// right if a person chose both.
+    /// Whether to fail if another process has the device open or the port. Set if a person chose
+    /// both.
     package var insistsOnItsOwn = false
 
-    /// The defaults.
+    /// Makes a configuration with the defaults.
     ///
     /// ```swift
     /// var configuration = Accounts.Configuration(directory: directory)
@@ -59,15 +60,14 @@ public final class Accounts: Service, Sendable {
     /// let accounts = try Accounts(configuration)
     /// ```
     ///
-    /// - Parameter directory: The directory; nil: the one that `kith` uses, which is
-    ///   `KITH_DIRECTORY`, `$XDG_DATA_HOME/kith` or `~/.local/share/kith`.
+    /// - Parameter directory: The directory; nil: that of `kith`, which is `KITH_DIRECTORY`,
+    ///   `$XDG_DATA_HOME/kith` or `~/.local/share/kith`.
     public init(directory: String? = nil) {
       self.directory =
         directory ?? UsualDirectory.path(environment: ProcessInfo.processInfo.environment)
     }
   }
 
-  /// A store that a program has.
   struct OpenStore {
     let store: KeyValueStore
     let policy: Policy
@@ -78,30 +78,30 @@ public final class Accounts: Service, Sendable {
     var stores: [StoreIdentifier: OpenStore] = [:]
     var isRunning = false
     var isClosed = false
-    /// Why local stores may hold what the account has not taken yet; nil: they do not.
+    /// Why the account may not have adopted all local writes; nil: it has.
     var owed: Debt?
   }
 
-  /// Writes made while nobody was signed in that are not the account's yet.
+  /// Local writes, made while nobody was signed in, that the account has not adopted yet.
   struct Debt {
-    /// Why it is not.
     var error: KithError
-    /// When it is tried again; nil: not by this process.
+    /// When to retry; nil: not in this process.
     var retryAt: ContinuousClock.Instant?
   }
 
-  /// How they were opened.
+  /// The configuration with which the accounts were opened.
   public let configuration: Configuration
   let directory: AccountsDirectory
-  /// Held while one seat is left for another: who asks for a store then waits.
+  /// Locked while one seat is exchanged for another.
   let state: Mutex<State>
   let identity: Mutex<AccountID?>
-  /// Raised when somebody has signed in or out, and when the service of the stores has ended.
+  /// Raised after signing in or out, and when the service of the stores has ended.
   let moved = Signal()
 
-  /// Opens the stores of the signed-in account, or attaches to the program that has them open. It
-  /// blocks for as long as the disk takes, and up to 10 seconds while another process has the
-  /// directory open and is starting or ending.
+  /// Opens the stores of the signed-in account, or attaches to the program that has them open.
+  ///
+  /// Blocks for the disk, and up to 10 seconds while another process that has the directory open is
+  /// starting or ending.
   ///
   /// - Throws: ``KithError`` with `inUse` if another process has the directory open and runs no
   ///   node, `passphrase`, `unsafePermissions`, `damaged`, `newerSchema`, or another storage code.
@@ -115,8 +115,9 @@ public final class Accounts: Service, Sendable {
     _ = state.withLock { adopt(&$0) }
   }
 
-  /// A store of the signed-in account, which is begun if it is new. Opening it again gives the same
-  /// object, which stays through signing in and out.
+  /// Returns a store of the signed-in account, created if it is new.
+  ///
+  /// Each call with one identifier returns the same object, which stays through signing in and out.
   ///
   /// - Parameters:
   ///   - identifier: The store's identifier, such as `com.example.Bookmarks`.
@@ -148,24 +149,25 @@ public final class Accounts: Service, Sendable {
     }
   }
 
-  /// The account that is signed in; nil: none is. Also offline.
+  /// The account that is signed in, also offline; nil: none.
   public var signedIn: AccountID? { identity.withLock { $0 } }
 
-  /// The account that is signed in, now and each time it changes. The sequence ends when the
-  /// accounts are closed or the task is cancelled.
+  /// The account that is signed in, now and after each change. It ends when the accounts are closed
+  /// or the task is cancelled.
   package var signedInUpdates: SignedInUpdates { SignedInUpdates(accounts: self) }
 
-  /// The node whose stores these are, if this process has it open. It is closed when somebody signs in
-  /// or out.
+  /// The node of the stores, if this process has it open; closed when somebody signs in or out.
   package var node: Node? {
     if case .own(let node) = state.withLock({ $0.seat.kind }) { node } else { nil }
   }
 
-  /// Makes everything durable, ends all sequences and unlocks the directory. Call it once ``run()``
-  /// has ended. If another program has the directory open, it waits up to 30 seconds for its answer.
+  /// Makes everything durable, ends all sequences and unlocks the directory.
   ///
-  /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code if something
-  ///   could not be made durable; it is closed then all the same.
+  /// Call it after ``run()`` has ended. If another program has the directory open, it waits up to
+  /// 30 seconds for an answer.
+  ///
+  /// - Throws: ``KithError`` with `alreadyRunning` while it runs. With a storage code, something is
+  ///   not durable, but the accounts are closed.
   public func close() throws(KithError) {
     defer { moved.finish() }
     try state.withLock { state throws(KithError) in
@@ -180,9 +182,7 @@ public final class Accounts: Service, Sendable {
   }
 }
 
-/// The account that is signed in, each time it changes; see ``Accounts/signedInUpdates``.
 package struct SignedInUpdates: AsyncSequence, Sendable {
-  /// Takes the accounts.
   package struct AsyncIterator: AsyncIteratorProtocol {
     let accounts: Accounts
     private var last: AccountID??
@@ -191,7 +191,8 @@ package struct SignedInUpdates: AsyncSequence, Sendable {
       self.accounts = accounts
     }
 
-    /// The account that is signed in, or nil in it, once that has changed; nil at the end.
+    /// The account that is signed in (an inner nil: none), once it has changed; an outer nil at the
+    /// end.
     package mutating func next() async -> AccountID?? {
       let signal = accounts.moved
       while !Task.isCancelled {
@@ -210,6 +211,5 @@ package struct SignedInUpdates: AsyncSequence, Sendable {
 
   let accounts: Accounts
 
-  /// An iterator, which begins with who is signed in now.
   package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
 }

@@ -12,48 +12,43 @@ internal import KithStorage
 /// | path | holds |
 /// | --- | --- |
 /// | `.` | a device, as `kith account create` and `kith join` make it |
-/// | `accounts/…` | devices of further accounts, named by device id |
-/// | `local` | the stores of nobody: a device whose account nobody else has |
-/// | `accounts.json` | which account is signed in; without it the one whose device is in `.`, if any |
-///
-/// The directories of accounts that are not signed in stay where they are.
+/// | `accounts/…` | devices of further accounts, under random names |
+/// | `local` | the local stores: a device whose account nobody else has |
+/// | `accounts.json` | the account that is signed in; if missing, the one of `.`, if any |
 struct AccountsDirectory: Sendable {
   /// The account whose stores programs see.
   enum Place: Hashable, Sendable {
-    /// Nobody's: the local stores.
+    /// The local stores.
     case signedOut
-    /// Those of the account whose device is in a directory below the path; "." for the path itself.
+    /// Relative to the path; "." for the path itself.
     case signedIn(directory: String)
   }
 
-  /// What `accounts.json` holds.
+  /// The content of `accounts.json`.
   struct Registry: Codable, Equatable {
-    /// A device of an account.
     struct Device: Codable, Equatable {
       /// The account's id, in hexadecimal.
       var account: String
-      /// Its directory, from the path.
+      /// Relative to the path.
       var directory: String
     }
 
     var version = 1
-    /// The directory of the device that is signed in; nil: nobody is.
+    /// A device's directory; nil: nobody is signed in.
     var signedIn: String?
-    /// The devices here, in the order in which they were signed in first.
+    /// In the order in which they were first signed in.
     var devices: [Device] = []
   }
 
-  /// The most bytes of the registry.
+  /// In bytes.
   private static let largestRegistry = 1 << 20
 
   let path: String
 
-  /// The device of the local stores.
   var local: String { path + "/local" }
 
   private var registry: String { path + "/accounts.json" }
 
-  /// The directory of the stores that a place shows.
   func directory(of place: Place) -> String {
     switch place {
     case .signedOut: local
@@ -62,7 +57,6 @@ struct AccountsDirectory: Sendable {
     }
   }
 
-  /// Makes the directory if it is missing.
   func prepare() throws(KithError) {
     do throws(StorageError) {
       try SmallFile.makeDirectory(path)
@@ -71,7 +65,6 @@ struct AccountsDirectory: Sendable {
     }
   }
 
-  /// The place that is signed in now.
   func place() throws(KithError) -> Place {
     guard let registry = try read() else {
       return DeviceDirectory.holdsDevice(path) ? .signedIn(directory: ".") : .signedOut
@@ -88,7 +81,7 @@ struct AccountsDirectory: Sendable {
     }
   }
 
-  /// Changes the registry while nobody else does.
+  /// Changes the registry under its lock.
   func update(_ body: (inout Registry) -> Void) throws(KithError) {
     do throws(StorageError) {
       try SmallFile.withLock(path + "/accounts.lock") { () throws(StorageError) in
@@ -108,7 +101,7 @@ struct AccountsDirectory: Sendable {
     }
   }
 
-  /// Takes away a device that was just made for a further account, and that nothing knows of.
+  /// Removes a device that was just made for a further account and not noted.
   func discard(_ place: Place) {
     guard case .signedIn(let directory) = place, directory != "." else { return }
     try? FileManager.default.removeItem(atPath: path + "/" + directory)
@@ -130,7 +123,7 @@ struct AccountsDirectory: Sendable {
     return registry
   }
 
-  /// Whether a directory is one of those that we make.
+  /// Whether a directory is one that this type makes.
   private static func isBelow(_ directory: String) -> Bool {
     if directory == "." { return true }
     let parts = directory.split(separator: "/", omittingEmptySubsequences: false)

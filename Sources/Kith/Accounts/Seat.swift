@@ -1,34 +1,24 @@
 internal import KithCore
 internal import KithStorage
 
-/// The device of a place: open in this process, or reached through the node of the process that has
-/// it open. This type decides which.
+/// The device of a place: open here, or at another process's node.
 struct Seat {
-  /// The process that has the device open.
   enum Kind {
-    /// This process.
     case own(Node)
-    /// Another one, whose node serves the directory's control socket.
+    /// At another process's node, over the directory's control socket.
     case attached(RemoteNode)
   }
 
-  /// How long another process may take from opening a directory to serving its socket.
+  /// From opening a directory to serving its socket.
   private static let longestStart = Duration.seconds(10)
 
   let place: AccountsDirectory.Place
   let kind: Kind
-  /// The account of the stores; nil: nobody's.
+  /// The account of the stores; nil: local stores.
   let account: AccountID?
 
-  /// Takes a place: attaches to the node that has its device open, or opens it. It blocks while another
-  /// process that has it open starts or ends.
-  ///
-  /// - Parameters:
-  ///   - place: The place.
-  ///   - accounts: The directory of accounts.
-  ///   - configuration: How to open it.
-  ///   - onEnd: Called when a node that this attached to has ended.
-  /// - Throws: `KithError` as `Node.open` does.
+  /// Attaches to the node that has the place's device open, or opens the device. It blocks while
+  /// another process starts or ends with it. `onEnd` is called when the attached node has ended.
   init(
     at place: AccountsDirectory.Place, in accounts: AccountsDirectory,
     _ configuration: Accounts.Configuration, onEnd: @escaping @Sendable () -> Void = {}
@@ -49,7 +39,6 @@ struct Seat {
       }
   }
 
-  /// The stores of the place.
   var service: any StoreService {
     switch kind {
     case .own(let node): node.engine
@@ -61,7 +50,7 @@ struct Seat {
     _ directory: String, isLocal: Bool, _ configuration: Accounts.Configuration
   ) -> Node.Configuration {
     var node = Node.Configuration(directory: directory)
-    // The local stores have no peers, and only the secrets that seal them.
+    // The local stores have no peers and no passphrase: their secrets only seal them.
     node.hosts = isLocal ? [] : configuration.hosts
     node.port = configuration.port
     node.peers = isLocal ? [] : configuration.peers
@@ -71,19 +60,19 @@ struct Seat {
     return node
   }
 
-  /// The local stores are those of an account that nobody else can ever join: its recovery key is
-  /// forgotten, and its device listens nowhere.
+  /// The local stores belong to an account that nobody can join: its recovery key is dropped, and
+  /// its device listens nowhere.
   static func makeLocalDevice(_ directory: String) throws(KithError) {
     guard !DeviceDirectory.holdsDevice(directory) else { return }
     do throws(KithError) {
       _ = try Node.createAccount(directory: directory, name: "local")
     } catch {
-      // Another program may be making it at the same moment.
+      // Another program may be making it at the same time.
       guard error.code == .alreadyExists || error.code == .inUse else { throw error }
     }
   }
 
-  /// Makes durable what was written, and leaves the place.
+  /// Makes all writes durable first.
   func close() throws(KithError) {
     switch kind {
     case .own(let node): try node.close()

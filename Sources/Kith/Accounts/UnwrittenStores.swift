@@ -1,11 +1,10 @@
 internal import KithCore
 
-/// The local stores of a directory in which nobody is signed in and nothing was written yet: there is
-/// no device to ask, and looking makes none.
+/// The local stores of a directory in which nobody is signed in and nothing was written. Reading
+/// makes no device.
 package struct UnwrittenStores: NodeAccess {
   private let directory: String
 
-  /// The local stores that would lie in a directory.
   package init(directory: String) {
     self.directory = directory
   }

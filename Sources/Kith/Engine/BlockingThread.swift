@@ -1,6 +1,5 @@
 internal import Glibc
 
-/// A thread for work that blocks.
 enum BlockingThread {
   private final class Work {
     let body: () -> Void
@@ -10,7 +9,6 @@ enum BlockingThread {
     }
   }
 
-  /// Starts a detached thread that ends with its body.
   static func start(_ body: @escaping @Sendable () -> Void) {
     let work = Unmanaged.passRetained(Work(body))
     var thread = pthread_t()
@@ -31,8 +29,7 @@ enum BlockingThread {
 }
 
 extension BlockingThread {
-  /// Does on a thread of its own what blocks, and returns what it returns: Swift's shared threads are
-  /// as many as cores, and others of the program need them.
+  /// Runs blocking work on its own thread: Swift's shared threads are only as many as cores.
   static func run<Result: Sendable>(
     _ body: @escaping @Sendable () throws(KithError) -> Result
   ) async throws(KithError) -> Result {

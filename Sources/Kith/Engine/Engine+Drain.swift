@@ -1,14 +1,12 @@
 internal import KithCore
 
 extension Engine {
-  /// How the shell's work ended.
   private enum Outcome {
     case committed
     case failed(StorageError, isCommitted: Bool)
     case reloaded(Replica)
   }
 
-  /// The ways to the network.
   private struct Links {
     var node: (any SessionLink)?
     var pairings: PairingSessions
@@ -16,8 +14,8 @@ extension Engine {
     func way(to session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : node }
   }
 
-  /// Does the shell's work until there is none, or another thread does it; while the node runs, until
-  /// the given write is settled: the rest is the writer's.
+  /// Does the shell's work until none is left, or another thread does it. While the node runs, it
+  /// stops once `write` is settled; the writer does the rest.
   func drain(until write: WriteID? = nil) {
     var outcome: Outcome?
     while true {
@@ -37,7 +35,6 @@ extension Engine {
     }
   }
 
-  /// Asks the shell for work, after the flush that it wants before.
   private func nextWork(
     _ state: inout EngineState, until write: WriteID?, _ later: inout [() -> Void]
   ) -> Shell.Work {
@@ -67,7 +64,7 @@ extension Engine {
     return .idle
   }
 
-  /// Gives work back to the shell. Returns closures to run once the lock is free.
+  /// Returns closures to run unlocked.
   private func giveBack(
     _ outcome: Outcome, _ links: Links, _ state: inout EngineState
   ) -> [() -> Void] {
@@ -106,7 +103,7 @@ extension Engine {
     links.node?.closeAll()
     links.pairings.closeAll()
     progress.raise()
-    // A program's task may have drained; the writer sleeps, and tries again.
+    // If a program's thread drained, the writer must now plan the retry.
     wakeup.signal()
   }
 
@@ -143,13 +140,11 @@ extension Engine {
     return .committed
   }
 
-  /// After a round of more bytes memory is given back to the system.
+  /// Memory is given back to the system after a larger round.
   private static let largeRoundBytes = 4 << 20
 
-  /// Carries out effects. If a message cannot be read from storage, nothing more is sent on its
-  /// session, for the messages after it may say that it came; all else is done.
-  ///
-  /// - Throws: The first such error, at the end.
+  /// Carries out effects, and throws the first error at the end. If storage cannot read a message,
+  /// its session's later messages are dropped, because they may claim that it was sent.
   private func act(on effects: ArraySlice<Effect>, over links: Links) throws(StorageError) {
     var failure: StorageError?
     var cut = Set<SessionID>()
@@ -176,7 +171,7 @@ extension Engine {
       case .leftBehind(let devices): links.node?.setLeftBehind(devices)
       case .pulledAll(let session): links.pairings.pulledAll(session)
       case .progress: hasProgress = true
-      // The shell keeps account of these, or has given them out before.
+      // The shell has handled these itself.
       case .persist, .durable, .accepted, .refused, .refusedStore, .refusedMembership, .view, .wake,
         .report:
         break

@@ -2,9 +2,8 @@ internal import KithCore
 internal import Logging
 
 extension Engine {
-  /// Logs events that matter to an operator, without keys and values. If an event ends the exchange
-  /// with another device, or with all, it is logged at a higher level, because a person has to
-  /// repair it.
+  /// Logs events for an operator, without keys and values. An event that ends the exchange with one
+  /// or all devices has a higher level, because a person has to repair it.
   func report(_ report: Report) {
     var metadata: Logger.Metadata = [:]
     var level = Logger.Level.info
@@ -94,7 +93,7 @@ extension Engine {
     logger.log(level: level, message, metadata: metadata)
   }
 
-  /// Whether the same was logged within ten minutes: a peer whose clock is wrong is met again and again.
+  /// Whether the same was logged recently, as for a peer whose clock stays wrong.
   private func isRepeated(_ words: String) -> Bool {
     let now = clock().monotonicMilliseconds
     return warned.withLock { warned in
@@ -105,10 +104,8 @@ extension Engine {
     }
   }
 
-  /// For so long a warning is not repeated, in milliseconds.
   private static let repetitionMilliseconds: UInt64 = 600_000
 
-  /// The name of a device; its id if the name is not known.
   private func name(_ device: DeviceID) -> String {
     read { $0.roster.name(of: device) } ?? "\(device)"
   }

@@ -1,8 +1,8 @@
 internal import KithCore
 
 extension Engine {
-  /// The view of a store, which is opened if need be. A person who looks at a store that is there
-  /// does not open it as a program does, for which more of it is kept.
+  /// The view of a store, opened if needed. With `isLooking` it does not count as opened by a
+  /// program, and less of it is kept.
   func open(
     _ store: StoreIdentifier, policy: Policy, isLooking: Bool = false
   ) throws(KithError) -> StoreView {
@@ -34,8 +34,6 @@ extension Engine {
     return try opened.get()
   }
 
-  /// Opens a store for a view that showed another engine's, and shows there what this one has.
-  /// `superseded` are keys whose writes by this program were not taken.
   func open(
     _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<Key>
   ) throws(KithError) {
@@ -59,7 +57,6 @@ extension Engine {
     try opened.get()
   }
 
-  /// Shows nothing more in a view, which another account's engine takes over.
   func release(_ view: StoreView) {
     state.withLock { state in
       guard state.views[view.identifier] === view else { return }
@@ -67,8 +64,7 @@ extension Engine {
     }
   }
 
-  /// Takes nothing in any more, and makes all durable that was written; if another thread does the
-  /// shell's work, waits for it.
+  /// Accepts nothing more, and makes all writes durable; waits if another thread drains.
   func close() throws(KithError) {
     state.withLock { $0.shell.close() }
     while true {

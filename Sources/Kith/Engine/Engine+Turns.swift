@@ -2,17 +2,15 @@ internal import Dispatch
 internal import KithCore
 internal import Logging
 
-/// Why a session is not read for now.
+/// Why a session is not read.
 struct SessionPause {
-  /// Until when, since its device has held the lock for too long; by the monotonic clock.
+  /// The end of the pause of a device that held the lock too long, on the monotonic clock.
   var untilMilliseconds: UInt64?
-  /// Whether its bytes in the outbox are too many.
+  /// Whether it has too many bytes in the outbox.
   var isForBytes: Bool
 }
 
-/// The cost of a session's messages to the others, and the pause that follows from it.
 extension Engine {
-  /// The state when the handling of a session's message began.
   struct Turn {
     let session: SessionID
     let device: DeviceID?
@@ -22,9 +20,7 @@ extension Engine {
   }
 
   /// Counts the cost of a session's message, and stops reading the session if the cost is too high.
-  ///
-  /// - Returns: A closure that logs this, to be called once the lock is free. Nil except the first
-  ///   time for each device.
+  /// On a device's first pause, returns a closure that logs it, to run unlocked.
   func endTurn(_ turn: Turn, _ state: inout EngineState) -> (() -> Void)? {
     let now = clock().monotonicMilliseconds
     let session = turn.session
@@ -36,7 +32,7 @@ extension Engine {
     let verdict = state.shares.count(
       held, of: turn.device, withRecords: turn.hasRecords, at: now)
     guard state.isRunning, isForBytes || verdict != nil else { return nil }
-    // A message that was on its way already shortens no pause.
+    // A message that was already on its way must not shorten a pause.
     let old = state.pauses[session]
     let ends = [old?.untilMilliseconds, verdict?.pauseUntilMilliseconds].compactMap(\.self)
     state.pauses[session] = SessionPause(
@@ -54,7 +50,6 @@ extension Engine {
     }
   }
 
-  /// Reads on the sessions whose time has come.
   func resumeIfDue() {
     let now = clock().monotonicMilliseconds
     state.withLock { state in
@@ -68,17 +63,16 @@ extension Engine {
 }
 
 extension EngineState {
-  /// When the next session is to be read on, by the monotonic clock.
+  /// On the monotonic clock.
   var nextResumption: UInt64? { pauses.values.compactMap(\.untilMilliseconds).min() }
 
-  /// Notes what a session's message begins with.
   func beginTurn(of session: SessionID, hasRecords: Bool) -> Engine.Turn {
     Engine.Turn(
       session: session, device: shell.replica.device(of: session), hasRecords: hasRecords,
       nanoseconds: DispatchTime.now().uptimeNanoseconds, outboxBytes: shell.outboxBytes)
   }
 
-  /// The outbox was taken: reads on the sessions that waited for it.
+  /// Resumes sessions that waited until the outbox was taken.
   mutating func resumeDrained() {
     queuedBytes = [:]
     for session in pauses.keys where pauses[session]?.isForBytes == true {
@@ -95,7 +89,6 @@ extension EngineState {
     link(of: session)?.pauseReading(session, false)
   }
 
-  /// A session is over.
   mutating func forget(_ session: SessionID) {
     queuedBytes[session] = nil
     pauses[session] = nil
@@ -103,7 +96,6 @@ extension EngineState {
 }
 
 extension Input {
-  /// The session whose message it is, and whether it holds records.
   var message: (session: SessionID, hasRecords: Bool)? {
     if case .received(let session, let message) = self { (session, message.isRecords) } else { nil }
   }

@@ -2,11 +2,11 @@ internal import Dispatch
 internal import KithCore
 
 extension Engine {
-  /// The longest sleep of the writer, in milliseconds: how often the clock's status is read.
+  /// How often the writer reads the clock's status at least.
   static let longestSleepMilliseconds: UInt64 = 30_000
 
-  /// Commits, sends and keeps the time until ``stopWriter()``, on a thread of its own: fsync
-  /// blocks, and Swift's shared threads must not.
+  /// Commits, sends and keeps the time until ``stopWriter()``, on its own thread, because fsync
+  /// blocks and Swift's shared threads must not.
   func runWriter() async {
     await withCheckedContinuation { continuation in
       BlockingThread.start {
@@ -16,7 +16,7 @@ extension Engine {
     }
   }
 
-  /// Whether the writer's thread takes over; false if it runs already or the engine is closed.
+  /// Returns false if the node runs already or the engine is closed.
   func beginRunning(link: any SessionLink) -> Bool {
     state.withLock { state in
       guard !state.isRunning, !state.shell.isClosed else { return false }
@@ -26,7 +26,7 @@ extension Engine {
     }
   }
 
-  /// Ends ``runWriter()`` once what waits is done.
+  /// Ends ``runWriter()`` after its queued work.
   func stopWriter() {
     state.withLock { state in
       state.isRunning = false
@@ -56,19 +56,17 @@ extension Engine {
     drain()
   }
 
-  /// Does what is due by now.
   func keepTime() {
     perform(drainsHere: true) { state in ((), state.shell.wake(at: clock())) }
     resumeIfDue()
     drain()
   }
 
-  /// Tries storage again, if it failed and the wait is over.
+  /// Retries storage, if it failed and the wait is over.
   func retryIfDue() {
     if state.withLock({ $0.shell.isReloadDue(at: clock()) }) { drain() }
   }
 
-  /// Tells the core when the kernel's opinion of its clock has changed.
   func updateClockStatus() {
     let isSynchronised = SystemClock.isSynchronised
     guard state.withLock({ $0.shell.clockStatus?.isSynchronised }) != isSynchronised else { return }

@@ -2,9 +2,9 @@ internal import Dispatch
 internal import KithCore
 
 extension Engine {
-  /// Makes a write visible at once. It is durable soon after, or, if the node does not run, on return.
-  /// A write that gathers waits up to `Shell.gatheringMilliseconds` for others, with which it is
-  /// committed and published, unless something else wants a commit before.
+  /// Makes a write visible at once, and durable soon after, or on return if the node does not run.
+  /// A write that gathers waits up to `Shell.gatheringMilliseconds` to share its commit and
+  /// publication, unless something else needs a commit first.
   func write(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool = false,
     origin: WriteOrigin
@@ -22,22 +22,19 @@ extension Engine {
     if isAwaited { try blockUntilSettled(write) }
   }
 
-  /// Makes a write visible at once, and returns when it is durable.
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) async throws(KithError) {
     try await settle(accept(store, operations, origin: .owner))
   }
 
-  /// A write that shows, and is not durable yet.
   struct AcceptedWrite: Sendable {
     fileprivate let id: WriteID
     /// Whether others write at the same time.
     fileprivate let isCrowded: Bool
   }
 
-  /// Makes a program's write visible at once. The caller must ``settle(_:)`` it, which has it
-  /// committed.
+  /// Makes a write visible at once. The caller must ``settle(_:)`` it, which commits it.
   func accept(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], origin: WriteOrigin
   ) throws(KithError) -> AcceptedWrite {
@@ -51,10 +48,9 @@ extension Engine {
     return write
   }
 
-  /// Returns once an accepted write is durable.
   func settle(_ accepted: AcceptedWrite) async throws(KithError) {
     let write = accepted.id
-    // If others write at the same time, leave them a moment to join the same commit.
+    // Lets others that write at the same time join the commit.
     if accepted.isCrowded { await Task.yield() }
     let isWriters =
       accepted.isCrowded
@@ -76,11 +72,7 @@ extension Engine {
     try settled.get()
   }
 
-  /// Takes in writes that were made while nobody was signed in, and returns when they are durable;
-  /// it blocks for as long as the disk takes. Writes that it took in before are skipped. With no
-  /// writes it forgets which those are, because the local stores do not hold them any more.
-  ///
-  /// - Returns: The keys whose writes lost to the account's entries.
+  /// Takes over writes as ``StoreService/adopt(_:_:_:)`` does; the account has the store.
   func adopt(
     _ store: StoreIdentifier, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key> {
@@ -94,8 +86,6 @@ extension Engine {
     return superseded
   }
 
-  /// Makes everything durable that was accepted before, and returns when it is; it blocks for as
-  /// long as the disk takes.
   func flush() throws(KithError) {
     let mark = state.withLock { state -> Result<WriteID?, KithError> in
       let mark = state.nextWrite()
@@ -110,7 +100,6 @@ extension Engine {
     try blockUntilSettled(mark)
   }
 
-  /// Waits on this thread for the fate of a write.
   private func blockUntilSettled(_ write: WriteID) throws(KithError) {
     let semaphore = DispatchSemaphore(value: 0)
     var fate = state.withLock { state in
@@ -125,7 +114,7 @@ extension Engine {
     try (fate ?? .failure(.closedNode)).get()
   }
 
-  /// Hands a program's transaction to the shell. If it is awaited, the caller asks for its fate.
+  /// If `isAwaited`, the caller must ask for the write's fate.
   private func take(
     isAwaited: Bool, gathers: Bool = false, _ state: inout EngineState,
     _ input: (WriteID) -> Input

@@ -5,18 +5,16 @@ internal import KithCrypto
 internal import Logging
 internal import Synchronization
 
-/// Drives the core's `Shell` with threads, a disk and a network: one lock for the shell and for the
-/// views that programs see, and one drainer at a time that does the shell's work.
+/// Drives the core's `Shell` with threads, a disk and a network. One lock protects the shell and
+/// the programs' views; one drainer at a time does the shell's work.
 ///
-/// While the node runs, a thread of its own drains (``runWriter()``), so that event loops and
-/// programs never wait for a disk. A lone durable write drains on its caller's thread, which saves
-/// two hops between threads. While the node does not run, the writing thread drains.
+/// While the node runs, its writer's thread drains (``runWriter()``), so event loops and programs
+/// never wait for a disk. Only a lone durable write drains on its caller's thread, which saves two
+/// thread switches. While the node does not run, the writing thread drains.
 final class Engine: Sendable {
-  /// Above this many bytes in the outbox each session whose messages add to it is not read, until a
-  /// drainer has taken it.
+  /// Above this size of the outbox, sessions that add to it are not read until it is taken.
   static let pauseBytes = 16 << 20
-  /// So is a session above this many bytes of its own: they are in one commit with a program's write
-  /// that comes after them, or in the one before it.
+  /// The same for one session's bytes, which may delay a program's write by one commit.
   static let sessionPauseBytes = 256 << 10
 
   let account: AccountID
@@ -26,14 +24,13 @@ final class Engine: Sendable {
   let clock: @Sendable () -> Instant
   let logger: Logger
   let state: TurnLock<EngineState>
-  /// Wakes the writer's thread.
   let wakeup = DispatchSemaphore(value: 0)
-  /// Signalled when a drainer has finished that ``close()`` waits for.
+  /// Signalled when the drainer that ``close()`` waits for has finished.
   let drained = DispatchSemaphore(value: 0)
   /// Raised when peers, devices, problems or pending work have changed.
   let progress = Signal()
   let meters = Meters()
-  /// The last warnings about devices, with their times in milliseconds of the monotonic clock.
+  /// The last warnings, with their times in monotonic milliseconds.
   let warned = Mutex<[String: UInt64]>([:])
 
   init(
@@ -57,7 +54,6 @@ final class Engine: Sendable {
     input(.start(isCopy: storage.isCopy))
   }
 
-  /// A replica of storage's contents.
   static func replica(
     _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ storage: any ReplicaStorage
   ) throws(StorageError) -> Replica {
@@ -75,11 +71,10 @@ final class Engine: Sendable {
     }
   }
 
-  /// Gives memory that was needed for a moment only back to the system.
   static func giveMemoryBack() { kith_give_memory_back() }
 
-  /// Hands an input to the core. Inputs that come while storage fails, or after closing, are
-  /// dropped: sessions are made anew afterwards. Returns whether it was taken.
+  /// Returns whether the core took an input. While storage fails, and after closing, inputs are
+  /// dropped, and sessions are dialled again later.
   @discardableResult
   func input(_ input: Input) -> Bool {
     perform(drainsHere: false, message: input.message) { state in
@@ -89,8 +84,8 @@ final class Engine: Sendable {
     }
   }
 
-  /// Runs the core under the lock, shows the changes, and makes sure that a thread drains. The cost
-  /// of a session's message is counted for that session.
+  /// Runs the core under the lock, shows the changes, and ensures that a thread drains. A session's
+  /// message is charged to that session.
   @discardableResult
   func perform<Result: Sendable>(
     drainsHere: Bool, origin: WriteOrigin = .owner,
@@ -114,7 +109,6 @@ final class Engine: Sendable {
     return result
   }
 
-  /// The thread that drains after an input.
   private enum Drainer {
     case nobody
     case writer
@@ -130,7 +124,6 @@ final class Engine: Sendable {
     return isEarlier || hasWork ? .writer : .nobody
   }
 
-  /// Reads from the replica under the lock.
   func read<Result: Sendable>(_ body: (inout Replica) -> Result) -> Result {
     state.withLock { body(&$0.shell.replica) }
   }

@@ -2,21 +2,20 @@ internal import Dispatch
 internal import Glibc
 internal import Synchronization
 
-/// A part of Kith with something to do at a normal end of the process.
+/// A part of Kith with work at a normal end of the process.
 protocol EndsWithProcess: AnyObject, Sendable {
-  /// Does it. Called on a thread of its own.
+  /// Called on its own thread.
   func endWithProcess()
 }
 
 extension Engine: EndsWithProcess {
-  /// Makes accepted writes durable; nobody is left to be told of an error.
+  /// No caller is left for an error.
   func endWithProcess() { try? flush() }
 }
 
-/// Makes durable at a normal end of the process (`exit`, or the return of `main`) what programs wrote
-/// to stores that are still open, and tells attached programs so.
+/// At a normal end of the process (`exit`, or the return of `main`), makes writes to open stores
+/// durable, and tells attached programs so.
 final class ExitFlush: Sendable {
-  /// How long it may hold up the end of the process.
   static let longestWait = Duration.seconds(2)
 
   private struct Weak {
@@ -26,15 +25,13 @@ final class ExitFlush: Sendable {
   private let parts = Mutex<[Weak]>([])
   private let hasBegun = Atomic(false)
 
-  /// The parts that end with the process.
   private static let ofProcess: ExitFlush = {
     atexit { ExitFlush.atEnd() }
     return ExitFlush()
   }()
-  /// A child of `fork` inherits locks and connections, and must touch none.
+  /// A child of `fork` inherits locks and connections, and must not touch them.
   private static let process = getpid()
 
-  /// Ends a part with the process, if it is still there.
   static func register(_ part: any EndsWithProcess) {
     _ = process
     ofProcess.register(part)
@@ -45,7 +42,7 @@ final class ExitFlush: Sendable {
     ofProcess.run(within: longestWait)
   }
 
-  /// Ends a part in ``run(within:)``, if it is still there.
+  /// Holds the part weakly.
   func register(_ part: any EndsWithProcess) {
     parts.withLock { parts in
       parts.removeAll { $0.part == nil }
@@ -53,9 +50,9 @@ final class ExitFlush: Sendable {
     }
   }
 
-  /// Ends all, and returns once that is done or the time is over. Does nothing the second time.
+  /// Returns once all parts have ended or the time is over. A second call does nothing.
   ///
-  /// It takes no lock on this thread: the one that ends the process may hold any of them.
+  /// This thread takes no lock, because it may hold any already.
   func run(within limit: Duration) {
     guard !hasBegun.exchange(true, ordering: .relaxed) else { return }
     let finished = DispatchSemaphore(value: 0)
@@ -63,7 +60,7 @@ final class ExitFlush: Sendable {
       let ended = DispatchSemaphore(value: 0)
       let parts = self.parts.withLock { $0.compactMap(\.part) }
       for part in parts {
-        // Each on its own thread: one that is stuck must not keep the others from it.
+        // On its own thread, so that a stuck part does not block the others.
         BlockingThread.start {
           part.endWithProcess()
           ended.signal()

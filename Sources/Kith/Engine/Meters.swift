@@ -3,20 +3,16 @@ internal import Dispatch
 
 /// The node's counts for swift-metrics. Labels hold no keys and no values.
 struct Meters: Sendable {
-  /// Operations of accepted local writes.
   let sets = Counter(label: "kith_operations_written_total")
-  /// Failed commits.
   let failures = Counter(label: "kith_commit_failures_total")
-  /// Change sets that were to be sent and are not in storage: a defect.
+  /// Change sets to send that storage lacks: a defect.
   let missing = Counter(label: "kith_change_sets_missing_total")
-  /// Sessions established.
   let sessions = Counter(label: "kith_sessions_opened_total")
   private let commits = Counter(label: "kith_commits_total")
   private let commitTime = Timer(label: "kith_commit_seconds", preferredDisplayUnit: .seconds)
   private let bytesSent = Counter(label: "kith_message_bytes_sent_total")
   private let bytesReceived = Counter(label: "kith_message_bytes_received_total")
 
-  /// Counts and times a commit.
   func commit<E: Error>(_ body: () throws(E) -> Void) throws(E) {
     let start = DispatchTime.now().uptimeNanoseconds
     try body()
@@ -24,9 +20,7 @@ struct Meters: Sendable {
     commitTime.recordNanoseconds(Int64(DispatchTime.now().uptimeNanoseconds - start))
   }
 
-  /// Counts a message sent.
   func sent(_ bytes: Int) { bytesSent.increment(by: bytes) }
 
-  /// Counts a message received.
   func received(_ bytes: Int) { bytesReceived.increment(by: bytes) }
 }

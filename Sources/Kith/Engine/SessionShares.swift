@@ -1,26 +1,24 @@
 internal import KithCore
 
-/// How much of the engine's lock each device's sessions may hold. A device that holds more is slowed:
-/// its session is not read for a while.
+/// Limits how long each device's sessions hold the engine's lock. A session of a device over its
+/// share is not read for a while.
 ///
-/// Each device may hold the lock for ``burstNanoseconds`` at once, and for half of the time in the
-/// long run. If several hold it longer, they share that half. All peers that have not proved to be
-/// members count as one device. A value: times are arguments.
+/// A device may hold the lock for ``burstNanoseconds`` at once, and half of the time in the long
+/// run; busy devices share that half. All peers that are not proven members count as one device.
 struct SessionShares {
-  /// The time that a device may hold the lock at once: more than taking in a full store of the
-  /// default limits takes.
+  /// More than taking in a full store of the default limits takes.
   static let burstNanoseconds: UInt64 = 250_000_000
-  /// The time that it may hold the lock between two pauses once the burst is used up.
+  /// The hold between two pauses, after the burst is used up.
   static let sliceNanoseconds: UInt64 = 10_000_000
-  /// Time with records counts so many times: each message may have the whole roster evaluated, and a
-  /// local write takes the lock several times, so it may wait for several such messages.
+  /// The factor for records: each message may evaluate the whole roster, and a local write may wait
+  /// for several.
   static let recordsFactor: UInt64 = 4
-  /// The longest pause: a single message that took long is not held against what follows it.
+  /// Bounded, so that one slow message does not block later ones for long.
   static let longestPauseMilliseconds: UInt64 = 1_000
-  /// Devices above which those that have used nothing of late are forgotten.
+  /// Above this number, devices that used nothing recently are forgotten.
   private static let devices = 64
 
-  /// The used part of one device's burst; half of the time that passes is taken off again.
+  /// The used part of a device's burst; it shrinks by half of the passing time.
   private struct Use {
     var nanoseconds: UInt64 = 0
     var asOfMilliseconds: UInt64
@@ -36,19 +34,15 @@ struct SessionShares {
   private var uses: [DeviceID?: Use] = [:]
   private var reported: Set<DeviceID?> = []
 
-  /// The consequence of holding the lock.
   struct Verdict: Equatable {
-    /// Until when the session is not read, by the monotonic clock.
+    /// On the monotonic clock.
     var pauseUntilMilliseconds: UInt64
     /// Whether the device was never slowed before.
     var isFirst: Bool
   }
 
-  /// Counts that a session of a device held the lock, with a message of records or another; nil for
-  /// the device is a peer that has not proved to be a member.
-  ///
-  /// - Returns: Nil if the session is not paused.
-  /// - Complexity: O(*d*) in the devices of late.
+  /// Returns nil if the session is not paused. A nil device is a peer that is not a proven member.
+  /// O(*d*) in the recent devices.
   mutating func count(
     _ nanoseconds: UInt64, of device: DeviceID?, withRecords: Bool = false, at now: UInt64
   ) -> Verdict? {
@@ -65,7 +59,7 @@ struct SessionShares {
     let excess = use.nanoseconds - Self.burstNanoseconds + Self.sliceNanoseconds
     let pause = min(
       excess / 500_000 * UInt64(others + 1), Self.longestPauseMilliseconds)
-    // After the pause it has a slice again, also if the pause was cut short or made longer.
+    // After any pause, also a shorter or longer one, it has a slice again.
     use.nanoseconds = Self.burstNanoseconds - Self.sliceNanoseconds + pause * 500_000
     use.pausedUntilMilliseconds = now + pause
     return Verdict(

@@ -1,6 +1,6 @@
 internal import Synchronization
 
-/// Tells waiting tasks that something has moved on; each then looks for itself what it is.
+/// Wakes tasks that wait for a change; each looks for itself what changed.
 final class Signal: Sendable {
   private struct State {
     var version: UInt64 = 0
@@ -11,16 +11,14 @@ final class Signal: Sendable {
 
   private let state = Mutex(State())
 
-  /// Counts the movements so far. Read it before looking, and wait for movements after it.
+  /// The number of changes. Read it before looking, then wait for changes after it.
   var version: UInt64 { state.withLock { $0.version } }
 
-  /// Whether no movement comes any more.
   var isFinished: Bool { state.withLock { $0.isFinished } }
 
-  /// Wakes all that wait.
   func raise() { wake { $0.version += 1 } }
 
-  /// Wakes all that wait, and lets nobody wait again.
+  /// Wakes all tasks; later waits return at once.
   func finish() {
     wake {
       $0.version += 1
@@ -28,7 +26,7 @@ final class Signal: Sendable {
     }
   }
 
-  /// Returns once there is a movement after `version`, or at once when finished or cancelled.
+  /// Returns after a change since `version`, or at once when finished or cancelled.
   func wait(after version: UInt64) async {
     let number = state.withLock { state in
       state.lastWaiter += 1
@@ -59,10 +57,8 @@ final class Signal: Sendable {
 }
 
 extension Signal {
-  /// Waits until a condition holds, looking again at every movement.
-  ///
-  /// - Returns: Whether it held before the time was over, the task cancelled, or the signal
-  ///   finished.
+  /// Checks the condition at each change. Returns false if the time passed, the task was cancelled
+  /// or the signal finished first.
   func wait(timeout: Duration, until condition: @escaping @Sendable () -> Bool) async -> Bool {
     if condition() { return true }
     return await withTaskGroup(of: Bool.self) { group in

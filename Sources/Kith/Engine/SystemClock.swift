@@ -2,22 +2,20 @@ internal import CLinux
 internal import Glibc
 internal import KithCore
 
-/// The host's clocks.
 enum SystemClock {
-  /// Now, by the wall clock and by one that never steps back.
+  /// The monotonic time includes sleep.
   static func now() -> Instant {
     Instant(
       wallMilliseconds: milliseconds(CLOCK_REALTIME),
       monotonicMilliseconds: milliseconds(CLOCK_BOOTTIME))
   }
 
-  /// Whether the kernel calls its clock synchronised (adjtimex(2)).
+  /// Whether the kernel's clock is synchronised (adjtimex(2)).
   static var isSynchronised: Bool {
     kith_clock_is_synchronised() != 0
   }
 
-  /// Whether the host has a clock that runs while it is off. A kernel that cannot be asked is taken to
-  /// have one.
+  /// Whether the host has a clock that runs while it is off; true if unknown.
   static let hasHardware: Bool = {
     guard access("/sys/class/rtc", F_OK) == 0 else { return true }
     return access("/sys/class/rtc/rtc0", F_OK) == 0 || access("/sys/class/rtc/rtc1", F_OK) == 0

@@ -1,24 +1,21 @@
 internal import Dispatch
 internal import Synchronization
 
-/// A lock that a flood of short holds cannot keep from others: a waiter that has waited for a
-/// millisecond is handed the lock when it is next given back, in the order in which waiters came.
+/// A lock that many short holds cannot keep from others: after a millisecond a waiter gets it at
+/// the next release, in order of arrival.
 ///
-/// `Mutex` goes to the thread that asks first after it was given back. A thread that gives it back
-/// and asks again at once, as an event loop with many messages does, gets it before a waiting
-/// thread has woken up, for as long as the messages last. Before the millisecond is over this lock
-/// does the same: handing over to a sleeping thread each time would cost many short writes more
-/// than it gives.
+/// `Mutex` goes to the thread that asks first after a release. A busy event loop asks again before
+/// a waiter has woken up, for as long as messages come. In the first millisecond this lock does the
+/// same: waking a thread each time would slow many short writes.
 final class TurnLock<Value>: Sendable {
   private let turns = Turns()
-  /// Entered only by the thread whose turn it is.
+  /// Only the thread whose turn it is locks it.
   private let value: Mutex<Value>
 
   init(_ value: consuming sending Value) {
     self.value = Mutex(value)
   }
 
-  /// Calls its body with the value, once this thread's turn has come.
   func withLock<Result, E: Error>(
     _ body: (inout sending Value) throws(E) -> sending Result
   ) throws(E) -> sending Result {
@@ -28,23 +25,21 @@ final class TurnLock<Value>: Sendable {
   }
 }
 
-/// Hands turns to waiting threads.
 private final class Turns: Sendable {
-  /// After so long a waiter is handed the lock, in nanoseconds.
   private static let patienceNanoseconds: UInt64 = 1_000_000
 
   private struct Waiter {
     let number: UInt64
     let since: UInt64
     let semaphore: DispatchSemaphore
-    /// Whether it was woken up to try, and has not tried yet.
+    /// Whether it was woken, and has not tried yet.
     var isWoken = false
   }
 
   private struct State {
     var isTaken = false
     var lastNumber: UInt64 = 0
-    /// In the order in which they came. A waiter that is handed the lock is removed.
+    /// In order of arrival; a waiter that is handed the lock is removed.
     var waiters: [Waiter] = []
   }
 
@@ -89,7 +84,7 @@ private final class Turns: Sendable {
         return nil
       }
       if DispatchTime.now().uptimeNanoseconds - first.since >= Self.patienceNanoseconds {
-        // It stays taken: by the waiter from now on.
+        // The lock stays taken, now by the waiter.
         state.waiters.removeFirst()
         return first.semaphore
       }

@@ -1,23 +1,23 @@
 extension KithError.Code {
   // Reading and writing.
 
-  /// The key is empty, not valid UTF-8, or longer than the policy allows.
+  /// The key is empty, invalid UTF-8, or longer than the policy allows.
   public static let invalidKey = Self(description: "invalidKey")
   /// The value is larger than the policy allows.
   public static let valueTooLarge = Self(description: "valueTooLarge")
   /// The values would not all be shown.
   public static let quotaExceeded = Self(description: "quotaExceeded")
-  /// The value is not a property-list value, or is nested too deeply.
+  /// Property lists cannot hold the value, or it is nested too deeply.
   public static let unsupportedValue = Self(description: "unsupportedValue")
   /// The store identifier is empty, too long, or holds control characters.
   public static let invalidStoreIdentifier = Self(description: "invalidStoreIdentifier")
   /// A limit of the policy is negative or above `Policy.maximum`.
   public static let invalidPolicy = Self(description: "invalidPolicy")
-  /// The account has the greatest number of stores that a node allows.
+  /// The account has as many stores as a node allows.
   public static let tooManyStores = Self(description: "tooManyStores")
-  /// The writes that no peer has received yet exceed the limit of a device.
+  /// The writes that no peer has received yet exceed a device's limit.
   public static let tooManyDrafts = Self(description: "tooManyDrafts")
-  /// The refusals that the program has not taken exceed the limit of a device.
+  /// The refusals that the program has not taken exceed a device's limit.
   public static let refusalsNotTaken = Self(description: "refusalsNotTaken")
   /// The store was not opened.
   public static let unknownStore = Self(description: "unknownStore")
@@ -25,7 +25,7 @@ extension KithError.Code {
   public static let closed = Self(description: "closed")
   /// The node runs already.
   public static let alreadyRunning = Self(description: "alreadyRunning")
-  /// The node must be running for this call.
+  /// The call needs a running node.
   public static let notRunning = Self(description: "notRunning")
   /// The timeout passed.
   public static let timedOut = Self(description: "timedOut")
@@ -34,7 +34,7 @@ extension KithError.Code {
 
   // Storage.
 
-  /// The device is full.
+  /// The disk is full.
   public static let diskFull = Self(description: "diskFull")
   /// The file system or directory cannot be written.
   public static let readOnly = Self(description: "readOnly")
@@ -42,7 +42,7 @@ extension KithError.Code {
   public static let damaged = Self(description: "damaged")
   /// The file was written by a newer version.
   public static let newerSchema = Self(description: "newerSchema")
-  /// Another node owns the directory.
+  /// Another process has the directory open.
   public static let inUse = Self(description: "inUse")
   /// The directory holds no device.
   public static let missing = Self(description: "missing")
@@ -59,7 +59,7 @@ extension KithError.Code {
 
   /// A device is not a member of the account.
   public static let notAMember = Self(description: "notAMember")
-  /// This device was revoked: it keeps what it has read, and writes nothing.
+  /// This device was revoked: it can read, but not write.
   public static let revoked = Self(description: "revoked")
   /// The account has no such device, or this device cannot be changed in this way.
   public static let invalidDevice = Self(description: "invalidDevice")
@@ -67,17 +67,17 @@ extension KithError.Code {
   public static let recoveryKey = Self(description: "recoveryKey")
   /// The pairing code is wrong, mistyped, used up or too old.
   public static let pairingCode = Self(description: "pairingCode")
-  /// The other side, or the person asked, did not accept.
+  /// The other side, or the person asked, declined.
   public static let declined = Self(description: "declined")
   /// This device runs twice: its directory was copied.
   public static let cloned = Self(description: "cloned")
-  /// This device has used up its incarnations, and does not publish any more.
+  /// This device was copied or restored too often to publish.
   public static let tooManyIncarnations = Self(description: "tooManyIncarnations")
-  /// Two devices with equal vectors hold different states, which is a defect.
+  /// Two devices with equal vectors hold different states: a defect.
   public static let diverged = Self(description: "diverged")
   /// Another device's clock differs too much from the time here.
   public static let clocksDiffer = Self(description: "clocksDiffer")
-  /// The stored data is ahead of the device's time.
+  /// The device stamps writes ahead of the time, so peers refuse them.
   public static let dataAhead = Self(description: "dataAhead")
   /// An address cannot be listened on, or a peer cannot be reached.
   public static let network = Self(description: "network")

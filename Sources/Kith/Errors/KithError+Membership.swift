@@ -2,7 +2,6 @@ internal import KithCore
 internal import KithNetwork
 
 extension KithError {
-  /// Makes the error for a refused change of membership.
   init(_ error: MembershipError) {
     switch error {
     case .invalidName:
@@ -43,7 +42,6 @@ extension KithError {
     }
   }
 
-  /// Makes the error for a failed join.
   init(_ error: JoinError) {
     switch error {
     case .invalidName:
@@ -68,7 +66,7 @@ extension KithError {
     }
   }
 
-  /// Makes the error for a failed pairing, from any error that was thrown.
+  /// Makes the error for a failed pairing, from any thrown error.
   init(pairing error: any Error) {
     switch error {
     case let error as KithError: self = error
@@ -91,7 +89,6 @@ extension KithError {
     }
   }
 
-  /// Makes the error for an address that cannot be listened on.
   init(listening failure: NetworkFailure) {
     let advice =
       switch failure.reason {

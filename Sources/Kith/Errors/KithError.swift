@@ -6,9 +6,9 @@ public import KithCore
   public import Foundation
 #endif
 
-/// An error of Kith, with the reason, the limit and the remedy. It never holds a value.
+/// An error of Kith, with the reason, the limit and the remedy.
 ///
-/// A refused call changes nothing (`Docs/CommandLine.md`).
+/// It never holds a value. A refused call changes nothing (`Docs/CommandLine.md`).
 ///
 /// ```swift
 /// do throws(KithError) {
@@ -21,12 +21,11 @@ public import KithCore
 /// }
 /// ```
 public struct KithError: Error, Sendable {
-  /// The kind of error. It is a struct, so a new code breaks no caller.
+  /// The kind of error: a struct, so that a new code breaks no caller.
   public struct Code: Hashable, Sendable, CustomStringConvertible {
     /// The code's name, as printed, logged and sent over the control socket.
     public let description: String
 
-    /// Makes a code with a name.
     package init(description: String) {
       self.description = description
     }
@@ -36,7 +35,7 @@ public struct KithError: Error, Sendable {
   public var code: Code
   /// The reason and the remedy, in one or two sentences.
   public var message: String
-  /// The key concerned. Keys are private to the store: print it, but do not log it.
+  /// The key concerned, which may be printed but not logged: keys are private to the store.
   public var key: String?
   /// The device concerned.
   public var device: DeviceID?
@@ -44,17 +43,15 @@ public struct KithError: Error, Sendable {
   public var path: String?
   /// The process that has the directory open, with ``Code/inUse``.
   public var owner: Int32?
-  /// The amount that the caller asked for, in the unit of ``limit``.
+  /// The amount asked for, in the unit of ``limit``.
   public var actual: Int?
-  /// The amount that is allowed.
+  /// The amount allowed.
   public var limit: Int?
-  /// The number of codes that may still be tried with the invitation, with ``Code/pairingCode``.
-  ///
-  /// Nil if unknown.
+  /// With ``Code/pairingCode``, how many codes may still be tried; nil if unknown.
   public var triesLeft: Int?
   /// The numbers of ``Code/quotaExceeded``.
   public var quota: QuotaNumbers?
-  /// The underlying error, if there is one.
+  /// The underlying error, if any.
   public var cause: (any Error)?
 
   package init(
@@ -76,13 +73,13 @@ public struct KithError: Error, Sendable {
 }
 
 extension KithError: CustomStringConvertible {
-  /// The path, if there is one, and the message.
+  /// The message, after the path if there is one.
   public var description: String {
     path.map { "\($0): \(message)" } ?? message
   }
 }
 
 extension KithError: LocalizedError {
-  /// The message, which includes the remedy; `localizedDescription` is the same.
+  /// The message with the remedy, as `localizedDescription` gives it.
   public var errorDescription: String? { message }
 }

@@ -1,13 +1,11 @@
 internal import Dispatch
 internal import Glibc
 
-/// Tells that a directory's list of accounts was replaced, its control socket appeared, or its lock was
-/// released: inotify(7).
+/// Watches for a new list of accounts, a new control socket, or a released lock: inotify(7).
 final class DirectoryWatch {
   private let source: any DispatchSourceRead
 
-  /// Watches a directory; nil if the kernel has no watch left. It calls its closure, on a queue, after
-  /// one or more changes.
+  /// Calls `onChange` on a queue after one or more changes. Nil if the kernel has no watch left.
   init?(_ directory: String, onChange: @escaping @Sendable () -> Void) {
     let descriptor = inotify_init1(Int32(IN_CLOEXEC) | Int32(IN_NONBLOCK))
     guard descriptor >= 0 else { return nil }
@@ -26,6 +24,5 @@ final class DirectoryWatch {
     source.activate()
   }
 
-  /// Ends it.
   func cancel() { source.cancel() }
 }

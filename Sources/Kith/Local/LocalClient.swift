@@ -1,9 +1,7 @@
-/// The node that has a directory open, for one request after another: each makes a connection of its
-/// own, and ends with it.
+/// The node that has a directory open. Each request makes its own connection.
 package struct LocalClient: NodeAccess {
   private let directory: String
 
-  /// A client of the node that has the directory open.
   package init(directory: String) {
     self.directory = directory
   }
@@ -33,9 +31,9 @@ package struct LocalClient: NodeAccess {
     }
   }
 
-  /// The version of the protocol that the node speaks; a way to see whether one runs.
+  /// The node's protocol version; shows whether a node runs.
   ///
-  /// - Throws: ``KithError`` with `notRunning` if nobody answers.
+  /// - Throws: ``KithError`` with `notRunning` if no node answers.
   package func version() async throws(KithError) -> Int {
     let directory = directory
     try await BlockingThread.run { () throws(KithError) in

@@ -7,9 +7,8 @@ internal import Synchronization
 
 /// Serves the control socket while the node runs; see ``NodeCall`` for the protocol.
 final class LocalServer: EndsWithProcess {
-  /// The kinds of connections, each with room of its own.
+  /// The kinds of connections, each with its own limit.
   enum Kind {
-    /// It waits for its turn.
     case waiting
     case short
     case lasting
@@ -20,9 +19,8 @@ final class LocalServer: EndsWithProcess {
 
   private struct State {
     var counts: [Kind: Int] = [:]
-    /// How many programs were ever attached.
     var lastAttached: UInt64 = 0
-    /// The open connections, in the order in which they came.
+    /// In order of arrival.
     var sessions: [LocalSession.Handle] = []
     var isOver = false
   }
@@ -38,11 +36,11 @@ final class LocalServer: EndsWithProcess {
     self.node = node
     self.path = path
     self.logger = logger
-    // Each connection has at most `LocalLimits.unansweredRequests` of them.
+    // At most `LocalLimits.unansweredRequests` jobs a connection.
     (jobs, newJobs) = AsyncStream.makeStream()
   }
 
-  /// Serves until the task is cancelled, then removes the socket. All that was accepted is durable
+  /// Serves until the task is cancelled, then removes the socket. All accepted writes are durable
   /// then, and the programs know it.
   ///
   /// - Throws: ``KithError`` with `control` if the socket cannot be made.
@@ -56,7 +54,7 @@ final class LocalServer: EndsWithProcess {
           try channel.pipeline.syncOperations.addHandler(ShortageHandler())
         }
       }
-      // Nothing is read before it is the connection's turn.
+      // A connection is read only when its turn comes.
       .childChannelOption(.autoRead, value: false)
       .childChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
@@ -73,10 +71,10 @@ final class LocalServer: EndsWithProcess {
     await sayGoodbye()
   }
 
-  /// Answers a request on a task of the server. A request that comes after the end is not performed.
+  /// Performs a request on a task; after the end, drops it.
   func run(_ job: @escaping Job) { newJobs.yield(job) }
 
-  /// Has all that was accepted made durable, says so, and closes the connections.
+  /// Makes all accepted writes durable, says so, and closes the connections.
   private func sayGoodbye() async {
     let sessions = state.withLock { state in
       state.isOver = true
@@ -92,7 +90,7 @@ final class LocalServer: EndsWithProcess {
     }
   }
 
-  /// The process ends without closing the node: attached programs are told that all is durable.
+  /// Tells attached programs that all is durable; the node is not closed.
   func endWithProcess() {
     let sessions = state.withLock { state in
       state.isOver = true
@@ -105,7 +103,6 @@ final class LocalServer: EndsWithProcess {
 
   // MARK: Room
 
-  /// Adds a connection, and lets it begin if there is room.
   func add(_ session: LocalSession.Handle) {
     let isTooMany = state.withLock { state in
       guard !state.isOver, state.counts[.waiting, default: 0] < LocalLimits.waitingConnections
@@ -118,7 +115,6 @@ final class LocalServer: EndsWithProcess {
     beginNext()
   }
 
-  /// Removes a connection, and lets the next begin.
   func remove(_ session: LocalSession.Handle, _ kind: Kind) {
     state.withLock { state in
       guard let place = state.sessions.firstIndex(where: { $0 === session }) else { return }
@@ -128,9 +124,7 @@ final class LocalServer: EndsWithProcess {
     beginNext()
   }
 
-  /// Moves a connection to another kind, unless that has no room.
-  ///
-  /// - Returns: The writer that the connection's programs are from now on; nil if there is no room.
+  /// Returns the connection's writer from now on; nil if the new kind is full.
   func move(from old: Kind, to new: Kind) -> WriteOrigin? {
     let limit =
       new == .attached ? LocalLimits.attachedConnections : LocalLimits.lastingConnections
@@ -146,7 +140,7 @@ final class LocalServer: EndsWithProcess {
     return origin
   }
 
-  /// Lets the connection begin that has waited longest, if there is room.
+  /// Starts the connection that has waited longest, if there is space.
   private func beginNext() {
     let next = state.withLock { state -> LocalSession.Handle? in
       guard !state.isOver, state.counts[.short, default: 0] < LocalLimits.connections,

@@ -3,14 +3,14 @@ internal import NIOCore
 internal import Synchronization
 
 /// One connection to the control socket, on the node's side. It answers a write at once, on the
-/// event loop; every other request runs on a task of the server.
+/// event loop; other requests run on a task of the server.
 ///
-/// Memory is bounded for any behaviour of the program. At most ``ChangeBuffer/limit`` changes wait.
-/// While the socket takes no bytes, no change and no request is taken.
+/// Memory is bounded for any program: at most ``ChangeBuffer/limit`` changes wait, and while the
+/// socket takes no bytes, no change and no request is taken.
 final class LocalSession: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
 
-  /// A connection, for other threads.
+  /// Gives other threads access to a connection.
   final class Handle: Sendable {
     let channel: any Channel
     let hasBegun = Atomic(false)
@@ -21,16 +21,14 @@ final class LocalSession: ChannelInboundHandler {
       self.session = NIOLoopBound(session, eventLoop: channel.eventLoop)
     }
 
-    /// Reads the connection from now on.
     func begin() { channel.eventLoop.execute { self.session.value.begin() } }
 
-    /// Takes no request any more.
     func stop() -> EventLoopFuture<Void> {
       channel.eventLoop.submit { self.session.value.isStopped = true }
     }
 
-    /// Says that all is durable, unless a write is not answered yet: the program could not know
-    /// whether it was performed.
+    /// Says that all is durable, unless a write is unanswered: the program could not know whether
+    /// it was performed.
     func sayGoodbye() -> EventLoopFuture<Void> {
       channel.eventLoop.submit {
         let session = self.session.value
@@ -38,13 +36,12 @@ final class LocalSession: ChannelInboundHandler {
       }
     }
 
-    /// Says that the node ends and, if so, that all is durable, then closes.
     func end(isDurable: Bool) async {
       channel.eventLoop.execute {
         if isDurable { self.session.value.send(LocalReply(id: 0, content: .goodbye)) }
         self.channel.close(promise: nil)
       }
-      // A program that is stopped takes nothing.
+      // A stopped program takes no bytes.
       let late = channel.eventLoop.scheduleTask(
         in: .milliseconds(LocalLimits.farewellMilliseconds)
       ) {
@@ -55,7 +52,6 @@ final class LocalSession: ChannelInboundHandler {
     }
   }
 
-  /// A store that the program has opened.
   private struct Opened {
     let view: StoreView
     let buffer: ChangeBuffer
@@ -73,11 +69,11 @@ final class LocalSession: ChannelInboundHandler {
   fileprivate var unansweredWrites = 0
   fileprivate var isStopped = false
   private var timer: Scheduled<Void>?
-  /// Finished with the connection.
+  /// Finished when the connection ends.
   private let ending = Signal()
   private let (decisions, decide) = AsyncStream<Bool>.makeStream(
     bufferingPolicy: .bufferingNewest(1))
-  /// Whether changes are about to be sent.
+  /// Whether sending of changes is queued.
   private let isDue = Flag()
 
   init(server: LocalServer, channel: any Channel) {
@@ -137,7 +133,6 @@ final class LocalSession: ChannelInboundHandler {
 
   private func close() { channel.close(promise: nil) }
 
-  /// Takes requests while answers go out, and reads while requests are taken.
   private func takeAll() {
     while canTake, let frame = frames.popFirst() { take(frame) }
     resume()
@@ -208,7 +203,7 @@ final class LocalSession: ChannelInboundHandler {
     answer(id, hello)
   }
 
-  /// Opens a store. The answer holds its shown values, and is sent before all changes.
+  /// The answer holds the shown values, and is sent before all changes.
   private func open(_ store: StoreIdentifier, _ policy: Policy, _ id: Int) throws(KithError) {
     guard kind == .attached else { throw .malformedControl }
     let view = try server.node.store(store.rawValue, policy: policy).view
@@ -224,7 +219,7 @@ final class LocalSession: ChannelInboundHandler {
     answer(id, .values(try values.operations))
   }
 
-  /// Runs a request on a task, until it is answered or the connection ends.
+  /// Runs a request until it is answered or the connection ends.
   private func run(_ request: LocalRequest) throws(KithError) {
     if request.call.isLasting, kind == .short {
       guard server.move(from: .short, to: .lasting) != nil else {
@@ -245,7 +240,7 @@ final class LocalSession: ChannelInboundHandler {
           return .answer(
             try await node.perform(request.call, as: origin) { await connection.tell($0, id) })
         } catch {
-          // A request that the end of the node cut short gets no answer.
+          // The node's end cut the request short: no answer.
           return error.code == .cancelled && Task.isCancelled ? nil : .failure(LocalFailure(error))
         }
       }
@@ -255,7 +250,6 @@ final class LocalSession: ChannelInboundHandler {
     }
   }
 
-  /// The parts of a connection that a task needs.
   private struct Connection: Sendable {
     let session: NIOLoopBound<LocalSession>
     let channel: any Channel
@@ -263,13 +257,13 @@ final class LocalSession: ChannelInboundHandler {
     let ending: Signal
     let decisions: AsyncStream<Bool>
 
-    /// Sends a reply, and waits until the socket has taken it.
+    /// Waits until the socket has taken the reply.
     private func send(_ content: LocalReply.Content, _ id: Int) async {
       guard let frame = try? LocalReply(id: id, content: content).frame() else { return }
       try? await channel.writeAndFlush(frame).get()
     }
 
-    /// Tells an event; of a candidate, the program's decision.
+    /// For a candidate, returns the program's decision.
     func tell(_ event: NodeEvent, _ id: Int) async -> Bool {
       await send(.event(event), id)
       guard case .candidate = event else { return false }
@@ -301,7 +295,7 @@ final class LocalSession: ChannelInboundHandler {
   private func finish(_ reply: LocalReply, isWrite: Bool) {
     unanswered -= 1
     if isWrite { unansweredWrites -= 1 }
-    // The answer follows what it caused.
+    // Changes come before the answer to their request.
     for (store, opened) in stores { sendChanges(of: store, opened) }
     send(reply)
     takeAll()
@@ -309,7 +303,6 @@ final class LocalSession: ChannelInboundHandler {
 
   // MARK: Sending
 
-  /// Sends the changes that wait, unless the program takes none.
   private func sendChanges() {
     isDue.lower()
     guard channel.isActive, channel.isWritable else { return }
@@ -344,16 +337,15 @@ final class LocalSession: ChannelInboundHandler {
   }
 }
 
-/// Whether something is due, for several threads.
 private final class Flag: Sendable {
   private let isRaised = Atomic(false)
 
-  /// Returns whether it was not raised before.
+  /// Returns whether it was lowered before.
   func raise() -> Bool { !isRaised.exchange(true, ordering: .acquiringAndReleasing) }
   func lower() { isRaised.store(false, ordering: .sequentiallyConsistent) }
 }
 
-/// Runs a body, and cancels it once a signal is finished.
+/// Cancels the body once the signal is finished.
 private func untilFinished<Result: Sendable>(
   _ signal: Signal, _ body: @escaping @Sendable () async -> Result?
 ) async -> Result? {

@@ -2,13 +2,12 @@ internal import Glibc
 internal import KithStorage
 internal import NIOCore
 
-/// The Unix-domain socket of a device's directory.
 enum LocalSocket {
-  /// Binds and listens, so that at no moment a user other than this one can connect. Removes the
-  /// socket of a node that has ended from the path: the caller holds the directory's lock.
+  /// Binds and listens, so that no other user can ever connect. Removes the socket of a node that
+  /// has ended: the caller holds the directory's lock.
   ///
-  /// Linux gives the name the socket's own mode, less the process's mask: set before binding, no mask
-  /// has to be changed, which all threads of the program share.
+  /// Linux gives the path the socket's mode, less the process's mask. Set before binding, the mode
+  /// needs no change of the mask, which all threads share.
   static func listen(at path: String) throws(KithError) -> Int32 {
     let address = try address(of: path)
     let descriptor = socket(
@@ -22,8 +21,8 @@ enum LocalSocket {
           bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
         }
       } == 0
-    // A mask may have taken bits from the owner. The change of the mode comes last, because it tells a
-    // process that waits for the socket (``DirectoryWatch``).
+    // A mask may have removed the owner's bits. The mode changes last, because that tells a process
+    // that waits for the socket (``DirectoryWatch``).
     guard isBound, Glibc.listen(descriptor, Int32(LocalLimits.connections)) == 0,
       chmod(path, 0o600) == 0
     else {
@@ -34,9 +33,9 @@ enum LocalSocket {
     return descriptor
   }
 
-  /// Connects. It blocks while too many others are about to, at most ``LocalLimits/connect``.
+  /// Blocks while the queue is full, at most ``LocalLimits/connect``.
   ///
-  /// - Throws: ``KithError`` with `notRunning` if nobody listens, `timedOut`, or `control`.
+  /// - Throws: ``KithError`` with `notRunning` if no process listens, `timedOut`, or `control`.
   static func connect(to path: String) throws(KithError) -> Int32 {
     let address = try address(of: path)
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
@@ -64,7 +63,6 @@ enum LocalSocket {
       .notRunning, "No node answers there. Start one, or open the directory itself.", path: path)
   }
 
-  /// The node has not answered in time.
   static func notAnswered(_ path: String) -> KithError {
     KithError(
       .timedOut,
@@ -88,18 +86,17 @@ enum LocalSocket {
     return address
   }
 
-  /// Removes the socket; the caller holds the directory's lock.
+  /// The caller holds the directory's lock.
   static func remove(_ path: String) { _ = unlink(path) }
 
-  /// Whether the other end of a connection is this process's user: unix(7), SO_PEERCRED.
+  /// Whether the other end is this process's user: unix(7), SO_PEERCRED.
   static func isSameUser(_ channel: any SocketOptionProvider) -> EventLoopFuture<Bool> {
     channel.unsafeGetSocketOption(
       level: .socket, name: NIOBSDSocket.Option(rawValue: SO_PEERCRED)
     ).map { (credentials: PeerCredentials) in isAllowed(credentials.user) }
   }
 
-  /// Whether the other end of a connection is this process's user; of a client's connection that is
-  /// who listens.
+  /// The same; a client's other end is the listener.
   static func isSameUser(descriptor: Int32) -> Bool {
     var credentials = PeerCredentials()
     var size = socklen_t(MemoryLayout<PeerCredentials>.size)
@@ -109,11 +106,10 @@ enum LocalSocket {
     return isAllowed(credentials.user)
   }
 
-  /// Whether a user may use the socket: the one that runs the node, nobody else.
   static func isAllowed(_ user: UInt32) -> Bool { user == geteuid() }
 
-  /// The refusal of a socket that another user serves. If the directory is that user's, it tells
-  /// how to use it.
+  /// The error for another user's socket. If the directory is also that user's, it tells how to use
+  /// it.
   static func servedByAnother(_ path: String) -> KithError {
     let directory = String(path[..<(path.lastIndex(of: "/") ?? path.startIndex)])
     if let refusal = DeviceDirectory.refusalOfForeign(directory) { return KithError(refusal) }
@@ -121,7 +117,7 @@ enum LocalSocket {
       .control, "Another user serves the control socket. Use a directory of your own.", path: path)
   }
 
-  /// `struct ucred` of the kernel.
+  /// The kernel's `struct ucred`.
   private struct PeerCredentials {
     var process: Int32 = 0
     var user: UInt32 = 0

@@ -1,21 +1,17 @@
 package import KithCore
 
-// Values of the core as the control socket carries them.
-
 extension ChangeReason: Codable {}
 
 extension Sequence<KithCore.Operation> {
-  /// The keys that have a value, with their values.
   var values: [Key: PropertyListValue] {
     var values: [Key: PropertyListValue] = [:]
-    // They were checked when they came in.
+    // The values were checked when they came in.
     for entry in self { values[Key(entry.key)] = entry.value.flatMap { try? $0.decoded() } }
     return values
   }
 }
 
 extension [Key: PropertyListValue] {
-  /// The keys with their encoded values, in order.
   var operations: [KithCore.Operation] {
     get throws(KithError) {
       var operations: [KithCore.Operation] = []
@@ -28,7 +24,7 @@ extension [Key: PropertyListValue] {
   }
 }
 
-/// A ``KeyValueStore.Change`` without the values before it.
+/// A ``KeyValueStore.Change`` without the old values.
 package struct LocalChange: Codable, Sendable {
   var reason: ChangeReason
   var values: [KithCore.Operation]
@@ -43,7 +39,7 @@ package struct LocalChange: Codable, Sendable {
     isJoined = change.isJoined
   }
 
-  /// The change for somebody who was shown other values before, and is shown these from now on.
+  /// The change for a consumer that was shown these values; updates them.
   func change(of shown: inout [Key: PropertyListValue]) -> KeyValueStore.Change {
     var items: [KeyValueStore.Change.Item] = []
     for entry in values {
@@ -56,7 +52,6 @@ package struct LocalChange: Codable, Sendable {
       reason: reason, items: items, superseded: superseded, isJoined: isJoined)
   }
 
-  /// The change of a view.
   func viewChange(of store: StoreIdentifier) -> ViewChange {
     ViewChange(
       store: store, reason: reason == .ownWrite ? nil : reason,
@@ -65,7 +60,6 @@ package struct LocalChange: Codable, Sendable {
   }
 }
 
-/// A ``KeyValueStore/HiddenEntry``.
 package struct LocalHidden: Codable, Sendable {
   var entry: KithCore.Operation
   var bytes: Int
@@ -85,7 +79,6 @@ package struct LocalHidden: Codable, Sendable {
   }
 }
 
-/// A ``KeyValueStore/Refusal``.
 package struct LocalRefusal: Codable, Sendable {
   var number: UInt64
   var reason: UInt8

@@ -1,22 +1,16 @@
 internal import KithCore
 internal import NIOCore
 
-/// A message on the control socket. Each is sent in a frame: a length in 4 bytes, most significant
-/// first, then the message as a property-list value in its one encoding (``EncodedValue``). So
-/// bytes stay bytes, and one decoder reads the values that programs store and the messages that
-/// they send.
+/// A message on the control socket, framed by a 4-byte length, most significant byte first. It is
+/// an ``EncodedValue``, so bytes stay bytes, and one decoder reads programs' values and messages.
 ///
-/// The length is checked first; the bytes are collected as they come, then parsed in time and memory
-/// in proportion to them.
+/// The length is checked first; time and memory are proportional to the bytes that came.
 protocol LocalMessage: Codable, Sendable {
-  /// The maximum number of bytes of a message.
   static var limit: Int { get }
 }
 
 extension LocalMessage {
-  /// The message as a frame.
-  ///
-  /// - Throws: ``KithError`` with `valueTooLarge` if it is too long.
+  /// Throws `valueTooLarge` if the message is too long.
   func frame() throws(KithError) -> ByteBuffer {
     let bytes: [UInt8]
     do {
@@ -37,7 +31,7 @@ extension LocalMessage {
     return frame
   }
 
-  /// The message of a frame's bytes after the length; nil if they are malformed.
+  /// Decodes a frame's bytes after the length; nil if they are malformed.
   init?(_ bytes: ByteBuffer) {
     guard let value = try? EncodedValue(trusting: Array(bytes.readableBytesView)).decoded(),
       let message = try? value.decoded(as: Self.self)
@@ -46,40 +40,36 @@ extension LocalMessage {
   }
 }
 
-/// A request of a program. The answer has the same id.
 struct LocalRequest: LocalMessage {
   static let limit = LocalLimits.requestBytes
   var id: Int
   var call: NodeCall
 }
 
-/// News from the node.
 struct LocalReply: LocalMessage {
   enum Content: Codable, Sendable {
     case answer(NodeAnswer)
     case failure(LocalFailure)
     case event(NodeEvent)
-    /// The changes of one step of the core, to be shown at once. The changes up to the one that a
-    /// write caused come before the write's answer.
+    /// The changes of one step of the core, to show at once. A write's changes come before its
+    /// answer.
     case changes(StoreIdentifier, [LocalChange])
     /// The status may have changed.
     case progress
-    /// The node ends. All that it accepted is durable, and a request without an answer was not
-    /// performed.
+    /// The node ends. All that it accepted is durable; it did not perform unanswered requests.
     case goodbye
   }
 
   static let limit = LocalLimits.replyBytes
-  /// The id of the request; 0 for `changes`, `progress` and `goodbye`.
+  /// The request's id; 0 for `changes`, `progress` and `goodbye`.
   var id: Int
   var content: Content
 }
 
-/// Cuts what arrives into frames, and drops their lengths.
+/// Splits the stream into frames, without their lengths.
 struct FrameDecoder: NIOSingleStepByteToMessageDecoder {
   typealias InboundOut = ByteBuffer
 
-  /// The maximum number of bytes after a length.
   let limit: Int
 
   func decode(buffer: inout ByteBuffer) throws -> ByteBuffer? {

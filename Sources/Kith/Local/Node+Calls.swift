@@ -8,7 +8,6 @@ extension Node: NodeAccess {
     try await perform(call, as: .owner, onEvent: onEvent)
   }
 
-  /// Answers a request of a program.
   func perform(
     _ call: NodeCall, as origin: WriteOrigin,
     onEvent: @escaping @Sendable (NodeEvent) async -> Bool
@@ -93,35 +92,33 @@ extension Node: NodeAccess {
 
   // MARK: Stores
 
-  /// The store of a transaction, which is begun if it is new. Nil if there is nothing to write.
+  /// The store of a transaction, created if it is new; nil if there is nothing to write.
   private func storeToWrite(
     _ store: String, _ operations: [KithCore.Operation]
   ) throws(KithError) -> StoreIdentifier? {
     if let known = try existing(store, isLooking: false) {
       return operations.isEmpty ? nil : known.identifier
     }
-    // A transaction that would be refused begins no store, nor does a removal.
+    // Neither a refused transaction nor a removal creates a store.
     var trial = TrialStore()
     try trial.write(operations)
     guard operations.contains(where: { $0.value != nil }) else { return nil }
     return try self.store(store).identifier
   }
 
-  /// A store that the account has, under the limits that it has already; nil if nobody has written
-  /// to it or opened it.
+  /// A store of the account, under its current limits; nil if nobody has written to it or opened
+  /// it.
   private func existing(
     _ identifier: String, isLooking: Bool = true
   ) throws(KithError) -> KeyValueStore? {
-    // A malformed identifier is refused as it would be on writing.
+    // Throws for a malformed identifier, as writing would.
     guard let name = StoreIdentifier(identifier) else { return try store(identifier) }
     guard let policy = engine.read({ $0.usage(of: name)?.policy }) else { return nil }
     return KeyValueStore(
       service: engine, view: try engine.open(name, policy: policy, isLooking: isLooking))
   }
 
-  /// A store that the account has.
-  ///
-  /// - Throws: ``KithError`` with `unknownStore` if it has none of the name.
+  /// Throws `unknownStore` if the account has no such store.
   private func known(_ identifier: String) throws(KithError) -> KeyValueStore {
     if let store = try existing(identifier) { return store }
     throw KithError(

@@ -7,20 +7,13 @@ internal import Synchronization
   internal import Foundation
 #endif
 
-/// A node that answers requests: the one of this process (``Node``), or that of another program
-/// (``LocalClient``).
+/// A node that answers requests: this process's ``Node``, or another program's (``LocalClient``,
+/// ``RemoteNode``).
 ///
-/// Looking at a store never begins it: a store that nobody wrote to shows nothing. Only
-/// ``write(_:in:)`` begins one, on all devices of the account.
+/// Only ``write(_:in:)`` creates a store; one that nobody wrote to shows nothing.
 package protocol NodeAccess: Sendable {
-  /// Answers a request.
-  ///
-  /// - Parameters:
-  ///   - call: The request.
-  ///   - onEvent: Gets the events before the answer. The result counts for a candidate: whether to
-  ///     take it in.
-  /// - Returns: The answer.
-  /// - Throws: ``KithError``, also with `control`, or `cancelled`.
+  /// Answers a request. `onEvent` gets the events before the answer, and returns whether to accept
+  /// a candidate. Throws also `control` or `cancelled`.
   func perform(
     _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws(KithError) -> NodeAnswer
@@ -31,12 +24,10 @@ extension NodeAccess {
     try await perform(call) { _ in false }
   }
 
-  /// The value that a key of a store shows.
   package func value(
     forKey key: String, in store: String
   ) async throws(KithError) -> PropertyListValue? { try await values(in: store)[Key(key)] }
 
-  /// All that a store shows.
   package func values(in store: String) async throws(KithError) -> [Key: PropertyListValue] {
     guard case .values(let entries) = try await perform(.values(store: store)) else {
       throw .malformedControl
@@ -44,7 +35,7 @@ extension NodeAccess {
     return entries.values
   }
 
-  /// Writes that stand or fall together, durable on return. Nil removes a key.
+  /// Durable on return, all writes or none. Nil removes a key.
   package func write(
     _ writes: [(key: String, value: PropertyListValue?)], in store: String
   ) async throws(KithError) {
@@ -53,13 +44,11 @@ extension NodeAccess {
     _ = try await perform(.commit(store: store, operations: operations))
   }
 
-  /// The node's status.
   package func report() async throws(KithError) -> NodeStatus {
     guard case .status(let json) = try await perform(.status) else { throw .malformedControl }
     return try .init(json: json)
   }
 
-  /// The used part of a store's limits.
   package func usage(of store: String) async throws(KithError) -> Usage {
     guard case .usage(let usage) = try await perform(.usage(store: store)) else {
       throw .malformedControl
@@ -67,7 +56,7 @@ extension NodeAccess {
     return usage
   }
 
-  /// The devices that are members only through another, ascending.
+  /// The members that are members only through another device, ascending.
   package func dependents(of device: DeviceID) async throws(KithError) -> [DeviceID] {
     guard case .devices(let devices) = try await perform(.dependents(device)) else {
       throw .malformedControl
@@ -75,7 +64,6 @@ extension NodeAccess {
     return devices
   }
 
-  /// The entries that the quota hides in a store.
   package func hiddenEntries(in store: String) async throws(KithError) -> [HiddenEntry] {
     guard case .hidden(let hidden) = try await perform(.hidden(store: store)) else {
       throw .malformedControl
@@ -83,7 +71,7 @@ extension NodeAccess {
     return hidden.compactMap(\.hidden)
   }
 
-  /// Refused transactions of a store; those up to a number are forgotten.
+  /// The refused transactions. Removes those up to a number.
   package func refusals(
     in store: String, takingThrough number: UInt64?
   ) async throws(KithError) -> [Refusal] {
@@ -92,14 +80,14 @@ extension NodeAccess {
     return refusals.compactMap(\.refusal)
   }
 
-  /// Accepts that what was damaged of a store, and is missing still, is gone; durable on return. If
-  /// another device gives it back later, it is taken all the same.
+  /// Accepts that a damaged part of a store is lost; durable on return. If another device returns
+  /// it later, it is still taken.
   package func acceptLoss(in store: String) async throws(KithError) {
     _ = try await perform(.acceptLoss(store: store))
   }
 
-  /// Waits until other devices have everything, or the time is over. Throws ``KithError`` with
-  /// `unknownStore` if the account has no such store.
+  /// Waits until other devices have everything, or the timeout passes. Throws `unknownStore` if the
+  /// account has no such store.
   package func synchronize(
     _ store: String, timeout: Duration
   ) async throws(KithError) -> SyncReport {
@@ -108,8 +96,8 @@ extension NodeAccess {
     return report
   }
 
-  /// Calls back with the values that a store shows, then with every change after them, until the
-  /// task is cancelled. Throws ``KithError`` with `unknownStore` if the account has no such store.
+  /// Calls back with the shown values, then with every change, until the task is cancelled. Throws
+  /// `unknownStore` as ``synchronize(_:timeout:)`` does.
   package func watch(
     _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
     onChange: @escaping @Sendable (KeyValueStore.Change) async -> Void
@@ -128,23 +116,21 @@ extension NodeAccess {
     }
   }
 
-  /// Says that the time that the device uses is right; see `Node.acceptTime`.
+  /// See `Node.acceptTime`.
   package func acceptTime() async throws(KithError) { _ = try await perform(.acceptTime) }
 
-  /// Calls a device something else; see `Node.rename`.
   package func rename(_ device: DeviceID, to name: String) async throws(KithError) {
     _ = try await perform(.rename(device, name: name))
   }
 
-  /// Throws a device out of the account; see `Node.revoke`.
+  /// See `Node.revoke`.
   package func revoke(
     _ device: DeviceID, keeping staying: Set<DeviceID>
   ) async throws(KithError) {
     _ = try await perform(.revoke(device, keeping: staying))
   }
 
-  /// Invites one device by a token; see `Node.invite`. The addresses are the hosts that the token
-  /// names; none: the node's own.
+  /// See `Node.invite`. `addresses` are the token's hosts; if empty, the node's own.
   package func invite(
     addresses: [String] = [],
     onToken: @escaping @Sendable (String) async -> Void,
@@ -155,7 +141,7 @@ extension NodeAccess {
     }
   }
 
-  /// Invites one device by a short code or a token; see `Node.inviteByCode`.
+  /// See `Node.inviteByCode`.
   package func inviteByCode(
     addresses: [String] = [],
     onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
@@ -183,7 +169,6 @@ extension NodeAccess {
 }
 
 extension Decodable {
-  /// Reads JSON from a node.
   fileprivate init(json: Data) throws(KithError) {
     do {
       self = try JSONDecoder().decode(Self.self, from: json)
@@ -194,7 +179,6 @@ extension Decodable {
 }
 
 extension Encodable {
-  /// The JSON for a program.
   var json: Data {
     get throws(KithError) {
       do {

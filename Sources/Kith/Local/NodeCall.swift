@@ -8,79 +8,49 @@ package import KithCore
 
 /// A request to a node, by the command line or by another program of the host.
 ///
-/// | request | answer | events before it |
-/// | --- | --- | --- |
-/// | `hello` | `hello` | |
-/// | `values` | `values` | |
-/// | `commit` | `done`, once it is durable | |
-/// | `status`, `usage`, `hidden`, `refusals` | the same name | |
-/// | `dependents` | `devices` | |
-/// | `acceptLoss`, `acceptTime`, `rename`, `revoke` | `done`, once it is durable | |
-/// | `synchronize` | `synchronized`, at the timeout at the latest | |
-/// | `watch` | none | `values`, then a `change` each |
-/// | `invite` | `joined` | `invitation`, then `candidate`, which `decide` answers |
-///
-/// Only a program that is attached uses the rest:
-///
-/// | request | answer |
-/// | --- | --- |
-/// | `open` | `values`; from then on each change of the store is sent |
-/// | `write` | `done`, once it is accepted, or durable if it asks for that |
-/// | `flush` | `done`, once all earlier writes are durable |
-/// | `report` | `synchronized`, at once |
-/// | `takeRefusals` | `done` |
-/// | `adopt` | `keys` whose writes lost, once the rest is durable |
-/// | `followProgress` | `done`; from then on the node tells when its status may have changed |
+/// Unless a case names its answer, that is the case of the same name, or else `done`, once all is
+/// durable.
 package enum NodeCall: Codable, Sendable {
   /// The first request of a connection.
   case hello(version: Int, attaches: Bool)
-  /// All that a store shows.
   case values(store: String)
-  /// A durable transaction. It begins the store, if it writes a value.
+  /// Creates the store, if it writes a value.
   case commit(store: String, operations: [KithCore.Operation])
-  /// The node's status.
   case status
-  /// The devices that are members only through another.
+  /// Answer: `devices`.
   case dependents(DeviceID)
-  /// The bytes and keys that a store uses.
   case usage(store: String)
-  /// The writes that the quota hides.
   case hidden(store: String)
-  /// The refused transactions. Those up to a number are removed.
   case refusals(store: String, takingThrough: UInt64?)
-  /// Accepts that a damaged part of a store is gone.
   case acceptLoss(store: String)
-  /// Accepts the time that the device uses.
   case acceptTime
-  /// Gives a device another name.
   case rename(DeviceID, name: String)
-  /// Throws a device out of the account.
   case revoke(DeviceID, keeping: Set<DeviceID>)
-  /// Waits until the other devices have everything.
+  /// Answer: `synchronized`, at the timeout at the latest.
   case synchronize(store: String, seconds: Double)
-  /// All that a store shows, and each change.
+  /// Events: `values`, then a `change` each, until the end.
   case watch(store: String)
-  /// Invites a device.
+  /// Events: `invitation`, then `candidate`. Answer: `joined`.
   case invite(addresses: [String], hasCode: Bool)
-  /// Answers a candidate of this connection's invitation.
+  /// Answers a candidate of this connection's invitation; has no answer itself.
   case decide(isAccepted: Bool)
 
-  /// Opens a store under limits, and begins it if it is new.
+  /// Only attached programs send this and the requests below. Creates the store if it is new.
+  /// Answer: `values`, then each change of the store is sent.
   case open(StoreIdentifier, Policy)
-  /// Writes a transaction.
+  /// Answer: `done`, once it is accepted, or durable if `isDurable`.
   case write(StoreIdentifier, [KithCore.Operation], gathers: Bool, isDurable: Bool)
-  /// Makes all earlier writes durable.
   case flush
-  /// Returns the devices that have the writes of this one.
+  /// Answer: `synchronized`, at once.
   case report(StoreIdentifier)
-  /// Removes refusals up to a number.
+  /// Answer: `done`, at once.
   case takeRefusals(StoreIdentifier, through: UInt64)
-  /// Takes over the writes that were made while nobody was signed in.
+  /// Answer: the `keys` whose writes lost, once the rest is durable.
   case adopt(StoreIdentifier, Policy, [LocalWrite])
-  /// Tells when the status may have changed.
+  /// Answer: `done`; then the node tells when its status may have changed.
   case followProgress
 
-  /// Whether it writes to a store, so that it must not be performed twice.
+  /// If so, it must not be performed twice.
   var isWrite: Bool {
     switch self {
     case .write, .commit, .adopt: true
@@ -88,7 +58,6 @@ package enum NodeCall: Codable, Sendable {
     }
   }
 
-  /// Whether it lasts until something happens.
   var isLasting: Bool {
     switch self {
     case .synchronize, .watch, .invite: true
@@ -97,7 +66,6 @@ package enum NodeCall: Codable, Sendable {
   }
 }
 
-/// The answer to a ``NodeCall``.
 package enum NodeAnswer: Codable, Sendable {
   case done
   case hello(version: Int, account: AccountID, device: DeviceID)
@@ -113,7 +81,6 @@ package enum NodeAnswer: Codable, Sendable {
   case joined(JoinCandidate)
 }
 
-/// News before the answer to a ``NodeCall``.
 package enum NodeEvent: Codable, Sendable {
   case values([KithCore.Operation])
   case change(LocalChange)

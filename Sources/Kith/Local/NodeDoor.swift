@@ -1,22 +1,15 @@
 internal import Dispatch
 
-/// The way to a directory's node: the one that serves it, or one that is opened here.
+/// Finds a directory's node: the one that serves it, or one that is opened here.
 package enum NodeDoor {
-  /// A node for some requests. Close it after them.
+  /// Close the node after use.
   package typealias Entered = (
     node: any NodeAccess, close: @Sendable () throws(KithError) -> Void
   )
 
-  /// Connects to the node that serves a directory, or opens the directory. It waits while another
-  /// process has it open and serves nobody.
-  ///
-  /// - Parameters:
-  ///   - configuration: How to open the directory.
-  ///   - needsNode: Whether a node must be running.
-  ///   - wait: How long to wait.
-  /// - Returns: The node.
-  /// - Throws: ``KithError`` as ``Node/open(_:)`` does, with `notRunning` if a node is missing, or
-  ///   `control`.
+  /// Connects to the node that serves a directory, or opens the directory, as
+  /// ``enter(_:attaches:insists:mayBeMade:waiting:onEnd:)`` does. If `needsNode`, it throws
+  /// `notRunning` rather than open the directory.
   package static func enter(
     _ configuration: Node.Configuration, needsNode: Bool, waiting wait: Duration
   ) async throws(KithError) -> Entered {
@@ -33,17 +26,15 @@ package enum NodeDoor {
   }
 
   /// Connects to the node that serves a directory, or opens the directory. It blocks while another
-  /// process has it open and serves nobody: that one may be starting, ending, or a short command.
+  /// process has the directory open without serving it: that process may be starting, ending, or a
+  /// short command.
   ///
-  /// - Parameters:
-  ///   - configuration: How to open the directory.
-  ///   - attaches: Whether to open stores at a node of another process.
-  ///   - insists: Whether a node of another process is an error.
-  ///   - mayBeMade: Whether another process may be making the device.
-  ///   - wait: How long to wait.
-  ///   - onEnd: Called when a node of another process has ended.
-  /// - Returns: The node.
-  /// - Throws: ``KithError`` as ``Node/open(_:)`` and ``RemoteNode/connect(to:attaches:onEnd:)`` do.
+  /// If `attaches`, it may open stores at another process's node, and `onEnd` is called when that
+  /// node ends. If `insists`, such a node is an error. If `mayBeMade`, another process may be
+  /// making the device.
+  ///
+  /// - Throws: ``KithError`` as ``Node/open(_:)`` and ``RemoteNode/connect(to:attaches:onEnd:)``
+  ///   do.
   static func enter(
     _ configuration: Node.Configuration, attaches: Bool = true, insists: Bool = false,
     mayBeMade: Bool = false, waiting wait: Duration,
@@ -75,8 +66,8 @@ package enum NodeDoor {
   }
 }
 
-/// Waits for a turn with a directory that another process has open: until that one releases it, or
-/// serves it. A process that is killed tells nobody, so the directory is looked at every second besides.
+/// Waits until another process releases a directory or serves it. A killed process signals nothing,
+/// so this also looks every second.
 final class DirectoryTurn {
   private static let longestLook = Duration.seconds(1)
 
@@ -92,14 +83,14 @@ final class DirectoryTurn {
 
   deinit { watch?.cancel() }
 
-  /// Blocks until it is worth to try again; false once the time is over.
+  /// Blocks until a new attempt is worthwhile; false once the time is over.
   func wait() -> Bool {
     let remaining = deadline - .now
     guard remaining > .zero else { return false }
     let mayHaveCome = mayHaveCome
     if watch == nil {
       watch = DirectoryWatch(directory) { mayHaveCome.signal() }
-      // It may have come just before.
+      // The change may have come just before the watch.
       if watch != nil { return true }
     }
     _ = mayHaveCome.wait(timeout: .now() + min(remaining, Self.longestLook).dispatch)

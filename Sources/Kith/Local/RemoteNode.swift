@@ -6,36 +6,31 @@ internal import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// The node of another program of this host, which has a directory open, over one connection to its
-/// control socket.
+/// The node of another program of this host, over one connection to its control socket.
 ///
-/// An event loop reads: it applies changes to the views and hands answers to those who wait. A write
-/// blocks its caller until the node has accepted it; the change comes before the answer, so the view
-/// shows it then.
+/// An event loop applies changes to the views and hands over answers. A write blocks until the node
+/// accepts it; its change comes before the answer, so the view shows it then.
 final class RemoteNode: StoreService, NodeAccess {
-  /// The result of a request.
   enum Outcome: Sendable {
     case answer(NodeAnswer)
     case failure(KithError)
     case event(NodeEvent)
-    /// The connection has ended, and it is unknown whether the request was performed.
+    /// The node may have performed the request.
     case lost
-    /// The node has ended in order, and did not perform it.
+    /// The node ended in order, and did not perform the request.
     case notPerformed
-    /// The answer did not come in time.
     case late
   }
 
   private struct State {
     var channel: (any Channel)?
     var hasEnded = false
-    /// Whether the node has ended in order.
+    /// Whether the node ended in order.
     var isGoodbye = false
     var lastID = 0
     /// The requests without an answer.
     var calls: [Int: @Sendable (Outcome) -> Void] = [:]
     var views: [StoreIdentifier: StoreView] = [:]
-    /// The number of accepted writes, and how many of them are durable.
     var accepted = 0
     var durable = 0
     var followsProgress = false
@@ -55,20 +50,15 @@ final class RemoteNode: StoreService, NodeAccess {
     self.onEnd = onEnd
   }
 
-  /// Reads for all connections, and for nothing else: a program may call from any other event loop.
+  /// Not shared: a program may block any other event loop with a call.
   private static let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-  /// Connects to the node that has a directory open. It blocks until the node has answered, at most
-  /// ``LocalLimits/connect``.
+  /// Connects to the node that has a directory open, and blocks until it answers, at most
+  /// ``LocalLimits/connect``. `onEnd` is called on an event loop when the connection has ended.
   ///
-  /// - Parameters:
-  ///   - directory: The device's directory.
-  ///   - attaches: Whether to open stores.
-  ///   - onEnd: Called when the connection has ended, on an event loop.
-  /// - Returns: The node.
-  /// - Throws: ``KithError`` with `notRunning` if nobody answers, `closed` if the node breaks off, as
-  ///   it does before it ends, `timedOut`, or `control` if the node is of another version or user, or
-  ///   has too many programs attached.
+  /// - Throws: ``KithError`` with `notRunning` if no node answers, `closed` if the node is ending,
+  ///   `timedOut`, or `control` if the node has another version or user, or too many attached
+  ///   programs.
   static func connect(
     to directory: String, attaches: Bool, onEnd: @escaping @Sendable () -> Void = {}
   ) throws(KithError) -> RemoteNode {
@@ -104,8 +94,7 @@ final class RemoteNode: StoreService, NodeAccess {
     return node
   }
 
-  /// Connects as ``connect(to:attaches:onEnd:)`` does, for requests that open no store. A node that
-  /// breaks off is an error with `control`.
+  /// Connects for requests that open no store. If the node is ending, it throws `control`.
   static func reach(_ directory: String) throws(KithError) -> RemoteNode {
     do throws(KithError) {
       return try connect(to: directory, attaches: false)
@@ -116,25 +105,20 @@ final class RemoteNode: StoreService, NodeAccess {
 
   deinit { state.withLock { $0.channel }?.close(promise: nil) }
 
-  /// The account of the node's device.
   var account: AccountID? { identity.withLock { $0?.account } }
 
-  /// Whether the connection has ended.
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
   var hasLostWrites: Bool {
     state.withLock { $0.hasEnded && !$0.isGoodbye && $0.durable < $0.accepted }
   }
 
-  /// Ends the connection.
   func close() { state.withLock { $0.channel }?.close(promise: nil) }
 
   // MARK: Requests
 
-  /// Sends a request. `onOutcome` is called on an event loop; only a lasting request has events.
-  ///
-  /// - Returns: The request's id.
-  /// - Throws: ``KithError`` with `closed` if the connection has ended.
+  /// Returns the request's id; throws `closed` if the connection has ended. `onOutcome` is called
+  /// on an event loop.
   @discardableResult
   func send(
     _ call: NodeCall, onOutcome: @escaping @Sendable (Outcome) -> Void
@@ -154,10 +138,8 @@ final class RemoteNode: StoreService, NodeAccess {
     return id
   }
 
-  /// Sends a request, and blocks until it is answered.
-  ///
-  /// - Throws: ``KithError`` as the node does, `closed` if the connection has ended and the request
-  ///   can be repeated elsewhere, or `timedOut`.
+  /// Blocks until the request is answered. Throws `closed` if the connection has ended and the
+  /// request can be repeated elsewhere.
   @discardableResult
   private func ask(
     _ call: NodeCall, within limit: Duration, isWrite: Bool = false,
@@ -176,7 +158,6 @@ final class RemoteNode: StoreService, NodeAccess {
     return try answer(outcome.withLock { $0 }, isWrite: isWrite)
   }
 
-  /// The answer of a request.
   private func answer(_ outcome: Outcome, isWrite: Bool) throws(KithError) -> NodeAnswer {
     switch outcome {
     case .answer(let answer): return answer
@@ -188,7 +169,7 @@ final class RemoteNode: StoreService, NodeAccess {
     }
   }
 
-  /// Sends a request, and returns its answer. Its events are told one after the other.
+  /// `onEvent` gets the events one after the other.
   func perform(
     _ call: NodeCall, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws(KithError) -> NodeAnswer {
@@ -212,7 +193,6 @@ final class RemoteNode: StoreService, NodeAccess {
     throw KithError(.cancelled, "The request was cancelled.")
   }
 
-  /// The connection ended before the answer was there.
   static func brokenOff(_ directory: String) -> KithError {
     KithError(
       .control,
@@ -223,7 +203,6 @@ final class RemoteNode: StoreService, NodeAccess {
   static let ended = KithError(
     .closed, "The program that had the directory open has ended. Open the store again.")
 
-  /// A write without an answer.
   private var unknown: KithError {
     KithError(
       .timedOut,
@@ -234,7 +213,6 @@ final class RemoteNode: StoreService, NodeAccess {
 
   // MARK: Replies
 
-  /// Takes a reply in.
   private func take(_ reply: LocalReply) {
     switch reply.content {
     case .answer(let answer): finish(reply.id, .answer(answer))
@@ -263,7 +241,6 @@ final class RemoteNode: StoreService, NodeAccess {
     onEnd()
   }
 
-  /// Reads the connection.
   private final class Receiver: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -299,7 +276,7 @@ final class RemoteNode: StoreService, NodeAccess {
     guard let device = identity.withLock({ $0?.device }) else { throw Self.ended }
     try ask(.open(view.identifier, policy), within: LocalLimits.connect) { answer in
       guard case .values(let entries) = answer else { return }
-      // On the loop, so that the changes that follow find the view.
+      // On the event loop, so that later changes find the view.
       self.state.withLock { $0.views[view.identifier] = view }
       var shown: [Key: EncodedValue] = [:]
       for entry in entries { shown[Key(entry.key)] = entry.value }
@@ -329,7 +306,7 @@ final class RemoteNode: StoreService, NodeAccess {
     let outcome = await withCheckedContinuation { continuation in
       do throws(KithError) {
         let id = try send(call) { continuation.resume(returning: $0) }
-        // The node may be stopped.
+        // A stopped node never answers.
         state.withLock { $0.channel }?.eventLoop.scheduleTask(in: Self.patience) { [weak self] in
           self?.finish(id, .late)
         }
@@ -390,7 +367,7 @@ final class RemoteNode: StoreService, NodeAccess {
     return report
   }
 
-  /// Asks what only the node knows; nil if it does not answer within ``LocalLimits/request``.
+  /// Returns nil if the node does not answer within ``LocalLimits/request``.
   private func question(_ call: NodeCall) -> NodeAnswer? {
     try? ask(call, within: LocalLimits.request)
   }
@@ -399,7 +376,7 @@ final class RemoteNode: StoreService, NodeAccess {
     let client = LocalClient(directory: directory)
     await withTaskGroup(of: Void.self) { group in
       group.addTask { _ = try? await client.synchronize(store.rawValue, timeout: timeout) }
-      // The node may be stopped, and then keeps no time.
+      // A stopped node does not keep the timeout.
       group.addTask { try? await Task.sleep(for: timeout) }
       await group.next()
       group.cancelAll()

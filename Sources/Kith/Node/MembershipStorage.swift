@@ -1,12 +1,12 @@
 internal import KithCore
 
-/// Storage of which membership alone is read. It commits every mutation.
+/// Storage that reads only membership. It commits every mutation.
 final class MembershipStorage: ReplicaStorage {
   private let storage: any ReplicaStorage
 
   init(_ storage: any ReplicaStorage) { self.storage = storage }
 
-  /// Whether the directory is a copy is for the next opening to settle.
+  /// The next full opening decides whether the directory is a copy.
   var isCopy: Bool { false }
 
   func outline() throws(StorageError) -> StorageOutline {

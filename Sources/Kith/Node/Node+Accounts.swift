@@ -2,7 +2,7 @@ public import KithCore
 public import KithCrypto
 internal import KithStorage
 
-/// An account that a directory was just made for.
+/// An account for which a directory was just made.
 public struct AccountSummary: Sendable, Hashable {
   /// The account.
   public var account: AccountID
@@ -13,17 +13,12 @@ public struct AccountSummary: Sendable, Hashable {
 }
 
 extension Node {
-  /// Begins an account, with its first device in a new directory.
+  /// Creates an account, with its first device in a new directory.
   ///
-  /// - Parameters:
-  ///   - directory: The directory for the device; made if it is missing.
-  ///   - name: The device's name for people, 1 to 64 bytes.
-  ///   - passphrase: Protects the device's secrets; nil: no passphrase.
-  ///   - show: Gets the account and its recovery key before the account exists: a program that shows
-  ///     the key here cannot end with an account whose key nobody has seen. If it throws, no
-  ///     account is begun.
-  /// - Returns: The account, and its recovery key, which is kept nowhere: show it once, to be
-  ///   written down.
+  /// `show` gets the account and its recovery key before the account exists, so that no account's
+  /// key is unseen. If `show` throws, no account is created. The key is stored nowhere: show it
+  /// once, to be written down. The name has 1 to 64 bytes.
+  ///
   /// - Throws: ``KithError`` with `invalidName`, `alreadyExists` or a storage code, or the error
   ///   that `show` throws.
   package static func createAccount(
@@ -52,19 +47,11 @@ extension Node {
     return (summary, recovery.text)
   }
 
-  /// Regains an account when none of its devices is left. Takes over all data in a dead device's
-  /// directory, also its drafts, and certifies a new device with the recovery key.
+  /// Regains an account that has no device left. Takes over all data of a dead device's directory,
+  /// or of a copy of it, also its drafts, and certifies a new device with the recovery key.
   ///
-  /// - Parameters:
-  ///   - directory: The directory for the new device; made if it is missing.
-  ///   - source: The dead device's directory, or a copy of it.
-  ///   - recoveryKey: The account's recovery key, as written down.
-  ///   - name: The new device's name for people.
-  ///   - passphrase: Protects the new device's secrets; nil: no passphrase.
-  ///   - sourcePassphrase: Asks for the passphrase of the dead device's directory, if it has one.
-  /// - Returns: The account and the new device.
-  /// - Throws: ``KithError`` with `recoveryKey`, `passphrase`, `invalidName`, `alreadyExists` or a storage
-  ///   code.
+  /// - Throws: ``KithError`` with `recoveryKey`, `passphrase`, `invalidName`, `alreadyExists` or a
+  ///   storage code.
   package static func recoverAccount(
     directory: String, from source: String, recoveryKey: String, name: String,
     passphrase: Passphrase? = nil, sourcePassphrase: PassphraseQuestion? = nil
@@ -102,8 +89,8 @@ extension Node {
 }
 
 extension Snapshot {
-  /// The mutations that make another device's database hold the same data. Drafts name no device:
-  /// the device that publishes them is their author.
+  /// The mutations that give another device the same data. Drafts name no device: the device that
+  /// publishes them is their author.
   fileprivate var forAnotherDevice: [Mutation] {
     var mutations: [Mutation] = [.setClock(clock)]
     for (device, addresses) in addresses { mutations.append(.setAddresses(device, addresses)) }

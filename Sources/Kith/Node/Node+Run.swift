@@ -6,21 +6,20 @@ internal import ServiceLifecycle
 internal import Synchronization
 
 extension Node {
-  /// Serves: listens, dials, publishes and takes in changes, until the task is cancelled or its
-  /// service group shuts down. Writes accepted before that are first made durable and sent. It may
-  /// be run again afterwards.
+  /// Listens, dials and exchanges changes, until the task is cancelled or its service group shuts
+  /// down. Then it makes accepted writes durable and sends them. It may run again.
   ///
-  /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` if an address cannot
-  ///   be listened on.
+  /// - Throws: ``KithError`` with `alreadyRunning` or `closed`, or `network` if it cannot listen on
+  ///   an address.
   package func run() async throws { try await run(onAnyPort: false) }
 
-  /// Serves; if its port is taken and `onAnyPort` is true, on any other. See ``run()``.
+  /// If `onAnyPort`, falls back to any port if its own is taken.
   func run(onAnyPort: Bool) async throws {
     let sessions = NodeSessions(engine: engine)
     guard engine.beginRunning(link: sessions) else {
       throw KithError(.alreadyRunning, "The node runs already, or was closed.")
     }
-    // Before any peer is met: it decides whose time counts.
+    // Before any peer is met, because it decides whose time counts.
     engine.updateClockStatus()
     async let writer: Void = engine.runWriter()
     do {
@@ -77,7 +76,7 @@ extension Node {
     guard configuration.discoversPeers else { return nil }
     var link = LinkMulticast.Configuration(
       port: NetworkLimits.discoveryPort, datagramBytes: Beacon.byteCount)
-    // A node that listens only on loopback cannot be met from other hosts.
+    // Other hosts cannot reach a node that listens only on loopback.
     link.isLoopbackOnly = !bound.isEmpty && bound.allSatisfy { LocalAddresses.isLoopback($0.host) }
     return Discovery(
       transport: transport, account: account, port: bound.first?.port ?? 0,
@@ -106,6 +105,6 @@ extension Node {
     }
   }
 
-  /// The addresses at which the node listens, `host:port`; empty while it does not.
+  /// The addresses, as `host:port`, at which the node listens now.
   package var listeningAddresses: [String] { listening.withLock { $0.map(\.description) } }
 }

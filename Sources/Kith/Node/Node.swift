@@ -14,23 +14,18 @@ internal import Synchronization
 /// let store = try node.store("com.example.App")
 /// try await node.run()  // or hand it to a ServiceGroup
 /// ```
-/// A node that does not run still reads and durably writes; what it writes is published once it
-/// runs and meets a peer.
+/// A node that does not run still writes durably, and publishes these writes once it runs and meets
+/// a peer.
 package final class Node: Service, Sendable {
-  /// How it was opened.
   package let configuration: Configuration
-  /// The account.
   package let account: AccountID
-  /// This device's id.
   package let device: DeviceID
 
   let engine: Engine
   let opened: OpenDevice
   let staticPeers: [PeerAddress]
   let listening = Mutex<[PeerAddress]>([])
-  /// While the node runs.
   let transport = Mutex<Transport?>(nil)
-  /// While the node runs and discovers peers.
   let discovery = Mutex<Discovery?>(nil)
 
   init(
@@ -44,16 +39,16 @@ package final class Node: Service, Sendable {
     device = engine.keys.id
   }
 
-  /// Opens the device of a directory, which stays locked until ``close()``.
+  /// Opens the device of a directory, and locks the directory until ``close()``.
   ///
   /// - Throws: ``KithError`` with `missing`, `inUse` (and the owner's process id), `passphrase`,
-  ///   `unsafePermissions`, `damaged`, `newerSchema`, `notAMember`, `network` for a malformed
-  ///   peer, or another storage code.
+  ///   `unsafePermissions`, `damaged`, `newerSchema`, `notAMember`, `network` for a malformed peer,
+  ///   or another storage code.
   package static func open(_ configuration: Configuration) async throws(KithError) -> Node {
     try await BlockingThread.run { () throws(KithError) in try Node(opening: configuration) }
   }
 
-  /// Opens the device of a directory; it blocks for as long as the disk takes.
+  /// Blocks while the disk works.
   convenience init(opening configuration: Configuration) throws(KithError) {
     var peers: [PeerAddress] = []
     for text in configuration.peers {
@@ -86,12 +81,8 @@ package final class Node: Service, Sendable {
       logger: configuration.logger)
   }
 
-  /// A store of the account, which is begun if it is new. Opening it again gives the same data.
+  /// A store of the account, created if it is new. The policy must be the same on all devices.
   ///
-  /// - Parameters:
-  ///   - identifier: The store's identifier, such as `com.example.Bookmarks`.
-  ///   - policy: Its limits, which must be the same on all devices.
-  /// - Returns: The store.
   /// - Throws: ``KithError`` with `invalidStoreIdentifier`, `invalidPolicy`, `closed` or a storage
   ///   code.
   package func store(
@@ -101,7 +92,6 @@ package final class Node: Service, Sendable {
     return KeyValueStore(service: engine, view: try engine.open(name, policy: policy))
   }
 
-  /// A store's identifier, if it and the limits are allowed.
   static func checked(
     _ identifier: String, _ policy: Policy
   ) throws(KithError) -> StoreIdentifier {
@@ -119,11 +109,10 @@ package final class Node: Service, Sendable {
     return name
   }
 
-  /// Makes everything durable, ends all sequences and unlocks the directory. Call it once the node
-  /// does not run any more.
+  /// Makes everything durable, ends all sequences and unlocks the directory.
   ///
-  /// - Throws: ``KithError`` with `alreadyRunning` while it runs, or a storage code if something
-  ///   could not be made durable; the node is closed then all the same.
+  /// - Throws: ``KithError`` with `alreadyRunning` while the node runs. With a storage code if
+  ///   something is not durable; the node is closed all the same.
   package func close() throws(KithError) {
     guard !engine.state.withLock({ $0.isRunning }) else {
       throw KithError(.alreadyRunning, "The node runs. Cancel run() first.")

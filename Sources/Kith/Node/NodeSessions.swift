@@ -4,9 +4,9 @@ internal import KithCrypto
 internal import KithNetwork
 internal import Synchronization
 
-/// Stands between the engine and its transport while the node runs.
+/// Connects the engine with its transport while the node runs.
 final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
-  /// Messages of more bytes than this have their signatures checked on all processors.
+  /// Above this size, all processors check a message's signatures.
   private static let largeMessageBytes = 32 << 10
 
   private struct State {
@@ -24,10 +24,9 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     self.engine = engine
   }
 
-  /// Serves a transport from here on; nil lets it go.
   func setTransport(_ transport: Transport?) { state.withLock { $0.transport = transport } }
 
-  /// Sets the port that handshakes tell as this node's.
+  /// Sets the port that handshakes name as this node's.
   func setPort(_ port: UInt16) { state.withLock { $0.port = port } }
 
   private var transport: Transport? { state.withLock { $0.transport } }
@@ -39,7 +38,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     let epochs = engine.read { $0.handshakeEpochs(at: now) }
     return state.withLock { state in
       let keys = epochs.map { state.keys[$0.id] ?? SharedPresharedKey($0.psk.copy()) }
-      // Keys that the transport no longer uses are dropped here too.
+      // This also drops unused keys.
       state.keys = Dictionary(uniqueKeysWithValues: zip(epochs.map(\.id), keys))
       return keys
     }
@@ -158,7 +157,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
 }
 
 extension Engine {
-  /// Whether sessions can be made: not while storage fails.
+  /// Whether new sessions are accepted: not while storage fails.
   var takesSessions: Bool {
     state.withLock { !$0.shell.isClosed && $0.shell.health.problem == nil }
   }

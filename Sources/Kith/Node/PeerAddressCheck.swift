@@ -1,9 +1,7 @@
 internal import KithNetwork
 
 extension Node {
-  /// Checks that a text is a peer's address, as ``Configuration/peers`` takes them.
-  ///
-  /// - Throws: ``KithError`` with `network`, which says the right form.
+  /// Throws `network`, naming the right form, if a text is no peer's address.
   package static func checkPeer(_ text: String) throws(KithError) {
     do throws(PeerAddressError) {
       _ = try PeerAddress(text)

@@ -2,9 +2,9 @@ internal import KithCore
 internal import KithCrypto
 internal import KithStorage
 
-/// Opens directories, and says their errors as the program's.
+/// Opens directories, and turns their errors into ``KithError``.
 enum Storage {
-  /// Opens and locks a device's directory. Asks for the passphrase only if there is one.
+  /// Asks for the passphrase only if there is one.
   static func open(_ directory: String, _ ask: PassphraseQuestion?) throws(KithError) -> OpenDevice
   {
     let passphrase = try isUnderPassphrase(directory) ? try ask?() : nil
@@ -15,7 +15,6 @@ enum Storage {
     }
   }
 
-  /// Whether the secrets of a directory are under a passphrase.
   static func isUnderPassphrase(_ directory: String) throws(KithError) -> Bool {
     do throws(StorageError) {
       return try DeviceDirectory.isUnderPassphrase(directory)
@@ -24,7 +23,7 @@ enum Storage {
     }
   }
 
-  /// Makes sure that a device can be made in a directory, and keeps others from it.
+  /// Checks that a device can be made there, and keeps others from it.
   static func reserve(_ directory: String) throws(KithError) -> ReservedDirectory {
     do throws(StorageError) {
       return try DeviceDirectory.reserve(directory)
@@ -33,7 +32,7 @@ enum Storage {
     }
   }
 
-  /// Writes a device down in a reserved directory: it does not exist yet.
+  /// Writes a device to disk; it does not exist until it is kept.
   static func prepare(
     _ directory: ReservedDirectory, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
     _ passphrase: Passphrase?
@@ -46,7 +45,6 @@ enum Storage {
     }
   }
 
-  /// Makes a prepared device exist, and leaves it closed.
   static func keep(_ prepared: consuming PreparedDevice) throws(KithError) {
     do throws(StorageError) {
       try prepared.open().close()
@@ -55,10 +53,8 @@ enum Storage {
     }
   }
 
-  /// Makes a device in a reserved directory, and leaves it closed.
-  ///
-  /// `beforeExisting` is called once all is written, before the device exists. If it throws, no
-  /// device is made.
+  /// Makes a device and closes it. `beforeExisting` is called when all is written, before the
+  /// device exists; if it throws, no device is made.
   static func create(
     _ directory: ReservedDirectory, _ secrets: consuming DeviceSecrets, _ initial: [Mutation],
     _ passphrase: Passphrase?, beforeExisting: () throws(KithError) -> Void = {}
@@ -67,15 +63,14 @@ enum Storage {
     do throws(KithError) {
       try beforeExisting()
     } catch {
-      // Files that cannot be removed now are removed at the next use of the directory.
+      // The next use of the directory removes leftover files.
       try? prepared.discard()
       throw error
     }
     try keep(prepared)
   }
 
-  /// The contents of a device's storage. Of a damaged store nothing counts as covered; the vector
-  /// that it had is noted as lost.
+  /// Loads a device's storage. A damaged store covers nothing; its vector counts as lost.
   static func load(_ device: OpenDevice) throws(KithError) -> Snapshot {
     do throws(StorageError) {
       let damage = try device.storage.outline().damage
@@ -91,7 +86,7 @@ enum Storage {
     }
   }
 
-  /// The account of a device: the one whose genesis it holds and which it is a member of.
+  /// The account whose genesis the device holds and of which it is a member.
   static func account(of device: OpenDevice) throws(KithError) -> AccountID {
     let encoded: [[UInt8]]
     do throws(StorageError) {

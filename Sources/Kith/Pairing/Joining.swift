@@ -5,9 +5,7 @@ internal import KithStorage
 internal import Logging
 internal import NIOPosix
 
-/// One new device on its way into an account.
 struct Joining: Sendable {
-  /// The input of connecting: the new device's keys and its request.
   struct Dialling: Sendable {
     let dialler: PairingDialler
     let answer: @Sendable ([UInt8], TransportPublicKey) throws -> [UInt8]
@@ -28,7 +26,6 @@ struct Joining: Sendable {
   let name: String
   let passphrase: Passphrase?
 
-  /// A device that is to be made in a directory that holds none.
   init(directory: String, name: String, passphrase: Passphrase?) throws(KithError) {
     guard !DeviceDirectory.holdsDevice(directory) else {
       throw KithError(
@@ -40,24 +37,22 @@ struct Joining: Sendable {
     self.passphrase = passphrase
   }
 
-  /// The callbacks of a join.
   struct Hooks: Sendable {
-    /// Gets both fingerprints; whether to join.
+    /// Gets the inviter and this device's fingerprint; returns whether to join.
     var confirm: @Sendable (InvitingDevice, String) async -> Bool
-    /// Gets how far the pull has come.
     var progress: @Sendable (JoinProgress) -> Void = { _ in }
-    /// Called once the device exists, before the account counts it. If it throws, it never does.
+    /// Called once the device exists. If it throws, the account never counts the device.
     var made: @Sendable (AccountSummary) async throws(KithError) -> Void = {
       _ async throws(KithError) in
     }
   }
 
-  /// Meets the inviter, has a person confirm, pulls all that the account has, and makes the device.
-  /// A join that breaks off before that leaves nothing behind.
+  /// Pulls all data of the account and makes the device. If it fails before the device exists, it
+  /// leaves nothing behind.
   func run(
     _ hooks: Hooks, connect: @Sendable (Dialling) async throws -> PairingChannel
   ) async throws(KithError) -> AccountSummary {
-    // Before anything is asked of a person.
+    // Before a person is asked.
     let reserved = try Storage.reserve(directory)
     do {
       return try await meet(reserved, hooks, connect)
@@ -85,7 +80,7 @@ struct Joining: Sendable {
       throw KithError(
         .declined, "The device did not join.", device: invitation.device)
     }
-    // An inviter that has declined already does not take it; its reply says so.
+    // Fails if the inviter has declined; its reply says so.
     try? channel.send(JoinConfirm().encoded())
     guard let reply = JoinReply(decoding: try await channel.receive()) else {
       throw PairingError.closed
@@ -111,21 +106,20 @@ struct Joining: Sendable {
     try Storage.keep(prepared)
     let summary = AccountSummary(account: roster.account, device: keys.id, name: name)
     try await hooks.made(summary)
-    // If this is lost, the device shows its certificate itself when it meets a member.
+    // If this is lost, the device shows its certificate when it meets a member.
     channel.sendSession(JoinDone().encodedMessage())
-    // The inviter commits the new member before it ends, which takes a while on a slow disk.
+    // The inviter first commits the new member, on a disk that may be slow.
     await channel.awaitEnd(within: .seconds(30))
     return summary
   }
 
-  /// Pulls all that the inviter has into a database that nobody else knows, with an engine as the
-  /// node's.
+  /// Pulls with an engine like a node's, into a database that only this process knows.
   private func pull(
     from inviter: Inviter, over channel: PairingChannel, _ account: AccountID,
     _ storage: SQLiteStorage, _ keys: DeviceKeys, _ hooks: Hooks
   ) async throws {
     var entropy = SystemRandom()
-    // If all goes well it is closed before, and this does nothing.
+    // After success it is closed already.
     defer { try? storage.close() }
     let engine = try Engine(
       account: account, keys: keys, process: ProcessID(entropy.draw()), storage: storage,
@@ -184,11 +178,11 @@ struct Joining: Sendable {
 
 /// The part of the account's data that a joining device has pulled.
 public struct JoinProgress: Sendable, Hashable {
-  /// The account's stores; 0 until they are known.
+  /// The number of the account's stores; 0 until it is known.
   public var stores: Int
-  /// Those of them that were pulled.
+  /// The number of stores that were pulled.
   public var pulledStores: Int
-  /// Change sets that were pulled.
+  /// The number of change sets that were pulled.
   public var changeSets: Int
 
   init(_ progress: (stores: Int, pulledStores: Int, changeSets: Int)) {
@@ -199,7 +193,7 @@ public struct JoinProgress: Sendable, Hashable {
 }
 
 extension Joining.Dialling {
-  /// Connects by a token: to the address given, or to the first of its own that answers.
+  /// Connects to the given address, or to the first of the token's that answers.
   func connect(with token: InvitationToken, address: String?) async throws -> PairingChannel {
     func connect(_ address: PeerAddress) async throws -> PairingChannel {
       try await dialler.connect(
@@ -217,13 +211,13 @@ extension Joining.Dialling {
       do {
         return try await connect(address)
       } catch PairingError.wrongToken(let address) {
-        // All addresses are one inviter's, and each further wrong token spends a try there.
+        // All addresses are one inviter's, and each wrong token costs a try there.
         throw KithError(pairing: PairingError.wrongToken(address: address))
       }
     }
   }
 
-  /// Connects by a code: to the given address, or to the device on the LAN that has the code.
+  /// Connects to the given address, or to the inviter on the LAN that has the code.
   func connect(
     with code: TypedCode, address: String?, _ options: Node.JoinOptions
   ) async throws -> PairingChannel {
@@ -255,7 +249,7 @@ extension Joining.Dialling {
       .network,
       "No invitation was found on this network. Check that the other device shows a code now, or give "
         + "its address.")
-    // One inviter is heard from several of its addresses; a wrong code is told to it once.
+    // One inviter is heard at several addresses; a wrong code is sent to it once.
     var refused: Set<Digest128> = []
     for await found in finder.found where !refused.contains(found.announcement.id) {
       do {
@@ -277,7 +271,6 @@ extension Joining.Dialling {
     throw problem
   }
 
-  /// Connects to the first of some addresses at which an inviter answers.
   private func first(
     of addresses: [PeerAddress], _ connect: (PeerAddress) async throws -> PairingChannel
   ) async throws -> PairingChannel {
@@ -295,9 +288,8 @@ extension Joining.Dialling {
     throw problems.count == 1 ? problems[0] : PairingError.noneAnswered(problems)
   }
 
-  /// The addresses at which an inviter may listen, for an address that a person gave: at its port,
-  /// or at the port of invitations. The port of nodes is tried last: `kith run` shows that port,
-  /// and a node there lets the time for a handshake pass in silence.
+  /// The addresses to try for one that a person gave. The nodes' port comes last: people copy it
+  /// from `kith run`, and a node there is silent until the handshake times out.
   private static func places(at text: String, usualPort: UInt16) throws -> [PeerAddress] {
     let given: PeerAddress
     do throws(PeerAddressError) {

@@ -2,37 +2,30 @@ internal import KithCore
 public import KithCrypto
 internal import KithNetwork
 
-/// The device that invites, as it names itself. Whether it is a member is checked before anything
-/// is kept.
+/// The device that invites, as it names itself.
+///
+/// The join checks that it is a member before it stores anything.
 public struct InvitingDevice: Sendable, Hashable {
-  /// The device.
+  /// The device's id.
   public var device: DeviceID
-  /// Its name.
+  /// The device's name.
   public var name: String
-  /// The fingerprint that both persons compare: the other device shows the same text.
+  /// The fingerprint, which the other device shows too; two people compare them.
   public var fingerprint: String
-  /// The address at which it was met.
+  /// The address at which it answered.
   public var address: String
 }
 
 extension Node {
-  /// Joins the account that a token invites to, with a new device in a new directory. Its keys are
-  /// made here and never leave it. On return it has all that the account has.
+  /// Joins an account by a token, with a new device in a new directory.
   ///
-  /// - Parameters:
-  ///   - directory: The directory for the device; made if it is missing.
-  ///   - name: The device's name for people, 1 to 64 bytes.
-  ///   - token: The long token, as printed by the inviting device.
-  ///   - address: The address of the inviting device, `host:port`, instead of the one in the token.
-  ///     If it has no port, the token's port is used. If no inviter answers at the given port, the
-  ///     token's port is tried as well.
-  ///   - passphrase: Protects the device's secrets; nil: no passphrase.
-  ///   - onMeeting: Gets the inviting device and this one's fingerprint, once the two have met and
-  ///     before anything is confirmed: show both, so that they can be compared.
-  ///   - onProgress: Gets how much has come, now and then.
-  /// - Returns: The account and the new device.
+  /// The device's keys are made here and never leave it. On return it has all data of the account;
+  /// an error leaves no device. `address` replaces the token's; the token's port is tried if it has
+  /// no port, or if no inviter answers there. `onMeeting` gets the inviter and this device's
+  /// fingerprint before anything is confirmed.
+  ///
   /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`,
-  ///   `alreadyExists`, `cancelled` or a storage code; no device is made then.
+  ///   `alreadyExists`, `cancelled` or a storage code.
   package static func join(
     directory: String, name: String, token: String, address: String? = nil,
     passphrase: Passphrase? = nil,
@@ -41,7 +34,7 @@ extension Node {
     },
     onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in }
   ) async throws(KithError) -> AccountSummary {
-    // A code is not taken for a token.
+    // A code is no token.
     guard isToken(token) else { throw noToken(token) }
     return try await join(
       directory: directory, name: name, code: token, address: address, passphrase: passphrase,
@@ -53,27 +46,14 @@ extension Node {
         }, progress: onProgress))
   }
 
-  /// Joins the account of the device that shows a short code, with a new device in a new directory.
-  /// Its keys are made here and never leave it. On return it has all that the account has.
+  /// Joins an account by a short code or a token, with a new device in a new directory.
   ///
-  /// The code is typed by a person. A wrong digit is reported before anything is sent, and the code
-  /// is proved to three inviting devices at most. A token is accepted as well.
+  /// A mistyped digit is reported before anything is sent; the code is proved to three inviters at
+  /// most. Without `address`, the inviter is found on the LAN; if none answers at the port of
+  /// `address`, 4115 is tried. `confirm` gets the inviter and this device's fingerprint: have
+  /// people compare them, and return whether to join.
   ///
-  /// - Parameters:
-  ///   - directory: The directory for the device; made if it is missing.
-  ///   - name: The device's name for people, 1 to 64 bytes.
-  ///   - code: The code, as shown by the inviting device; or the token.
-  ///   - address: The address of the inviting device, `host` or `host:port`; nil: it is found on
-  ///     the LAN. If no inviter answers at the port, the port of invitations (4115) is tried as
-  ///     well.
-  ///   - passphrase: Protects the device's secrets; nil: no passphrase.
-  ///   - options: How to look for the inviting device.
-  ///   - onProgress: Gets how much has come, now and then.
-  ///   - confirm: Gets the inviting device and this one's fingerprint, once the two have met: show
-  ///     both, have them compared, and say whether to join.
-  /// - Returns: The account and the new device.
-  /// - Throws: ``KithError`` with `pairingCode` (and ``KithError/triesLeft``), `declined`, `network`,
-  ///   `invalidName`, `alreadyExists`, `cancelled` or a storage code; no device is made then.
+  /// - Throws: As by a token, also with ``KithError/triesLeft``.
   package static func join(
     directory: String, name: String, code: String, address: String? = nil,
     passphrase: Passphrase? = nil, options: JoinOptions = JoinOptions(),
@@ -85,8 +65,7 @@ extension Node {
       options, Joining.Hooks(confirm: confirm, progress: onProgress))
   }
 
-  /// Joins as a program does by a code. Then `made` is called once the device exists, before the account
-  /// counts it; if it throws, the account never does.
+  /// Joins by a code. `made` is called as in `Joining.Hooks`.
   package static func join(
     directory: String, name: String, code: String, address: String?, passphrase: Passphrase?,
     onProgress: @escaping @Sendable (JoinProgress) -> Void,
@@ -98,7 +77,6 @@ extension Node {
       JoinOptions(), Joining.Hooks(confirm: confirm, progress: onProgress, made: made))
   }
 
-  /// Joins by a code or token. The hooks say what else is done with the device.
   static func join(
     directory: String, name: String, code: String, address: String?, passphrase: Passphrase?,
     _ options: JoinOptions, _ hooks: Joining.Hooks
@@ -132,7 +110,6 @@ extension Node {
     }
   }
 
-  /// The error for a text that is no token.
   static func noToken(_ text: String) -> KithError {
     do throws(KithError) {
       _ = try invitation(text)
@@ -149,20 +126,16 @@ extension Node {
 }
 
 extension Node {
-  /// How a joiner looks for the inviting device.
   package struct JoinOptions: Sendable {
-    /// How long to look on the LAN.
     package var searchTime: Duration = .seconds(30)
-    /// How long to look on after one that was found did not serve.
+    /// How long to look on after an inviter that failed.
     package var furtherSearchTime: Duration = .seconds(4)
     /// The UDP port of announcements; tests take their own.
     package var announcementPort = NetworkLimits.defaultPairingPort
-    /// The port at which invitations listen; tests take their own.
+    /// The port of invitations; tests take their own.
     package var pairingPort = NetworkLimits.defaultPairingPort
-    /// Whether to look on this host alone.
     package var isLoopbackOnly = false
 
-    /// The defaults.
     package init() {}
   }
 }

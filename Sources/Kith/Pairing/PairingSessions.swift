@@ -3,18 +3,15 @@ internal import KithNetwork
 internal import Synchronization
 
 extension SessionID {
-  /// The ids of a transport's sessions are below, those of pairings above.
+  /// A transport's session ids are below, those of pairings from here on.
   private static let firstOfPairings: UInt64 = 1 << 63
 
-  /// Whether a pairing became the session.
   var isPairing: Bool { rawValue >= Self.firstOfPairings }
 
-  /// The id of the pairing's session with this number.
   fileprivate init(pairing number: UInt64) { self.init(rawValue: Self.firstOfPairings + number) }
 }
 
-/// The sessions that an engine's pairings became, beside those of the node's transport: a node that
-/// does not run invites as well, and a device that joins has no node yet.
+/// The sessions of an engine that began as pairings. They exist also without a running node.
 final class PairingSessions: SessionLink {
   private struct State {
     var sessions: [SessionID: PairingSession] = [:]
@@ -23,7 +20,7 @@ final class PairingSessions: SessionLink {
 
   private let state = Mutex(State())
 
-  /// Makes a session of a pairing's connection. Nothing passes before ``PairingSession/begin(_:)``.
+  /// Makes a session, which carries nothing before ``PairingSession/begin(_:first:)``.
   func add(_ channel: PairingChannel, _ engine: Engine) -> PairingSession {
     state.withLock { state in
       state.last += 1
@@ -40,7 +37,7 @@ final class PairingSessions: SessionLink {
 
   private subscript(id: SessionID) -> PairingSession? { state.withLock { $0.sessions[id] } }
 
-  /// All that the inviter has was pulled, durably.
+  /// All data of the inviter was pulled and is durable.
   func pulledAll(_ id: SessionID) { self[id]?.tell(.pulledAll) }
 
   // MARK: Orders of the engine
@@ -64,18 +61,14 @@ final class PairingSessions: SessionLink {
   func promote(_ session: SessionID) {}
 }
 
-/// One session that a pairing became: between its connection and the engine.
 final class PairingSession: PairingSessionOwner {
-  /// An event for the side that waits.
   enum Event: Sendable {
-    /// All that the inviter has was pulled.
     case pulledAll
-    /// The session is over; why this side ended it, if it did.
+    /// The session ended; the reason if this side ended it.
     case ended(CloseReason?)
   }
 
   let id: SessionID
-  /// The events, up to the end.
   let events: AsyncStream<Event>
   fileprivate let channel: PairingChannel
   private let engine: Engine
@@ -91,7 +84,7 @@ final class PairingSession: PairingSessionOwner {
     allowance = Mutex(RecordAllowance(at: engine.clock().monotonicMilliseconds))
   }
 
-  /// Has the engine begin the session, with the message that has come already, if one has.
+  /// Begins the session, with a message that was already received.
   func begin(_ input: Input, first: [UInt8]? = nil) {
     engine.input(input)
     if let first { received(first) }

@@ -11,18 +11,14 @@ extension Node {
     try Storage.isUnderPassphrase(directory)
   }
 
-  /// Changes or removes the passphrase of a device's secrets. No process may have the directory
-  /// open. It blocks while the passphrases are stretched.
+  /// Changes or removes (nil) the passphrase of a device's secrets. No process may have the
+  /// directory open. It blocks while the passphrases are stretched.
   ///
   /// The secrets stay: an earlier reader of the plain file still has them
   /// (`Docs/Decisions/passphrase.md`).
   ///
-  /// - Parameters:
-  ///   - directory: The device's directory.
-  ///   - old: Asks for the present passphrase, if there is one.
-  ///   - new: The new passphrase; nil: none.
   /// - Throws: ``KithError`` with `passphrase` if the old one is wrong, `inUse`, `missing` or a
-  ///   storage code: then nothing has changed.
+  ///   storage code; then nothing has changed.
   package static func changePassphrase(
     directory: String, from old: PassphraseQuestion?, to new: Passphrase?
   ) throws(KithError) {

@@ -25,24 +25,18 @@ package enum PassphraseSource: Sendable, Hashable {
   case file(String)
   /// A file that systemd made of a credential, with systemd's mode and owner.
   case credential(String)
-  /// An environment variable, which is weaker than a file: readers of the process's memory or
-  /// `/proc` entry see it, and children inherit it.
+  /// An environment variable, which is weaker than a file: child processes and readers of the
+  /// process's memory or `/proc` entry get it.
   case variable(String)
 
-  /// The name of the systemd credential.
   package static let credentialName = "kith-passphrase"
   /// The variable that names a file.
   package static let fileVariable = "KITH_PASSPHRASE_FILE"
   /// The variable with the passphrase.
   package static let variable = "KITH_PASSPHRASE"
 
-  /// The first existing source of: the given file, the file of `KITH_PASSPHRASE_FILE`, the systemd
-  /// credential `kith-passphrase`, `KITH_PASSPHRASE`. Nil: none.
-  ///
-  /// - Parameters:
-  ///   - file: A file that was named otherwise, as on a command line.
-  ///   - environment: The environment's variables; empty ones count as missing.
-  /// - Returns: The first existing source.
+  /// The first existing of: `file`, the file of `KITH_PASSPHRASE_FILE`, the systemd credential
+  /// `kith-passphrase`, `KITH_PASSPHRASE`. Empty variables count as missing.
   package static func first(
     file: String? = nil, environment: [String: String]
   ) -> PassphraseSource? {
@@ -50,7 +44,7 @@ package enum PassphraseSource: Sendable, Hashable {
     if let file = file ?? named(fileVariable) { return .file(file) }
     if let directory = named("CREDENTIALS_DIRECTORY") {
       let path = directory + "/" + credentialName
-      // A unit may have other credentials only.
+      // A unit may have only other credentials.
       if access(path, F_OK) == 0 { return .credential(path) }
     }
     return named(variable) == nil ? nil : .variable(variable)
@@ -77,7 +71,7 @@ package enum PassphraseSource: Sendable, Hashable {
     return try passphrase(&bytes, name)
   }
 
-  /// Reads a file with at most these bits in its mode.
+  /// Fails if the file's mode has other bits.
   private static func read(_ path: String, allowing mode: mode_t) throws(KithError) -> Passphrase {
     func failure(_ code: KithError.Code, _ message: String) -> KithError {
       KithError(code, message, path: path)
@@ -105,7 +99,7 @@ package enum PassphraseSource: Sendable, Hashable {
         "Others may read the file (mode \(String(status.st_mode & 0o777, radix: 8))). If it holds "
           + "nothing but the passphrase, run: chmod 600 \(ShellText.quoted(path))")
     }
-    // One more than allowed, and a line end.
+    // One more byte shows excess, another is for a line end.
     var bytes = [UInt8](repeating: 0, count: Passphrase.maximumBytes + 2)
     let count = Glibc.read(file, &bytes, bytes.count)
     guard count >= 0 else {

@@ -2,10 +2,10 @@ internal import Glibc
 internal import KithCore
 
 extension Node {
-  /// The status of the node, its peers and its stores now.
+  /// The current status.
   ///
-  /// - Complexity: O(*d* · *c*) in devices and chains of change sets, and O(*n*) in the keys of
-  ///   stores that have changed, for their digests.
+  /// - Complexity: O(*d* · *c*) in devices and chains, and O(*n*) in the keys of changed stores,
+  ///   for their digests.
   package var status: NodeStatus {
     var (status, isRunning, problem) = engine.state.withLock { state in
       (state.shell.replica.status(), state.isRunning, state.problem)
@@ -20,19 +20,17 @@ extension Node {
     return status
   }
 
-  /// The status now and whenever it changes. A slow consumer gets only the latest. It ends when the
-  /// node is closed or the task cancelled.
+  /// The status now and after each change, until the node is closed or the task cancelled. A slow
+  /// consumer gets only the latest.
   package var statusUpdates: NodeStatusUpdates { NodeStatusUpdates(node: self) }
 }
 
-/// The statuses of a node; see ``Node/statusUpdates``.
 package struct NodeStatusUpdates: AsyncSequence, Sendable {
-  /// Takes the statuses.
   package struct AsyncIterator: AsyncIteratorProtocol {
     let node: Node
     var seen: UInt64?
 
-    /// The status, once it has changed since the one before; nil at the end.
+    /// Waits until the status has changed since the last one; nil at the end.
     package mutating func next() async -> NodeStatus? {
       let signal = node.engine.progress
       if let seen { await signal.wait(after: seen) }
@@ -44,6 +42,5 @@ package struct NodeStatusUpdates: AsyncSequence, Sendable {
 
   let node: Node
 
-  /// An iterator, which begins with the status now.
   package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(node: node) }
 }

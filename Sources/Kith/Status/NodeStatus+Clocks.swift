@@ -1,9 +1,8 @@
 import KithCore
 
 extension NodeStatus {
-  /// The problems with the time, and their remedies. For each device whose clock differs: by how
-  /// much, which of the two is called synchronised, and what follows. Also whether the clock that
-  /// stamps writes is ahead of the time, so that peers refuse them.
+  /// A problem for each device whose clock differs, if this device follows a distant time, and if
+  /// its writes are stamped so far ahead that peers refuse them.
   var clockFindings: [KithError] {
     let names = Dictionary(devices.map { ($0.id, $0.name) }) { first, _ in first }
     var problems = clock.differences.map { difference in

@@ -11,8 +11,6 @@ extension NodeStatus.Problem {
 }
 
 extension NodeStatus {
-  /// The problems that follow from the rest of the status: a revoked or copied device, damaged
-  /// items, states and clocks that differ.
   var findings: [KithError] {
     var findings: [KithError] = []
     if isRevoked {

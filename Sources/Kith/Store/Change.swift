@@ -2,8 +2,6 @@ public import KithCore
 
 extension KeyValueStore {
   /// A change of the values that a store shows.
-  ///
-  /// Applied in order to the old view, changes give the new view.
   public struct Change: Sendable, Hashable {
     /// The old and the new value of one key.
     public struct Item: Sendable, Hashable {
@@ -14,7 +12,6 @@ extension KeyValueStore {
       /// The value now; nil if the key shows none.
       public var new: PropertyListValue?
 
-      /// Makes an item.
       package init(key: String, old: PropertyListValue?, new: PropertyListValue?) {
         self.key = key
         self.old = old
@@ -22,23 +19,23 @@ extension KeyValueStore {
       }
     }
 
-    /// The cause. Joined changes have the cause that is declared last in ``ChangeReason``.
+    /// The cause. Joined changes have the cause that ``ChangeReason`` declares last.
     public var reason: ChangeReason
-    /// The keys whose values changed, each with its old and new value, in order of keys.
+    /// The changed keys, each with its old and new value, in order.
     public var items: [Item]
     /// The keys of this program's writes that lost, in order.
     public var superseded: [String]
-    /// Whether several changes were joined because the consumer did not take them in time.
+    /// Whether changes were joined because the consumer was slow.
     public var isJoined: Bool
 
-    /// The keys whose values changed, in order.
+    /// The changed keys, in order.
     ///
     /// - Complexity: O(*n*).
     public var keys: [String] { items.map(\.key) }
 
-    /// Returns a key's value before and after, or nil if the key's value did not change.
+    /// Returns a key's old and new value, or nil if it did not change.
     ///
-    /// If the key showed no value of its type, its default is returned.
+    /// The default stands in if the key showed no value of its type.
     ///
     /// ```swift
     /// for await change in store.changes {
@@ -53,7 +50,6 @@ extension KeyValueStore {
       return (key.value(in: item.old), key.value(in: item.new))
     }
 
-    /// Makes a change.
     package init(
       reason: ChangeReason, items: [Item], superseded: [String] = [], isJoined: Bool = false
     ) {
@@ -66,7 +62,6 @@ extension KeyValueStore {
 }
 
 extension ChangeReason {
-  /// The later of two, in the order of declaration.
   func joined(with other: Self) -> Self {
     Self.allCases.last { $0 == self || $0 == other } ?? self
   }

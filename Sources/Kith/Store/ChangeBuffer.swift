@@ -1,33 +1,29 @@
 internal import KithCore
 internal import Synchronization
 
-/// The changes that one consumer has not taken yet: at most ``limit`` changes and
-/// ``bytesLimit`` bytes.
+/// The changes that one consumer has not taken yet.
 ///
-/// If the buffer is full, a new change is joined with the last one in it, and nothing is dropped.
-/// Each key keeps the value from before the first change and gets the value after the last one. So
-/// a consumer that replays the changes over the old view always gets the new view. A small change
-/// never waits for more bytes than the limit and one view.
+/// If the buffer is full, a new change is joined with the last one. Each key keeps its first old
+/// value and gets the last new one, so replaying the changes over the old view gives the new view.
+/// Waiting changes take at most ``bytesLimit`` and one view.
 ///
-/// A consumer that does not see its own writes has applied them already. Each own write therefore
-/// updates the waiting changes of its keys.
+/// A consumer that does not see own writes has applied them already, so they update the waiting
+/// changes of their keys.
 final class ChangeBuffer: Sendable {
-  /// The maximum number of waiting changes.
   static let limit = 64
-  /// The maximum number of bytes in waiting values. Beyond it, later changes are joined.
+  /// From this many waiting bytes on, later changes are joined.
   static let bytesLimit = 1 << 20
 
   private struct State {
     var waiting: [PendingChange] = []
-    /// The consumer that waits for a change. It takes the change itself once it runs; until then
-    /// own writes still update the change.
+    /// The waiting consumer. It takes a change only once it runs; until then own writes update the
+    /// change.
     var consumer: CheckedContinuation<Void, Never>?
     var isFinished = false
   }
 
   private let state = Mutex(State())
   private let seesOwnWrites: Bool
-  /// The program whose writes count as own writes.
   let perspective: Perspective
   /// Called at each change and at the end, for a consumer that is no task.
   private let onOffer: (@Sendable () -> Void)?
@@ -41,13 +37,11 @@ final class ChangeBuffer: Sendable {
     self.onOffer = onOffer
   }
 
-  /// Whether the sequence has ended.
   var isFinished: Bool { state.withLock { $0.isFinished } }
 
-  /// Whether a consumer is waiting.
   var isAwaited: Bool { state.withLock { $0.consumer != nil } }
 
-  /// Adds a change, and returns a closure to run after the lock is released.
+  /// Returns a closure to run unlocked.
   func offer(_ change: KeyValueStore.Change) -> (() -> Void)? {
     state.withLock { state -> (() -> Void)? in
       guard !state.isFinished else { return nil }
@@ -70,7 +64,6 @@ final class ChangeBuffer: Sendable {
     }
   }
 
-  /// Takes all waiting changes.
   func takeAll() -> [KeyValueStore.Change] {
     state.withLock { state in
       defer { state.waiting = [] }
@@ -78,10 +71,9 @@ final class ChangeBuffer: Sendable {
     }
   }
 
-  /// Returns the next change, or nil at the end, on cancellation, or if another consumer is
-  /// waiting already.
+  /// Returns nil at the end, on cancellation, or if another consumer waits already.
   ///
-  /// The change is taken on the consumer's actor, so no write of that actor can come in between.
+  /// The consumer's actor takes the change, so that no write of that actor comes in between.
   func next(isolation actor: isolated (any Actor)? = #isolation) async -> KeyValueStore.Change? {
     while !Task.isCancelled {
       let ready: KeyValueStore.Change?? = state.withLock { state in
@@ -107,7 +99,6 @@ final class ChangeBuffer: Sendable {
     return nil
   }
 
-  /// Ends the sequence after the waiting changes are taken.
   func finish() {
     let consumer = state.withLock { state in
       state.isFinished = true
@@ -118,16 +109,14 @@ final class ChangeBuffer: Sendable {
   }
 }
 
-/// A change that its consumer has not taken yet.
 struct PendingChange {
   private var reason: ChangeReason
   private var items: [Key: KeyValueStore.Change.Item]
   private var superseded: Set<Key>
   private var isJoined: Bool
-  /// The approximate size of the values.
   private(set) var bytes = 0
   /// Keys that the program has written since. Joining keeps them, because the program no longer
-  /// shows the value that the change started from.
+  /// shows their old value.
   private var written: Set<Key> = []
 
   init(_ change: KeyValueStore.Change) {
@@ -138,14 +127,12 @@ struct PendingChange {
     bytes = change.items.reduce(0) { $0 + $1.weight }
   }
 
-  /// The change as the consumer receives it.
   var change: KeyValueStore.Change {
     KeyValueStore.Change(
       reason: reason, items: items.sorted { $0.key < $1.key }.map(\.value),
       superseded: superseded.sorted().map(\.text), isJoined: isJoined)
   }
 
-  /// Updates the keys that the program wrote itself.
   mutating func updateOwnWrite(_ change: KeyValueStore.Change) {
     for item in change.items {
       let key = Key(item.key)
@@ -156,8 +143,8 @@ struct PendingChange {
     }
   }
 
-  /// Joins a later change. A key that shows its first value again is left out, so the change never
-  /// has more keys than the old and the new view.
+  /// Leaves out a key that shows its first value again, so the change has at most the keys of the
+  /// old and the new view.
   mutating func join(_ later: KeyValueStore.Change) {
     isJoined = true
     reason = reason.joined(with: later.reason)
@@ -177,14 +164,11 @@ struct PendingChange {
 }
 
 extension KeyValueStore.Change.Item {
-  /// The approximate size of the item for its consumer.
   fileprivate var weight: Int { 64 + key.utf8.count + (new?.weight ?? 0) }
 }
 
 extension PropertyListValue {
-  /// The approximate size of the value.
-  ///
-  /// - Complexity: O(*n*) in the values that it holds.
+  /// The approximate number of bytes.
   fileprivate var weight: Int {
     switch self {
     case .string(let text): text.utf8.count

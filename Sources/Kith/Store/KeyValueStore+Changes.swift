@@ -1,34 +1,30 @@
 public import KithCore
 
 extension KeyValueStore {
-  /// The changes from now on that come from outside: writes of other devices, signing in,
-  /// effects of the quota.
+  /// The changes from outside from now on: other devices' writes, signing in, effects of the quota.
   ///
-  /// Make the sequence before you read, so that no change is missed between.
+  /// Make the sequence before you read, to miss no change. A program that applies its own writes at
+  /// once, and these changes in order, shows what the store shows.
   ///
   /// ```swift
   /// for await change in store.changes { print(change.reason, change.keys) }
   /// ```
-  ///
-  /// Start with the values that the program shows, apply its own writes when they happen and these
-  /// changes in order. The result is always the values that the store shows.
   public var changes: StoreChanges { changes(includingOwnWrites: false) }
 
-  /// Returns every change from now on, with this program's own writes (`ChangeReason.ownWrite`)
-  /// if requested.
+  /// Returns every change from now on, with this program's own writes if requested.
   ///
   /// ```swift
   /// for await change in store.changes(includingOwnWrites: true) { log.append(change) }
   /// ```
   ///
-  /// - Parameter includesOwnWrites: Whether writes of this program are included.
+  /// - Parameter includesOwnWrites: Whether to include this program's writes, as
+  ///   `ChangeReason.ownWrite`.
   /// - Returns: A sequence of changes.
   public func changes(includingOwnWrites includesOwnWrites: Bool) -> StoreChanges {
     view.subscribe(seesOwnWrites: includesOwnWrites).changes
   }
 
-  /// Returns the values shown now and every change after them, including the program's own writes
-  /// (`ChangeReason.ownWrite`).
+  /// Returns the values shown now and every later change, also this program's own.
   ///
   /// ```swift
   /// let (values, changes) = store.snapshotAndChanges()
@@ -42,8 +38,6 @@ extension KeyValueStore {
   }
 
   /// Returns a key's value now and after each change, by any writer.
-  ///
-  /// If values change faster than they are taken, some are skipped, but never the last.
   ///
   /// ```swift
   /// for await theme in store.values(for: .theme) { apply(theme) }
@@ -62,9 +56,7 @@ extension KeyValueStore {
 
   /// Returns the values of several keys now and after each change of one of them, by any writer.
   ///
-  /// Each element holds the values of one moment: a transaction that writes two of the keys
-  /// gives one element. If values change faster than they are taken, some are skipped, but never
-  /// the last.
+  /// A transaction that writes two of the keys gives one element.
   ///
   /// ```swift
   /// for await (theme, size) in store.values(for: .theme, .fontSize) { layOut(theme, size) }
@@ -90,10 +82,7 @@ extension KeyValueStore {
       })
   }
 
-  /// Returns the values of one type whose keys begin with a prefix, now and after each change, by
-  /// any writer.
-  ///
-  /// If values change faster than they are taken, some are skipped, but never the last.
+  /// Returns the values of one type whose keys begin with a prefix, now and after each change.
   ///
   /// ```swift
   /// for await tabs in store.values(prefix: "tab.", as: URL.self) { show(tabs) }
@@ -102,12 +91,10 @@ extension KeyValueStore {
   /// ``StoreSnapshot/values(prefix:as:)`` reads them once.
   ///
   /// - Parameters:
-  ///   - prefix: The start of the keys, compared as UTF-8 bytes; the empty prefix selects
-  ///     every key.
-  ///   - type: The type of the values; by default they are returned as stored. Values of another
-  ///     type are left out.
+  ///   - prefix: The start of the keys, compared as UTF-8 bytes; empty selects every key.
+  ///   - type: The type of the values, by default any. Other values are left out.
   /// - Returns: A sequence of dictionaries by the whole keys.
-  /// - Complexity: Each element takes O(*n*) in the keys with the prefix and the size of their values.
+  /// - Complexity: Each element takes O(*n*) in the prefix's keys and their values' size.
   public func values<Value: StoreValue & Equatable>(
     prefix: String, as type: Value.Type = PropertyListValue.self
   ) -> StoreValues<[Key: Value]> {
@@ -121,21 +108,18 @@ extension KeyValueStore {
       })
   }
 
-  /// Returns the result of a closure over the store, now and after each change of it, by
-  /// any writer.
+  /// Returns the result of a closure over the store, now and after each change, by any writer.
   ///
   /// ```swift
   /// for await title in store.values(of: { "\($0[.project]): \($0[.chapter])" }) {
   ///   window.title = title
   /// }
   /// ```
-  /// The closure is called after every change of the store, so no list of its keys is needed. Its
-  /// result is an element if it differs from the previous one. If results change faster than they
-  /// are taken, some are skipped, but never the last.
+  /// The closure is called after every change that the consumer takes. A result is an element if it
+  /// differs from the previous one.
   ///
   /// - Parameter body: Reads the store at one moment, on the task that takes the elements.
   /// - Returns: A sequence of results.
-  /// - Complexity: One call of the closure for each change that the consumer takes.
   public func values<Value: Sendable & Equatable>(
     of body: @escaping @Sendable (StoreSnapshot) -> Value
   ) -> StoreValues<Value> {

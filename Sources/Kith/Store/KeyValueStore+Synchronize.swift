@@ -1,12 +1,12 @@
 internal import KithCore
 
-/// The devices that have, and that lack, the writes of this device.
+/// The devices that have, and that lack, this device's writes.
 public struct SyncReport: Codable, Sendable, Hashable {
-  /// Devices known to have everything that this device published in the store, by id.
+  /// Devices known to have all of this device's writes in the store, by id.
   public var complete: [DeviceID]
-  /// Devices not known to have it, by id.
+  /// All other devices of the account, by id.
   public var incomplete: [DeviceID]
-  /// Whether drafts wait for a peer.
+  /// Whether drafts wait to be published. If so, no device is complete.
   public var hasUnpublishedWrites: Bool
 
   /// Whether every device of the account has everything.
@@ -14,7 +14,6 @@ public struct SyncReport: Codable, Sendable, Hashable {
 }
 
 extension SyncReport {
-  /// Makes the report for a store, from the state of its replica.
   init(of store: StoreIdentifier, _ replica: Replica) {
     hasUnpublishedWrites = replica.hasUnpublished(store)
     let holders = replica.holders(of: store).sorted { $0.key < $1.key }
@@ -27,14 +26,12 @@ extension SyncReport {
 extension KeyValueStore {
   /// Makes all writes durable, then waits until all other devices have them or the timeout passes.
   ///
-  /// A timeout is not an error: the report names the devices that lack writes.
-  ///
   /// ```swift
   /// let report = try await store.synchronize(timeout: .seconds(10))
   /// if !report.isComplete { print("\(report.incomplete.count) devices are behind") }
   /// ```
   ///
-  /// - Throws: ``KithError`` with a storage code, or `cancelled`.
+  /// - Throws: ``KithError`` as ``flush()`` does, or with `cancelled`. A timeout is no error.
   public func synchronize(timeout: Duration = .seconds(5)) async throws(KithError) -> SyncReport {
     try await BlockingThread.run { () throws(KithError) in try self.flush() }
     await service.waitUntilComplete(identifier, timeout: timeout)
@@ -42,8 +39,8 @@ extension KeyValueStore {
     return syncReport
   }
 
-  /// The devices that have the writes of this one, as far as is known now.
+  /// The devices known to have, or not to have, this device's writes.
   ///
-  /// - Complexity: O(*d*) in the devices of the account.
+  /// - Complexity: O(*d*) in the account's devices. An attached program waits as for ``usage``.
   public var syncReport: SyncReport { service.syncReport(of: identifier) }
 }

@@ -4,8 +4,8 @@ internal import Synchronization
 
 /// A key-value space of an account, shared by all its devices.
 ///
-/// Reads come from memory and never wait. A write is visible at once. It is durable soon after
-/// (``set(_:forKey:)``) or on return (`commit`). All members may be called from any thread.
+/// Reads come from memory. A write is visible at once, and durable soon after (``set(_:forKey:)``)
+/// or on return (`commit`). Any thread may call any member.
 ///
 /// ```swift
 /// let accounts = try Accounts(.init(directory: directory))
@@ -18,21 +18,19 @@ public final class KeyValueStore: Sendable {
   public let identifier: StoreIdentifier
   let view: StoreView
   private let behind: Mutex<Behind>
-  /// Called when the service has ended: sees to it that another one replaces it. Returns whether one
-  /// may still come.
+  /// Called when the service has ended. Returns whether another one may still come.
   typealias Succession = @Sendable () -> Bool
 
   private let succession: Succession
 
-  /// The service that has the store, and those who wait for another one.
   private struct Behind {
     var service: any StoreService
-    /// Whether a service before it has ended and lost accepted writes, which nobody was told of.
+    /// Whether an earlier service lost accepted writes, until ``flush()`` throws for it.
     var hasLostWrites = false
     var waiters: [DispatchSemaphore] = []
   }
 
-  /// The longest time that a write or a flush waits for a new service.
+  /// The longest wait of a write or a flush for a new service.
   private static let longestReplacing = Duration.seconds(10)
 
   init(
@@ -45,11 +43,9 @@ public final class KeyValueStore: Sendable {
     self.succession = succession
   }
 
-  /// The service that has the store. It changes with the account, and with the program that has the
-  /// directory open.
+  /// Changes with the account, and with the program that has the directory open.
   var service: any StoreService { behind.withLock { $0.service } }
 
-  /// Lets another service have the store from now on.
   func replaceService(by next: any StoreService) {
     behind.withLock { behind in
       if behind.service.hasLostWrites { behind.hasLostWrites = true }
@@ -58,7 +54,6 @@ public final class KeyValueStore: Sendable {
     wakeWaiters()
   }
 
-  /// Lets those look again who wait for another service.
   func wakeWaiters() {
     let waiters = behind.withLock { behind in
       defer { behind.waiters = [] }
@@ -67,41 +62,38 @@ public final class KeyValueStore: Sendable {
     for waiter in waiters { waiter.signal() }
   }
 
-  /// The values that are shown, and the device that they belong to.
   package var owned: (device: DeviceID, values: [Key: PropertyListValue]) { view.owned }
 
   // MARK: Reading
 
   /// Returns the value that a key shows, or nil.
   ///
-  /// - Complexity: O(1), from memory.
+  /// - Complexity: O(1).
   public func value(forKey key: String) -> PropertyListValue? {
     view.value(key)
   }
 
-  /// Returns the value of a key, or its default if the store shows no value of its type.
-  ///
-  /// The default is never written.
+  /// Returns a key's value, or its default if the store shows no value of its type.
   ///
   /// ```swift
   /// let theme = store[.theme]
   /// ```
   ///
-  /// - Complexity: O(1) for scalars, otherwise O(*n*) in the size of the value.
+  /// - Complexity: O(1) for scalars, otherwise O(*n*) in the value's size.
   public subscript<Value>(key: StoreKey<Value>) -> Value {
     key.value(in: view.value(key.name))
   }
 
   /// Returns whether a key reads as its default because the store shows no value of its type.
   ///
-  /// A value that was set counts as a value, even if it equals the default.
+  /// False for a set value that equals the default.
   ///
   /// - Complexity: As for reading the key.
   public func isDefault<Value>(_ key: StoreKey<Value>) -> Bool {
     key.isDefault(in: view.value(key.name))
   }
 
-  /// The values shown at this moment, for reading several keys that belong together.
+  /// All values shown at this moment, to read several keys consistently.
   ///
   /// ```swift
   /// let now = store.snapshot
@@ -118,25 +110,20 @@ public final class KeyValueStore: Sendable {
     view.values.keys.sorted().map(\.text)
   }
 
-  /// All values shown at one moment.
-  ///
-  /// It is keyed by ``KeyValueStore/Key``, because a dictionary of `String` would merge canonically
-  /// equivalent keys.
+  /// All shown values; `String` keys would merge canonically equivalent ones.
   ///
   /// - Complexity: O(1), copied on write.
   public var dictionary: [Key: PropertyListValue] { view.values }
 
   // MARK: Writing
 
-  /// Sets a key's value, which is visible at once.
+  /// Sets a key's value, which is visible at once; nil removes the key.
   ///
-  /// It is durable after the next commit while the node runs, otherwise on return. Nil removes
-  /// the key.
+  /// The write is durable after the next commit while the node runs, otherwise on return.
   ///
-  /// If another program of this host has the directory open, this returns once that program has
-  /// accepted the write, usually within a fraction of a millisecond. It waits up to 30 seconds for a
-  /// program that is stopped. If that program has ended, it waits up to 10 seconds until another one
-  /// has the directory open, which may be this one.
+  /// If another program's node has the directory open, this blocks until the node accepts the
+  /// write: usually under a millisecond, at most 30 seconds. If that node ends, this waits up to 10
+  /// seconds until a program, perhaps this one, opens the directory.
   ///
   /// ```swift
   /// try store.set("dark", forKey: "theme")
@@ -144,30 +131,30 @@ public final class KeyValueStore: Sendable {
   /// ```
   ///
   /// - Throws: ``KithError`` with `invalidKey`, `valueTooLarge`, `quotaExceeded`,
-  ///   `unsupportedValue`, `closed`, or a storage code; then nothing has changed. With `timedOut` if
-  ///   another program had the directory open and ended without an answer, or does not answer: it may
-  ///   have taken the write or not, and the write is not repeated.
-  /// - Complexity: O(log *k*) in the keys of the store, O(*n*) in the size of the value.
+  ///   `unsupportedValue`, `closed`, or a storage code; then nothing has changed. With `timedOut`
+  ///   if another program's node gave no answer: it may have taken the write, which is not
+  ///   repeated.
+  /// - Complexity: O(log *k*) in the store's keys, O(*n*) in the value's size.
   public func set(_ value: PropertyListValue?, forKey key: String) throws(KithError) {
     try write([.encoding(value, forKey: key)])
   }
 
-  /// Sets a key's value; see ``set(_:forKey:)``. If `gathers`, the write waits a moment for others,
-  /// to be committed and published with them; ``flush()`` ends the wait.
+  /// Sets a key's value. If `gathers`, the write waits briefly to be committed and published with
+  /// others; ``flush()`` ends the wait.
   package func set(
     _ value: PropertyListValue?, forKey key: String, gathers: Bool
   ) throws(KithError) {
     try write([.encoding(value, forKey: key)], gathers: gathers)
   }
 
-  /// Sets a key's value; see ``set(_:forKey:)``. Nil removes a key of an optional type.
+  /// Sets a key's value as ``set(_:forKey:)`` does; nil removes a key of an optional type.
   ///
   /// ```swift
   /// try store.set(.dark, for: .theme)
   /// ```
   ///
   /// - Throws: ``KithError`` as ``set(_:forKey:)`` does.
-  /// - Complexity: O(log *k*) in the keys of the store, O(*n*) in the size of the value.
+  /// - Complexity: O(log *k*) in the store's keys, O(*n*) in the value's size.
   public func set<Value>(_ value: Value, for key: StoreKey<Value>) throws(KithError) {
     let encoded: PropertyListValue?
     do throws(KithError) {
@@ -180,18 +167,18 @@ public final class KeyValueStore: Sendable {
     try set(encoded, forKey: key.name)
   }
 
-  /// Removes a key, if it is present. A removal is always accepted, unless the disk fails.
+  /// Removes a key, if it is present; the quota never refuses this.
   ///
   /// ```swift
   /// try store.removeValue(forKey: "theme")
   /// ```
   ///
-  /// - Throws: ``KithError`` with `invalidKey`, `closed` or a storage code.
+  /// - Throws: ``KithError`` with `invalidKey`, `closed`, `timedOut` or a storage code.
   public func removeValue(forKey key: String) throws(KithError) {
     try write([KithCore.Operation(key: key, value: nil)])
   }
 
-  /// Removes keys in one transaction, so that they read as their defaults again.
+  /// Removes keys in one transaction, so that they read as their defaults.
   ///
   /// ```swift
   /// try store.reset(.theme, .fontSize)
@@ -199,7 +186,7 @@ public final class KeyValueStore: Sendable {
   ///
   /// - Parameter keys: The keys; their types may differ.
   /// - Throws: ``KithError`` as ``removeValue(forKey:)`` does; then nothing has changed.
-  /// - Complexity: O(*n* log *k*) in the keys named and the keys of the store.
+  /// - Complexity: O(*n* log *k*) in the named keys and the store's keys.
   public func reset<each Value>(_ keys: repeat StoreKey<each Value>) throws(KithError) {
     var operations: [KithCore.Operation] = []
     for key in repeat each keys {
@@ -216,13 +203,13 @@ public final class KeyValueStore: Sendable {
   ///   $0[.window].width += 100
   /// }
   /// ```
-  /// The body is called once, on the caller's actor if there is one. It reads the store as it was
-  /// when the body began. Transactions of several tasks may be committed together.
+  /// The body is called once, on the caller's actor if there is one, and reads the store as it was
+  /// then. Tasks may share a commit.
   ///
   /// - Parameter body: Reads and writes; if it throws, nothing is written.
-  /// - Returns: The result of the body.
-  /// - Throws: ``KithError`` as ``set(_:forKey:)`` does, or the error of the body.
-  /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
+  /// - Returns: The body's result.
+  /// - Throws: ``KithError`` as ``set(_:forKey:)`` does, or the body's error.
+  /// - Complexity: O(*w* log *k*) in the writes and the store's keys.
   @discardableResult
   public nonisolated(nonsending) func commit<Result>(
     _ body: (inout KeyValueStore.Transaction) throws(KithError) -> Result
@@ -233,9 +220,7 @@ public final class KeyValueStore: Sendable {
     return result
   }
 
-  /// Writes several keys as one transaction, and returns once it survives a crash.
-  ///
-  /// The body may throw the program's own errors.
+  /// Writes several keys as one transaction, with a body that may throw any error.
   ///
   /// ```swift
   /// try await store.commit {
@@ -245,9 +230,9 @@ public final class KeyValueStore: Sendable {
   /// ```
   ///
   /// - Parameter body: Reads and writes; if it throws, nothing is written.
-  /// - Returns: The result of the body.
-  /// - Throws: The error of the body, or ``KithError`` as ``set(_:forKey:)`` does.
-  /// - Complexity: O(*w* log *k*) in the writes and the keys of the store.
+  /// - Returns: The body's result.
+  /// - Throws: The body's error, or ``KithError`` as ``set(_:forKey:)`` does.
+  /// - Complexity: O(*w* log *k*) in the writes and the store's keys.
   @discardableResult
   public nonisolated(nonsending) func commit<Result>(
     _ body: (inout KeyValueStore.Transaction) throws -> Result
@@ -258,7 +243,7 @@ public final class KeyValueStore: Sendable {
     return result
   }
 
-  /// Writes one transaction whose values are encoded already.
+  /// Writes one transaction of encoded values.
   package func commit(_ operations: [KithCore.Operation]) async throws(KithError) {
     guard !operations.isEmpty else { return }
     var service = service
@@ -283,11 +268,11 @@ public final class KeyValueStore: Sendable {
     }
   }
 
-  /// Makes all earlier writes durable. It blocks while the disk writes.
+  /// Makes all earlier writes durable, and blocks while the disk writes.
   ///
-  /// - Throws: ``KithError`` with `closed`, with a storage code if a write could not be made durable,
-  ///   or with `timedOut` if another program has the directory open and does not answer for 30
-  ///   seconds, or was killed before it made a write durable.
+  /// - Throws: ``KithError`` with `closed`, or a storage code if a write could not be made durable.
+  ///   With `timedOut` if another program's node does not answer for 30 seconds, or was killed
+  ///   first.
   public func flush() throws(KithError) {
     try withService { service throws(KithError) in try service.flush() }
     let hasLostWrites = behind.withLock { behind in
@@ -301,8 +286,7 @@ public final class KeyValueStore: Sendable {
         + "Read the keys, and write them again if need be.")
   }
 
-  /// Calls the body with the service, and again with the next one if it has ended without performing
-  /// it.
+  /// Retries the body with the next service, if one ended without performing it.
   private func withService(
     _ body: (any StoreService) throws(KithError) -> Void
   ) throws(KithError) {
@@ -317,12 +301,11 @@ public final class KeyValueStore: Sendable {
     }
   }
 
-  /// Blocks until another service has replaced one that has ended, usually for milliseconds. Returns
-  /// nil if none comes.
+  /// Blocks until another service replaces an ended one; nil if none comes.
   private func replacement(of old: any StoreService) -> (any StoreService)? {
     let deadline = DispatchTime.now() + Self.longestReplacing.dispatch
     while true {
-      // Asked for before looking, so that no replacement is missed between.
+      // Before looking, so that no replacement is missed.
       let isReplaced = DispatchSemaphore(value: 0)
       behind.withLock { $0.waiters.append(isReplaced) }
       let mayCome = succession()

@@ -3,8 +3,7 @@ public import Observation
 public import ServiceLifecycle
 internal import Synchronization
 
-/// A store that `withObservationTracking` and `Observations` follow key by key, for programs that
-/// draw its values.
+/// A store that `withObservationTracking` and `Observations` follow key by key.
 ///
 /// ```swift
 /// let settings = ObservableStore(store)
@@ -14,12 +13,12 @@ internal import Synchronization
 ///   redraw.setNeeded()  // called once; track again when you draw again
 /// }
 /// ```
-/// Call ``run()`` in a task: it tells observers about changes by others. Writes through the object
-/// itself are reported at once, even while `run()` is not called.
+/// Call ``run()`` in a task: it tells observers about changes by others. Writes through this object
+/// are reported at once, even without `run()`.
 ///
-/// The object holds no values of its own: each read returns the value that the store shows at that
-/// moment, on any thread. `onChange` is called after the change, on the thread that found it. Draw
-/// on your own thread.
+/// Each read returns the value shown at that moment, on any thread. `onChange` is called after the
+/// change, on the thread that found it. Draw on your own thread. Reads and writes cost as much as
+/// on the store itself.
 public final class ObservableStore: Observable, Service, Sendable {
   /// The store.
   public let store: KeyValueStore
@@ -29,8 +28,8 @@ public final class ObservableStore: Observable, Service, Sendable {
 
   private struct State {
     var error: KithError?
-    /// Own writes that observers were told of, until ``ObservableStore/run()`` meets them. They are
-    /// kept only while it runs, one for each key, so they are bounded as the store is.
+    /// Own writes that observers know of, until ``ObservableStore/run()`` meets them. At most one a
+    /// key, and only while it runs.
     var told: [Key: PropertyListValue?] = [:]
     var isRunning = false
   }
@@ -42,22 +41,20 @@ public final class ObservableStore: Observable, Service, Sendable {
 
   /// The value of a key, or its default.
   ///
-  /// Assigning writes as ``KeyValueStore/set(_:for:)`` does. A refused write changes nothing, and
-  /// ``error`` gives the reason.
+  /// Assigning writes as ``KeyValueStore/set(_:for:)`` does. If the write is refused, ``error``
+  /// gives the reason.
   ///
   /// ```swift
   /// settings[.theme] = .dark
   /// if let error = settings.error { print(error.message) }
   /// ```
-  ///
-  /// - Complexity: As for reading and writing the store.
   public subscript<Value>(key: StoreKey<Value>) -> Value {
     get {
       track(Key(key.name))
       return store[key]
     }
     set {
-      // The error is kept in `error`, which is observed as well.
+      // `error` keeps the error.
       try? write([Key(key.name)]) { (store) throws(KithError) in
         try store.set(newValue, for: key)
       }
@@ -65,31 +62,24 @@ public final class ObservableStore: Observable, Service, Sendable {
   }
 
   /// Returns the value that a key shows, or nil.
-  ///
-  /// - Complexity: As for reading the store.
   public func value(forKey key: String) -> PropertyListValue? {
     track(Key(key))
     return store.value(forKey: key)
   }
 
   /// Returns whether a key reads as its default; see ``KeyValueStore/isDefault(_:)``.
-  ///
-  /// - Complexity: As for reading the store.
   public func isDefault<Value>(_ key: StoreKey<Value>) -> Bool {
     track(Key(key.name))
     return store.isDefault(key)
   }
 
-  /// Returns the values of one type whose keys begin with a prefix; see
-  /// ``StoreSnapshot/values(prefix:as:)``.
+  /// Returns a prefix's values; see ``StoreSnapshot/values(prefix:as:)``.
   ///
-  /// The observer is then told about changes of every key.
+  /// Changes of every key then call the observer.
   ///
   /// ```swift
   /// let tabs = settings.values(prefix: "tab.", as: URL.self)
   /// ```
-  ///
-  /// - Complexity: As for reading the store.
   public func values<Value: StoreValue>(
     prefix: String, as type: Value.Type = PropertyListValue.self
   ) -> [Key: Value] {
@@ -107,14 +97,15 @@ public final class ObservableStore: Observable, Service, Sendable {
     try write(names) { (store) throws(KithError) in try store.reset(repeat each keys) }
   }
 
-  /// The reason for the refusal of the last assignment; nil after an accepted one.
+  /// The reason why the last write was refused; nil after an accepted one.
   public var error: KithError? {
     registrar.access(self, keyPath: \.error)
     return state.withLock { $0.error }
   }
 
-  /// Tells observers about changes by any writer, until the task is cancelled, its service group
-  /// shuts down or the node is closed.
+  /// Tells observers about changes by any writer.
+  ///
+  /// It ends when the task is cancelled, its service group shuts down or the accounts are closed.
   ///
   /// ```swift
   /// try await withThrowingDiscardingTaskGroup { group in
@@ -131,14 +122,13 @@ public final class ObservableStore: Observable, Service, Sendable {
         state.told = [:]
       }
     }
-    // A change before this point may have been missed.
+    // Changes before this point may have been missed.
     tellAll()
     await cancelWhenGracefulShutdown {
       for await change in changes { self.tell(change) }
     }
   }
 
-  /// Writes, keeps the error of a refused write, and tells observers about the keys.
   func write(
     _ keys: [Key], _ body: (KeyValueStore) throws(KithError) -> Void
   ) throws(KithError) {
@@ -168,8 +158,8 @@ public final class ObservableStore: Observable, Service, Sendable {
   }
 
   private func tell(_ change: KeyValueStore.Change) {
-    // If a key changed and changed back, a joined change does not contain it. An observer may have
-    // read the value between, so all are told.
+    // A joined change lacks keys that changed and changed back, but an observer may have read the
+    // value between.
     if change.isJoined { return tellAll() }
     for item in change.items {
       let key = Key(item.key)
@@ -181,11 +171,8 @@ public final class ObservableStore: Observable, Service, Sendable {
 
   // MARK: Key paths of the registrar
 
-  /// Identifies one key for the registrar.
   private subscript(key: Key) -> Bool { false }
-  /// Changes with every key.
   private var anyKey: Bool { false }
-  /// Identifies all keys at once.
   private var all: Bool { false }
 
   private func track(_ key: Key) {

@@ -1,10 +1,10 @@
 /// The changes of a store from the moment the sequence was made, in order, for one consumer.
 ///
-/// At most 64 changes wait. After that the newest ones are joined into one, so that nothing
-/// is lost; see ``KeyValueStore/Change/isJoined``. The sequence ends when its task is cancelled or the node
-/// is closed.
+/// At most 64 changes wait; then the newest are joined, and nothing is lost (see
+/// ``KeyValueStore/Change/isJoined``). The sequence ends when its task is cancelled or the node is
+/// closed.
 public struct StoreChanges: AsyncSequence, Sendable {
-  /// The iterator over the changes of one sequence.
+  /// The iterator of a sequence.
   public struct AsyncIterator: AsyncIteratorProtocol {
     let subscription: Subscription
 
@@ -15,7 +15,7 @@ public struct StoreChanges: AsyncSequence, Sendable {
     }
   }
 
-  /// A subscription, which ends with the last sequence or iterator that holds it.
+  /// Ends with the last sequence or iterator that holds it.
   final class Subscription: Sendable {
     let buffer: ChangeBuffer
     private let view: StoreView
@@ -32,9 +32,8 @@ public struct StoreChanges: AsyncSequence, Sendable {
 
   let subscription: Subscription
 
-  /// Takes the waiting changes without waiting for more.
   package func takeWaiting() -> [KeyValueStore.Change] { subscription.buffer.takeAll() }
 
-  /// Returns an iterator. All iterators of a sequence share the waiting changes.
+  /// Returns an iterator; all iterators of a sequence share the waiting changes.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(subscription: subscription) }
 }

@@ -1,6 +1,6 @@
 internal import KithCore
 
-/// A key of a store, with the type of its value and a default for when the value is missing.
+/// A key of a store, with the type of its value and a default.
 ///
 /// Declare keys as constants of any type, or as members of the key type itself, which are shorter
 /// to use:
@@ -17,20 +17,19 @@ internal import KithCore
 /// }
 /// store[.theme]
 /// ```
-/// The default is returned, never written. If a module has
-/// `defaultIsolation(MainActor.self)`, write `nonisolated enum Keys` and `nonisolated
-/// extension`, so that other actors can use the keys.
+/// If a module has `defaultIsolation(MainActor.self)`, write `nonisolated enum Keys` and
+/// `nonisolated extension`, so that other actors can use the keys.
 public struct StoreKey<Value: StoreValue>: Sendable {
   /// The key's name, 1 to 64 bytes of UTF-8 under the standard policy.
   public let name: String
-  /// The value that a read returns if the key shows none, or one of another type.
+  /// The value that a read returns if the key shows none of its type; never written.
   public let defaultValue: Value
 
   /// Makes a key.
   ///
   /// - Parameters:
-  ///   - name: The key's name, 1 to 64 bytes of UTF-8 under the standard policy.
-  ///   - defaultValue: The value that a read returns if the key is missing.
+  ///   - name: The key's ``name``.
+  ///   - defaultValue: The value that a read returns if the key shows none of its type.
   public init(_ name: String, default defaultValue: Value) {
     self.name = name
     self.defaultValue = defaultValue
@@ -38,12 +37,10 @@ public struct StoreKey<Value: StoreValue>: Sendable {
 }
 
 extension StoreKey {
-  /// Returns the key's value for a value that a store shows.
   func value(in shown: PropertyListValue?) -> Value {
     shown.flatMap(Value.init(propertyListValue:)) ?? defaultValue
   }
 
-  /// Returns whether the key reads as its default because the shown value is not of its type.
   func isDefault(in shown: PropertyListValue?) -> Bool {
     shown.flatMap(Value.init(propertyListValue:)) == nil
   }

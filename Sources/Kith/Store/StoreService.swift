@@ -1,71 +1,60 @@
 internal import KithCore
 
-/// The stores of a device: at the engine of this process (``Engine``), or at that of the program that
-/// has the directory open (``RemoteNode``).
-///
-/// It also applies each change to the ``StoreView`` of an open store.
+/// The stores of a device: this process's ``Engine``, or a ``RemoteNode`` for the program that has
+/// the directory open. It also updates the ``StoreView`` of each open store.
 protocol StoreService: AnyObject, Sendable {
-  /// Opens a store, and begins it if it is new.
   func open(_ store: StoreIdentifier, policy: Policy) throws(KithError) -> StoreView
 
-  /// Opens a store for a view that showed another service's, and shows there what this one has.
-  /// `superseded` are keys whose writes by this program were not taken over.
+  /// Opens a store for a view of another service. `superseded` are keys whose writes by this
+  /// program were not taken over.
   func open(
     _ view: StoreView, policy: Policy, reason: ChangeReason, superseded: Set<Key>
   ) throws(KithError)
 
-  /// Shows nothing more in a view.
+  /// Stops updating a view.
   func release(_ view: StoreView)
 
-  /// Writes a transaction, which is visible at once and durable soon after. If `gathers`, it may
-  /// wait a moment for others, to be published with them.
+  /// Writes a transaction, visible at once and durable soon after. If `gathers`, it may wait
+  /// briefly to be published with others.
   ///
-  /// - Throws: ``KithError`` with `closed` if it was certainly not written, because the service has
-  ///   ended: the next service takes it.
+  /// - Throws: ``KithError`` with `closed` if the service ended and certainly did not write it: the
+  ///   next service takes it.
   func write(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
   ) throws(KithError)
 
-  /// Writes a transaction, which is visible at once, and returns when it is durable. It throws as
-  /// ``write(_:_:gathers:)`` does.
+  /// Durable on return; throws as ``write(_:_:gathers:)`` does.
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) async throws(KithError)
 
-  /// Makes all earlier writes durable. It blocks while the disk writes.
   func flush() throws(KithError)
 
   /// Whether the service has ended, and accepted writes may be lost.
   var hasLostWrites: Bool { get }
 
-  /// Takes over the writes that were made while nobody was signed in, and returns when they are
-  /// durable. Writes that were taken before are skipped. With none, forgets which those are. The
-  /// policy counts if the account has no such store. It blocks while the disk writes.
+  /// Takes over the writes made while nobody was signed in, and blocks until they are durable. It
+  /// skips writes that it took over before. With no writes it forgets which those are: no local
+  /// store holds them any more. The policy counts for a new store.
   ///
   /// - Returns: The keys whose writes lost to the account's entries.
   func adopt(
     _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key>
 
-  /// Returns the bytes and keys that a store uses, with its limits.
   func usage(of store: StoreIdentifier) -> Usage
 
-  /// Returns the hidden writes, in order of keys.
   func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry]
 
-  /// Returns the refused transactions, oldest first.
   func refusals(of store: StoreIdentifier) -> [Refusal]
 
-  /// Removes refusals up to a number. Returns false if that is not possible now.
+  /// Returns false if that is impossible now.
   func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool
 
-  /// Returns the devices that have the writes of this one, as far as is known now.
   func syncReport(of store: StoreIdentifier) -> SyncReport
 
-  /// Waits until all other devices have everything, or the timeout passes.
   func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async
 
-  /// Raised when the node's status may have changed.
   var progress: Signal { get }
 }
 
@@ -80,7 +69,7 @@ extension Engine: StoreService {
     try write(store, operations, gathers: gathers, origin: .owner)
   }
 
-  /// An engine of this process tells each writer itself.
+  /// This process's engine tells each writer itself.
   var hasLostWrites: Bool { false }
 
   func adopt(

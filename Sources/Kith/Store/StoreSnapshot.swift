@@ -1,16 +1,13 @@
 public import KithCore
 
-/// The values that a store showed at one moment. A snapshot never changes.
+/// The values that a store showed at one moment.
 ///
 /// ```swift
 /// let now = store.snapshot
 /// draw(now[.theme], now[.fontSize])   // both before a transaction, or both after it
 /// ```
 public struct StoreSnapshot: Sendable, Hashable {
-  /// All values that were shown.
-  ///
-  /// It is keyed by ``KeyValueStore/Key``, because a dictionary of `String` would merge canonically
-  /// equivalent keys.
+  /// All shown values, by ``KeyValueStore/Key``, which compares bytes.
   public let dictionary: [Key: PropertyListValue]
 
   init(values: [Key: PropertyListValue]) {
@@ -22,27 +19,24 @@ public struct StoreSnapshot: Sendable, Hashable {
   /// - Complexity: O(1).
   public func value(forKey key: String) -> PropertyListValue? { dictionary[Key(key)] }
 
-  /// Returns the value of a key, or its default if it showed no value of its type.
+  /// Returns a key's value, or its default if it showed no value of its type.
   ///
-  /// - Complexity: O(1) for scalars, otherwise O(*n*) in the size of the value.
+  /// - Complexity: O(1) for scalars, otherwise O(*n*) in the value's size.
   public subscript<Value>(key: StoreKey<Value>) -> Value {
     key.value(in: value(forKey: key.name))
   }
 
   /// Returns the values of one type whose keys begin with a prefix.
   ///
-  /// Values of another type are left out.
-  ///
   /// ```swift
   /// let tabs = store.snapshot.values(prefix: "tab.", as: URL.self)
   /// ```
   ///
   /// - Parameters:
-  ///   - prefix: The start of the keys, compared as UTF-8 bytes; the empty prefix selects
-  ///     every key.
-  ///   - type: The type of the values; by default they are returned as stored.
+  ///   - prefix: The start of the keys, compared as UTF-8 bytes; empty selects every key.
+  ///   - type: The type of the values, by default any. Other values are left out.
   /// - Returns: The values, by their whole keys.
-  /// - Complexity: O(*k*) in the keys of the store, and O(*n*) in the size of the values returned.
+  /// - Complexity: O(*k*) in the store's keys, and O(*n*) in the size of the values returned.
   public func values<Value: StoreValue>(
     prefix: String, as type: Value.Type = PropertyListValue.self
   ) -> [Key: Value] {
@@ -55,6 +49,5 @@ public struct StoreSnapshot: Sendable, Hashable {
 }
 
 extension Key {
-  /// Whether the key begins with the prefix's bytes.
   func hasPrefix(_ prefix: String) -> Bool { text.utf8.starts(with: prefix.utf8) }
 }

@@ -13,7 +13,7 @@ extension StoreValue where Self: FixedWidthInteger, Self: Codable {
   /// The integer.
   ///
   /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue`` if the integer exceeds signed
-  ///   64 bits, which only unsigned 64-bit integers can.
+  ///   64 bits.
   public func propertyListValue() throws(KithError) -> PropertyListValue {
     guard let value = Int64(exactly: self) else {
       throw KithError(
@@ -52,7 +52,7 @@ extension Double: StoreValue {
 extension Float: StoreValue {
   /// Makes the float nearest to a double, or from an integer that a float holds exactly.
   ///
-  /// The result is nil if a finite double is too large for a float.
+  /// A finite double that is too large for a float gives nil.
   public init?(propertyListValue: PropertyListValue) {
     switch propertyListValue {
     case .double(let value):

@@ -3,8 +3,7 @@ public import KithCore
 extension Optional: StoreValue where Wrapped: StoreValue {
   /// Makes an optional from a value of the wrapped type.
   ///
-  /// Nil is never stored: a key without a value reads as its default, which is nil for a key of an
-  /// optional type.
+  /// Nil is never stored: a key of an optional type without a value reads as its default.
   public init?(propertyListValue: PropertyListValue) {
     guard let wrapped = Wrapped(propertyListValue: propertyListValue) else { return nil }
     self = .some(wrapped)
@@ -12,8 +11,8 @@ extension Optional: StoreValue where Wrapped: StoreValue {
 
   /// The wrapped value's property-list value.
   ///
-  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue`` for nil. Only a whole key can
-  ///   be nil, not an element of an array.
+  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue`` for nil: only a whole key can
+  ///   be nil.
   public func propertyListValue() throws(KithError) -> PropertyListValue {
     guard let self else {
       throw KithError(
@@ -31,13 +30,13 @@ extension Optional: OptionalStoreValue where Wrapped: StoreValue {
 }
 
 extension StoreKey where Value: ExpressibleByNilLiteral {
-  /// Makes a key that reads as nil if it has no value. Setting it to nil removes it.
+  /// Makes a key that reads as nil if it has no value; setting nil removes it.
   ///
   /// ```swift
   /// let draft = StoreKey<String?>("draft")
   /// ```
   ///
-  /// - Parameter name: The key's name, 1 to 64 bytes of UTF-8 under the standard policy.
+  /// - Parameter name: The key's ``name``.
   public init(_ name: String) {
     self.init(name, default: nil)
   }

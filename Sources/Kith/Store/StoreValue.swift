@@ -2,38 +2,36 @@ public import KithCore
 
 /// A type whose values a store can hold under a ``StoreKey``.
 ///
-/// Property-list scalars, floats and integers of every width, dates, data, URLs and UUIDs conform.
-/// So do arrays, dictionaries with string keys, and optionals. An enum with raw values, or any
-/// `Codable` type, conforms by naming the protocol, in its declaration or in one line beside it:
+/// Property-list scalars, integers and floats of every width, dates, data, URLs and UUIDs conform,
+/// also in arrays, optionals, and dictionaries with string keys. An enum with raw values, or any
+/// `Codable` type, conforms by naming the protocol:
 ///
 /// ```swift
 /// enum Theme: String, StoreValue { case system, dark }
 /// struct Window: Codable, StoreValue { var width = 0, height = 0 }
 /// extension Calendar.Identifier: @retroactive StoreValue {}
 /// ```
-/// If a store shows a value of another type, written by an older version of the program for
-/// example, the key reads as its default. Reading never writes: the value stays until the program
-/// sets the key.
+/// If a store shows a value of another type, such as an older program's, the key reads as its
+/// default. The value stays until the program sets the key.
 public protocol StoreValue: Sendable {
-  /// Makes the value from a property-list value, or nil if that has another type.
+  /// Makes the value, or nil if the property-list value has another type.
   init?(propertyListValue: PropertyListValue)
 
-  /// Returns the property-list value of this one.
+  /// Returns the property-list value.
   ///
   /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``.
   func propertyListValue() throws(KithError) -> PropertyListValue
 }
 
 extension StoreValue {
-  /// Returns the value that setting a key writes; nil removes the key. Only an optional may have
-  /// none, because nil has no property-list value.
+  /// Returns the value to write, or nil to remove the key, which only an optional may return.
   package func storedValue() throws(KithError) -> PropertyListValue? {
     if let optional = self as? any OptionalStoreValue { return try optional.wrappedStoredValue() }
     return try propertyListValue()
   }
 }
 
-/// An optional, for ``StoreValue/storedValue()`` to tell it from other values.
+/// Lets ``StoreValue/storedValue()`` recognise an optional.
 protocol OptionalStoreValue {
   func wrappedStoredValue() throws(KithError) -> PropertyListValue?
 }

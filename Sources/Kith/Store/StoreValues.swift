@@ -1,14 +1,12 @@
 internal import KithCore
 
-/// The values of one key, of some keys or of all, now and after each change; see
-/// `KeyValueStore.values(for:)`, ``KeyValueStore/values(prefix:as:)`` and
-/// ``KeyValueStore/values(of:)``.
+/// The values of one key, of some keys or of all, now and after each change.
 ///
-/// It ends when its task is cancelled or the node is closed.
+/// A slow consumer may skip values, but never the last. The sequence ends when its task is
+/// cancelled or the accounts are closed. See `KeyValueStore.values(for:)`.
 public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
-  /// The computation of an element from the values of the store.
   struct Question: Sendable {
-    /// Returns whether the key can change the result.
+    /// Whether the key can change the result.
     let concerns: @Sendable (Key) -> Bool
     let answer: @Sendable (StoreSnapshot) -> Value
     let isSame: @Sendable (Value, Value) -> Bool
@@ -17,7 +15,7 @@ public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
   /// The iterator over the values.
   public struct AsyncIterator: AsyncIteratorProtocol {
     private let question: Question
-    /// The values of the keys that can change the result, after all changes so far.
+    /// The values of the keys that `concerns` selects.
     private var shown: [Key: PropertyListValue]
     private var last: Value?
     private var changes: StoreChanges.AsyncIterator
@@ -57,6 +55,6 @@ public struct StoreValues<Value: Sendable>: AsyncSequence, Sendable {
   let current: [Key: PropertyListValue]
   let changes: StoreChanges
 
-  /// Returns an iterator, which begins with the value at the time the sequence was made.
+  /// Returns an iterator that begins with the value when the sequence was made.
   public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }

@@ -1,12 +1,10 @@
 internal import KithCore
 internal import Synchronization
 
-/// The values that one store shows, in memory, and its subscribers. A read waits only for the
-/// short lock. Changes are applied whole, under the engine's lock, so that a reader never sees a
-/// state between.
+/// The values that one store shows, in memory, and its subscribers. A read waits only for a short
+/// lock. Changes are applied whole, so no reader sees an intermediate state.
 final class StoreView: Sendable {
   private struct State {
-    /// The device whose values these are.
     var device: DeviceID
     var values: [Key: PropertyListValue] = [:]
     var buffers: [UInt64: ChangeBuffer] = [:]
@@ -14,7 +12,6 @@ final class StoreView: Sendable {
     var isFinished = false
   }
 
-  /// The store.
   let identifier: StoreIdentifier
   private let state: Mutex<State>
 
@@ -23,28 +20,22 @@ final class StoreView: Sendable {
     state = Mutex(State(device: device, values: values))
   }
 
-  /// Returns the value that a key shows.
-  ///
-  /// - Complexity: O(1).
   func value(_ key: String) -> PropertyListValue? {
     let key = Key(key)
     return state.withLock { $0.values[key] }
   }
 
-  /// All values that are shown.
-  ///
-  /// - Complexity: O(1); the dictionary is copied when either copy changes.
+  /// O(1), copied on write.
   var values: [Key: PropertyListValue] {
     state.withLock { $0.values }
   }
 
-  /// All values that are shown, and the device that they belong to.
   var owned: (device: DeviceID, values: [Key: PropertyListValue]) {
     state.withLock { ($0.device, $0.values) }
   }
 
-  /// Applies the changes of one step of the core at once. Returns closures to run after the lock is
-  /// released. `origin` is the writer of the changes without a reason.
+  /// Applies the changes of one step of the core at once; `origin` wrote those without a reason.
+  /// Returns closures to run unlocked.
   func apply(_ changes: [ViewChange], origin: WriteOrigin = .owner) -> [() -> Void] {
     state.withLock { state in
       var later: [() -> Void] = []
@@ -55,7 +46,7 @@ final class StoreView: Sendable {
           state.values.reserveCapacity(change.changes.count)
         }
         for (key, encoded) in change.changes {
-          // The core checked its values when they came in.
+          // The core checked the values when they came in.
           let value = encoded.flatMap { try? $0.decoded() }
           let old = state.values[key]
           state.values[key] = value
@@ -76,15 +67,13 @@ final class StoreView: Sendable {
     }
   }
 
-  /// Replaces the values by those of the store's new service, for a device. Returns closures to run after the
-  /// lock is released.
+  /// Replaces the values by a new service's. `superseded` are keys whose writes by this program
+  /// were not taken over. Returns closures to run unlocked.
   ///
-  /// `superseded` are keys whose writes by this program were not taken over.
-  ///
-  /// If the account changed, subscribers are told about all keys of both accounts, even those with
-  /// equal values (`Docs/Protocol.md`, "First sync"). On signing in (`initialSyncChange`) they are told first about the keys
-  /// shown so far, then about the keys that the account brought and the lost writes. Otherwise they are told about the
-  /// differences; a write that was not taken over is reported as a violation of the quota.
+  /// If the account changed, subscribers get all keys of both accounts, even with equal values
+  /// (`Docs/Protocol.md`, "First sync"). On signing in (`initialSyncChange`) they get first the
+  /// keys shown so far, then the account's other keys and the lost writes. Otherwise they get the
+  /// differences, and writes not taken over as a quota violation.
   func show(
     _ shown: [Key: EncodedValue], of device: DeviceID, reason: ChangeReason,
     superseded: Set<Key>
@@ -94,7 +83,7 @@ final class StoreView: Sendable {
         with: shown.compactMapValues { try? $0.decoded() }, of: device, because: reason,
         superseded: superseded.sorted().map(\.text))
     }
-    // The device may be the same one, opened by another process.
+    // The device may be the same, opened by another process.
     state.withLock { $0.device = device }
     var changed = difference(to: shown)
     let undone = ViewChange(
@@ -105,7 +94,6 @@ final class StoreView: Sendable {
     return apply([changed, undone])
   }
 
-  /// The change that makes this view show the given values.
   private func difference(to shown: [Key: EncodedValue]) -> ViewChange {
     let current = values
     var changes: [(key: Key, value: EncodedValue?)] = []
@@ -117,7 +105,6 @@ final class StoreView: Sendable {
     return ViewChange(store: identifier, reason: .serverChange, changes: changes)
   }
 
-  /// Replaces the values by those of another account.
   private func replace(
     with values: [Key: PropertyListValue], of device: DeviceID, because reason: ChangeReason,
     superseded: [String]
@@ -148,7 +135,6 @@ final class StoreView: Sendable {
     }
   }
 
-  /// Subscribes to the changes from now on, and returns the values shown at this moment.
   func subscribe(
     seesOwnWrites: Bool, as perspective: Perspective = .program(.owner)
   ) -> (values: [Key: PropertyListValue], changes: StoreChanges) {
@@ -158,8 +144,6 @@ final class StoreView: Sendable {
     return (values, StoreChanges(subscription: subscription))
   }
 
-  /// Offers the changes from now on to a buffer, until ``unsubscribe(_:)``. Returns the values
-  /// shown at this moment.
   func subscribe(_ buffer: ChangeBuffer) -> (values: [Key: PropertyListValue], number: UInt64) {
     state.withLock { state in
       state.lastNumber += 1
@@ -172,18 +156,15 @@ final class StoreView: Sendable {
     }
   }
 
-  /// Takes all changes that wait in a buffer. It contains only whole steps of the core, because
-  /// their changes are offered under the lock.
+  /// Takes the waiting changes: whole steps of the core, because they are offered under this lock.
   func takeAll(from buffer: ChangeBuffer) -> [KeyValueStore.Change] {
     state.withLock { _ in buffer.takeAll() }
   }
 
-  /// Removes a subscriber.
   func unsubscribe(_ number: UInt64) {
     state.withLock { _ = $0.buffers.removeValue(forKey: number) }
   }
 
-  /// Ends all sequences.
   func finish() {
     let buffers = state.withLock { state in
       state.isFinished = true

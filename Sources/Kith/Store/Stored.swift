@@ -11,20 +11,17 @@
 ///   }
 /// }
 /// ```
-/// The store is always named, so a test can pass its own; `TestAccount` of `KithTesting` makes one
-/// in a line. If a store is at hand, one line is enough: `@Stored(.theme, in: store) var theme`.
+/// The store is always named, so a test can pass its own (`TestAccount` of `KithTesting`). If a
+/// store is at hand, one line is enough: `@Stored(.theme, in: store) var theme`.
 ///
-/// Reading returns the value that the store shows, or the key's default, which is never written.
-/// Assigning writes to memory at once and to the disk soon after, as
+/// Reading returns the shown value, or the key's default. Assigning writes as
 /// ``KeyValueStore/set(_:for:)`` does.
 ///
-/// An assignment cannot throw. If the store refuses it, nothing changes: the property still returns
-/// the value that the store shows. `$theme.error` holds the reason until a write is accepted, and
-/// the closure `onRefusal` is called. To handle a refusal on the spot, call `try
-/// $theme.set(.dark)`, which throws it.
+/// If the store refuses an assignment, nothing changes, `onRefusal` is called, and `$theme.error`
+/// holds the reason until a write is accepted. To throw it instead, call `try $theme.set(.dark)`.
 @propertyWrapper
 public struct Stored<Value: StoreValue>: Sendable {
-  /// The key in its store, with its sequence of values, its last error, and writes that throw.
+  /// The key in its store, with its values, last error, and throwing writes.
   public let projectedValue: StoredKey<Value>
 
   /// The value that the store shows, or the key's default.

@@ -3,7 +3,6 @@ internal import Synchronization
 
 /// A key in its store: for a property `@Stored var theme`, the value of `$theme`.
 public struct StoredKey<Value: StoreValue>: Sendable {
-  /// The target of reads and writes.
   enum Place: Sendable {
     case plain(KeyValueStore)
     case observable(ObservableStore)
@@ -56,7 +55,7 @@ public struct StoredKey<Value: StoreValue>: Sendable {
     }
   }
 
-  /// The reason for the refusal of the last write; nil after an accepted one.
+  /// The reason why the last write was refused; nil after an accepted one.
   public var error: KithError? { last.error.withLock { $0 } }
 
   /// Sets the value as an assignment does, but throws if the store refuses it.
@@ -70,14 +69,13 @@ public struct StoredKey<Value: StoreValue>: Sendable {
     try write { (store) throws(KithError) in try store.set(value, for: key) }
   }
 
-  /// Removes the key, so that the property shows its default.
+  /// Removes the key, so that the property reads as its default.
   ///
   /// - Throws: ``KithError`` as ``KeyValueStore/reset(_:)`` does.
   public func remove() throws(KithError) {
     try write { (store) throws(KithError) in try store.reset(key) }
   }
 
-  /// Sets the value, and passes a refusal to `onRefusal`.
   func assign(_ value: Value) {
     do throws(KithError) {
       try set(value)
@@ -101,7 +99,6 @@ public struct StoredKey<Value: StoreValue>: Sendable {
 }
 
 extension StoredKey where Value: Equatable {
-  /// The value now and after each change, by any writer, as `KeyValueStore.values(for:)`
-  /// returns them.
+  /// The value now and after each change, by any writer.
   public var values: StoreValues<Value> { store.values(for: key) }
 }

@@ -3,8 +3,7 @@ public import KithCore
 extension KeyValueStore {
   /// Writes that are accepted or refused together.
   ///
-  /// Reads return the store as it was when the transaction began, with the transaction's own
-  /// writes applied.
+  /// Reads return the store as it was when the transaction began, with its own writes applied.
   ///
   /// ```swift
   /// try await store.commit { $0[.unread] += 1 }
@@ -50,8 +49,7 @@ extension KeyValueStore {
 
     /// The key's value, or its default if it shows no value of the type.
     ///
-    /// Nil removes a key of an optional type. If a value cannot be encoded, the whole transaction
-    /// throws at its end.
+    /// Nil removes a key of an optional type. If a value cannot be encoded, the commit throws.
     ///
     /// ```swift
     /// try await store.commit {
@@ -77,7 +75,7 @@ extension KeyValueStore {
       if writes.updateValue(value, forKey: key) == nil { order.append(key) }
     }
 
-    /// Returns the operations, one for each key with its last write, in the order of first writes.
+    /// One operation for each key, with its last write, in the order of first writes.
     func operations() throws(KithError) -> [KithCore.Operation] {
       if let problem { throw problem }
       var operations: [KithCore.Operation] = []
@@ -91,7 +89,6 @@ extension KeyValueStore {
 }
 
 extension KithCore.Operation {
-  /// Makes an operation, with its value encoded.
   static func encoding(_ value: PropertyListValue?, forKey key: String) throws(KithError) -> Self {
     guard let value else { return Self(key: key, value: nil) }
     do {

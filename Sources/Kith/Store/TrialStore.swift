@@ -1,29 +1,25 @@
 package import KithCore
 
-/// A store in memory that takes and refuses writes as a store of the account does at this moment:
-/// to say what would happen without doing it.
+/// A store in memory that predicts whether a real one would accept writes.
 ///
-/// It knows the limits and what is shown. Hidden writes of other devices, which room that is freed
-/// may bring back, are beyond it.
+/// It knows the limits and the shown values, but not hidden writes, which a removal may show again.
 package struct TrialStore: Sendable {
   private let policy: Policy
   private var sizes: [Key: Int] = [:]
   private var bytes = 0
 
-  /// A store that shows nothing, under the standard limits.
   package init() { policy = .standard }
 
-  /// A store that shows what another one does, under its limits.
   package init(values: [Key: PropertyListValue], usage: Usage) {
     policy = usage.policy
     sizes = values.compactMapValues { try? EncodedValue($0).size }
     bytes = sizes.values.reduce(0, +)
   }
 
-  /// Takes writes that stand or fall together. Nil removes a key.
+  /// Accepts or refuses all writes together; nil removes a key.
   ///
   /// - Throws: ``KithError`` with `invalidKey`, `valueTooLarge`, `unsupportedValue` or
-  ///   `quotaExceeded`; nothing has changed then.
+  ///   `quotaExceeded`; then nothing has changed.
   package mutating func write(
     _ writes: [(key: String, value: PropertyListValue?)]
   ) throws(KithError) {
@@ -32,10 +28,6 @@ package struct TrialStore: Sendable {
     try write(operations)
   }
 
-  /// Takes writes that stand or fall together.
-  ///
-  /// - Throws: ``KithError`` as the other method does; nothing has changed then.
-  /// - Complexity: O(*n*) in the operations.
   mutating func write(_ operations: [KithCore.Operation]) throws(KithError) {
     for operation in operations { try check(operation) }
     var numbers = QuotaNumbers(

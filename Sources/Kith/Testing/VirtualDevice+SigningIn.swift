@@ -1,15 +1,10 @@
 package import KithCore
 
-/// A program signs out and in: the same store objects show another device's stores.
 extension VirtualDevice {
-  /// Shows in stores this device's data instead of `other`'s, as `Accounts` does.
+  /// Shows this device's data in `stores` instead of `other`'s, as `Accounts` does.
   ///
-  /// - Parameters:
-  ///   - stores: The stores, with their limits.
-  ///   - other: The device that they showed so far.
-  ///   - reason: The reason: `initialSyncChange` on signing in.
-  ///   - superseded: The keys whose writes lost, by store.
-  /// - Throws: ``KithError`` with a storage code.
+  /// On signing in, `reason` is `initialSyncChange`, and `superseded` has the keys whose writes
+  /// lost.
   package func show(
     _ stores: [(store: KeyValueStore, policy: Policy)], insteadOf other: VirtualDevice,
     reason: ChangeReason = .accountChange, superseded: [StoreIdentifier: Set<Key>] = [:]
@@ -23,11 +18,8 @@ extension VirtualDevice {
     }
   }
 
-  /// Adopts the writes made while nobody was signed in, and removes them there.
-  ///
-  /// - Parameter local: The storage of the local stores, whose device is closed.
-  /// - Returns: The keys whose writes lost, by store.
-  /// - Throws: ``KithError`` with a storage code.
+  /// Adopts the writes of the local stores, whose device is closed, and removes them there. Returns
+  /// the keys whose writes lost.
   package func adopt(from local: MemoryStorage) throws(KithError) -> [StoreIdentifier: Set<Key>] {
     var superseded: [StoreIdentifier: Set<Key>] = [:]
     for (identifier, stored) in try Self.load(local).stores.sorted(by: { $0.key < $1.key }) {

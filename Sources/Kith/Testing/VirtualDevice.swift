@@ -5,23 +5,17 @@ internal import Logging
 /// A device without directory, port or thread: the production engine over a test's storage and
 /// sessions. Callers do all the work.
 package final class VirtualDevice: Sendable {
-  /// The sessions of a virtual device.
   package protocol Link: AnyObject, Sendable {
     /// Sends a message after earlier ones.
     func send(_ message: [UInt8], on session: SessionID)
     /// Requests `Input.room` once the sent messages have arrived.
     func awaitRoom(on session: SessionID)
-    /// Ends a session.
     func close(_ session: SessionID)
-    /// Ends all sessions.
     func closeAll()
   }
 
   let engine: Engine
 
-  /// Makes a device from its storage, and starts it.
-  ///
-  /// - Throws: ``KithError`` with a storage code.
   package init(
     account: AccountID, keys: DeviceKeys, process: ProcessID, storage: any ReplicaStorage,
     clock: @escaping @Sendable () -> Instant
@@ -33,19 +27,16 @@ package final class VirtualDevice: Sendable {
       clock: clock)
   }
 
-  /// Sends over these sessions from now on.
   package func attach(_ link: any Link) {
     engine.state.withLock { $0.link = Adapter(link: link) }
   }
 
-  /// A store of the account, created if it is new.
   package func store(
     _ identifier: StoreIdentifier, policy: Policy
   ) throws(KithError) -> KeyValueStore {
     KeyValueStore(service: engine, view: try engine.open(identifier, policy: policy))
   }
 
-  /// Passes an input to the core, and executes the effects.
   package func input(_ input: Input) { engine.input(input) }
 
   /// Passes on a peer's message; a malformed one ends the session.
@@ -56,33 +47,28 @@ package final class VirtualDevice: Sendable {
     engine.input(.received(session, inbound))
   }
 
-  /// The device's hello.
   package func hello() -> Hello {
     let now = engine.clock()
     return engine.read { $0.hello(port: 0, at: now) }
   }
 
-  /// The device's membership records and epochs.
   package var membership: (roster: Roster, keyring: Keyring) {
     engine.read { ($0.roster, $0.keyring) }
   }
 
-  /// Whether it joins and has pulled everything.
   package var hasPulledAll: Bool { engine.read { $0.hasPulledAll } }
 
-  /// When the device has something to do, by the monotonic clock in milliseconds.
+  /// When the device is next due, by the monotonic clock.
   package var wakesAtMilliseconds: UInt64? {
     engine.state.withLock { $0.shell.wakesAtMilliseconds }
   }
 
-  /// Does what is due by now: ticks, and storage that is to be tried again.
+  /// Does what is due by now: ticks, and retries of storage.
   package func keepTime() { engine.keepTime() }
 
-  /// Makes everything durable and ends all sequences.
   package func close() throws(KithError) { try engine.close() }
 }
 
-/// Gives an engine the test's sessions.
 private final class Adapter: SessionLink {
   private let link: any VirtualDevice.Link
 

@@ -2,11 +2,10 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// Measures a `set` in the program that has the directory open, and in one that is attached to it.
+/// Compares `set` in the program that has the directory open with `set` in an attached one.
 enum AttachedBench {
   private static let warmUp = 100
 
-  /// Returns the times of `set`, by the owner and by an attached program.
   static func sets(
     _ directory: URL, rounds: Int
   ) async throws -> (owner: Samples, attached: Samples) {

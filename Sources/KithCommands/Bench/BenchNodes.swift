@@ -3,18 +3,13 @@ import Kith
 import KithTerminal
 import Logging
 
-/// Nodes of one account in this process, for measuring.
-///
-/// They run inside ``with(_:_:)``, which ends them and removes the directories.
+/// Nodes of one account. ``with(_:_:)`` ends them and removes their directories.
 final class BenchNodes: Sendable {
-  /// The measured store.
   static let store = "bench"
 
-  /// The directory that holds the directories.
   let root: URL
   private let first: Node
 
-  /// The account's first node, which listens.
   var sender: Node { first }
 
   private init(root: URL, first: Node) {
@@ -22,7 +17,6 @@ final class BenchNodes: Sendable {
     self.first = first
   }
 
-  /// Makes an account with a running first node, and calls the body with it.
   static func with<Result: Sendable>(
     _ root: URL, _ body: (BenchNodes) async throws -> Result
   ) async throws -> Result {
@@ -34,7 +28,6 @@ final class BenchNodes: Sendable {
     return try await nodes.running(first) { try await body(nodes) }
   }
 
-  /// Runs a node during a call of the body, and closes it.
   func running<Result: Sendable>(
     _ node: Node, _ body: () async throws -> Result
   ) async throws -> Result {
@@ -54,7 +47,7 @@ final class BenchNodes: Sendable {
     }
   }
 
-  /// Returns a new device of the account, opened and not yet running.
+  /// Returns a new device, opened and not yet running.
   func join(_ name: String) async throws -> Node {
     let directory = root.appending(path: name).path
     let (tokens, continuation) = AsyncStream.makeStream(of: String.self)
@@ -88,7 +81,7 @@ final class BenchNodes: Sendable {
     return configuration
   }
 
-  /// Waits until a condition holds, checking it every millisecond, for at most 30 seconds.
+  /// Waits at most 30 seconds.
   static func wait(_ what: String, until holds: () -> Bool) async throws {
     let end = ContinuousClock.now + .seconds(30)
     while !holds() {

@@ -1,7 +1,6 @@
 import KithTerminal
 
-/// The report of `kith bench`: the figures of one run, each with its budget (`Docs/Testing.md`,
-/// "Performance").
+/// Figures with their budgets (`Docs/Testing.md`, "Performance").
 struct BenchReport: Equatable, Sendable {
   struct Figure: Equatable, Sendable {
     enum Unit: String, Sendable {
@@ -11,19 +10,18 @@ struct BenchReport: Equatable, Sendable {
       case bytes
     }
 
-    /// The limit of a figure, upwards or downwards.
     enum Budget: Equatable, Sendable {
       case atMost(Double)
       case atLeast(Double)
     }
 
-    /// The figure's name in documents.
+    /// For documents.
     var name: String
-    /// The figure's name for people.
+    /// For people.
     var title: String
     var value: Double
     var unit: Unit
-    /// The budget; nil for yardsticks, which have none.
+    /// Yardsticks have none.
     var budget: Budget?
 
     var isKept: Bool {
@@ -35,7 +33,6 @@ struct BenchReport: Equatable, Sendable {
     }
   }
 
-  /// The figures, in the order of the report.
   var figures: [Figure] = []
   var isQuick: Bool
 
@@ -81,7 +78,6 @@ struct BenchReport: Equatable, Sendable {
 }
 
 extension BenchReport.Figure {
-  /// A value in the figure's unit, for people.
   func text(_ value: Double) -> String {
     switch unit {
     case .seconds: Humane.duration(seconds: value)

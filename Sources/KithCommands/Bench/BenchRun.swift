@@ -3,7 +3,6 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// All measurements of `kith bench`, one after another, in a temporary directory.
 struct BenchRun {
   let isQuick: Bool
   /// Called at the start of each part.
@@ -27,7 +26,6 @@ struct BenchRun {
     return report
   }
 
-  /// Measures writes, alone and with a peer.
   private func written(_ root: URL, _ report: inout BenchReport) async throws {
     try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
     let yardsticks = try Yardsticks(directory: root)
@@ -81,7 +79,6 @@ struct BenchRun {
       .atMost(1.5))
   }
 
-  /// Measures a `set` by the owner of a directory, and by a program that is attached to it.
   private func attached(_ directory: URL, _ report: inout BenchReport) async throws {
     progress("set by the owner of a directory and by another program")
     let (owner, attached) = try await AttachedBench.sets(directory, rounds: isQuick ? 400 : 5_000)
@@ -90,8 +87,7 @@ struct BenchRun {
     report.add("attachedSetP99", "  by an attached program, p99", attached.p99, .seconds)
   }
 
-  /// Measures how new devices pull a full store, each form in its own account, because a node
-  /// replicates every store of its account.
+  /// Each form has its own account: a node replicates every store of its account.
   private func caughtUp(_ root: URL, _ report: inout BenchReport) async throws {
     progress("a new device catches up, each key its own change set")
     let many = try await BenchNodes.with(root.appending(path: "many")) { nodes in

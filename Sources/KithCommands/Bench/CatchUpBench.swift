@@ -2,22 +2,20 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// Measures how fast an empty device catches up with a full store, without connecting.
+/// Measures how fast an empty device pulls a full store, without the time to connect.
 struct CatchUpBench {
-  /// The number of keys of a full store.
   static let keys = 1_024
-  /// The number of bytes of each value: 1,024 values come close to the standard policy's limit.
+  /// 1,024 such values come close to the default policy's limit.
   static let valueBytes = 900
 
-  /// The name of the first new device, which has a full store after the bench.
+  /// This device has a full store after the bench.
   static let firstDevice = "new-1"
 
   let nodes: BenchNodes
   /// Whether all keys are in one change set, instead of each in its own.
   let inOne: Bool
 
-  /// Has devices join, fills a store without them, and returns their catch-up times, one after
-  /// another.
+  /// Joins devices, fills the store without them, and returns their catch-up times.
   func run(devices: Int) async throws -> Samples {
     var joined: [Node] = []
     for device in 1...devices { joined.append(try await nodes.join("new-\(device)")) }
@@ -27,8 +25,8 @@ struct CatchUpBench {
     return samples
   }
 
-  /// Fills the store while another device is connected: writes made alone would be published later,
-  /// in few change sets.
+  /// Another device is connected meanwhile: writes without a peer are published later, in few
+  /// change sets.
   private func fill() async throws {
     let store = try nodes.sender.store(BenchNodes.store)
     let witness = try await nodes.join("witness")
@@ -46,15 +44,15 @@ struct CatchUpBench {
           }
         }
       }
-      // Devices measured later are not connected, as `synchronize` would wait for them.
+      // No `synchronize`: it would wait for the new devices, which are not connected.
       let copy = try witness.store(BenchNodes.store)
       try await BenchNodes.wait("its own peer") { copy.usage.keys >= Self.keys }
     }
   }
 
-  /// Returns the time from the session's start until an empty device shows the whole store.
+  /// Returns the time from the session's start until the store shows all keys.
   private func catchUp(_ node: Node) async throws -> Duration {
-    // The store is opened before the node runs, so that only the exchange itself is timed.
+    // Open the store before the node runs, so that only the exchange is timed.
     let store = try node.store(BenchNodes.store)
     let clock = ContinuousClock()
     let connected = Task { () -> ContinuousClock.Instant? in

@@ -2,19 +2,17 @@ import Foundation
 import Glibc
 import KithTerminal
 
-/// A TCP round trip on loopback between two threads with blocking sockets: the minimum of any
-/// exchange here.
+/// The minimum of any exchange: TCP on loopback between two threads with blocking sockets.
 final class LoopbackEcho: @unchecked Sendable {
   // Unchecked: one caller at a time uses `client`, and only the echoing thread uses `server`.
 
-  /// The number of bytes of one exchange, about those of a small change set.
+  /// About the size of a small change set.
   private static let messageBytes = 256
 
   private let client: Int32
   private let server: Int32
   private let thread: Thread
 
-  /// Connects both ends and starts the echo.
   init() throws {
     let listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
     guard listener >= 0 else { throw Self.failure("socket") }

@@ -2,12 +2,10 @@ import Foundation
 import Glibc
 import KithTerminal
 
-/// Measures the resident memory of a node with a full store, in a separate `kith run`.
+/// Measures a node with a full store, in a separate `kith run`.
 enum MemoryBench {
-  /// The time in which the node must be ready.
   private static let limit = Duration.seconds(30)
 
-  /// Returns the memory of a node that serves a directory with the given store.
   static func memory(directory: URL, store: String) async throws -> ResidentMemory {
     let process = Process()
     process.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
@@ -23,7 +21,7 @@ enum MemoryBench {
     defer { stop(process) }
     let pid = process.processIdentifier
     let end = ContinuousClock.now + limit
-    // The ready line is the first one with this word; log lines may come before it.
+    // Log lines may come before the line with this word.
     var heard = ""
     while !heard.contains("ready") {
       let bytes = talk.fileHandleForReading.availableData
@@ -32,7 +30,7 @@ enum MemoryBench {
       }
       heard += String(decoding: bytes, as: UTF8.self)
     }
-    // A second later, so that the work of starting counts too.
+    // Wait, so that the work of starting counts too.
     try await Task.sleep(for: .seconds(1))
     guard let memory = ResidentMemory(of: pid) else {
       throw CommandFailure(.failure, "the bench's own `kith run` ended early")

@@ -7,7 +7,7 @@ enum ReadBench {
   private static let reads = 200_000
   private static let admissions = 15
 
-  /// Returns the seconds for one read of a present key, as the mean of many.
+  /// The mean seconds for one read of a present key.
   static func read(_ store: KeyValueStore) throws -> Double {
     let keys = store.keys
     guard !keys.isEmpty else {
@@ -23,7 +23,7 @@ enum ReadBench {
     return time.seconds / Double(reads)
   }
 
-  /// Returns the times of deciding what a full, over-quota store shows, and its number of steps.
+  /// Measures admission of a full, over-quota store.
   static func admission() throws -> (times: Samples, steps: Int) {
     let load = AdmissionLoad()
     var samples = Samples()

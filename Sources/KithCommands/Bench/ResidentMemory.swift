@@ -1,14 +1,13 @@
 import Foundation
 
-/// The memory of a process, as counted by the kernel.
 struct ResidentMemory {
-  /// All resident bytes (`VmRSS` of `/proc/PID/status`).
+  /// `VmRSS` of `/proc/PID/status`.
   let resident: Int
-  /// The resident bytes without a file (`RssAnon`): data that the process wrote. The rest is mostly
-  /// shared code, which the kernel can drop.
+  /// `RssAnon`: data that the process wrote. The rest is mostly shared code, which the kernel can
+  /// drop.
   let anonymous: Int
 
-  /// Reads the memory of a process; nil if it has ended.
+  /// Nil if the process has ended.
   init?(of process: Int32) {
     guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
     else { return nil }

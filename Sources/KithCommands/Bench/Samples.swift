@@ -1,4 +1,3 @@
-/// Measured times in seconds, with their statistics.
 struct Samples: Sendable {
   private var seconds: [Double] = []
 
@@ -8,18 +7,14 @@ struct Samples: Sendable {
 
   var median: Double { quantile(0.5) }
 
-  /// The 99th percentile.
   var p99: Double { quantile(0.99) }
 
-  /// The sum.
   var total: Double { seconds.reduce(0, +) }
 
-  /// The number of such operations per second, one after another.
+  /// Operations per second, if they run one after another.
   var rate: Double { Double(count) / total }
 
-  /// Returns the smallest sample that at least this fraction of all samples does not exceed.
-  ///
-  /// - Complexity: O(*n* log *n*).
+  /// The smallest sample that at least this fraction of all samples does not exceed.
   func quantile(_ part: Double) -> Double {
     let sorted = seconds.sorted()
     guard let last = sorted.last else { return 0 }

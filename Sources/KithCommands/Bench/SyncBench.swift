@@ -1,24 +1,19 @@
 import Foundation
 import Kith
 
-/// Measures writes in turn with the yardsticks: the time from a set on one node to its notification
-/// on another, and the rate of durable sets.
 struct SyncBench {
   let nodes: BenchNodes
   let yardsticks: Yardsticks
   var rounds: Int
 
-  /// The number of writes that fill a log once.
+  /// The number of writes that fill a write-ahead log once.
   let warmUpOfLogs: Int
 
-  /// The key that is written and observed.
   private static let key = "ping"
-  /// The number of writes before timing starts.
   private static let warmUp = 20
-  /// The number of tasks that write at once in the crowded measurement.
   private static let tasks = 64
 
-  /// Returns the times from the call of a durable set to its change on the other node.
+  /// From the call of a durable set to its change on the other node.
   func setToNotified(_ receiver: Node) async throws -> Samples {
     let store = try nodes.sender.store(BenchNodes.store)
     let changes = try receiver.store(BenchNodes.store).changes
@@ -52,10 +47,9 @@ struct SyncBench {
     return samples
   }
 
-  /// Measures durable sets, each followed by a bare commit in a directory of the given name.
-  ///
-  /// Both databases have filled their write-ahead logs before: commits are slower while a log
-  /// grows, and longer with fewer pages.
+  /// Measures durable sets, each after a bare commit in a directory of the given name. Both
+  /// databases fill their write-ahead logs first: commits are slower while a log grows, and the one
+  /// with fewer pages takes longer to fill.
   func sequentialSets(_ name: String) async throws -> (sets: Samples, commits: Samples) {
     let store = try nodes.sender.store(BenchNodes.store)
     let bare = try Yardsticks(directory: try nodes.directory(name))
@@ -74,7 +68,7 @@ struct SyncBench {
     return (samples, commits)
   }
 
-  /// Returns the durable sets a second while 64 tasks write.
+  /// Durable sets per second.
   func crowdedSets() async throws -> Double {
     let store = try nodes.sender.store(BenchNodes.store)
     let perTask = rounds
@@ -100,7 +94,6 @@ struct SyncBench {
 }
 
 extension BenchNodes {
-  /// Creates a directory beside the nodes' directories.
   func directory(_ name: String) throws -> URL {
     let directory = root.appending(path: name)
     try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

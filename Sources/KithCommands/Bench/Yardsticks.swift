@@ -5,9 +5,9 @@ import KithTerminal
 
 /// The machine's own times for the parts of a synced write.
 final class Yardsticks {
-  /// The number of bytes of a small entry's commit.
+  /// The size of a small entry.
   private static let commitBytes = 256
-  /// The number of signed bytes: about a small change set's header.
+  /// About the size of a small change set's header.
   private static let signedBytes = 220
 
   private let database: BareDatabase
@@ -20,7 +20,7 @@ final class Yardsticks {
   private(set) var verifies = Samples()
   private(set) var roundTrips = Samples()
 
-  /// Prepares the yardsticks, with the database in a directory on the measured disk.
+  /// `directory` must be on the measured disk.
   init(directory: URL) throws {
     database = try BareDatabase(path: directory.appending(path: "bare.sqlite").path)
     echo = try LoopbackEcho()
@@ -29,7 +29,6 @@ final class Yardsticks {
     for _ in 0..<20 { _ = echo.roundTrip() }
   }
 
-  /// Discards all measurements.
   func forget() {
     commits = Samples()
     signs = Samples()
@@ -37,7 +36,6 @@ final class Yardsticks {
     roundTrips = Samples()
   }
 
-  /// Measures one bare durable commit.
   func measureCommit() throws {
     let blob = [UInt8](repeating: 7, count: Self.commitBytes)
     let start = clock.now
@@ -45,7 +43,6 @@ final class Yardsticks {
     commits.add(clock.now - start)
   }
 
-  /// Measures each yardstick once.
   func measureAll() throws {
     try measureCommit()
     let message = [UInt8](
@@ -63,12 +60,11 @@ final class Yardsticks {
     roundTrips.add(echo.roundTrip())
   }
 
-  /// The budget of set-to-notified: 1.5 × (commit + sign + verify + half a round trip).
+  /// The budget from set to notification: 1.5 × (commit + sign + verify + half a round trip).
   var syncBudget: Double {
     1.5 * (commits.median + signs.median + verifies.median + roundTrips.median / 2)
   }
 
-  /// Ends the echo and closes the database.
   func close() throws {
     echo.close()
     try database.close()

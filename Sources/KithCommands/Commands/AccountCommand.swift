@@ -1,6 +1,5 @@
 import ArgumentParser
 
-/// `kith account`: creates, shows and recovers accounts, signs in and out, sets passphrases.
 struct AccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "account",

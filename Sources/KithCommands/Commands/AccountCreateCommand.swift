@@ -31,7 +31,7 @@ struct AccountCreateCommand: AsyncParsableCommand {
         return try Node.createAccount(
           directory: directory, name: name, passphrase: passphrase
         ) { summary, recoveryKey throws(KithError) in
-          // Shown before the account exists, because the key is never shown later.
+          // Show the key before the account exists: it is never shown later.
           try show(AccountReport(summary, directory: directory, recoveryKey: recoveryKey))
           isShown = true
         }.summary
@@ -70,9 +70,8 @@ struct AccountCreateCommand: AsyncParsableCommand {
   }
 }
 
-/// The default name of a device.
 enum DeviceName {
-  /// The maximum number of bytes of a name.
+  /// In bytes.
   static let limit = 64
 
   /// The host's name up to its first dot.

@@ -32,7 +32,7 @@ struct AccountLockCommand: AsyncParsableCommand {
           : "\(directory): is under no passphrase; leave --change out")
     }
     let ask = options.passphraseQuestionAskedOnce
-    // Asked in the order that a person expects.
+    // Ask for the old passphrase first, as a person expects.
     let old = isLocked ? try ask() : nil
     // A first passphrase may come from the source that later commands read.
     let passphrase =
@@ -69,7 +69,6 @@ struct AccountUnlockCommand: AsyncParsableCommand {
   }
 }
 
-/// The JSON reports of `account lock` and `account unlock`.
 private enum LockReport {
   static func document(_ directory: String, isLocked: Bool) -> Document {
     .versioned(["directory": .string(directory), "underPassphrase": .bool(isLocked)])

@@ -56,9 +56,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
   }
 }
 
-/// The report of `account sign-in` and `account sign-out`.
 enum SignInReport {
-  /// The time that nodes have to follow.
   private static let patience = Duration.seconds(5)
 
   static func document(
@@ -70,7 +68,7 @@ enum SignInReport {
     ])
   }
 
-  /// Waits for nodes to follow, and returns whether they have in time.
+  /// Waits for nodes to follow; false if they did not in time.
   static func isReached(_ holds: () async -> Bool) async -> Bool {
     let end = ContinuousClock.now + patience
     while await !holds() {

@@ -3,7 +3,6 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// Options of every command.
 struct CommonOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
@@ -29,16 +28,13 @@ struct CommonOptions: ParsableArguments {
     }
   }
 
-  /// The directory that the command works on.
   var directoryURL: URL {
     Self.directory(option: directory, environment: ProcessInfo.processInfo.environment)
   }
 
   var console: Console { Console(isQuiet: quiet) }
 
-  /// Prints a report in the requested form. An empty text prints nothing.
-  ///
-  /// - Throws: ``CommandFailure`` if standard output cannot be written.
+  /// An empty text prints nothing.
   func print(
     _ document: @autoclosure () -> Document, text: (Style) -> String
   ) throws(CommandFailure) {
@@ -54,7 +50,7 @@ struct CommonOptions: ParsableArguments {
     exactly(option ?? UsualDirectory.path(environment: environment))
   }
 
-  /// Returns a directory with exactly the given name; Foundation would replace a leading `~`.
+  /// Foundation would replace a leading `~`.
   static func exactly(_ path: String) -> URL {
     let isAbsolute = path.hasPrefix("/")
     let base = FileManager.default.currentDirectoryPath
@@ -62,7 +58,6 @@ struct CommonOptions: ParsableArguments {
   }
 }
 
-/// Options of commands on one store.
 struct StoreOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
@@ -84,7 +79,6 @@ struct StoreOptions: ParsableArguments {
     return identifier
   }
 
-  /// The store that the command works on.
   var identifier: StoreIdentifier {
     get throws(CommandFailure) {
       try Self.identifier(option: store, environment: ProcessInfo.processInfo.environment)

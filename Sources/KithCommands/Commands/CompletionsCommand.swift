@@ -15,7 +15,6 @@ struct CompletionsCommand: ParsableCommand {
   enum Shell: String, CaseIterable, ExpressibleByArgument {
     case bash, zsh, fish
 
-    /// The shell as ArgumentParser's type.
     var shell: CompletionShell {
       switch self {
       case .bash: .bash

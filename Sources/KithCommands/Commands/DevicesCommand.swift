@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithTerminal
 
-/// `kith devices`: lists, renames and revokes.
 struct DevicesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "devices",
@@ -59,7 +58,7 @@ struct DevicesRenameCommand: AsyncParsableCommand {
       do {
         try await node.rename(found.id, to: name)
       } catch let error as KithError where error.code == .invalidName {
-        // This command has no option for the name.
+        // Leaves out the advice on `--name`: this command has no such option.
         throw CommandFailure(.refused, error.message)
       }
       return (found, devices)

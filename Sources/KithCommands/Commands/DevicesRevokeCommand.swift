@@ -46,7 +46,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       throw CommandFailure(
         .refused, "standard input is no terminal; pass --yes")
     }
-    // The member to be revoked may have filled the account's stores.
+    // Membership only: the device to be revoked may have filled the account's stores.
     let plan = try await options.withNode(readsMembershipOnly: true) { node in
       let plan = try await makePlan(node)
       for line in plan.lines { options.console.talk(line) }
@@ -62,7 +62,6 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
         + "it as they are met.")
   }
 
-  /// Makes the plan from options or questions.
   private func makePlan(_ node: any NodeAccess) async throws -> RevocationPlan {
     let devices = try await node.report().devices
     let device = try DeviceReference(self.device).find(in: devices)
@@ -88,7 +87,7 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
       device: device, staying: staying, going: dependents.filter { !staying.contains($0) })
   }
 
-  /// Asks which devices stay; an empty answer means all.
+  /// An empty answer means all.
   private func askWhoStays(
     _ device: NodeStatus.Device, _ dependents: [NodeStatus.Device]
   ) throws -> [String] {
@@ -109,12 +108,11 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
 
 struct RevocationPlan: Equatable, Sendable {
   var device: NodeStatus.Device
-  /// The devices that it enrolled and that stay.
+  /// Devices that the revoked one enrolled and that stay.
   var staying: [NodeStatus.Device]
-  /// The devices that are revoked with it.
+  /// Devices that are revoked with it.
   var going: [NodeStatus.Device]
 
-  /// The planned effects, for people.
   var lines: [String] {
     func names(_ devices: [NodeStatus.Device]) -> String {
       devices.map { Columns.printable($0.name, limit: 64) }.joined(separator: ", ")
@@ -128,7 +126,6 @@ struct RevocationPlan: Equatable, Sendable {
     return lines
   }
 
-  /// The completed effects, for programs.
   var document: Document {
     func list(_ devices: [NodeStatus.Device]) -> Document {
       .list(devices.map(\.document))

@@ -39,7 +39,6 @@ struct DoctorCommand: AsyncParsableCommand {
     if acceptLoss { try await takeForLost() } else { try await examine() }
   }
 
-  /// Asks, and accepts the loss of every store.
   private func takeForLost() async throws {
     let stores = try await options.withNode { node in
       let report = try await node.report()
@@ -96,7 +95,6 @@ struct DoctorCommand: AsyncParsableCommand {
 struct AcceptedLoss {
   var stores: [NodeStatus.Store]
 
-  /// The accepted loss, for programs.
   var document: Document {
     .versioned([
       "accepted": .list(

@@ -19,7 +19,8 @@ struct ExportCommand: AsyncParsableCommand {
   func run() async throws {
     let (identifier, entries, isLacking) = try await options.withNode { node in
       let name = try await store.existing(at: node)
-      // Asked first, so that data restored meanwhile counts as complete.
+      // Ask before reading: in the other order, data restored in between would hide that the
+      // entries are incomplete.
       let isLacking = try await node.isLacking(name)
       return (name, try await node.entries(in: name), isLacking)
     }

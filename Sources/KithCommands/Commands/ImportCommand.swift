@@ -65,7 +65,6 @@ struct ImportCommand: AsyncParsableCommand {
     if !summary.refused.isEmpty { throw CommandFailure(.refused, nil) }
   }
 
-  /// Returns a copy of the values that the store shows, for a dry run.
   private func trialStore(_ store: String) async throws -> TrialStore {
     try await options.withNode { node in
       TrialStore(

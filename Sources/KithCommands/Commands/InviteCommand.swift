@@ -96,7 +96,6 @@ struct InviteCommand: AsyncParsableCommand {
     console.talk("\(Columns.printable(candidate.name, limit: 64)) is in.")
   }
 
-  /// Returns the inviting device's addresses, `host:port`, from a token.
   private static func addresses(in text: String) -> [String] {
     guard let token = try? InvitationToken(text: text) else { return [] }
     return token.addresses.compactMap {
@@ -104,7 +103,7 @@ struct InviteCommand: AsyncParsableCommand {
     }
   }
 
-  /// Shows the code and the token. Without them the invitation is useless, so an error ends it.
+  /// A failed print ends the process: the invitation would be useless.
   private func show(_ invitation: OpenInvitation) {
     let console = options.console
     if options.json {

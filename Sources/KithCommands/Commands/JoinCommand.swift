@@ -41,10 +41,10 @@ struct JoinCommand: AsyncParsableCommand {
 
   func run() async throws {
     let console = options.console
-    // Checked before a person is asked for a code.
+    // Check before asking a person for a code.
     try options.checkNewDevice()
     let first = try text()
-    // A token in a script is confirmation enough; a code was made for a person.
+    // A token in a script is confirmation enough; a code needs a person.
     let isSure = yes || (Node.isToken(first) && !Terminal.hasInput)
     guard isSure || Terminal.hasInput else {
       throw CommandFailure(
@@ -96,20 +96,17 @@ struct JoinCommand: AsyncParsableCommand {
     console.talk("Joined. Start the node with: kith run")
   }
 
-  /// Returns whether a person may type another code: this one was wrong, and the invitation is
-  /// still open.
   private static func mayBeTypedAgain(_ text: String, after error: KithError) -> Bool {
     Terminal.hasInput && !Node.isToken(text) && error.code == .pairingCode
       && (error.triesLeft ?? 0) > 0
   }
 
-  /// Returns the code or token.
   private func text() throws -> String {
     if let code, code != "-" { return code }
     return Terminal.hasInput ? try typed() : try InputText.line(of: "-")
   }
 
-  /// Reads a person's input until it can be a code or a token.
+  /// Asks until the text can be a code or a token.
   private func typed() throws -> String {
     while true {
       options.console.prompt("Code: ")

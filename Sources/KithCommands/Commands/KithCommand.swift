@@ -2,7 +2,6 @@ import ArgumentParser
 import KithCore
 import KithTerminal
 
-/// The root of the tool: `kith`.
 struct KithCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "kith",

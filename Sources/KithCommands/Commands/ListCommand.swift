@@ -2,7 +2,6 @@ import ArgumentParser
 import Kith
 import KithCore
 
-/// `kith ls`.
 struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "List keys; with -l, types, sizes and values.")

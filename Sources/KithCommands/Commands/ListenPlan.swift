@@ -1,16 +1,15 @@
 import Kith
 import KithTerminal
 
-/// The listening addresses of a node: several hosts, one port.
 struct ListenPlan: Equatable {
   static let defaultPort: UInt16 = 4114
 
-  /// The hosts; `::` includes IPv4.
+  /// `::` includes IPv4.
   var hosts: [String]
-  /// The port; 0: any.
+  /// 0: any.
   var port: UInt16
 
-  /// Reads hosts with or without ports. All ports, including that of `--port`, must be the same.
+  /// All ports, including that of `--port`, must be the same.
   init(_ texts: [String], port: UInt16?) throws(CommandFailure) {
     var hosts: [String] = []
     var ports = port.map { [$0] } ?? []
@@ -28,8 +27,7 @@ struct ListenPlan: Equatable {
     self.port = first
   }
 
-  /// Reads a host with or without a port: `192.0.2.1`, `192.0.2.1:4114`, `[::1]:4114`,
-  /// `::1`, `name:0`.
+  /// Reads `192.0.2.1`, `192.0.2.1:4114`, `[::1]:4114`, `::1` or `name:0`.
   private static func parse(_ text: String) throws(CommandFailure) -> (String, UInt16?) {
     let wrong = CommandFailure(
       .usage, "'\(text)' is no place to listen on; write 0.0.0.0, 192.0.2.1:4114 or [::1]:4114")

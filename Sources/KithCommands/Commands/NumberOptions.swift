@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// Reads numbers of options. The error for one out of range names the range.
+/// Reads numbers of options. The error names the range.
 enum NumberOption {
   @Sendable static func port(_ text: String) throws -> UInt16 {
     guard let port = UInt16(text) else {

@@ -7,7 +7,6 @@ struct QuotaCommand: AsyncParsableCommand {
     commandName: "quota",
     abstract: "Show the store's use of its limits, and its largest values.")
 
-  /// The number of largest values that are listed.
   private static let named = 5
 
   @OptionGroup var options: CommonOptions
@@ -21,7 +20,7 @@ struct QuotaCommand: AsyncParsableCommand {
         try await node.report(), try await node.usage(of: identifier.rawValue), entries
       )
     }
-    // Before the first write, the usual store has its limits, all free.
+    // Before its first write, the usual store is not in the status: show its limits, unused.
     let found = status.stores.first { $0.identifier == identifier }
     let sizes = try entries.map { entry in
       QuotaReport.Item(key: entry.key, bytes: try EncodedValue(entry.value).size)

@@ -15,7 +15,7 @@ struct RefusalsCommand: AsyncParsableCommand {
 
   func run() async throws {
     let identifier = try store.identifier.rawValue
-    // Printed before they are removed, so that a failed print loses none.
+    // Print before removing, so that a failed print loses none.
     try await options.withNode { node in
       let refusals = try await node.refusals(
         in: store.existing(at: node), takingThrough: nil)

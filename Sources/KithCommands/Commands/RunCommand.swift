@@ -45,7 +45,6 @@ struct RunCommand: AsyncParsableCommand {
   enum LogLevel: String, CaseIterable, ExpressibleByArgument {
     case debug, info, notice, warning, error
 
-    /// The level as swift-log's type.
     var level: Logger.Level { Logger.Level(rawValue: rawValue) ?? .notice }
   }
 
@@ -71,7 +70,7 @@ struct RunCommand: AsyncParsableCommand {
     configuration.logger = Logger(label: "kith") { StreamLogHandler.standardError(label: $0) }
     configuration.logger.logLevel = logLevel.level
     try await Accounts(configuration).use { accounts in
-      // The store exists from now on, so that it is pulled even before a command opens it.
+      // Create the store now, so that it is pulled before a command opens it.
       _ = try accounts.store(identifier.rawValue)
       try await serve(accounts, logger: configuration.logger)
     }
@@ -96,7 +95,7 @@ struct RunCommand: AsyncParsableCommand {
     }
   }
 
-  /// Adds the process that has a taken port to the error, if the system shows it.
+  /// Adds the process that uses a taken port to the error, if the system shows it.
   private static func namingOwner(of error: KithError) -> any Error {
     guard let failure = error.cause as? NetworkFailure, failure.reason == .portTaken,
       let owner = ListeningSockets.owner(ofPort: failure.port)
@@ -108,9 +107,7 @@ struct RunCommand: AsyncParsableCommand {
   }
 }
 
-/// The addresses given with `--peer`.
 enum PeerOption {
-  /// Throws `ValidationError` if an address is malformed.
   static func check(_ texts: [String]) throws {
     for text in texts {
       do throws(KithError) {
@@ -122,8 +119,8 @@ enum PeerOption {
   }
 }
 
-/// Reports readiness and addresses to the person and the service manager, at the start and after
-/// each sign-in or sign-out.
+/// Reports readiness to the person and the service manager, at the start and after each sign-in or
+/// sign-out.
 private struct ReadyLine: Service {
   let accounts: Accounts
   let console: Console
@@ -138,7 +135,7 @@ private struct ReadyLine: Service {
           break
         }
       }
-      // Waits, because a service that ends early would end the group.
+      // A service that ends early would end the group.
       try? await gracefulShutdown()
     }
     manager?.tellStopping()
@@ -162,7 +159,7 @@ private struct ReadyLine: Service {
   }
 }
 
-/// Restores the default handling of signals, so that a second one ends the process at once.
+/// Restores the default handling of signals: a second one ends the process at once.
 private struct SecondSignal: Service {
   func run() async throws {
     try? await gracefulShutdown()

@@ -28,14 +28,14 @@ struct SetCommand: AsyncParsableCommand {
   var type: ValueType = .auto
 
   @Argument(
-    // Accepts values such as -5; keys that look like mistyped options are refused below.
+    // Accepts values such as -5; `validate()` refuses keys that look like mistyped options.
     parsing: .allUnrecognized,
     help: ArgumentHelp(
       "Keys, each with its value; the value - reads standard input.",
       valueName: "pairs"))
   var arguments: [String]
 
-  /// The keys and values. The parser leaves the `--` that ends the options in the arguments.
+  /// The parser leaves in the `--` that ends the options.
   var pairs: [String] {
     guard let end = arguments.firstIndex(of: "--") else { return arguments }
     return Array(arguments[..<end] + arguments[(end + 1)...])

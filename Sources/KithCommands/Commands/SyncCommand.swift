@@ -11,7 +11,7 @@ struct SyncCommand: AsyncParsableCommand {
       Status 5, with the document, if some do not have them in time. Needs a running node.
       """)
 
-  /// The longest wait, in seconds, which is also a node's longest.
+  /// In seconds; a node has the same limit.
   private static let longestWait = 3_600.0
 
   @OptionGroup var options: CommonOptions

@@ -4,17 +4,16 @@ import Glibc
 import Kith
 import KithTerminal
 
-/// The clock: whether the system synchronises it, and how it differs from other devices' clocks.
 struct ClockCheck: Check {
   static let name = "clock"
 
-  /// The tolerated difference of clocks, in milliseconds (`Docs/Protocol.md`, "Clocks").
+  /// The tolerated difference, in milliseconds (`Docs/Protocol.md`, "Clocks").
   static let tolerance: UInt64 = 60_000
 
   struct Sight: Equatable, Sendable {
     /// Whether the kernel reports the clock as synchronised.
     var isSynchronised: Bool
-    /// The time by which the device's own files are in the future, in milliseconds.
+    /// How far the device's files are in the future.
     var filesAheadMilliseconds: Int64 = 0
   }
 
@@ -74,7 +73,7 @@ struct ClockCheck: Check {
     return findings
   }
 
-  /// Formats a difference, rounded to its last part: `59 s`, `45 min`, `2 h 50 min`.
+  /// Rounds to the last part: `59 s`, `45 min`, `2 h 50 min`.
   private static func span(_ milliseconds: Int64) -> String {
     let milliseconds = milliseconds.magnitude
     func rounded(to unit: UInt64) -> UInt64 { (milliseconds + unit / 2) / unit }

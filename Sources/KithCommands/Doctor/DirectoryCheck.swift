@@ -1,10 +1,9 @@
 import Kith
 
-/// The directory: whether it holds a device, can be opened, and is private to its user.
 struct DirectoryCheck: Check {
   static let name = "directory"
 
-  /// Whether a passphrase protects the secrets; nil if that is not visible.
+  /// Whether a passphrase protects the secrets; nil if unknown.
   typealias Sight = Bool?
 
   func look(at patient: Patient) -> Bool? {

@@ -3,28 +3,25 @@ import Glibc
 import Kith
 import KithTerminal
 
-/// The disk: its space, its file system, and the time of a durable write.
 struct DiskCheck: Check {
   static let name = "disk"
 
-  /// The free space below which a node soon fails to write: a full store, its log, and as much
-  /// again.
+  /// With less free space a node soon fails to write: a full store, its log, and as much again.
   static let leastRoom = 16 << 20
-  /// The time of a durable write, in seconds, above which every `set` is noticeably slow.
+  /// In seconds; a slower write is noticeable in every `set`.
   static let slowWrite = 0.1
   private static let rounds = 5
   private static let writeBytes = 4_096
 
   struct Sight: Equatable, Sendable {
-    /// The bytes that this user may still write; nil if they are unknown.
+    /// Bytes that this user may still write.
     var room: Int?
-    /// The kernel's name for the file system; nil if it is unknown.
+    /// The kernel's name for the file system.
     var kind: String?
-    /// Whether it is mounted read-only.
     var isReadOnly = false
-    /// The median of several durable writes, in seconds.
+    /// The median.
     var writeSeconds: Double?
-    /// The error of a failed write: `errno`.
+    /// `errno`.
     var writeFailure: Int32?
   }
 
@@ -118,8 +115,7 @@ struct DiskCheck: Check {
 
   private struct Failure: Error { var number: Int32 }
 
-  /// Measures the median of several durable writes to a file without a name, which goes with its
-  /// descriptor.
+  /// Measures the median of writes to a file without a name, which disappears with its descriptor.
   private static func timeWrites(in directory: String) -> Result<Double, Failure> {
     // open(2): __O_TMPFILE, which Swift's Glibc lacks.
     let unnamed = 0o20000000 | O_DIRECTORY
@@ -146,10 +142,9 @@ struct DiskCheck: Check {
   }
 }
 
-/// The mounted file systems: proc(5), `/proc/self/mountinfo`.
+/// proc(5), `/proc/self/mountinfo`.
 enum MountTable {
-  /// Returns the kind of the file system of a path without links; nil if the table does not
-  /// list it.
+  /// `path` must be without symbolic links.
   static func kind(of path: String, in table: String) -> String? {
     var best: (point: String, kind: String)?
     for line in table.split(separator: "\n") {
@@ -167,7 +162,7 @@ enum MountTable {
     return best?.kind
   }
 
-  /// Decodes the octal numbers of spaces and similar characters.
+  /// Decodes the octal escapes of white space and backslashes.
   private static func unescaped(_ text: Substring) -> String {
     var result = String(text)
     for (escape, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {

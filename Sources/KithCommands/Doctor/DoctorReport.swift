@@ -1,7 +1,6 @@
 import KithTerminal
 
 struct DoctorReport: Equatable, Sendable {
-  /// The findings of all checks, in order.
   var findings: [Finding]
 
   var isHealthy: Bool { problems == 0 }
@@ -13,15 +12,13 @@ struct DoctorReport: Equatable, Sendable {
     FirewallCheck(), RosterCheck(), VersionsCheck(),
   ]
 
-  /// Examines a directory and its host, one check after another, since others would disturb the
-  /// time of writing.
+  /// One check after another: others would disturb the time of writing.
   static func examine(_ patient: Patient) async -> Self {
     var findings: [Finding] = []
     for check in checks { findings += await check.examine(patient) }
     return Self(findings: findings)
   }
 
-  /// The report for people: a line for each finding, and one below it with the advice, if any.
   func text(_ style: Style) -> String {
     var table = Table([("", .left), ("", .left), ("", .left)])
     for finding in findings {

@@ -1,14 +1,10 @@
 import KithTerminal
 
-/// The result of a check: the attempt, the observation, and the advice.
 struct Finding: Equatable, Sendable {
-  /// The severity of a finding.
   enum Verdict: String, CaseIterable, Sendable {
-    /// All is well.
     case good = "ok"
     /// Worth knowing, and not a problem in itself.
     case note
-    /// A problem to solve.
     case problem
     /// It could not be checked.
     case unknown
@@ -23,14 +19,11 @@ struct Finding: Equatable, Sendable {
     }
   }
 
-  /// The name of the check, in one word.
   var check: String
   var verdict: Verdict
-  /// The attempt.
   var tried: String
-  /// The observation.
   var seen: String
-  /// The advice; nil: none is needed.
+  /// Nil if none is needed.
   var advice: String?
 
   var document: Document {
@@ -41,23 +34,21 @@ struct Finding: Equatable, Sendable {
   }
 }
 
-/// One check of `kith doctor`. Observing changes nothing; judging uses only the observation, so
-/// every verdict can be tested.
+/// Looking changes nothing. Judging uses only the sight, so that tests reach every verdict.
 protocol Check: Sendable {
   associatedtype Sight: Sendable
 
-  /// The name of the check, in one word.
+  /// One word.
   static var name: String { get }
 
-  /// Observes; it may block.
+  /// May block.
   func look(at patient: Patient) async -> Sight
 
-  /// Returns the findings for an observation, in the order of the report.
+  /// In the order of the report.
   func findings(_ sight: Sight, of patient: Patient) -> [Finding]
 }
 
 extension Check {
-  /// Observes, and judges.
   func examine(_ patient: Patient) async -> [Finding] {
     findings(await look(at: patient), of: patient)
   }

@@ -6,12 +6,12 @@ struct FirewallCheck: Check {
   static let name = "firewall"
 
   struct Sight: Equatable, Sendable {
-    /// Whether ufw is enabled; nil: it is not installed.
+    /// Nil: not installed.
     var ufw: Bool?
-    /// Whether ufw allows the port; nil: its rules cannot be read.
+    /// Nil: its rules cannot be read.
     var ufwAllows: Bool?
     var isFirewalldRunning = false
-    /// Whether firewalld allows the port; nil: its zones cannot be read.
+    /// Nil: its zones cannot be read.
     var firewalldAllows: Bool?
     /// Whether the kernel uses rules of nftables or iptables.
     var hasKernelRules = false
@@ -81,12 +81,12 @@ struct FirewallCheck: Check {
     }
   }
 
-  /// Returns whether `ufw.conf` enables ufw.
+  /// Reads `ufw.conf`.
   static func isSwitchedOn(_ text: String) -> Bool {
     text.split(separator: "\n").contains { $0.lowercased().filter { $0 != " " } == "enabled=yes" }
   }
 
-  /// Returns whether ufw's `user.rules` allow a port from any address.
+  /// Reads `user.rules`; counts rules for any address.
   static func ufwAllows(_ port: UInt16, rules: String) -> Bool {
     rules.split(separator: "\n").contains { line in
       let words = line.split(separator: " ")
@@ -105,8 +105,7 @@ struct FirewallCheck: Check {
     }
   }
 
-  /// Returns whether kernel modules with rules are in use: the third word of their line in
-  /// `/proc/modules` is the number of users.
+  /// In `/proc/modules`, the third word of a line is the module's number of users.
   static func hasRules(_ modules: String) -> Bool {
     modules.split(separator: "\n").contains { line in
       let words = line.split(separator: " ")

@@ -7,18 +7,15 @@ import Logging
 import NIOPosix
 import Synchronization
 
-/// Multicast on every link: whether this host can join, send and receive.
 struct MulticastCheck: Check {
   static let name = "multicast"
 
   /// A separate port, so that no node takes a datagram for a beacon.
   private static let port: UInt16 = 41_140
-  /// The number of bytes of a datagram. They are random, so that only this process's own
-  /// are counted.
+  /// Random, so that only this process's own datagrams count.
   private static let datagramBytes = 32
   /// The longest wait for all links.
   private static let longestWait = Duration.milliseconds(1_500)
-  /// The time between two attempts.
   private static let intervalMicroseconds: UInt32 = 50_000
 
   /// A link, and whether a datagram sent on it was received there.

@@ -1,7 +1,6 @@
 import KithNetwork
 import KithTerminal
 
-/// The network: whether this host is connected to one.
 struct NetworkCheck: Check {
   static let name = "network"
 

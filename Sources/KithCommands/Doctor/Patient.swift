@@ -2,30 +2,25 @@ import Kith
 
 /// The subject of all checks: a directory and its node.
 struct Patient: Sendable {
-  /// The state of the directory's device.
   enum Device: Sendable {
-    /// A node is running and answered with this status.
+    /// A node is running and answered.
     case running(NodeStatus)
     /// No node is running; the directory was opened for this report.
     case opened(NodeStatus)
-    /// The directory holds no device.
     case none
-    /// The directory could not be opened.
     case failed(KithError)
   }
 
   var directory: String
   /// The port for a node if none is running.
   var port: UInt16
-  /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
   var device: Device
-  /// Whether the user is signed out: the directory is that of the local stores.
+  /// The directory is then that of the local stores.
   var isSignedOut = false
   /// The versions of Kith on other devices, by name.
   var versions: [String: String] = [:]
 
-  /// The device's report, if there is one.
   var report: NodeStatus? {
     switch device {
     case .running(let report), .opened(let report): report
@@ -33,10 +28,9 @@ struct Patient: Sendable {
     }
   }
 
-  /// Whether a node is running in the directory.
   var isRunning: Bool { if case .running = device { true } else { false } }
 
-  /// The port to check: the one of a running node, or the one to use.
+  /// The port of a running node, or the one to use.
   var effectivePort: UInt16 {
     guard isRunning, let address = report?.listening.first,
       let text = address.split(separator: ":").last, let port = UInt16(text)
@@ -47,7 +41,7 @@ struct Patient: Sendable {
 }
 
 extension Patient {
-  /// Asks the node of a directory. If none is running, opens the directory, as every command does.
+  /// Asks the directory's node, or opens the directory if none is running.
   init(
     directory: String, port: UInt16, passphrase: @escaping PassphraseQuestion,
     nowMilliseconds: UInt64

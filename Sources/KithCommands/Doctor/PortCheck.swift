@@ -3,11 +3,9 @@ import Glibc
 import Kith
 import KithNetwork
 
-/// The port: whether a node listens on it, or could.
 struct PortCheck: Check {
   static let name = "port"
 
-  /// The process that listens on a port.
   struct Owner: Equatable, Sendable {
     var process: Int32
     var program: String
@@ -18,11 +16,10 @@ struct PortCheck: Check {
     case listening([String])
     /// The node is running without listening.
     case silent
-    /// The port can be listened on.
     case free
-    /// Another process listens on it; its owner, if the system shows it.
+    /// Another process listens; nil if the system does not show it.
     case taken(Owner?)
-    /// It cannot be listened on for another reason.
+    /// The port cannot be listened on for another reason.
     case refused(NetworkFailure)
   }
 
@@ -71,13 +68,12 @@ struct PortCheck: Check {
   }
 }
 
-/// The listening sockets of this host: proc(5), `/proc/net/tcp`.
+/// proc(5), `/proc/net/tcp`.
 enum ListeningSockets {
-  /// The kernel's number for the state of a listening socket.
+  /// The kernel's number for listening.
   private static let listenState = "0A"
 
-  /// Returns the inodes of the sockets that listen on a port, from the text of `/proc/net/tcp`
-  /// or `tcp6`.
+  /// `text` is that of `/proc/net/tcp` or `tcp6`.
   static func inodes(ofPort port: UInt16, in text: String) -> [UInt64] {
     text.split(separator: "\n").dropFirst().compactMap { line in
       let fields = line.split(separator: " ")
@@ -88,9 +84,8 @@ enum ListeningSockets {
     }
   }
 
-  /// Returns the process that listens on a port; nil if none, or not visible to this user.
-  ///
-  /// It looks three times: both tables change while they are read, and rows may be skipped.
+  /// Nil if no process listens, or it is not visible to this user. Tries three times: both tables
+  /// change while they are read, and rows may be skipped.
   static func owner(ofPort port: UInt16) -> PortCheck.Owner? {
     for _ in 0..<3 {
       if let owner = currentOwner(ofPort: port) { return owner }

@@ -1,11 +1,10 @@
 import Kith
 import KithTerminal
 
-/// The account's devices, and those that have not been heard for long.
 struct RosterCheck: Check {
   static let name = "roster"
 
-  /// The silence after which a device may be lost, in milliseconds.
+  /// In milliseconds.
   static let longSilence: UInt64 = 30 * 86_400_000
 
   func look(at patient: Patient) {}

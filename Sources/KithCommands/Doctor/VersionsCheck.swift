@@ -2,7 +2,6 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// The versions of Kith on this and the other devices.
 struct VersionsCheck: Check {
   static let name = "versions"
 

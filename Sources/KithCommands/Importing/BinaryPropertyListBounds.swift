@@ -1,18 +1,15 @@
 import Foundation
 import KithTerminal
 
-/// Measures a binary property list before Foundation expands it.
-///
-/// Its objects may be shared: 200 bytes can stand for more arrays than fit in memory, and
-/// Foundation makes each. This computes the expanded size in work linear in the file. The format:
-/// CFBinaryPList.c of swift-corelibs-foundation.
+/// Measures a binary property list before Foundation expands it. Its objects may be shared: 200
+/// bytes can stand for more arrays than fit in memory, and Foundation makes each. Measuring is
+/// linear in the file. The format: CFBinaryPList.c of swift-corelibs-foundation.
 struct BinaryPropertyListBounds {
-  /// The maximum number of expanded values, keys included.
+  /// The most expanded values, keys included.
   static let limitValues = 1 << 20
-  /// The maximum number of expanded bytes of text and data.
+  /// The most expanded bytes of text and data.
   static let limitBytes = InputText.limit
-  /// The maximum number of nested containers, as in Foundation's XML reader. A store's limit is
-  /// lower, and the store checks it.
+  /// Nested containers, as in Foundation's XML reader. The store checks its own, lower limit.
   static let limitDepth = 512
 
   /// The expanded size of an object.
@@ -27,11 +24,10 @@ struct BinaryPropertyListBounds {
   private let referenceSize: Int
   private let offsetTable: Int
   private var sizes: [Size?]
-  /// The number of references read, so that lists with overlapping objects cost no more
-  /// than others.
+  /// References read: bounded, because the lists of objects may overlap.
   private var references = 0
 
-  /// Throws ``ImportError`` if a list is damaged, or expands to too much.
+  /// Throws if a list is damaged, or expands to too much.
   static func check(_ data: Data) throws(ImportError) {
     guard data.starts(with: Array("bplist".utf8)) else { return }
     guard var bounds = Self(data), let root = bounds.root else { throw damaged }
@@ -119,7 +115,7 @@ struct BinaryPropertyListBounds {
     return sum
   }
 
-  /// Returns the number of bytes, characters or elements of an object, and their position.
+  /// Returns the bytes, characters or elements of an object, and their position.
   private func count(at place: Int) throws(ImportError) -> (count: Int, start: Int) {
     let short = Int(bytes[place] & 0xF)
     if short != 0xF { return (short, place + 1) }
@@ -133,7 +129,7 @@ struct BinaryPropertyListBounds {
     return (count, place + 2 + width)
   }
 
-  /// Reads a number, most significant byte first; nil outside the file, or if it is too large.
+  /// Reads a big-endian number; nil outside the file, or if it is too large.
   private static func number(_ bytes: Data, _ place: Int, _ width: Int) -> Int? {
     guard place >= 0, place <= bytes.count - width else { return nil }
     var number: UInt64 = 0

@@ -1,10 +1,8 @@
 import Foundation
 import KithCore
 
-/// Imports the output of `dconf dump /`: a key file with values in GVariant's text format.
-///
-/// A key is the path of its section, a slash, and its name:
-/// `org/gnome/desktop/interface/clock-format`. Under `[/]` it is only the name.
+/// Imports a key file with values in GVariant's text format. A key is its section's path, a slash,
+/// and its name: `org/gnome/desktop/interface/clock-format`. Under `[/]` it is only the name.
 enum DconfImporter {
   static func read(_ data: Data) throws(ImportError) -> ImportedFile {
     var file = ImportedFile(format: .dconf)
@@ -49,6 +47,6 @@ enum DconfImporter {
 }
 
 extension String {
-  /// The text without white space (and the carriage return of Windows) on both sides.
+  /// Drops the carriage return of Windows, too.
   fileprivate var trimmed: String { trimmingCharacters(in: .whitespacesAndNewlines) }
 }

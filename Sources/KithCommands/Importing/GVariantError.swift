@@ -1,4 +1,4 @@
-/// The error for a text that is not in GVariant's text format, or that no store can hold.
+/// The text is malformed, or no store can hold its value.
 struct GVariantError: Error, Equatable, CustomStringConvertible {
   let description: String
 

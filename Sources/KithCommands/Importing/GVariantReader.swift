@@ -1,8 +1,7 @@
 import Foundation
 import KithCore
 
-/// Reads GVariant's text format (GLib, "GVariant Text Format"), the output format of `dconf dump`
-/// and `gsettings`.
+/// Reads GVariant's text format (GLib, "GVariant Text Format").
 ///
 /// | GVariant | value |
 /// | --- | --- |
@@ -15,7 +14,7 @@ import KithCore
 /// | variant `<…>`, `just …` | its content |
 /// | `nothing` | refused |
 struct GVariantReader {
-  /// The maximum number of nested containers and variants.
+  /// Nested containers and variants.
   static let maximumDepth = 128
 
   private let bytes: [UInt8]
@@ -25,7 +24,6 @@ struct GVariantReader {
     bytes = Array(text.utf8)
   }
 
-  /// Reads the whole text as one value.
   mutating func read() throws(GVariantError) -> PropertyListValue {
     let value = try value(type: nil, depth: 0)
     skipSpace()
@@ -33,7 +31,7 @@ struct GVariantReader {
     return value
   }
 
-  /// Reads a value. If its type was written, `type` is GVariant's type string.
+  /// Reads a value. `type` is GVariant's type string, if the text has one.
   private mutating func value(
     type: Substring?, depth: Int
   ) throws(GVariantError) -> PropertyListValue {
@@ -137,8 +135,8 @@ struct GVariantReader {
     return .data(data)
   }
 
-  /// Returns the values with one type. GVariant's printer marks the type only on an array's first
-  /// element: if any is a double, all are.
+  /// GVariant's printer marks only an array's first element with the type: if any is a double, all
+  /// are.
   private func inheriting(_ values: [PropertyListValue]) -> [PropertyListValue] {
     let hasDouble = values.contains { if case .double = $0 { true } else { false } }
     guard hasDouble else { return values }
@@ -197,7 +195,7 @@ extension GVariantReader {
     return string
   }
 
-  /// Reads from quote to quote; bytestrings have octal escapes, strings have Unicode escapes.
+  /// Bytestrings have octal escapes, strings have Unicode escapes.
   private mutating func quoted(isBytestring: Bool) throws(GVariantError) -> [UInt8] {
     let start = position
     let quote = bytes[position]
@@ -245,7 +243,7 @@ extension GVariantReader {
     return String(scalar).utf8
   }
 
-  /// Reads up to three octal digits.
+  /// Up to three digits.
   private mutating func octal() -> UInt8 {
     var code: UInt32 = 0
     for _ in 0..<3 {

@@ -1,17 +1,14 @@
 import Foundation
 
-/// The supported formats of settings files.
 enum ImportFormat: String, CaseIterable, Sendable {
-  /// A JSON object, with or without the comments that editors allow.
+  /// With or without the comments that editors allow.
   case json
-  /// An XML or binary property list.
+  /// XML or binary.
   case plist
   /// The output of `dconf dump /`.
   case dconf
 
-  /// Detects a file's format from its content, without its name.
-  ///
-  /// - Throws: ``ImportError`` if it has another format.
+  /// Detects the format from the content alone.
   static func detect(_ data: Data) throws(ImportError) -> ImportFormat {
     if data.starts(with: Array("bplist".utf8)) { return .plist }
     if data.starts(with: Array("GVariant".utf8)) {
@@ -34,7 +31,7 @@ enum ImportFormat: String, CaseIterable, Sendable {
     }
   }
 
-  /// Returns whether a line is `[org/gnome/desktop]` and not a JSON array.
+  /// Whether a line is `[org/gnome/desktop]` and not a JSON array.
   private static func isSection(_ line: Data) -> Bool {
     let text = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
     guard text.hasSuffix("]") else { return false }

@@ -1,28 +1,25 @@
 import Kith
 import KithCore
 
-/// Writes a file's entries in transactions of moderate size. A refused one is halved until each
-/// refused key is alone.
+/// Writes entries in transactions. A refused one is halved until each refused key is alone.
 struct ImportRun: Sendable {
   static let keysPerTransaction = 64
-  /// The number of encoded bytes after which a transaction ends.
+  /// The most encoded bytes of a transaction with several keys.
   static let bytesPerTransaction = 128 << 10
 
-  /// Writes some keys durably, all or none.
+  /// Writes durably, all entries or none.
   typealias Commit = (_ entries: ArraySlice<ImportedFile.Entry>) async throws -> Void
 
   private(set) var imported: [String] = []
   private(set) var refused: [ImportSummary.Refused] = []
   private let progress: @Sendable (Int) -> Void
 
-  /// - Parameter progress: Called with the number of finished keys.
+  /// `progress` gets the number of finished keys.
   init(progress: @escaping @Sendable (Int) -> Void = { _ in }) {
     self.progress = progress
   }
 
-  /// Writes all entries.
-  ///
-  /// - Throws: The error of `commit`, except refusals. Earlier writes then stay.
+  /// Rethrows errors of `commit` that are not refusals. Earlier writes then stay.
   mutating func write(_ entries: [ImportedFile.Entry], commit: Commit) async throws {
     for chunk in Self.chunks(of: entries) {
       try await write(chunk, commit: commit)
@@ -50,7 +47,6 @@ struct ImportRun: Sendable {
     progress(imported.count + refused.count)
   }
 
-  /// Splits entries into the parts that are written at once.
   static func chunks(of entries: [ImportedFile.Entry]) -> [ArraySlice<ImportedFile.Entry>] {
     var chunks: [ArraySlice<ImportedFile.Entry>] = []
     var start = 0
@@ -72,7 +68,7 @@ struct ImportRun: Sendable {
 }
 
 extension KithError {
-  /// Whether the store refused only this write, so that other keys may succeed.
+  /// Whether other keys may still succeed.
   var isRefusal: Bool {
     [Code.invalidKey, .valueTooLarge, .quotaExceeded, .unsupportedValue].contains(code)
   }

@@ -3,25 +3,22 @@ import KithTerminal
 struct ImportSummary: Equatable, Sendable {
   struct Refused: Equatable, Sendable {
     var key: String
-    /// The error's code, or `notAValue` if the file's entry is not a value.
+    /// The error's code, or `notAValue`.
     var code: String
     var reason: String
   }
 
-  /// The file's name as the user gave it.
+  /// As the user gave it.
   var file: String
   var format: ImportFormat
-  /// The number of keys written, or in a dry run, the number that would be.
+  /// In a dry run, the number of keys that would be written.
   var imported: Int
-  /// The refused keys in the order of the file: first those without a value, then those that the
-  /// store refused.
+  /// First the keys without a value, then those that the store refused, each in the order of the
+  /// file.
   var refused: [Refused]
-  /// Whether this was a dry run, which writes nothing.
   var isDryRun: Bool
-  /// The time taken, in seconds.
   var seconds: Double
 
-  /// The summary for people, in lines.
   func text(_ style: Style) -> String {
     let verb = isDryRun ? "would be imported" : "imported"
     let time = isDryRun ? "" : " in \(Humane.duration(seconds: seconds))"
@@ -31,7 +28,7 @@ struct ImportSummary: Equatable, Sendable {
     ]
     if !refused.isEmpty {
       lines.append(style(.bad, "\(Humane.count(refused.count, "key")) refused:"))
-      // Whole keys without a table, because a refused key may have any length.
+      // No table, because a refused key may have any length.
       lines += refused.map { item in
         " " + style(.strong, Columns.printable(item.key)) + "  " + Columns.printable(item.reason)
       }

@@ -1,7 +1,7 @@
 import Foundation
 import KithCore
 
-/// Imports a JSON object: one key for each member.
+/// One key for each member of the object.
 enum JSONImporter {
   static func read(_ data: Data) throws(ImportError) -> ImportedFile {
     let root: JSONNode
@@ -31,7 +31,7 @@ enum JSONImporter {
 }
 
 extension JSONNode {
-  /// The kind of the node, with its article.
+  /// With its article.
   fileprivate var kindName: String {
     switch self {
     case .null: "null"

@@ -1,7 +1,7 @@
 import Foundation
 import KithCore
 
-/// Imports an XML or binary property list: one key for each member of its dictionary.
+/// One key for each member of the dictionary.
 enum PropertyListImporter {
   static func read(_ data: Data) throws(ImportError) -> ImportedFile {
     let root: Any
@@ -24,14 +24,11 @@ enum PropertyListImporter {
   }
 }
 
-/// Converts Foundation's property-list objects to values.
 enum PropertyListReader {
-  /// Returns the value of a whole property list.
   static func value(_ data: Data) throws -> PropertyListValue {
     try value(try object(data))
   }
 
-  /// Returns the objects of a property list, as Foundation reads them.
   static func object(_ data: Data) throws(ImportError) -> Any {
     // Foundation would also read the older format without markup, in which any word is a string.
     guard (try? ImportFormat.detect(data)) == .plist else {
@@ -48,7 +45,7 @@ enum PropertyListReader {
   }
 
   static func value(_ object: Any) throws(ImportError) -> PropertyListValue {
-    // `as? Bool` would also accept the number 1.
+    // No `as? Bool`: it would also accept the number 1.
     switch object {
     case let string as String: return .string(string)
     case let date as Date: return .date(date)
@@ -79,7 +76,7 @@ enum PropertyListReader {
     }
   }
 
-  /// Returns the kind of an object, with its article.
+  /// With its article.
   static func kindName(_ object: Any) -> String {
     switch object {
     case is [Any]: "an array"

@@ -1,12 +1,12 @@
-/// A QR code as text: two modules a character, one above the other.
+/// Draws two modules a character, one above the other.
 enum QRDrawing {
-  /// The light modules around the code, which scanners need (ISO/IEC 18004, 9.1).
+  /// Light modules around the code, which scanners need (ISO/IEC 18004, 9.1).
   static let quietZone = 4
 
   static func columns(_ matrix: QRMatrix) -> Int { matrix.width + 2 * quietZone }
 
-  /// Returns the lines of the drawing: black on white in any terminal. Without colours, light
-  /// modules are drawn, which is right for a terminal with light text on dark.
+  /// Black on white in any terminal. Without colours the text draws the light modules, for light
+  /// text on dark.
   static func lines(_ matrix: QRMatrix, isColoured: Bool) -> [String] {
     let range = -quietZone..<matrix.width + quietZone
     return stride(from: range.lowerBound, to: range.upperBound, by: 2).map { line in

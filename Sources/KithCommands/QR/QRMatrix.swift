@@ -1,16 +1,13 @@
 import Glibc
 
-/// A QR code's modules, without its quiet zone.
-///
-/// libqrencode computes them, loaded only to draw, so neither building nor running Kith requires
-/// it.
+/// A QR code's modules, without its quiet zone. libqrencode, loaded only to draw, computes them, so
+/// Kith builds and runs without it.
 struct QRMatrix: Equatable {
-  /// The package of the library.
   static let package = "libqrencode4"
 
-  /// The number of modules of a side.
+  /// The modules of a side.
   let width: Int
-  /// Whether each module is dark, line by line.
+  /// Line by line.
   let isDark: [Bool]
 
   init(width: Int, isDark: [Bool]) {
@@ -19,16 +16,15 @@ struct QRMatrix: Equatable {
     self.isDark = isDark
   }
 
-  /// Makes the code of a text whose case does not matter, in the smallest version that holds it.
-  /// Nil if the library is not installed, or the text is too long.
+  /// Makes the smallest code of a text whose case does not matter. Nil if the library is not
+  /// installed, or the text is too long.
   init?(caseless text: String) {
     guard let library = dlopen("libqrencode.so.4", RTLD_NOW) else { return nil }
     defer { dlclose(library) }
     guard let encode = dlsym(library, "QRcode_encodeString"),
       let free = dlsym(library, "QRcode_free")
     else { return nil }
-    // Level L and 8-bit mode; the text is capitals, for which the library uses the denser
-    // alphanumeric mode.
+    // Level L and 8-bit mode; capitals use the denser alphanumeric mode.
     let call = unsafeBitCast(encode, to: Encode.self)
     guard let code = call(text.uppercased(), 0, 0, 2, 0) else { return nil }
     defer { unsafeBitCast(free, to: Free.self)(code) }
@@ -39,7 +35,7 @@ struct QRMatrix: Equatable {
     self.init(width: width, isDark: (0..<width * width).map { modules[$0] & 1 == 1 })
   }
 
-  /// Returns whether a module is dark; outside the code all are light.
+  /// Modules outside the code are light.
   subscript(line: Int, column: Int) -> Bool {
     guard (0..<width).contains(line), (0..<width).contains(column) else { return false }
     return isDark[line * width + column]

@@ -1,12 +1,11 @@
 import Kith
 import KithTerminal
 
-/// The report of `kith account` and `kith join`.
 struct AccountReport: Equatable, Sendable {
   var account: AccountID
   var device: NodeStatus.Device
   var directory: String
-  /// The recovery key, shown once, when the account is created.
+  /// Shown once, when the account is created.
   var recoveryKey: String?
   /// The other devices of the account, if they are known.
   var others: [NodeStatus.Device] = []
@@ -39,7 +38,7 @@ struct AccountReport: Equatable, Sendable {
 }
 
 extension AccountReport {
-  /// Makes the report on a directory that was just created.
+  /// The report on a directory that was just created.
   init(_ summary: AccountSummary, directory: String, recoveryKey: String? = nil) {
     self.init(
       account: summary.account, device: .init(id: summary.device, name: summary.name),

@@ -1,9 +1,8 @@
 import Kith
 import KithTerminal
 
-/// The report of `kith account list`.
 struct AccountsReport: Equatable, Sendable {
-  /// The accounts, in the order of their first signing in.
+  /// In the order of their first signing in.
   var accounts: [Accounts.KnownAccount]
 
   func text(_ style: Style) -> String {

@@ -6,7 +6,7 @@ struct ChangeReport: Sendable {
   private let change: KeyValueStore.Change
   private let items: [KeyValueStore.Change.Item]
 
-  /// Makes the report on a change; nil if it concerns none of the keys. No keys mean all.
+  /// Nil if the change concerns none of the keys. No keys mean all.
   init?(_ change: KeyValueStore.Change, keys: Set<KeyValueStore.Key> = []) {
     items =
       keys.isEmpty ? change.items : change.items.filter { keys.contains(KeyValueStore.Key($0.key)) }
@@ -14,7 +14,7 @@ struct ChangeReport: Sendable {
     self.change = change
   }
 
-  /// The report for people: a line for each key.
+  /// A line for each key.
   func text(_ style: Style) -> String {
     items.map { item in
       let key = style(.strong, Columns.printable(item.key))

@@ -1,7 +1,6 @@
 import Kith
 import KithTerminal
 
-/// The report of `kith clock`.
 struct ClockReport: Sendable {
   var status: NodeStatus
 

@@ -2,11 +2,9 @@ import Kith
 import KithTerminal
 
 struct DevicesReport: Equatable, Sendable {
-  /// All devices, including revoked ones.
   var devices: [NodeStatus.Device]
-  /// Whether the report for people shows revoked devices.
+  /// Whether people see revoked devices; the document has all.
   var showsRevoked = false
-  /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
 
   func text(_ style: Style) -> String {

@@ -3,22 +3,20 @@ import KithTerminal
 
 /// The report of `kith ls`.
 struct EntriesReport: Sendable {
-  /// A key and its shown value.
   struct Item: Equatable, Sendable {
     var key: String
     var value: PropertyListValue
-    /// Encoded bytes of the value.
+    /// Encoded bytes.
     var bytes: Int
   }
 
   var store: String
-  /// The entries, in order of the keys' UTF-8 bytes.
+  /// In order of the keys' UTF-8 bytes.
   var items: [Item]
 
   /// The keys, one on each line.
   var keys: String { items.map { Columns.printable($0.key) }.joined(separator: "\n") }
 
-  /// Returns the keys with type, size and the beginning of the value.
   func table(_ style: Style, valueColumns: Int) -> String {
     var table = Table([("KEY", .left), ("TYPE", .left), ("SIZE", .right), ("VALUE", .left)])
     for item in items {
@@ -46,7 +44,7 @@ struct EntriesReport: Sendable {
 }
 
 extension PropertyListValue {
-  /// The kind of the value, by its name in `--type`.
+  /// The name of the value's kind in `--type`.
   var typeName: String {
     switch self {
     case .bool: "bool"

@@ -2,17 +2,14 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// The report of `kith hidden`: newest writes that the quota hides.
+/// Newest writes that the quota hides: `kith hidden`.
 struct HiddenReport: Sendable {
-  /// A hidden write.
   struct Item: Equatable, Sendable {
     var entry: KeyValueStore.HiddenEntry
-    /// The name of the device that wrote.
     var device: String
   }
 
   var store: String
-  /// The hidden writes, in order of keys.
   var items: [Item]
 
   func text(_ style: Style) -> String {
@@ -45,10 +42,9 @@ struct HiddenReport: Sendable {
   }
 }
 
-/// The report of `kith refusals`: transactions that were accepted offline, but did not fit later.
+/// Transactions accepted offline that did not fit later: `kith refusals`.
 struct RefusalsReport: Sendable {
   var store: String
-  /// The refusals, in the order of their numbers.
   var refusals: [KeyValueStore.Refusal]
 
   func text(_ style: Style) -> String {
@@ -95,14 +91,13 @@ struct RefusalsReport: Sendable {
   }
 }
 
-/// Formats moments for people.
 enum Moment {
-  /// Returns the moment in ISO 8601 and UTC, to the second.
+  /// In UTC, to the second.
   static func text(_ milliseconds: UInt64) -> String {
     let seconds = Double(milliseconds / 1_000)
     return ISO8601Text.text(Date(timeIntervalSince1970: seconds)) ?? "\(milliseconds)"
   }
 
-  /// Now, in milliseconds since 1970.
+  /// Milliseconds since 1970.
   static var now: UInt64 { UInt64(max(0, Date().timeIntervalSince1970 * 1_000)) }
 }

@@ -1,10 +1,8 @@
 import Kith
 import KithTerminal
 
-/// The report of `kith peers`: the devices of the account and their connections.
 struct PeersReport: Equatable, Sendable {
   var status: NodeStatus
-  /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
 
   func text(_ style: Style) -> String {
@@ -32,7 +30,6 @@ struct PeersReport: Equatable, Sendable {
     device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) } ?? "not yet"
   }
 
-  /// Formats a difference of clocks.
   static func offset(_ milliseconds: Int64) -> String {
     let sign = milliseconds > 0 ? "+" : ""
     guard milliseconds.magnitude >= 10_000 else { return "\(sign)\(milliseconds) ms" }

@@ -1,9 +1,8 @@
 import Kith
 import KithTerminal
 
-/// The report of `kith quota`: a store's use of its limits, and its largest values.
+/// The report of `kith quota`.
 struct QuotaReport: Equatable, Sendable {
-  /// A key and the size of its value.
   struct Item: Equatable, Sendable {
     var key: String
     var bytes: Int

@@ -1,9 +1,8 @@
 import Kith
 import KithTerminal
 
-/// Reports that several members of the account have one name, and how to distinguish them.
 enum SharedNames {
-  /// Returns a sentence for every name that several members have, in the order of the names.
+  /// Sentences about names that several members have, in the order of the names.
   static func notices(_ devices: [NodeStatus.Device]) -> [String] {
     let members = devices.filter(\.isMember)
     return Dictionary(grouping: members) { Array($0.name.utf8) }.values
@@ -17,13 +16,8 @@ enum SharedNames {
       }
   }
 
-  /// Returns a sentence for a device whose name other members have.
-  ///
-  /// - Parameters:
-  ///   - name: The device's name.
-  ///   - fingerprint: Its fingerprint.
-  ///   - devices: The devices of the account; the device may be among them.
-  /// - Returns: The sentence; nil if no other member has the name.
+  /// A sentence for a device whose name other members have. `devices` may contain the device
+  /// itself.
   static func notice(
     _ name: String, _ fingerprint: String, among devices: [NodeStatus.Device]
   ) -> String? {

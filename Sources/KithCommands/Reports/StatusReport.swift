@@ -1,10 +1,8 @@
 import Kith
 import KithTerminal
 
-/// The report of `kith status`.
 struct StatusReport: Equatable, Sendable {
   var status: NodeStatus
-  /// Now, in milliseconds since 1970.
   var nowMilliseconds: UInt64
 
   func text(_ style: Style) -> String {

@@ -1,18 +1,16 @@
 import KithTerminal
 
-/// The reason why `kith sync` gave up, and the advice.
 struct SyncShortfall: CustomStringConvertible {
-  /// The names of devices that lack something.
+  /// Devices that lack something.
   var missing: [String]
-  /// The number of devices that have everything.
+  /// Devices that have everything.
   var have: Int
-  /// The requested number of devices; nil: all.
+  /// Nil: all.
   var wanted: Int?
   var connected: Set<String>
   /// Whether drafts wait for a peer.
   var isUnpublished: Bool
 
-  /// The message for an account without other devices.
   static let noOthers = "no other device is in the account; add one with: kith invite"
 
   var description: String {

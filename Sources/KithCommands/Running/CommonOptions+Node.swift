@@ -4,8 +4,7 @@ import KithStorage
 import KithTerminal
 
 extension CommonOptions {
-  /// Returns the configuration for opening the directory's accounts without listening. `passphrase`
-  /// returns their passphrase; nil: from its source, or the person.
+  /// Opens accounts without listening. A nil `passphrase` comes from its source, or the person.
   func accounts(passphrase: PassphraseQuestion? = nil) -> Accounts.Configuration {
     var configuration = Accounts.Configuration(directory: directoryURL.path)
     configuration.hosts = []
@@ -14,14 +13,11 @@ extension CommonOptions {
     return configuration
   }
 
-  /// Whether the user is signed out in the directory, so that writes stay on this host.
   var isSignedOut: Bool {
     get throws { try Accounts.isSignedOut(in: directoryURL.path) }
   }
 
-  /// Returns the directory of the device of the account that is signed in.
-  ///
-  /// - Throws: ``CommandFailure`` if the user is signed out.
+  /// Throws if the user is signed out.
   func accountDirectory() throws -> String {
     guard try !isSignedOut else {
       throw CommandFailure(
@@ -30,11 +26,9 @@ extension CommonOptions {
     return try Accounts.deviceDirectory(in: directoryURL.path)
   }
 
-  /// The advice for a signed-out user.
   static let signingIn = "run kith account create, kith join or kith account sign-in"
 
-  /// Refuses to create a device in a directory that holds one, unless signed out: then another gets
-  /// its own directory.
+  /// If signed out, a new device gets its own directory.
   func checkNewDevice() throws {
     let path = directoryURL.path
     if let refusal = DeviceDirectory.refusalOfForeign(path) { throw KithError(refusal) }
@@ -44,8 +38,8 @@ extension CommonOptions {
     }
   }
 
-  /// Gives writes made while signed out to the account. Returns the error, because a new device
-  /// must be reported first.
+  /// Adopts writes made while signed out. Returns the error, because the command must first report
+  /// the new device.
   func adoption(passphrase: Passphrase?) async -> Result<Void, any Error> {
     do throws(KithError) {
       try await Accounts.adoptLocalWrites(accounts(passphrase: passphrase?.answer))
@@ -55,22 +49,16 @@ extension CommonOptions {
     }
   }
 
-  /// The time for a directory's node to answer, because it may be starting or stopping.
+  /// A node may be starting or stopping.
   private static let patience = Duration.seconds(10)
 
   /// Calls a body with the directory's node: the running one, over its control socket, or one
-  /// opened during the call. When signed out it is the node of the local stores, which the first
+  /// opened during the call. When signed out, it is the node of the local stores, which the first
   /// write creates.
   ///
-  /// - Parameters:
-  ///   - needsNode: Whether the node must be running.
-  ///   - readsMembershipOnly: Whether an opened node has no stores, and needs no memory for them.
-  ///   - writes: Whether the body writes to a store.
-  ///   - passphrase: The passphrase; nil: from its source, or the person.
-  ///   - body: Called with the node.
-  /// - Returns: The result of the body.
-  /// - Throws: `KithError`, ``CommandFailure`` if a running node is missing, or the error of the
-  ///   body.
+  /// `readsMembershipOnly` opens a node without stores, and without memory for them. A nil
+  /// `passphrase` comes from its source, or the person. Throws also if a needed node is not
+  /// running.
   func withNode<Result: Sendable>(
     needsNode: Bool = false, readsMembershipOnly: Bool = false, writes: Bool = false,
     passphrase: PassphraseQuestion? = nil,
@@ -128,9 +116,9 @@ extension CommonOptions {
   }
 }
 
-/// A value that a command opens, and must close on every path.
+/// A command must close it on every path.
 protocol Closable {
-  /// Makes all writes durable, and releases everything.
+  /// Makes all writes durable.
   func close() throws(KithError)
 }
 
@@ -138,7 +126,6 @@ extension Node: Closable {}
 extension Accounts: Closable {}
 
 extension Closable {
-  /// Calls the body with the value, and closes it.
   func use<Result>(_ body: (Self) async throws -> Result) async throws -> Result {
     let result: Result
     do {
@@ -153,7 +140,7 @@ extension Closable {
 }
 
 extension CommonOptions {
-  /// Warns if part of a store was damaged here and is missing: a key may be missing, or older.
+  /// Keys of a lacking store may be missing or older.
   func warnIfLacking(_ store: String, at node: any NodeAccess) async throws {
     guard try await node.isLacking(store) else { return }
     console.warn(
@@ -163,13 +150,12 @@ extension CommonOptions {
 }
 
 extension NodeAccess {
-  /// Whether part of a store was damaged here and is missing.
   func isLacking(_ store: String) async throws -> Bool {
     try await report().stores
       .contains { $0.identifier.rawValue.utf8.elementsEqual(store.utf8) && $0.missing != nil }
   }
 
-  /// Returns all shown values of a store, in the order of the keys' UTF-8 bytes.
+  /// In the order of the keys' UTF-8 bytes.
   func entries(
     in store: String
   ) async throws -> [(key: String, value: PropertyListValue)] {

@@ -4,13 +4,12 @@ import KithTerminal
 import Synchronization
 
 extension CommonOptions {
-  /// The source of the passphrase, if there is one; see `Docs/CommandLine.md`.
+  /// See `Docs/CommandLine.md`.
   var passphraseSource: PassphraseSource? {
     PassphraseSource.first(
       file: passphraseFile, environment: ProcessInfo.processInfo.environment)
   }
 
-  /// Returns the passphrase of a protected directory, from its source or the person.
   var passphraseQuestion: PassphraseQuestion {
     let source = passphraseSource
     return { () throws(KithError) in
@@ -19,7 +18,7 @@ extension CommonOptions {
     }
   }
 
-  /// Returns the same passphrase, asked for once; for one directory.
+  /// Remembers the answer; for one directory.
   var passphraseQuestionAskedOnce: PassphraseQuestion {
     let ask = passphraseQuestion
     let answer = Answer()
@@ -33,15 +32,12 @@ extension CommonOptions {
     }
   }
 
-  /// The answer, once given.
   private final class Answer: Sendable {
     let passphrase = Mutex<Passphrase?>(nil)
   }
 }
 
-/// Asks a person for passphrases.
 enum PassphrasePrompt {
-  /// Asks for an existing passphrase.
   static func known(_ prompt: String) throws(KithError) -> Passphrase {
     guard let passphrase = try ask(prompt) else {
       throw KithError(
@@ -52,7 +48,7 @@ enum PassphrasePrompt {
     return passphrase
   }
 
-  /// Asks for a new passphrase, twice.
+  /// Asks twice.
   static func new() throws(KithError) -> Passphrase {
     guard let passphrase = try ask("New passphrase: "), let again = try ask("Again: ") else {
       throw KithError(
@@ -65,7 +61,7 @@ enum PassphrasePrompt {
     return passphrase
   }
 
-  /// Returns the typed passphrase; nil if there is no terminal.
+  /// Nil if there is no terminal.
   private static func ask(_ prompt: String) throws(KithError) -> Passphrase? {
     switch SecretPrompt.ask(prompt, limit: Passphrase.maximumBytes) {
     case .nobody: return nil

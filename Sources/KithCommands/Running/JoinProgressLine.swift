@@ -2,7 +2,7 @@ import Kith
 import KithTerminal
 import Synchronization
 
-/// Shows a person the progress of joining: when the stores are known, then every two seconds.
+/// Shows progress when the stores are known, then at most every two seconds.
 final class JoinProgressLine: Sendable {
   private static let pause = Duration.seconds(2)
 
@@ -13,7 +13,6 @@ final class JoinProgressLine: Sendable {
     self.console = console
   }
 
-  /// Shows it, at most every two seconds.
   func show(_ progress: JoinProgress) {
     let isDue = told.withLock { told in
       let isNews = told.map { $0.stores != progress.stores } ?? true

@@ -1,26 +1,23 @@
 import Glibc
 
-/// The manager of the host's services, such as systemd: sd_notify(3).
-///
-/// Each message is one datagram to the Unix-domain socket in `NOTIFY_SOCKET`. If it is lost, the
-/// service continues.
+/// A service manager such as systemd: sd_notify(3). Each message is one datagram to the Unix-domain
+/// socket in `NOTIFY_SOCKET`; the service ignores its loss.
 struct ServiceManager: Sendable {
   static let variable = "NOTIFY_SOCKET"
 
   private let path: [UInt8]
 
-  /// Makes the manager that started this process; nil if none wants messages.
+  /// Nil if no manager wants messages.
   init?(environment: [String: String]) {
     guard let name = environment[Self.variable], name.hasPrefix("/") || name.hasPrefix("@") else {
       return nil
     }
     var bytes = Array(name.utf8)
-    // A name outside directories: unix(7), abstract socket addresses.
+    // An abstract address: unix(7).
     if bytes[0] == UInt8(ascii: "@") { bytes[0] = 0 }
     path = bytes
   }
 
-  /// Reports that the service is ready, in a few words.
   func tellReady(_ status: String) { tell("READY=1\nSTATUS=\(oneLine(status))\n") }
 
   func tellStopping() { tell("STOPPING=1\nSTATUS=stopping\n") }

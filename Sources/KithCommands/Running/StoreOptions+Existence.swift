@@ -4,8 +4,7 @@ import Kith
 import KithTerminal
 
 extension StoreOptions {
-  /// Whether the command works on the usual store: `default`, or the one in the environment. It
-  /// exists before the first write: its name cannot be mistyped.
+  /// The usual store exists before its first write, because its name cannot be mistyped.
   var isUsual: Bool {
     get throws(CommandFailure) {
       guard store != nil else { return true }
@@ -15,9 +14,7 @@ extension StoreOptions {
     }
   }
 
-  /// Returns the store that a command reads.
-  ///
-  /// - Throws: ``CommandFailure`` if the account has no store of that name.
+  /// Returns the store that a command reads; throws if the account has none of that name.
   func existing(at node: any NodeAccess) async throws -> String {
     guard try await isThere(at: node) else { throw try missing("see: kith status") }
     return try identifier.rawValue
@@ -36,7 +33,6 @@ extension StoreOptions {
   }
 }
 
-/// Options of commands that write to a store.
 struct WrittenStoreOptions: ParsableArguments {
   @OptionGroup var store: StoreOptions
 

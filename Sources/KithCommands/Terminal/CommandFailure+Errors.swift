@@ -3,8 +3,7 @@ import Kith
 import KithTerminal
 
 extension CommandFailure {
-  /// Makes the failure for an error of Kith or Foundation; nil for errors of the command
-  /// line itself.
+  /// Nil for errors of the command line itself.
   init?(_ error: any Error) {
     switch error {
     case let failure as CommandFailure: self = failure
@@ -26,7 +25,7 @@ extension CommandFailure {
     return key + error.description + owner + advice(error.code)
   }
 
-  /// Returns advice for the command line, if the error's remedy is for programs.
+  /// Returns advice for errors whose own advice is for programs.
   private static func advice(_ code: KithError.Code) -> String {
     switch code {
     case .quotaExceeded: " See: kith quota."

@@ -1,18 +1,12 @@
 import ArgumentParser
 import KithTerminal
 
-/// Checks the commands named before the options.
 enum CommandName {
-  /// The maximum number of changed letters between a typed name and a suggested command.
+  /// The most letters by which a typed name may differ from a suggested command.
   private static let mostChanges = 2
 
-  /// Refuses an unknown command. The parser would print help with status 0, or report an
-  /// excess argument.
-  ///
-  /// - Parameters:
-  ///   - arguments: The command line, without the tool's name.
-  ///   - root: The tool.
-  /// - Throws: ``CommandFailure`` with a suggested name.
+  /// Refuses an unknown command, with a suggestion. The parser would print help with status 0, or
+  /// report an excess argument. `arguments` are without the tool's name.
   static func check(
     _ arguments: [String], of root: any ParsableCommand.Type
   ) throws(CommandFailure) {
@@ -33,7 +27,7 @@ enum CommandName {
     }
   }
 
-  /// Returns the name with the fewest changes; nil if all need too many.
+  /// Nil if all names need too many changes.
   static func nearest(to typed: String, among names: [String]) -> String? {
     let typed = Array(typed.lowercased().prefix(40))
     let best = names.map { (name: $0, changes: changes(from: typed, to: Array($0))) }
@@ -42,8 +36,7 @@ enum CommandName {
     return best.name
   }
 
-  /// Returns the minimum number of letters inserted, removed, replaced or swapped with the
-  /// next one.
+  /// Counts letters inserted, removed, replaced or swapped with the next one.
   private static func changes(from one: [Character], to other: [Character]) -> Int {
     var rows = [Array(0...other.count)]
     for (i, letter) in one.enumerated() {

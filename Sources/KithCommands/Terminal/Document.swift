@@ -1,31 +1,29 @@
 import Kith
 import KithTerminal
 
-/// A JSON document of a command, with members sorted by their keys' bytes and values as
-/// ``ValueJSON``. Unlike a property-list dictionary it distinguishes keys that Swift calls equal.
+/// A JSON document of a command: members sorted by their keys' bytes, values as ``ValueJSON``.
+/// Unlike a property-list dictionary, it distinguishes keys that Swift calls equal.
 indirect enum Document {
   /// A value of a store, or a scalar.
   case value(PropertyListValue)
   case list([Document])
   case members([(key: String, value: Document)])
 
-  /// The version of all documents. It rises when a member changes its meaning or is removed.
+  /// Rises when a member changes its meaning or is removed.
   static let version = 1
 
-  /// Makes a document: the members without nil ones, and the version.
+  /// Drops nil members and adds the version.
   static func versioned(_ members: [String: Document?]) -> Document {
     object(members.merging(["version": .int(version)]) { member, _ in member })
   }
 
-  /// Makes the document of a status or a part of it as commands print it: its members and the
-  /// version.
+  /// Adds the version to the members.
   static func versioned(_ document: Document) -> Document {
     guard case .members(let members) = document else { return document }
     return .members(members + [("version", .int(version))])
   }
 
-  /// Makes the document of a status or a part of it. Its own types alone are encoded: they always
-  /// have a property-list value.
+  /// `try?` hides no error: the types of a status always have a property-list value.
   static func of(_ value: some Encodable) -> Document {
     func document(_ value: PropertyListValue) -> Document {
       switch value {
@@ -37,14 +35,13 @@ indirect enum Document {
     return (try? PropertyListValueEncoder.encode(value)).map(document) ?? .members([])
   }
 
-  /// Makes an object from members, without those that are nil.
+  /// Drops nil members.
   static func object(_ members: [String: Document?]) -> Document {
     .members(members.compactMap { key, value in value.map { (key, $0) } })
   }
 
   static func int(_ number: Int) -> Document { .value(.integer(Int64(number))) }
 
-  /// Makes a whole number, if there is one.
   static func int(_ number: UInt64?) -> Document? {
     number.map { .value(.integer(Int64(clamping: $0))) }
   }
@@ -55,14 +52,13 @@ indirect enum Document {
 
   static func bool(_ isTrue: Bool) -> Document { .value(.bool(isTrue)) }
 
-  /// Makes a number, rounded to a useful number of decimals.
   static func double(_ number: Double, places: Int = 3) -> Document {
     .value(.double(Double(Humane.decimals(number, places)) ?? number))
   }
 
   static func strings(_ texts: [String]) -> Document { .list(texts.map { .string($0) }) }
 
-  /// Returns the document's text, without a final line feed.
+  /// Without a final line feed.
   func text(indented: Bool = true) -> String {
     var text = ""
     write(to: &text, level: isFlat ? nil : indented ? 0 : nil)

@@ -2,14 +2,13 @@ import Foundation
 import Glibc
 import KithTerminal
 
-/// Reads a person's text and bytes from a file, a pipe, or standard input for `-`.
+/// Reads a file, a pipe, or standard input for `-`.
 enum InputText {
-  /// The maximum number of bytes, so that an endless stream does not fill the memory.
+  /// Bounds the bytes of an endless stream in memory.
   static let limit = 64 << 20
-  /// The maximum number of bytes of a line from standard input.
+  /// Bytes of a line from standard input.
   static let lineLimit = 64 << 10
 
-  /// Returns all bytes of a file, or of standard input for `-`.
   static func data(of name: String) throws(CommandFailure) -> Data {
     if name == "-" { return try read(STDIN_FILENO, name: shown(name)) }
     let file = open(name, O_RDONLY | O_CLOEXEC)
@@ -18,8 +17,7 @@ enum InputText {
     return try read(file, name: name)
   }
 
-  /// Returns all text of a file, or of standard input for `-`, without the line feed that
-  /// shells add.
+  /// Drops the final line feed, which shells add.
   static func text(of name: String) throws(CommandFailure) -> String {
     guard var text = String(validating: try data(of: name), as: UTF8.self) else {
       throw CommandFailure(.refused, "the input is not valid UTF-8; give data with --type data")
@@ -28,8 +26,7 @@ enum InputText {
     return text
   }
 
-  /// Returns the first line that is not blank, without white space around it. Standard input is
-  /// read only as far as needed.
+  /// Returns the first line that is not blank, trimmed. Reads standard input only as far as needed.
   static func line(of name: String) throws(CommandFailure) -> String {
     if name == "-" {
       while let line = try lineOfStandardInput() {
@@ -44,7 +41,7 @@ enum InputText {
     throw CommandFailure(.refused, "\(shown(name)) is empty")
   }
 
-  /// Returns the next line of standard input, even if it is empty; nil at the end.
+  /// Returns the next line of standard input, even an empty one; nil at the end.
   static func answer() throws(CommandFailure) -> String? {
     try lineOfStandardInput()?.trimmingCharacters(in: .newlines)
   }
@@ -82,7 +79,7 @@ enum InputText {
     throw CommandFailure(.refused, "\(name): has more than \(Humane.bytes(limit))")
   }
 
-  /// Handles a failed read: waits if it may continue, otherwise throws.
+  /// Returns if the read may be retried; otherwise throws.
   private static func waitOrThrow(_ file: Int32, _ name: String) throws(CommandFailure) {
     switch errno {
     case EINTR: return

@@ -1,22 +1,19 @@
 import Kith
 import KithTerminal
 
-/// A person's reference to a device: its name, its fingerprint, or the first digits of its id.
+/// A device as a person names it: by name, fingerprint, or the first digits of its id.
 struct DeviceReference {
-  /// The minimum number of digits of an id in a reference.
   private static let fewestDigits = 4
 
   private let text: String
 
   init(_ text: String) { self.text = text }
 
-  /// Returns the only member that matches.
-  ///
-  /// - Throws: ``CommandFailure`` if there is none, or more than one.
+  /// Throws if no member matches, or more than one.
   func find(in devices: [NodeStatus.Device]) throws(CommandFailure) -> NodeStatus.Device {
     let members = devices.filter(\.isMember)
     let shown = Columns.printable(text, limit: 64)
-    // A name may look like digits of an id: names are checked first.
+    // Check names first: a name may look like digits of an id.
     let named = members.filter { $0.name.utf8.elementsEqual(text.utf8) }
     let found = named.isEmpty ? members.filter(isMeant) : named
     guard let one = found.first else {

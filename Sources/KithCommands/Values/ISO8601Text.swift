@@ -1,12 +1,11 @@
 import Foundation
 import KithCore
 
-/// Dates as ISO 8601 text, exact to the last bit: seconds are decimal text, never floating-point
-/// arithmetic.
+/// Dates as ISO 8601 text, exact to the last bit: seconds are never floating-point arithmetic.
 enum ISO8601Text {
   /// Returns the date in UTC, such as `2026-11-21T10:00:00.123Z`, with enough decimals to restore
-  /// its bits. Nil if impossible: not finite, years outside 1 to 9999, negative zero, or less than
-  /// a ten-thousandth of a second from the reference date.
+  /// its bits. Nil for a date that is not finite, outside the years 1 to 9999, negative zero, or
+  /// less than a ten-thousandth of a second from the reference date.
   static func text(_ date: Date) -> String? {
     let seconds = date.timeIntervalSinceReferenceDate
     guard seconds.isFinite, seconds != 0 || seconds.sign == .plus else { return nil }
@@ -28,7 +27,7 @@ enum ISO8601Text {
   }
 
   /// Reads `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:00.123Z` or the same with an offset
-  /// such as `+01:00`; without an offset the time is UTC. Nil for anything else.
+  /// such as `+01:00`; the default is UTC.
   static func date(_ text: String) -> Date? {
     let pattern =
       #/
@@ -68,7 +67,7 @@ enum ISO8601Text {
       .map { Date(timeIntervalSinceReferenceDate: $0) }
   }
 
-  /// Returns one minus a decimal fraction, digit by digit: `25` becomes `75`.
+  /// Returns one minus a decimal fraction: `25` becomes `75`.
   private static func complement(_ fraction: String) -> String {
     var carry = 1
     let digits = fraction.reversed().map { character in
@@ -85,8 +84,8 @@ enum ISO8601Text {
   }
 }
 
-// The Gregorian calendar without a time zone. Days count from 0000-03-01, so that a leap day is the
-// last of its year (Howard Hinnant, "chrono-compatible low-level date algorithms").
+// The Gregorian calendar. Days count from 0000-03-01, so that a leap day is the last of its year
+// (Howard Hinnant, "chrono-compatible low-level date algorithms").
 extension ISO8601Text {
   private static let daysTo2001 = dayNumber(year: 2001, month: 1, day: 1)
   private static let earliest = (dayNumber(year: 1, month: 1, day: 1) - daysTo2001) * 86_400

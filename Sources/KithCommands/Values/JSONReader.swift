@@ -1,30 +1,24 @@
 import Kith
 
-/// Reads JSON (RFC 8259) strictly; see `Docs/Decisions/json-by-hand.md` for the reasons.
-///
-/// Work and memory are linear in the text, and recursion ends at ``maximumDepth``.
+/// Reads JSON (RFC 8259) strictly (`Docs/Decisions/json-by-hand.md`). Work and memory are linear in
+/// the text, and recursion ends at ``maximumDepth``.
 struct JSONReader {
-  /// The maximum number of nested arrays and objects. It is enough for a value of 64 containers
-  /// with every dictionary tagged, inside the object of an export.
+  /// Enough for a value of 64 containers with every dictionary tagged, inside the object of an
+  /// export.
   static let maximumDepth = 256
 
   private let bytes: [UInt8]
   private var position = 0
   private let allowsComments: Bool
 
-  /// Prepares to read a text.
-  ///
-  /// - Parameters:
-  ///   - bytes: UTF-8, with or without a byte-order mark.
-  ///   - allowsComments: Whether `//` and `/* */` comments and a trailing comma are accepted, as in
-  ///     editors' settings files.
+  /// `bytes` may begin with a byte-order mark. `allowsComments` accepts `//` and `/* */` comments
+  /// and a trailing comma, as in editors' settings files.
   init(_ bytes: [UInt8], allowsComments: Bool = false) {
     self.bytes = bytes
     self.allowsComments = allowsComments
     if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
   }
 
-  /// Reads the whole text as one node.
   mutating func read() throws(JSONSyntaxError) -> JSONNode {
     try skipSpace()
     let node = try node(depth: 0)
@@ -51,7 +45,7 @@ struct JSONReader {
   private mutating func object(depth: Int) throws(JSONSyntaxError) -> [JSONMember] {
     try open(depth)
     var members: [JSONMember] = []
-    // Compared by bytes: two keys of a store may be canonically equivalent.
+    // Compare keys by bytes: two keys of a store may be canonically equivalent.
     var keys: Set<KeyValueStore.Key> = []
     while try !close(UInt8(ascii: "}"), isFirst: members.isEmpty) {
       guard peek == UInt8(ascii: "\"") else { throw error("expected a key in double quotes") }
@@ -84,7 +78,7 @@ struct JSONReader {
     position += 1
   }
 
-  /// Reads a separator between elements, and returns whether the container ends.
+  /// Reads a separator; returns whether the container ends.
   private mutating func close(_ end: UInt8, isFirst: Bool) throws(JSONSyntaxError) -> Bool {
     try skipSpace()
     if peek == end {
@@ -147,7 +141,6 @@ struct JSONReader {
 }
 
 extension JSONReader {
-  /// Reads a string with its quotes.
   private mutating func string() throws(JSONSyntaxError) -> String {
     let start = position
     position += 1
@@ -218,7 +211,6 @@ extension JSONReader {
     position < bytes.count && (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(bytes[position])
   }
 
-  /// Skips a text if it comes next, and returns whether it did.
   private mutating func take(_ text: StaticString) -> Bool {
     let end = position + text.utf8CodeUnitCount
     guard end <= bytes.count else { return false }

@@ -6,24 +6,22 @@ import KithCore
 /// | value | JSON |
 /// | --- | --- |
 /// | bool, string, array, dictionary | the same; members in order of their keys' UTF-8 bytes |
-/// | integer | digits: `1` |
-/// | double | the shortest digits that identify it, always with a fraction or
-/// exponent: `1.0`, `1e+16` |
-/// | double, infinite or not a number | `{"$double":"inf"}`, `"-inf"`, `"nan"`; any other NaN as its bits, `"0x7ff8000000000001"` |
+/// | integer | `1` |
+/// | double | the shortest exact digits, with a fraction or exponent: `1.0`, `1e+16` |
+/// | double, infinite or not a number | `{"$double":"inf"}`, `"-inf"`, `"nan"` |
+/// | double, any other NaN | its bits: `{"$double":"0x7ff8000000000001"}` |
 /// | date | `{"$date":"2026-11-21T10:00:00.123Z"}`, with as many decimals as needed |
-/// | date that ISO 8601 cannot express exactly | `{"$date":`*double*`}`: seconds
-/// since 2001-01-01T00:00:00Z |
+/// | date not exact in ISO 8601 | `{"$date":`*double*`}`: seconds since 2001-01-01T00:00:00Z |
 /// | data | `{"$data":"`*base64*`"}` |
-/// | dictionary whose only key is one of these tags | `{"$dictionary":{…}}` |
+/// | dictionary whose only key is a tag | `{"$dictionary":{…}}` |
 ///
-/// In strings, only `"`, `\` and characters that a terminal would obey (``CharacterEffect``) are
-/// escaped. Compact text has no white space. Indented text has two spaces for each level, one
-/// member or element on each line, and a space after each colon.
+/// Strings escape only `"`, `\` and characters that a terminal would obey (``CharacterEffect``).
+/// Compact text has no white space. Indented text has two spaces for each level, one member or
+/// element on each line, and a space after each colon.
 ///
-/// Plain JSON of other programs follows the same rules. A number without fraction and exponent is
-/// an integer; one beyond 64 bits is refused, and so is `null`.
+/// JSON of other programs is read alike. A number without fraction and exponent is an integer;
+/// beyond 64 bits it is refused. `null` is refused.
 enum ValueJSON {
-  /// The keys that mark a tagged value.
   enum Tag: String {
     case date = "$date"
     case data = "$data"
@@ -31,15 +29,13 @@ enum ValueJSON {
     case dictionary = "$dictionary"
   }
 
-  /// Returns the value's JSON, without a line feed.
+  /// Without a final line feed.
   static func text(_ value: PropertyListValue, indented: Bool = false) -> String {
     var writer = ValueJSONWriter(isIndented: indented)
     writer.write(value)
     return writer.text
   }
 
-  /// Reads a JSON text.
-  ///
   /// - Throws: `JSONSyntaxError` or `ValueJSONError`.
   static func value(_ text: String) throws -> PropertyListValue {
     var reader = JSONReader(Array(text.utf8))
@@ -109,7 +105,7 @@ enum ValueJSON {
       guard let date = ISO8601Text.date(text) else { break }
       return .date(date)
     case (.date, .number), (.date, .object):
-      // Only a double can be seconds; a number without a fraction is read as one, too.
+      // A number without a fraction is accepted too.
       switch try value(node) {
       case .double(let seconds): return .date(Date(timeIntervalSinceReferenceDate: seconds))
       case .integer(let seconds):
@@ -152,9 +148,8 @@ extension ValueJSON.Tag {
   }
 }
 
-/// The error for JSON that is not a value, with its path in the value.
 struct ValueJSONError: Error, Equatable, CustomStringConvertible {
-  /// The path, such as `.window.frames[2]`; empty for the value itself.
+  /// Such as `.window.frames[2]`; empty for the value itself.
   private(set) var path = ""
   let reason: String
 

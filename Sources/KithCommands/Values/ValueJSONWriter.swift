@@ -45,7 +45,7 @@ struct ValueJSONWriter {
     }
   }
 
-  /// Writes an object with the tag as its only key, on one line.
+  /// Writes an object with the tag as its only key.
   private mutating func tagged(_ tag: ValueJSON.Tag, _ content: (inout Self) -> Void) {
     text += "{\"\(tag.rawValue)\":" + (isIndented ? " " : "")
     content(&self)

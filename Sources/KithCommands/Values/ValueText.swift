@@ -1,20 +1,17 @@
 import Foundation
 import KithCore
 
-/// The kinds of value that a person can request, by their names in `--type`.
+/// The kinds of value, by their names in `--type`.
 enum ValueType: String, CaseIterable, Sendable {
   case auto, bool, integer, double, string, date, data, json, plist
 }
 
-/// Converts values to and from the text of a command line.
 enum ValueText {
-  /// Returns the value of a text.
-  ///
-  /// With `auto` (or nil), `true` and `false` are bools, JSON numbers integers or doubles (digits
-  /// beyond 64 bits stay a string), and valid JSON that begins with `{`, `[` or `"` its value. Any
-  /// other text is a string.
-  ///
-  /// - Throws: ``ValueTextError``.
+  /// Returns the value of a text. With `auto` or nil:
+  /// - `true` and `false` are bools.
+  /// - JSON numbers are integers or doubles; an integer beyond 64 bits stays a string.
+  /// - Valid JSON that begins with `{`, `[` or `"` is its value.
+  /// - Any other text is a string.
   static func parse(
     _ text: String, as type: ValueType? = nil
   ) throws(ValueTextError) -> PropertyListValue {
@@ -34,8 +31,8 @@ enum ValueText {
     return value
   }
 
-  /// Returns a value for people: a string without quotes, a date in ISO 8601, data in base64, and
-  /// all others as JSON.
+  /// Returns a value for people: a string without quotes, a date in ISO 8601, data in base64,
+  /// others as JSON.
   static func text(_ value: PropertyListValue) -> String {
     switch value {
     case .string(let string): string
@@ -53,9 +50,8 @@ enum ValueText {
       UInt8(ascii: "\""):
       return (try? ValueJSON.value(text)) ?? .string(text)
     case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
-      // Digits beyond 64 bits are not a value of JSON here, and stay a string.
       guard let value = try? ValueJSON.value(text) else { return .string(text) }
-      // White space around a number is kept by keeping the string.
+      // A string keeps the white space around a number.
       return text.contains(where: \.isWhitespace) ? .string(text) : value
     default: return .string(text)
     }
@@ -70,8 +66,7 @@ enum ValueText {
   }
 
   private static func double(_ text: String) -> PropertyListValue? {
-    // `Double` reads too large digits as infinity, and accepts hexadecimal, which is not
-    // wanted here.
+    // `Double` reads too large numbers as infinity, and accepts hexadecimal.
     guard let double = Double(text), !text.lowercased().contains("x"),
       double.isFinite || ["inf", "+inf", "-inf", "nan"].contains(text.lowercased())
     else { return nil }
@@ -101,11 +96,10 @@ enum ValueText {
   }
 }
 
-/// The error for a text that is not a value of the requested type.
 struct ValueTextError: Error, Equatable, CustomStringConvertible {
   let text: String
   let type: ValueType
-  /// The position and the cause, if they are known.
+  /// The position and the cause, if known.
   var detail: String?
 
   var description: String {
@@ -116,7 +110,7 @@ struct ValueTextError: Error, Equatable, CustomStringConvertible {
 }
 
 extension ValueType {
-  /// The expected form of a text of this type, with its article.
+  /// The expected form, with its article.
   var expectation: String {
     switch self {
     case .auto: "a value"
@@ -131,7 +125,7 @@ extension ValueType {
     }
   }
 
-  /// A text that would be accepted, as an example.
+  /// An accepted text.
   var example: String {
     switch self {
     case .auto, .string: "hello"

@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// A change set with a valid signature, and the sealed entries that came with it.
+/// A change set with a valid signature, and the sealed entries received.
 package struct ChangeSet: Hashable, Sendable {
   package var header: ChangeSetHeader
   package var reference: ChangeSetReference
@@ -14,19 +14,17 @@ package struct ChangeSet: Hashable, Sendable {
       sequence: header.sequence, digest: Blake2b.digest256(stored.header))
   }
 
-  /// Its weight in a node's memory and disk, counted against its author.
+  /// Bytes with overhead, counted against its author.
   var weight: Int {
     stored.entries.values.reduce(Limits.overheadBytes + stored.header.count) {
       $0 + $1.count + Limits.overheadBytes
     }
   }
 
-  /// The encoded form, with the remaining entries.
   var wire: WireChangeSet { stored.wire }
 }
 
 extension StoredChangeSet {
-  /// The encoded form, with the remaining entries.
   var wire: WireChangeSet {
     var wire = WireChangeSet()
     wire.header = .init(header)
@@ -41,18 +39,15 @@ extension StoredChangeSet {
   }
 }
 
-/// The result of the stateless checks of a well-formed change set: signature and digests.
+/// Stateless checks of a well-formed change set.
 enum CheckedChangeSet: Hashable {
-  /// The signature and every digest are valid.
   case sound(ChangeSet)
-  /// The signature or a digest is wrong; the chain that it claims.
+  /// The signature or a digest is wrong; the claimed chain.
   case unsound(ChainID)
   /// Validly signed, in an unknown format.
   case unknownFormat(ChainID)
 
-  /// Checks a change set: pure, so many can be checked at once.
-  ///
-  /// Nil if it is malformed: no honest device passes it on.
+  /// Pure, so many can be checked at once. Nil if malformed: no honest device relays it.
   init?(
     _ wire: WireChangeSet, account: AccountID, concurrently: InboundMessage.Repeater? = nil
   ) {

@@ -30,11 +30,10 @@ package struct ChangeSetHeader: Hashable, Sendable {
   /// The BLAKE2b-256 of each sealed entry, by index.
   package var entryDigests: [Digest256]
 
-  /// The error for an unusable header.
   package enum Problem: Error, Hashable {
-    /// Not a header, or one with a wrong length or number: no honest device passes it on.
+    /// Not a valid header: no honest device relays it.
     case malformed
-    /// Written by a newer version: it cannot be judged yet.
+    /// From a newer version: it cannot be judged yet.
     case unknownFormat(ChainID)
   }
 
@@ -87,7 +86,6 @@ package struct ChangeSetHeader: Hashable, Sendable {
     return wire.encodedBytes()
   }
 
-  /// The bytes that the author signs: the domain, a zero byte, the account id and the header.
   package static func signedBytes(account: AccountID, header: [UInt8]) -> [UInt8] {
     domain + account.bytes + header
   }

@@ -1,42 +1,39 @@
 internal import KithCrypto
 
-/// The kept change sets of a store: those with an entry that still counts, and the newest of every
-/// chain (`Docs/Protocol.md`, "Entries and change sets").
+/// A store's kept change sets: those with an entry that still counts, and the newest of each chain
+/// (`Docs/Protocol.md`, "Entries and change sets").
 struct ChangeSetLog {
-  /// The state of one chain.
   struct Chain: Hashable {
     /// The sequence up to which all is covered.
     var covered: UInt64 = 0
-    /// The highest sequence of a signed header received; a vector is believed up to it.
+    /// The highest sequence of a signed header received; it limits ``covered``.
     var received: UInt64 = 0
-    /// Kept change sets, by sequence: several of one sequence are a fork.
+    /// Kept digests, by sequence; several of one are a fork.
     var kept: [UInt64: [Digest256]] = [:]
   }
 
   private(set) var chains: [ChainID: Chain] = [:]
   private(set) var changeSets: [ChangeSetReference: KeptChangeSet] = [:]
-  /// Bytes kept of each author.
+  /// Bytes kept, by author.
   private(set) var weights = AuthorWeights()
-  /// Quarantined entries, oldest first.
+  /// Oldest first.
   private(set) var quarantined: [EntryHome] = []
-  /// Revoked devices: their data waits to be carried over or dropped.
+  /// Revoked devices whose data is to be carried over or dropped.
   private(set) var withheld: Set<DeviceID> = []
-  /// How far chains were covered when damage was found. They are repaired once covered so far
-  /// again.
+  /// The coverage of chains when damage was found, until they are covered so far again.
   private(set) var lost: [ChainID: UInt64] = [:]
 
-  /// The vector: the covered sequence of each chain.
+  /// The covered sequence of each chain that is not withheld.
   var vector: [ChainID: UInt64] {
     let vector = chains.compactMapValues { $0.covered > 0 ? $0.covered : nil }
     return withheld.isEmpty ? vector : vector.filter { !withheld.contains($0.key.device) }
   }
 
-  /// Whether data was received that is not covered, so that the vector says too little.
+  /// Whether there is data that the vector does not cover.
   var holdsUncovered: Bool {
     chains.values.contains { $0.received > $0.covered } || holdsWithheld
   }
 
-  /// Withholds these devices' chains from now on.
   mutating func withhold(_ devices: Set<DeviceID>) { withheld.formUnion(devices) }
 
   func isCovered(_ header: ChangeSetHeader) -> Bool {
@@ -47,15 +44,13 @@ struct ChangeSetLog {
     changeSets[reference] != nil
   }
 
-  /// Whether another change set with the same sequence is kept: a fork.
   func isFork(_ reference: ChangeSetReference) -> Bool {
     let chain = ChainID(device: reference.device, incarnation: reference.incarnation)
     guard let digests = chains[chain]?.kept[reference.sequence] else { return false }
     return digests.contains { $0 != reference.digest }
   }
 
-  /// Keeps a change set with all its entries, and returns the chain's former newest one, which may
-  /// be pruned.
+  /// Returns the chain's former newest one, which may be dropped.
   @discardableResult
   mutating func insert(_ changeSet: ChangeSet) -> [ChangeSetReference] {
     let reference = changeSet.reference
@@ -73,8 +68,8 @@ struct ChangeSetLog {
     }
   }
 
-  /// Covers a chain up to a sequence, as far as signed headers were received. Returns the covered
-  /// sequence if it rose.
+  /// Covers a chain up to a sequence, limited by received headers. Returns the covered sequence if
+  /// it rose.
   mutating func cover(_ id: ChainID, through sequence: UInt64) -> UInt64? {
     guard var chain = chains[id], !withheld.contains(id.device) else { return nil }
     let believed = min(sequence, chain.received)
@@ -84,7 +79,6 @@ struct ChangeSetLog {
     return believed
   }
 
-  /// Restores coverage from storage.
   mutating func restore(_ id: ChainID, covered: UInt64) {
     var chain = chains[id] ?? Chain()
     chain.covered = covered
@@ -95,21 +89,17 @@ struct ChangeSetLog {
 
   // MARK: Damage
 
-  /// Whether damaged data is still missing. A revoked device's data is not, since nobody gives it
-  /// back.
+  /// Whether damaged data is missing. Nobody returns a revoked device's.
   var hasLost: Bool { lost.keys.contains { !withheld.contains($0.device) } }
 
-  /// Restores from storage how far a chain was covered before damage.
+  /// Restores a chain's coverage before damage.
   mutating func restore(_ id: ChainID, lost covered: UInt64) {
     lost[id] = max(covered, lost[id] ?? 0)
     // Its sequences are not given again.
     chains[id, default: Chain()].received = max(chains[id]?.received ?? 0, covered)
   }
 
-  /// Handles damage to an unknown chain: covers nothing any more, so that everything is requested
-  /// again.
-  ///
-  /// - Returns: The mutations.
+  /// Handles damage to an unknown chain: covers nothing, so everything is requested again.
   mutating func lose(in store: StoreIdentifier) -> [Mutation] {
     var mutations: [Mutation] = []
     for (id, covered) in vector.sorted(by: { $0.key < $1.key }) {
@@ -123,7 +113,7 @@ struct ChangeSetLog {
     return mutations
   }
 
-  /// Handles a chain that is covered so far again. Returns the mutations.
+  /// Ends the damage of a chain that is covered so far again.
   mutating func regain(
     _ id: ChainID, through covered: UInt64, in store: StoreIdentifier
   ) -> [Mutation] {
@@ -132,8 +122,7 @@ struct ChangeSetLog {
     return [.removeLost(store, id.device, id.incarnation)]
   }
 
-  /// Drops entries, and change sets left without any, except the newest of their chain. Returns the
-  /// mutations.
+  /// Drops entries, and change sets left empty except their chain's newest.
   mutating func drop(
     _ homes: [EntryHome], alsoConsidering candidates: [ChangeSetReference] = [],
     in store: StoreIdentifier
@@ -159,9 +148,7 @@ struct ChangeSetLog {
     } + forgotten.map { Mutation.removeChangeSet(store, $0) }
   }
 
-  /// Drops chains with all their data. Returns the mutations.
-  ///
-  /// - Complexity: O(*n*) in the change sets kept.
+  /// - Complexity: O(*n* log *n*) in the change sets kept.
   mutating func drop(chains isDropped: (ChainID) -> Bool, in store: StoreIdentifier) -> [Mutation] {
     var mutations: [Mutation] = []
     for reference in changeSets.keys.sorted() {
@@ -197,7 +184,6 @@ struct ChangeSetLog {
     }
   }
 
-  /// Puts an entry back into its kept change set.
   mutating func restore(boxOf bytes: Int, to home: EntryHome) {
     let before = changeSets[home.changeSet]?.weight ?? 0
     changeSets[home.changeSet]?.restore(home.index, bytes: bytes)
@@ -205,7 +191,7 @@ struct ChangeSetLog {
     weights.add(after - before, of: home.changeSet.device)
   }
 
-  /// Quarantines an entry. Returns the places of those that exceed the bound.
+  /// Returns the oldest entries over the limit.
   mutating func quarantine(_ home: EntryHome) -> [EntryHome] {
     quarantined.append(home)
     guard quarantined.count > Limits.quarantined else { return [] }
@@ -214,7 +200,7 @@ struct ChangeSetLog {
     return Array(quarantined.prefix(excess))
   }
 
-  /// Change sets above a vector, and the newest of every chain, in order.
+  /// Change sets above a vector that are not withheld, in order.
   ///
   /// - Complexity: O(*n* log *n*) in the change sets kept.
   func changeSets(above vector: [ChainID: UInt64]) -> [KeptChangeSet] {

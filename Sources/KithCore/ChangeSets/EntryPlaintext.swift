@@ -1,8 +1,7 @@
 internal import KithCrypto
 
 extension Entry {
-  /// The plaintext of an entry, in its canonical encoding, so that a read entry gives the bytes
-  /// that its author sealed.
+  /// Canonical: an entry that was read gives the bytes that its author sealed.
   package func plaintext() -> [UInt8] {
     var wire = WireEntry()
     wire.key = key.text
@@ -20,8 +19,7 @@ extension Entry {
     return wire.encodedBytes()
   }
 
-  /// Reads a plaintext; nil if it is not an entry's canonical encoding, which a valid signature
-  /// makes wrong for ever.
+  /// Nil if it is not an entry's canonical encoding, and so never valid.
   init?(plaintext: [UInt8]) {
     guard let wire = try? WireEntry(serializedBytes: plaintext), !wire.key.isEmpty,
       let stamp = Stamp(wire.stamp), let claim = Claim(wire.claim)
@@ -49,8 +47,8 @@ extension Entry {
     self.init(
       key: Key(wire.key), stamp: stamp, content: content, claim: claim, replaced: replaced,
       fallback: fallback)
-    // Unknown fields, another order, explicit defaults or longer numbers: one digest for each entry
-    // needs one encoding.
+    // One digest for each entry needs one encoding: no unknown fields, other order, explicit
+    // defaults or longer numbers.
     guard self.plaintext() == plaintext else { return nil }
   }
 }

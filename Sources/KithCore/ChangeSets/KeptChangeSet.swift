@@ -1,7 +1,6 @@
 internal import KithCrypto
 
-/// A kept change set: the facts needed to judge, count and name it. Header, signature and boxes lie
-/// in storage, and are read on sending.
+/// A kept change set. Header, signature and boxes are read from storage on sending.
 struct KeptChangeSet: Hashable, Sendable {
   /// A sealed entry that still counts.
   private struct Box: Hashable {
@@ -14,7 +13,7 @@ struct KeptChangeSet: Hashable, Sendable {
   private let headerBytes: Int
   /// By index, ascending.
   private var boxes: [Box]
-  /// Its weight in a node's memory and disk, counted against its author.
+  /// Bytes with overhead, counted against its author.
   private(set) var weight: Int
 
   init(_ changeSet: ChangeSet) {
@@ -32,16 +31,15 @@ struct KeptChangeSet: Hashable, Sendable {
 
   var sequence: UInt64 { reference.sequence }
 
-  /// Whether no entry of it counts.
   var isEmpty: Bool { boxes.isEmpty }
 
-  /// The entries that still count, by index, ascending.
+  /// Of the entries that still count, ascending.
   var indices: [UInt32] { boxes.map(\.index) }
 
   /// - Complexity: O(log *n*) in the entries left.
   func holds(_ index: UInt32) -> Bool { place(of: index).isThere }
 
-  /// Forgets an entry. Returns whether it was there.
+  /// Returns whether the entry was there.
   mutating func drop(_ index: UInt32) -> Bool {
     let (place, isThere) = place(of: index)
     guard isThere else { return false }
@@ -49,7 +47,6 @@ struct KeptChangeSet: Hashable, Sendable {
     return true
   }
 
-  /// Puts an entry back.
   mutating func restore(_ index: UInt32, bytes: Int) {
     let (place, isThere) = place(of: index)
     guard !isThere else { return }

@@ -2,7 +2,7 @@ package import KithCrypto
 
 /// Seals and signs this device's change sets (`Docs/Protocol.md`, "Entries and change sets").
 package struct Sealer {
-  /// The precomputed key of this device and the epoch.
+  /// Precomputed for this device and the epoch.
   let box: SharedBox
   let storeTag: Digest128
   let epoch: EpochID
@@ -22,7 +22,7 @@ package struct Sealer {
     self.keys = keys
   }
 
-  /// Cuts entries, with their plaintexts, into parts that fit into one change set each.
+  /// Cuts entries into parts that each fit into one change set.
   static func parts(
     of entries: [(entry: Entry, plaintext: [UInt8])]
   ) -> [[(entry: Entry, plaintext: [UInt8])]] {

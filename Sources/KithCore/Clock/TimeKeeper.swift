@@ -1,10 +1,9 @@
 internal import KithCrypto
 
-/// The time that a device tells, in its hello and in every `Have`.
+/// The time that a device tells in its hello and in every `Have`.
 package struct ToldTime: Hashable, Sendable {
-  /// The generation in which it goes on, and the time that it uses; no counter.
+  /// The device's generation and the time that it uses; the counter is zero.
   package var reading: HybridTime
-  /// Whether its kernel calls its clock synchronised.
   package var isSynchronised: Bool
 
   package init(reading: HybridTime, isSynchronised: Bool) {
@@ -13,56 +12,49 @@ package struct ToldTime: Hashable, Sendable {
   }
 }
 
-/// Decides whose time a device uses, keeps its hybrid clock, and heals that clock if it was wrong
-/// (`Docs/Protocol.md`, "Clocks"; `Docs/Decisions/clocks.md` says why).
+/// Decides whose time a device uses, keeps its hybrid clock, and heals that clock
+/// (`Docs/Protocol.md`, "Clocks"; reasons in `Docs/Decisions/clocks.md`).
 struct TimeKeeper: Sendable {
-  /// The time that a member told.
   struct Claim {
-    /// Its time less the reading of our monotonic clock, in milliseconds: no step of our own clock
-    /// alters it.
+    /// Its time minus our monotonic clock, in milliseconds: steps of our own clock do not alter it.
     var aheadOfMonotonic: Int64
     var isSynchronised: Bool
-    /// When ``aheadOfMonotonic`` was found, and when the member was last heard, by the monotonic
-    /// clock.
+    /// Monotonic times: of ``aheadOfMonotonic``, and of the member's last message.
     var foundAt: UInt64
     var heardAt: UInt64
   }
 
-  /// The result of healing a hybrid clock that was ahead of a certain time.
   enum Healing: Equatable {
-    /// Nothing ahead had left the device: the clock was set back, and drafts later than the time are
-    /// to be stamped again.
+    /// The clock was set back, because nothing ahead had left the device; drafts after the time
+    /// need new stamps.
     case setBack(milliseconds: Int64)
-    /// The clock goes on in a new generation.
     case newGeneration(milliseconds: Int64)
-    /// The clock needs a new generation, but none is left for now.
+    /// The clock needs a new generation, but none is available now.
     case noneLeft
   }
 
   var clock = HybridClock()
-  /// The latest reading that left this device, or came from elsewhere.
+  /// The latest reading that left this device or came from elsewhere.
   private var latestShared = HybridTime.zero
   private(set) var claims: [DeviceID: Claim] = [:]
   private(set) var isSynchronised = false
   private var wasSynchronised = false
   private var hasHardware = true
 
-  /// The host's own clocks, at the input at hand.
+  /// The host's own clocks at the current input.
   private(set) var host = Instant(wallMilliseconds: 0, monotonicMilliseconds: 0)
-  /// The time that this device uses.
   private(set) var now = Instant(wallMilliseconds: 0, monotonicMilliseconds: 0)
-  /// The device whose time that is; nil: the host's own.
+  /// The device whose time ``now`` is; nil for the host's own.
   private(set) var followed: DeviceID?
 
   // MARK: Whose time
 
-  /// Takes in a reading of the host's clocks.
   mutating func update(at host: Instant) {
     self.host = host
     (now, followed) = time(at: host)
   }
 
-  /// The kernel's opinion of the host's clock, and whether there is hardware that keeps the time
+  /// Sets whether the kernel calls the clock synchronised, and whether hardware keeps the time
   /// while the host is off.
   mutating func set(isSynchronised: Bool, hasHardware: Bool) {
     self.isSynchronised = isSynchronised
@@ -71,8 +63,8 @@ struct TimeKeeper: Sendable {
     update(at: host)
   }
 
-  /// Takes in the time that a member tells. A message that was long on its way makes that time seem
-  /// earlier than it is. So outside of handshakes, the latest time told counts for a while.
+  /// Takes in a member's time. A delayed message makes it seem earlier, so except in handshakes the
+  /// latest time counts for a while.
   mutating func note(_ claim: Claim, of device: DeviceID, isHandshake: Bool) {
     var claim = claim
     claims = claims.filter { isRecent($0.value) }
@@ -87,7 +79,6 @@ struct TimeKeeper: Sendable {
     update(at: host)
   }
 
-  /// The time at a reading of the host's clocks, and whose it is; nil: the host's own.
   func time(at host: Instant) -> (now: Instant, followed: DeviceID?) {
     let own = Int64(clamping: host.wallMilliseconds)
     guard !(isSynchronised && Self.isPossible(own)),
@@ -100,8 +91,8 @@ struct TimeKeeper: Sendable {
     )
   }
 
-  /// The synchronised device whose time is nearest to the own clock's; if that is worthless, and no
-  /// such device is known, any device.
+  /// The synchronised device whose time is nearest to the own clock's; any device if the own clock
+  /// is worthless and none is synchronised.
   private func leader(of own: Int64, at host: Instant) -> (device: DeviceID, time: Int64)? {
     guard !claims.isEmpty else { return nil }
     typealias Known = (distance: UInt64, time: Int64, device: DeviceID)
@@ -120,7 +111,7 @@ struct TimeKeeper: Sendable {
     return isWorthless ? any.map { ($0.device, $0.time) } : nil
   }
 
-  /// Whether the host's clock cannot be right, or nobody says that it is.
+  /// Whether the host's clock cannot be right, or has neither hardware nor a synchronised past.
   var isWorthless: Bool { isWorthless(host) }
 
   private func isWorthless(_ host: Instant) -> Bool {
@@ -130,7 +121,7 @@ struct TimeKeeper: Sendable {
       || !hasHardware && !wasSynchronised
   }
 
-  /// Whether it may be this time: after the software's release, and before 2200.
+  /// Whether a time is between the software's release and 2200.
   static func isPossible(_ time: Int64) -> Bool {
     (Int64(Software.releasedMilliseconds)...Int64(Limits.lastWallMilliseconds)).contains(time)
   }
@@ -150,13 +141,13 @@ struct TimeKeeper: Sendable {
     claim.aheadOfMonotonic + Int64(clamping: host.monotonicMilliseconds)
   }
 
-  /// The time that a member told, counted on; nil: it was not met for long.
+  /// A member's time, advanced to now; nil if the member was not heard lately.
   func time(of device: DeviceID) -> Int64? {
     claims[device].flatMap { isRecent($0) ? time(of: $0, at: host) : nil }
   }
 
-  /// Whether the time that this device uses is right: its kernel says so, or a synchronised device
-  /// does and none contradicts.
+  /// Whether the kernel, or a synchronised device that none contradicts, says that the time in use
+  /// is right.
   var isCertain: Bool {
     let time = Int64(clamping: now.wallMilliseconds)
     guard Self.isPossible(time) else { return false }
@@ -168,7 +159,6 @@ struct TimeKeeper: Sendable {
 
   // MARK: Generations
 
-  /// The time that this device tells.
   func told(at host: Instant) -> ToldTime {
     ToldTime(
       reading: HybridTime(
@@ -176,15 +166,14 @@ struct TimeKeeper: Sendable {
       isSynchronised: isSynchronised)
   }
 
-  /// The generation in which this device goes on.
   var generation: UInt8 { max(clock.latest.generation, HybridTime.firstGeneration) }
 
-  /// The latest generation that counts now. They are rationed, so that no member uses them up: by the
-  /// host's own clock, or an earlier time that a member told lately. So neither a liar that names a
-  /// late year nor an own clock that is years ahead has late generations count. If the own clock is
-  /// impossible, they are rationed by the date of the software's release.
+  /// The latest generation that counts now, in O(*n*) in the claims.
   ///
-  /// - Complexity: O(*n*) in the claims.
+  /// Generations are rationed by date, so that no member uses them up: by the earliest of the
+  /// host's own clock and the times that members told lately. So neither a lying member nor an own
+  /// clock years ahead makes late generations count. If the own clock is impossible, the date is
+  /// the software's release.
   var generationLimit: UInt8 {
     let own = Int64(clamping: host.wallMilliseconds)
     let told = claims.values.lazy.filter(isRecent).map { time(of: $0, at: host) }
@@ -196,22 +185,20 @@ struct TimeKeeper: Sendable {
     return UInt8(clamping: 8 + since / Limits.generationMilliseconds)
   }
 
-  /// A member goes on in this generation. Returns whether this device does now, too.
+  /// Follows a member's generation. Returns whether this device's generation changed.
   mutating func hear(generation told: UInt8) -> Bool {
     guard told > generation, told <= generationLimit else { return false }
     clock.witness(HybridTime(generation: told, milliseconds: 0))
     return true
   }
 
-  /// Whether a reading may count at all: its generation is within the ration, and its time no later
-  /// than any clock's.
+  /// Whether a reading may count: its generation is within the ration, and its time before 2200.
   func counts(_ reading: HybridTime) -> Bool {
     reading.generation <= max(generation, generationLimit)
       && reading.milliseconds <= Limits.lastWallMilliseconds
   }
 
-  /// How long until a batch whose latest publishing clock this is may be applied, in milliseconds;
-  /// nil: it may be now.
+  /// The milliseconds until a batch with this latest publishing clock may be applied; nil: now.
   func wait(for published: HybridTime) -> Int64? {
     guard published.generation >= generation else { return nil }
     guard counts(published) else { return .max }
@@ -225,36 +212,31 @@ struct TimeKeeper: Sendable {
 
   // MARK: The hybrid clock
 
-  /// A new reading.
   mutating func tick() -> HybridTime { clock.tick(at: now) }
 
-  /// A new reading that leaves the device at once.
+  /// Returns a new reading that leaves the device at once.
   mutating func tickForAll() -> HybridTime {
     let reading = tick()
     latestShared = max(latestShared, reading)
     return reading
   }
 
-  /// Takes in a reading from elsewhere.
   mutating func witness(_ reading: HybridTime) {
     clock.witness(reading)
     latestShared = max(latestShared, reading)
   }
 
-  /// By how much the hybrid clock is ahead of the time, in milliseconds.
   var aheadMilliseconds: Int64 {
     Int64(clock.latest.milliseconds) - Int64(clamping: now.wallMilliseconds)
   }
 
-  /// Whether the hybrid clock is so far ahead that it heals once the time is certain.
+  /// Whether the hybrid clock heals once the time is certain.
   var isAhead: Bool { aheadMilliseconds > Limits.healingMilliseconds }
 
-  /// Heals the hybrid clock if it is ahead of a time that is certain.
+  /// Heals the hybrid clock if it is ahead of a time that is certain or `isAccepted` by the user;
+  /// otherwise nil.
   ///
-  /// - Parameters:
-  ///   - published: the latest publishing clock of the change sets that are kept.
-  ///   - isAccepted: whether the user says that the time is right.
-  /// - Returns: The result; nil: the clock need not heal, or the time is not certain.
+  /// `published` is the latest publishing clock of the kept change sets.
   mutating func heal(
     published: () -> HybridTime, isAccepted: Bool = false
   ) -> Healing? {
@@ -266,7 +248,7 @@ struct TimeKeeper: Sendable {
       shared.generation == generation,
       Int64(shared.milliseconds) > time + Limits.healingMilliseconds
     else {
-      // No further: drafts that are earlier than the time keep their stamps.
+      // Set back only to the time: drafts before it keep their stamps.
       let time = HybridTime(generation: generation, milliseconds: now.wallMilliseconds)
       clock = HybridClock(latest: max(shared, time))
       return .setBack(milliseconds: ahead)

@@ -1,22 +1,19 @@
 internal import KithCrypto
 
-/// The addresses at which devices may be met, and the one rule for them (`Docs/Protocol.md`,
-/// "Addresses"). An address at which this device met another comes first. An address that others
-/// told comes after the first ``Limits/addressesBeforeHearsay``. Of each device,
-/// ``Limits/addressesPerDevice`` are kept.
+/// The addresses at which devices may be met (`Docs/Protocol.md`, "Addresses"): at most
+/// ``Limits/addressesPerDevice`` of each.
 ///
-/// So no member can displace the addresses at which a device was met, and a device that moved is
-/// still found by the addresses that others tell.
+/// An address at which this device met the other comes first; told ones come after the first
+/// ``Limits/addressesBeforeHearsay``. So no member can displace all addresses at which a device was
+/// met, and a device that moved is found by told ones.
 struct Contacts {
-  /// The addresses by device, in the order in which they are dialled.
+  /// In dialling order.
   private(set) var addresses: [DeviceID: [String]]
 
-  /// The outcome of taking in an address that was met or told.
   enum Outcome: Equatable {
-    /// Nothing changed.
     case known
-    /// The device's addresses are `kept` now: store and dial them. Tell other peers `news`, unless
-    /// it is empty.
+    /// Store and dial `kept`, all addresses of the device. Tell other peers `news`, unless it is
+    /// empty.
     case changed(kept: [String], news: [String])
   }
 
@@ -33,8 +30,8 @@ struct Contacts {
       news: old.contains(address) ? [] : [address])
   }
 
-  /// Takes in the addresses of a device that a peer told. Those that displace others are not told
-  /// on: if more are told than are kept, they would displace each other for ever.
+  /// Takes in addresses that a peer told. They are told on only if all fit; otherwise addresses
+  /// would displace each other for ever.
   mutating func learn(_ told: [String], of device: DeviceID) -> Outcome {
     let old = addresses[device] ?? []
     let added = told.filter { Limits.isAddress($0) && !old.contains($0) }
@@ -53,18 +50,17 @@ struct Contacts {
     return .changed(kept: kept, news: news)
   }
 
-  /// Forgets a device. Returns whether it had an address.
+  /// Returns whether the device had an address.
   mutating func forget(_ device: DeviceID) -> Bool { addresses.removeValue(forKey: device) != nil }
 
-  /// The part of some addresses that is useful to a peer met at `address`. A loopback address is
-  /// useful only on the same host, and an address with a zone only on the host that has the
-  /// interface.
+  /// Returns the addresses that are useful to a peer met at `address`: loopback only on the same
+  /// host, and none with a zone, which is of use only on the host with the interface.
   static func useful(_ addresses: [String], at address: String) -> [String] {
     addresses.filter { (isLoopback(address) || !isLoopback($0)) && !$0.contains("%") }
   }
 
-  /// The addresses for a device that joins over a connection from `address`: those of the inviter
-  /// first, then those of other devices by id, up to ``Limits/joinAddressBytes`` in the message.
+  /// Returns the addresses for a device that joins from `address`: the inviter's first, then
+  /// others' by id, up to ``Limits/joinAddressBytes`` in the message.
   func forJoiner(
     at address: String, inviter: DeviceID, _ own: [String]
   ) -> [DeviceID: [String]] {
@@ -73,7 +69,7 @@ struct Contacts {
     let others = addresses.filter { $0.key != inviter }.sorted { $0.key < $1.key }
     for (device, known) in [(inviter, own)] + others.map({ ($0.key, $0.value) }) {
       let useful = Self.useful(known, at: address).prefix(Limits.addressesPerDevice)
-      // Each address, device and list counts its field's number and length too.
+      // Field numbers and lengths count too.
       room -= useful.reduce(DeviceID.byteCount + 8) { $0 + $1.utf8.count + 3 }
       guard room >= 0 else { break }
       if !useful.isEmpty { chosen[device] = Array(useful) }

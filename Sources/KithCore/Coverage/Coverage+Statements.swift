@@ -1,39 +1,28 @@
 internal import KithCrypto
 
-/// Statements: which are taken in, made, told and asked for.
+/// Statements: taking in, making, telling and asking.
 extension Coverage {
-  /// The result of taking in a message's statements.
   enum Heard: Equatable {
-    /// A statement does not have the signature of its device: end the session. Nothing was taken
-    /// in.
+    /// A signature is invalid: nothing was taken in. End the session.
     case forged
-    /// The statements that are later than those held were taken in.
+    /// The later statements were taken in.
     case taken
-    /// They were taken in, and one of them is another process's of this device: witness this
-    /// reading, and start anew, so that this process's statements are later.
+    /// Also, another process of this device made one. Witness this reading and start anew, so that
+    /// this process's statements are later.
     case otherProcess(HybridTime)
-    /// They were taken in, and this device made one of them, at this reading, before its clock was
-    /// set back.
+    /// Also, this device made one at this reading, before its clock was set back.
     case saidAhead(HybridTime)
   }
 
-  /// Something to send to a peer.
+  /// Statements and digests for one peer.
   struct Telling {
     var session: SessionID
     var groups: [StatementGroup] = []
     var held: [HeldStatements] = []
   }
 
-  /// Takes in statements that a peer passes on. Signatures are checked only of those that count.
-  ///
-  /// - Parameters:
-  ///   - groups: The statements.
-  ///   - account: The account.
-  ///   - isTooFarAhead: Whether a clock reading is too far ahead of the time.
-  ///   - isKnown: Whether a store is known here.
-  ///   - received: The highest sequence of a signed header received of a chain.
-  ///   - repeater: Checks several at once.
-  /// - Returns: The result.
+  /// Takes in statements that a peer passes on, and checks the signatures of those that count.
+  /// `received`: the highest sequence of a signed header received of a chain.
   mutating func hear(
     _ groups: [StatementGroup], in account: AccountID, isTooFarAhead: (HybridTime) -> Bool,
     isKnown: (StoreIdentifier) -> Bool, received: (StoreIdentifier, ChainID) -> UInt64,
@@ -55,7 +44,7 @@ extension Coverage {
     }
     let checked = new
     let signed = values(checked.count, by: 16, with: repeater) { checked[$0].isSigned(in: account) }
-    // Of two members with one name the one that signed it is meant.
+    // If two members share a short name, the statement is the signer's.
     for (statement, isSigned) in zip(new, signed)
     where !isSigned && members[statement.device.shortName]?.count == 1 { return .forged }
     var heard = Heard.taken
@@ -75,7 +64,7 @@ extension Coverage {
 
   // MARK: Own statements
 
-  /// This process starts to speak, or speaks anew.
+  /// Starts this process's statements, or starts them anew.
   mutating func start(at reading: HybridTime, stores: some Sequence<StoreIdentifier>) {
     started = reading
     numbers = [:]
@@ -83,16 +72,15 @@ extension Coverage {
     sayFirst(stores)
   }
 
-  /// Whether this process may speak anew now. Two copies of a device that run would do so in turns,
-  /// without end.
+  /// Limits the rate: two running copies of a device would start anew in turns, without end.
   mutating func mayStartAnew(at now: UInt64) -> Bool {
     guard now >= nextStartAt else { return false }
     nextStartAt = now + Limits.haveIntervalMilliseconds
     return true
   }
 
-  /// Makes statements of those stores about which this process has made none, and compares what it
-  /// holds of them: a process that starts has the vectors on its disk, and they need not rise.
+  /// Plans the first statement and comparison of stores: a new process has vectors on its disk,
+  /// which need not rise.
   mutating func sayFirst(_ stores: some Sequence<StoreIdentifier>) {
     let new = stores.filter { numbers[$0] == nil }
     unsaid.formUnion(new)
@@ -101,7 +89,7 @@ extension Coverage {
 
   // MARK: When
 
-  /// Whether something is to be told for which no time is set.
+  /// Whether something is to be told, and no time is set.
   func needsTime(at now: UInt64) -> Bool {
     let soon = now + Limits.statementWaitMilliseconds
     guard !peers.isEmpty, tellAt ?? .max > soon else { return false }
@@ -109,32 +97,22 @@ extension Coverage {
       || unsaid.contains { (saidAt[$0] ?? 0) + (saidAt[$0] == nil ? 0 : pace) <= soon }
   }
 
-  /// How often this device makes a statement about a store, in milliseconds: the less often the more
-  /// devices there are to hear it.
+  /// The least milliseconds between statements about a store. More members make it longer.
   private var pace: UInt64 { UInt64(memberCount) * Limits.statementPaceMilliseconds }
 
-  /// Sets a time at which to tell everything that is to be told by then.
-  ///
-  /// - Parameters:
-  ///   - now: The monotonic clock, in milliseconds.
-  ///   - jitter: 0 to 255, at random.
+  /// Sets a time to tell everything due by then. `jitter` is random, 0 to 255.
   mutating func setTime(at now: UInt64, jitter: UInt64) {
     let wait = Limits.statementWaitMilliseconds
     tellAt = min(tellAt ?? .max, now + wait / 2 + wait * jitter / 512)
   }
 
-  /// When to call ``pass(at:isOpen:own:sign:received:)`` again; nil: not before something happens.
+  /// When ``pass(at:isOpen:own:sign:received:)`` is due; nil: after another event.
   var dueAt: UInt64? { peers.isEmpty ? nil : [tellAt, askAt].compactMap(\.self).min() }
 
   /// Makes, tells and asks for the statements that are due.
   ///
-  /// - Parameters:
-  ///   - now: The monotonic clock, in milliseconds.
-  ///   - isOpen: Whether a session takes more.
-  ///   - own: The coverage of a store by this device; nil: the store is not known.
-  ///   - sign: Makes a statement of this device.
-  ///   - received: The highest sequence of a signed header received of a chain.
-  /// - Returns: The messages to send, by session; and whether more may be known than before.
+  /// `own` is nil for an unknown store. `received`: the highest sequence of a signed header
+  /// received of a chain. `isNews`: more may be known now.
   mutating func pass(
     at now: UInt64, isOpen: (SessionID) -> Bool, own: (StoreIdentifier) -> Own?,
     sign: (Extent, StatementAge) -> Statement,
@@ -156,7 +134,7 @@ extension Coverage {
     return (tellings.values.sorted { $0.session < $1.session }, isNews)
   }
 
-  /// Compares the statements held with the own vector in the stores in which that has changed.
+  /// Compares held statements with the own vectors that changed.
   private mutating func look(
     _ own: (StoreIdentifier) -> Own?, _ received: (StoreIdentifier, ChainID) -> UInt64
   ) {
@@ -170,7 +148,6 @@ extension Coverage {
     unmatched = []
   }
 
-  /// Makes statements, for each store as often as ``pace`` permits.
   private mutating func say(
     at now: UInt64, _ own: (StoreIdentifier) -> Own?, _ sign: (Extent, StatementAge) -> Statement
   ) {
@@ -202,18 +179,11 @@ extension Coverage {
 
   // MARK: Comparing and asking
 
-  /// The parts of a full `Have` about statements: the digests of those held and, the first time on
-  /// a session, this device's own. So no peer meets a process of which it cannot convince others: a
-  /// copy of a device that ran for a moment would leave the peer with a start that the device itself
-  /// never hears of.
+  /// The statements' parts of a full `Have`: digests of those held and, the first time on a
+  /// session, this device's own. Empty if the peer is not a member.
   ///
-  /// - Parameters:
-  ///   - stores: The stores that the `Have` lists.
-  ///   - session: The session that it is sent on.
-  ///   - now: The monotonic clock, in milliseconds.
-  ///   - own: The coverage of a store by this device.
-  ///   - sign: Makes a statement of this device.
-  /// - Returns: Both; nothing if the peer is not a member.
+  /// The peer can pass the own ones on. Otherwise, if a copy of a device ran for a moment, the peer
+  /// would know a start of which the device never hears.
   mutating func introduce(
     _ stores: [StoreIdentifier], on session: SessionID, at now: UInt64,
     own: (StoreIdentifier) -> Own?, sign: (Extent, StatementAge) -> Statement
@@ -246,14 +216,8 @@ extension Coverage {
     untold = later
   }
 
-  /// Takes in which statements a peer holds.
-  ///
-  /// - Parameters:
-  ///   - theirs: The digest, and whether the peer asks.
-  ///   - isRenewed: Whether it came with a full `Have`: then the peer is asked again.
-  ///   - session: The session.
-  ///   - now: The monotonic clock, in milliseconds.
-  /// - Returns: The answer, if it asks.
+  /// Notes which statements a peer holds, and answers if it asks. `isRenewed`: with a full `Have`,
+  /// so the peer may be asked again.
   mutating func compare(
     _ theirs: HeldStatements, isRenewed: Bool, on session: SessionID, at now: UInt64
   ) -> Telling? {
@@ -274,8 +238,8 @@ extension Coverage {
       held: [HeldStatements(theirs.store, digest: ours)])
   }
 
-  /// Asks for the statements about a store, of one peer at a time: of those whose digest is another,
-  /// the one that was asked longest ago.
+  /// Asks one peer at a time about a store: of those with another digest, the one asked longest
+  /// ago.
   private mutating func ask(
     at now: UInt64, _ isOpen: (SessionID) -> Bool, into tellings: inout [SessionID: Telling]
   ) {
@@ -306,7 +270,7 @@ extension Coverage {
         HeldStatements(
           store, digest: digest, asksBut: Set(table.statements(of: store).values.map(\.name))))
       tellings[id] = telling
-      // Another peer is asked if this one does not answer.
+      // If this peer does not answer, another is asked.
       askAt = min(askAt ?? .max, now + Limits.statementAnswerMilliseconds)
     }
   }

@@ -1,21 +1,22 @@
 internal import KithCrypto
 
-/// The coverage of every store by every device, as far as this device knows it, and the words that it
-/// passes on (`Docs/Protocol.md`, "Statements"; `Docs/Decisions/overlay.md`).
+/// The coverage of every store by every device, as far as this device knows it (`Docs/Protocol.md`,
+/// "Statements"; `Docs/Decisions/overlay.md`).
 ///
-/// It knows by two kinds of words: a peer tells its own vector on a session, and devices' signed
-/// statements are passed on. One rule says which word counts: **a device is believed by the word of
-/// its process that started last.** Words of one process add up, for its vector only rises. A word
-/// of a later process replaces all earlier ones, for that process may have been started from an old
-/// copy. A session shows which process runs: while it lasts, no other process of the device counts,
-/// and afterwards only one that started later.
+/// Peers tell their own vectors in sessions, and pass on devices' signed statements. **A device is
+/// believed by the word of its process that started last.**
+/// - Words of one process add up, since its vector only rises.
+/// - A later process replaces all earlier words, since it may run on an old copy.
+/// - During a session only the process at its other end counts. Afterwards another one counts if it
+///   started later.
 ///
-/// Peers compare digests of the statements that they hold. A device whose digest differs asks one
-/// peer after the other for those that it lacks, so that each comes once.
+/// Peers compare digests of held statements. If they differ, a device asks one peer after the other
+/// for those that it lacks, so each comes once.
+///
+/// Numbers named `…At` and `…Until` are monotonic milliseconds.
 struct Coverage {
-  /// The known coverage of one store by one device.
   private struct Known {
-    /// When the process started by whose word it is known.
+    /// When the process started that told it.
     var started: HybridTime
     var vector: [ChainID: UInt64]
   }
@@ -23,27 +24,26 @@ struct Coverage {
   /// A session that exchanges stores.
   struct Peer {
     let device: DeviceID
-    /// Whether it is a member: statements are for members only.
+    /// Only members get statements.
     let isMember: Bool
-    /// When its process started; nil until a whole vector tells it.
+    /// When its process started; nil before it tells a whole vector.
     var started: HybridTime?
-    /// The digests of the statements that it holds, as it told them last.
+    /// Digests of the statements that it holds, as last told.
     var held: [StoreIdentifier: Digest128] = [:]
-    /// The digests of the statements that this device holds, as the peer was told last.
+    /// Digests of the statements held here, as last told to it.
     var told: [StoreIdentifier: Digest128] = [:]
-    /// The digest for which the peer was asked last, and when.
+    /// Its digest when it was last asked, and the time.
     var asked: [StoreIdentifier: (digest: Digest128, at: UInt64)] = [:]
   }
 
-  /// The last sign of a device since this process started.
+  /// The last contact with a device since the start.
   struct Meeting {
-    /// When it was heard last, in milliseconds since 1970.
+    /// Since 1970.
     var lastSeenMilliseconds: UInt64
-    /// Its words in the last handshake; nil: none since.
+    /// From the last handshake, if any.
     var hello: HeardOfDevice?
   }
 
-  /// The coverage of a store by this device.
   struct Own {
     var vector: [ChainID: UInt64]
     /// Entries of the chains that published last.
@@ -51,41 +51,41 @@ struct Coverage {
   }
 
   let device: DeviceID
-  /// The members of the account, by the names that statements have for them.
+  /// Members by their short names, which statements use.
   var members: [UInt64: [DeviceID]] = [:]
   var memberCount = 0
   private(set) var meetings: [DeviceID: Meeting] = [:]
   private var known: [DeviceID: [StoreIdentifier: Known]] = [:]
-  /// When the process of each device started that a session showed last.
+  /// The last start that a session showed, by device.
   private var shown: [DeviceID: HybridTime] = [:]
   var peers: [SessionID: Peer] = [:]
   var table = StatementTable()
-  /// The own vectors when this device last looked, with their digests.
+  /// Own vectors when last compared.
   var own: [StoreIdentifier: (vector: [ChainID: UInt64], digest: Digest256)] = [:]
 
-  /// When this process started, as its statements say; nil before the first.
+  /// This process's start in its statements; nil before the first.
   var started: HybridTime?
-  /// When it may speak anew, by the monotonic clock.
+  /// When this process may start anew.
   var nextStartAt: UInt64 = 0
-  /// How many statements this process made, by store.
+  /// Statements that this process made, by store.
   var numbers: [StoreIdentifier: UInt32] = [:]
-  /// When this process last made a statement about a store, by the monotonic clock.
+  /// When this process last made a statement.
   var saidAt: [StoreIdentifier: UInt64] = [:]
-  /// Stores about which this device is to make a statement.
+  /// Stores that need an own statement.
   var unsaid: Set<StoreIdentifier> = []
-  /// Stores whose statements are to be compared with the own vector.
+  /// Stores whose statements need comparison with the own vector.
   var unmatched: Set<StoreIdentifier> = []
-  /// Stores of which other statements are held than peers were told.
+  /// Stores whose held statements changed since peers were told.
   var untold: Set<StoreIdentifier> = []
-  /// Questions that were not answered yet.
+  /// Unanswered questions.
   var asks: [StoreIdentifier: (session: SessionID, at: UInt64)] = [:]
   /// When a store may be asked for again.
   var restUntil: [StoreIdentifier: UInt64] = [:]
-  /// When something is said, told or asked next, by the monotonic clock.
+  /// The next times to tell and to ask.
   var tellAt: UInt64?
   var askAt: UInt64?
 
-  /// When a store's vector last rose, by the monotonic clock.
+  /// When a vector last changed.
   private var roseAt: [StoreIdentifier: UInt64] = [:]
   private var nextLookAt: UInt64 = 0
   private var leftBehind: [DeviceID] = []
@@ -96,7 +96,7 @@ struct Coverage {
 
   // MARK: Members
 
-  /// The members of the account are these. Statements of new ones are asked for again.
+  /// Sets the members, and asks peers again, for new members' statements.
   mutating func setMembers(_ devices: [DeviceID]) {
     members = Dictionary(grouping: devices, by: \.shortName)
     memberCount = devices.count
@@ -108,7 +108,7 @@ struct Coverage {
     members[device.shortName]?.contains(device) == true
   }
 
-  /// Forgets devices that are no members any more, with all that is known of their chains.
+  /// Forgets former members, with all that is known of their chains.
   mutating func forget(_ devices: Set<DeviceID>) {
     func others(_ vector: [ChainID: UInt64]) -> [ChainID: UInt64] {
       vector.filter { !devices.contains($0.key.device) }
@@ -129,19 +129,18 @@ struct Coverage {
     meetings[device, default: Meeting(lastSeenMilliseconds: 0)].lastSeenMilliseconds = milliseconds
   }
 
-  /// A device shook hands.
+  /// A device finished a handshake.
   mutating func note(_ device: DeviceID, _ hello: HeardOfDevice, at milliseconds: UInt64) {
     meetings[device] = Meeting(lastSeenMilliseconds: milliseconds, hello: hello)
   }
 
   // MARK: Sessions
 
-  /// A session begins to exchange stores.
   mutating func begin(_ session: SessionID, with device: DeviceID, isMember: Bool) {
     peers[session] = Peer(device: device, isMember: isMember)
   }
 
-  /// A session is over. A process of the device that started later counts from here on.
+  /// Ends a session. From now on, a later process of its device counts.
   mutating func end(_ session: SessionID) {
     guard let peer = peers.removeValue(forKey: session) else { return }
     asks = asks.filter { $0.value.session != session }
@@ -157,17 +156,14 @@ struct Coverage {
 
   // MARK: Known coverage
 
-  /// The known coverage of a store by a device.
   func covered(by device: DeviceID, of store: StoreIdentifier) -> [ChainID: UInt64] {
     known[device]?[store]?.vector ?? [:]
   }
 
-  /// Whether anything is known of a device's coverage of a store.
   func knows(_ device: DeviceID, of store: StoreIdentifier) -> Bool {
     known[device]?[store] != nil
   }
 
-  /// Whether a device is known to cover a part of a store's vector.
   func covers(
     _ part: [ChainID: UInt64], of store: StoreIdentifier, _ device: DeviceID
   ) -> Bool {
@@ -177,18 +173,11 @@ struct Coverage {
 
   // MARK: Words of peers
 
-  /// Takes in a vector that the peer of a session tells of itself, as far as its chains are known
-  /// here. A whole vector replaces all that was known, for the peer may have been restored and cover
-  /// less. It also tells which process speaks, for a statement of that process comes with it. Until
-  /// then words of another process are passed over.
+  /// Takes in a peer's own vector from its session, as far as the chains are known here.
   ///
-  /// - Parameters:
-  ///   - vector: All entries that the peer told in the session.
-  ///   - store: The store.
-  ///   - isWhole: Whether the peer told all of it just now.
-  ///   - session: The session.
-  ///   - started: When the peer's process started; nil: as it said before.
-  ///   - isKnown: Whether a chain is known here.
+  /// `vector` holds all that the peer told in the session. If `isWhole`, it replaces all that was
+  /// known, since the peer may have been restored and cover less. It also shows which process
+  /// speaks; words of another are ignored. A nil `started` means the same process.
   mutating func hear(
     _ vector: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool, on session: SessionID,
     started: HybridTime?, isKnown: (ChainID) -> Bool
@@ -209,8 +198,8 @@ struct Coverage {
 
   // MARK: Words that are passed on
 
-  /// Believes a statement: all of the own vector if the device has the same, and its entries, each up
-  /// to a signed header that came here.
+  /// Believes a statement: the own vector if digests are equal, and entries up to received signed
+  /// headers.
   mutating func believe(
     _ statement: Statement, received: (StoreIdentifier, ChainID) -> UInt64
   ) {
@@ -224,7 +213,7 @@ struct Coverage {
     if old?.started != started { old = nil }
     var vector = old?.vector ?? [:]
     if let own = own[store], own.digest == statement.extent.digest {
-      // Taken whole if it can be, so that all devices that cover the same share one.
+      // Assigned whole if possible, so that equal vectors share memory.
       if vector.allSatisfy({ $0.value <= own.vector[$0.key] ?? 0 }) {
         vector = own.vector
       } else {
@@ -240,17 +229,16 @@ struct Coverage {
 
   // MARK: Left behind
 
-  /// A store's vector has changed, mostly because it rose.
+  /// A store's vector has changed.
   mutating func rise(_ store: StoreIdentifier, at now: UInt64) {
     roseAt[store] = now
     unmatched.insert(store)
     unsaid.insert(store)
   }
 
-  /// Looks now and then for the members left behind, which have no session here and for long are
-  /// not known to cover data that does not change: the overlay may have come apart.
+  /// Looks at intervals for members left behind: the overlay may have come apart.
   ///
-  /// - Returns: Them, by id, if they are others than before; nil otherwise.
+  /// - Returns: The members, by id, if they are others than before; otherwise nil.
   mutating func lookForLeftBehind(
     at now: UInt64, connected: Set<DeviceID>, vectors: () -> [StoreIdentifier: [ChainID: UInt64]]
   ) -> [DeviceID]? {

@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// The latest statement of every device about every store that came here.
+/// The latest statement held of each store and device.
 struct StatementTable {
   private var held: [StoreIdentifier: [DeviceID: Statement]] = [:]
   private var digests: [StoreIdentifier: Digest128] = [:]
@@ -8,14 +8,12 @@ struct StatementTable {
 
   subscript(store: StoreIdentifier, device: DeviceID) -> Statement? { held[store]?[device] }
 
-  /// The statements about a store, by device.
   func statements(of store: StoreIdentifier) -> [DeviceID: Statement] { held[store] ?? [:] }
 
-  /// The stores about which there are any.
   var stores: some Sequence<StoreIdentifier> { held.keys }
 
-  /// Keeps a statement instead of the device's earlier one. Returns false if it is not later, or if
-  /// there is no space.
+  /// Replaces the device's earlier statement. Returns false if the new one is not later, or has no
+  /// space.
   mutating func insert(_ statement: Statement) -> Bool {
     let old = held[statement.store]?[statement.device]
     guard old.map({ $0.age < statement.age }) ?? (count < Limits.statements) else { return false }
@@ -25,7 +23,6 @@ struct StatementTable {
     return true
   }
 
-  /// Forgets the statements of devices that are not members.
   mutating func keep(only isMember: (DeviceID) -> Bool) {
     for (store, devices) in held where !devices.keys.allSatisfy(isMember) {
       held[store] = devices.filter { isMember($0.key) }
@@ -34,11 +31,9 @@ struct StatementTable {
     count = held.values.reduce(0) { $0 + $1.count }
   }
 
-  /// The digest by which peers see whether they hold the same: over the statements in the order of
-  /// devices, of each the device's id and the age as 64-bit and 32-bit big-endian; the first 16
-  /// bytes.
+  /// The digest by which peers compare held statements (`Docs/Protocol.md`, "Statements").
   ///
-  /// - Complexity: O(*n* log *n*) in the devices, when something changed since the last call.
+  /// - Complexity: O(*n* log *n*) in the devices after a change.
   mutating func digest(of store: StoreIdentifier) -> Digest128 {
     if let digest = digests[store] { return digest }
     var hasher = Blake2b.Hasher()

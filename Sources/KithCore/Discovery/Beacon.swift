@@ -1,28 +1,25 @@
 package import KithCrypto
 
-/// A device's announcement on a link, so that members dial it: 160 bytes, which look random without
+/// A device's announcement on a link, so that members dial it: 160 bytes that look random without
 /// the epoch's beacon key (`Docs/Protocol.md`, "Discovery").
 ///
-/// It is also signed: otherwise any former holder of the key could announce another device.
+/// It is also signed: a former holder of the key could announce another device.
 package struct Beacon: Hashable, Sendable {
-  /// The bytes of every sealed beacon.
   package static let byteCount = 160
 
   private static let version: UInt8 = 1
   private static let domain = Array("kith beacon v1\0".utf8)
-  /// The length of version, device, port, boot, counter and zeroes. The signature follows.
+  /// Version, device, port, boot, counter and zeroes; the signature follows.
   private static let bodyBytes = 56
 
-  /// The device that sends the beacon.
   package var device: DeviceID
-  /// The TCP port at which it listens, never 0.
+  /// Its TCP port, never 0.
   package var port: UInt16
-  /// A random number, drawn when the device's node started.
+  /// Random, drawn when the device's node started.
   package var boot: UInt64
-  /// A counter that rises with every beacon of one boot.
+  /// Rises with every beacon of one boot.
   package var counter: UInt64
 
-  /// Makes a beacon.
   package init(device: DeviceID, port: UInt16, boot: UInt64, counter: UInt64) {
     self.device = device
     self.port = port
@@ -30,14 +27,8 @@ package struct Beacon: Hashable, Sendable {
     self.counter = counter
   }
 
-  /// Returns the beacon's bytes as they are sent.
-  ///
-  /// - Parameters:
-  ///   - account: The account, which is signed too.
-  ///   - key: The device's signing key.
-  ///   - epoch: The epoch to seal it under.
-  ///   - nonce: A random nonce, used once.
-  /// - Returns: ``byteCount`` bytes.
+  /// Returns the bytes to send: signed for the account, sealed under `epoch`. A `nonce` is random
+  /// and used once.
   package func sealed(
     account: AccountID, key: borrowing SigningKey, epoch: EpochKeys, nonce: BoxNonce
   ) -> [UInt8] {
@@ -61,14 +52,13 @@ package struct Beacon: Hashable, Sendable {
   }
 }
 
-/// A beacon that was opened and whose signature is not checked yet.
+/// An opened beacon; its signature is not checked yet.
 struct OpenedBeacon {
   let beacon: Beacon
   private let body: [UInt8]
   private let signature: Signature
 
-  /// Opens a datagram with an epoch's key; nil if it was sealed with another key, or its version
-  /// is unknown.
+  /// Opens a datagram; nil if it was sealed with another key, or its version is unknown.
   ///
   /// - Complexity: one Poly1305 over 136 bytes.
   init?(_ sealed: [UInt8], epoch: EpochKeys) {
@@ -80,7 +70,7 @@ struct OpenedBeacon {
     body = Array(plaintext.prefix(plaintext.count - Signature.byteCount))
   }
 
-  /// Returns whether the device named in the beacon signed it.
+  /// Returns whether the named device signed it.
   ///
   /// - Complexity: one Ed25519 verification.
   func isSigned(in account: AccountID) -> Bool {
@@ -89,7 +79,7 @@ struct OpenedBeacon {
 }
 
 extension Beacon {
-  /// Reads a plaintext. The zeroes are reserved and are not checked.
+  /// The zeroes are reserved and are not checked.
   fileprivate static func read(_ plaintext: [UInt8]) -> (Beacon, Signature)? {
     func number(_ range: Range<Int>) -> UInt64 {
       plaintext[range].reduce(0) { $0 << 8 | UInt64($1) }

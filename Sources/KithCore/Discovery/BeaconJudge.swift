@@ -1,32 +1,29 @@
 internal import KithCrypto
 
-/// Decides which beacons count. Time, in milliseconds, is an argument.
+/// Decides which beacons count. Times are in milliseconds.
 ///
-/// A rate limits trial openings and signature checks, so any datagram costs little. Only members
-/// are remembered, with a few boots each.
+/// A rate limits trial openings and signature checks. Only members are remembered, with a few boots
+/// each.
 package struct BeaconJudge: Sendable {
-  /// The result for a datagram.
   package enum Verdict: Hashable, Sendable {
-    /// A member's beacon. It is new if this boot, or this source, was not heard before.
+    /// A member's beacon, new if this boot or source was not heard before.
     case found(Beacon, isNew: Bool)
-    /// A beacon of this device.
     case ourselves
-    /// A beacon that no open epoch opens, or of an unknown version.
+    /// No open epoch opens it, or its version is unknown.
     case strange
-    /// A beacon of a device that is not a member, or that the named device did not sign.
+    /// Its device is not a member, or did not sign it.
     case notAMember
-    /// A beacon older than one heard before, or heard from too many places.
+    /// Older than one heard before, a replay, or heard from too many sources.
     case stale
-    /// Not checked, because the rate was exceeded.
+    /// Not checked: the rate was exceeded.
     case tooMany
   }
 
-  /// One boot of a device.
   private struct Boot {
     var id: UInt64
     /// The newest beacon.
     var beacon: Beacon
-    /// The sources of the newest beacon.
+    /// Of the newest beacon.
     var sources: [String]
     var knownSources: Set<String>
   }
@@ -38,22 +35,15 @@ package struct BeaconJudge: Sendable {
   /// The boots of each device, the one heard last at the end.
   private var boots: [DeviceID: [Boot]] = [:]
 
-  /// Makes a judge for a device of an account.
   package init(account: AccountID, device: DeviceID) {
     self.account = account
     self.device = device
   }
 
-  /// Judges a datagram.
+  /// Judges a datagram from the host `source`. `epochs` are the open ones, newest first.
   ///
-  /// - Parameters:
-  ///   - datagram: The received bytes.
-  ///   - source: The host that sent them.
-  ///   - epochs: The open epochs, the newest first; only a limited number of them is tried.
-  ///   - now: The time.
-  ///   - isMember: Returns whether a device is a member now.
-  /// - Returns: The result for the datagram.
-  /// - Complexity: at most ``Limits/beaconEpochs`` trial openings and one verification, within the rate.
+  /// - Complexity: at most ``Limits/beaconEpochs`` trial openings and one verification, within the
+  ///   rate.
   package mutating func judge(
     _ datagram: [UInt8], from source: String, epochs: [EpochKeys], at now: UInt64,
     isMember: (DeviceID) -> Bool

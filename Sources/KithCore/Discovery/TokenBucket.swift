@@ -1,20 +1,18 @@
-/// Limits a rate: a burst at once, then a number of tokens each second. Time, in milliseconds, is
-/// an argument.
+/// Limits a rate: a burst at once, then a number of tokens each second. Times are in milliseconds.
 package struct TokenBucket: Sendable {
   private let perSecond: UInt64
   private let most: UInt64
-  /// The tokens in the bucket, in thousandths.
   private var thousandths: UInt64
   private var filledAt: UInt64?
 
-  /// Makes a full bucket with its number of tokens, and the number added each second.
+  /// Makes a full bucket of `tokens`.
   package init(tokens: Int, perSecond: Int) {
     self.perSecond = UInt64(clamping: perSecond)
     most = UInt64(clamping: tokens) * 1000
     thousandths = most
   }
 
-  /// Takes tokens, or none and returns false if there are too few. A time that goes back adds none.
+  /// Takes all tokens or none. A time that goes back adds none.
   package mutating func take(_ count: Int = 1, at now: UInt64) -> Bool {
     let passed = now - min(filledAt ?? now, now)
     filledAt = now

@@ -2,10 +2,8 @@ package import KithCrypto
 
 /// An account's id: the BLAKE2b-256 of its genesis record's body (`Docs/Glossary.md`).
 public struct AccountID: Codable, Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// The digest that is the id.
   package let digest: Digest256
 
-  /// Makes an id from a digest.
   package init(_ digest: Digest256) {
     self.digest = digest
   }
@@ -13,16 +11,15 @@ public struct AccountID: Codable, Hashable, Comparable, Sendable, CustomStringCo
   /// Reads the text.
   public init(from decoder: any Decoder) throws { digest = try Digest256(from: decoder) }
 
-  /// Writes the text: all bytes in hexadecimal.
+  /// Writes all bytes in hexadecimal.
   public func encode(to encoder: any Encoder) throws { try digest.encode(to: encoder) }
 
-  /// The id's 32 bytes.
   package var bytes: [UInt8] { digest.bytes }
 
   /// All bytes in lower-case hexadecimal.
   public var hex: String { digest.hex }
 
-  /// The digest in hexadecimal, shortened for logs.
+  /// Shortened hexadecimal, for logs.
   public var description: String { digest.description }
 
   /// Compares as bytes.

@@ -1,15 +1,14 @@
-/// The name of a store of an account, such as `com.example.Bookmarks` (Apple's kvstore-identifier).
+/// A store's name in its account, such as `com.example.Bookmarks` (Apple's kvstore-identifier).
 public struct StoreIdentifier: Codable, CodingKeyRepresentable, Hashable, Comparable, Sendable,
   CustomStringConvertible
 {
-  /// The maximum number of UTF-8 bytes of an identifier.
   package static let maximumBytes = 255
 
   /// The identifier's text.
   public let rawValue: String
 
-  /// Makes an identifier; nil if the text is empty, longer than ``maximumBytes`` bytes of UTF-8, or
-  /// holds a control character.
+  /// Makes an identifier; nil if the text is empty, longer than 255 bytes of UTF-8, or holds a
+  /// control character.
   public init?(_ rawValue: String) {
     let bytes = rawValue.utf8.count
     guard bytes > 0, bytes <= Self.maximumBytes,
@@ -34,17 +33,16 @@ public struct StoreIdentifier: Codable, CodingKeyRepresentable, Hashable, Compar
     try container.encode(rawValue)
   }
 
-  /// The text as a key of an encoded dictionary.
+  /// The text as an encoded dictionary's key.
   public var codingKey: any CodingKey { rawValue.codingKey }
 
-  /// Reads a key of an encoded dictionary.
+  /// Reads an encoded dictionary's key; nil if it is not a valid identifier.
   public init?(codingKey: some CodingKey) { self.init(codingKey.stringValue) }
 
   /// The identifier's text.
   public var description: String { rawValue }
 
-  /// Compares UTF-8 bytes, as the store's tag does; `String` would treat canonically equivalent
-  /// texts as equal.
+  /// Compares UTF-8 bytes, as the store's tag does; `String` compares by canonical equivalence.
   public static func == (left: Self, right: Self) -> Bool { left.bytes == right.bytes }
 
   /// Hashes UTF-8 bytes.
@@ -53,6 +51,5 @@ public struct StoreIdentifier: Codable, CodingKeyRepresentable, Hashable, Compar
   /// Compares as UTF-8 bytes.
   public static func < (left: Self, right: Self) -> Bool { left.bytes < right.bytes }
 
-  /// The text, compared as keys are.
   private var bytes: Key { Key(rawValue) }
 }

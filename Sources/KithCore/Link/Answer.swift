@@ -1,16 +1,15 @@
 internal import KithCrypto
 
-/// The data of a store that a peer still has to be sent, piece by piece (`Docs/Protocol.md`,
-/// "Answer").
+/// Data of a store to send to a peer in pieces (`Docs/Protocol.md`, "Answer").
 struct Answer {
   var store: StoreIdentifier
-  /// The number of the `Have` that it answers; 0: sent unasked.
+  /// The number of the answered `Have`; 0: sent unasked.
   var number: UInt64
   /// Sent because equal vectors had different digests.
   var isEverything = false
-  /// The peer's coverage: the peer is sent the change sets kept above it.
+  /// The peer's coverage; the answer holds change sets above it.
   var vector: [ChainID: UInt64]
-  /// The change sets that the pieces so far held.
+  /// The change sets of earlier pieces.
   private(set) var sent: Set<ChangeSetReference> = []
 
   init(
@@ -23,14 +22,13 @@ struct Answer {
     self.vector = isEverything ? [:] : vector
   }
 
-  /// The peer covers more by now. An answer that sends everything still does.
+  /// The peer covers more now. An answer with everything ignores it.
   mutating func raise(to known: [ChainID: UInt64]) {
     if !isEverything { vector.merge(known, uniquingKeysWith: max) }
   }
 
-  /// Takes the next piece: a batch of about this many bytes, of the change sets kept now. Only the
-  /// last piece has covers, for all of them: an entry in one piece may have replaced an entry that
-  /// an earlier piece lacks.
+  /// Takes the next piece: about `limit` bytes of the change sets kept now. Only the last has
+  /// covers, for all: an earlier piece lacks entries that entries of a later one replaced.
   ///
   /// - Complexity: O(*n* log *n*) in the change sets kept.
   mutating func nextPiece(of log: ChangeSetLog, bytes limit: Int) -> StoredBatch {
@@ -43,7 +41,7 @@ struct Answer {
       sent.formUnion(batch.changeSets.map(\.reference))
       return batch
     }
-    // While a revoked device's entries are withheld, those that they replaced are not kept any more.
+    // Entries that withheld ones replaced are gone, so nothing can be covered.
     for (chain, through) in log.vector.sorted(by: { $0.key < $1.key }) where !log.holdsWithheld {
       let from = vector[chain] ?? 0
       if from < through { batch.covers.append(Cover(chain: chain, from: from, through: through)) }
@@ -51,7 +49,7 @@ struct Answer {
     return batch
   }
 
-  /// How many change sets one piece holds: at least one.
+  /// At least one change set.
   private static func end(of changeSets: [KeptChangeSet], bytes limit: Int) -> Int {
     var bytes = 0
     let end = changeSets.firstIndex { changeSet in

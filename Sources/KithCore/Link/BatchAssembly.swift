@@ -1,26 +1,24 @@
 internal import KithCrypto
 
-/// The parts of a batch that came so far on a link. Nothing is applied before the last.
+/// A session's batch so far. Nothing is applied before the last part.
 struct BatchAssembly {
-  /// The result of adding a part.
   enum OnPart {
-    /// Others follow.
     case more
-    /// It was the last of a batch that is to be applied.
+    /// The last part of a batch to apply.
     case whole(Batch, Taint)
-    /// It was the last of a batch that is not wanted.
+    /// The last part of an unwanted batch.
     case unwanted
-    /// It is another store's, or the batch is too large: the peer breaks the protocol.
+    /// The part is of another store, or the batch is too large.
     case violation
   }
 
   private var batch: Batch?
   private var bytes = 0
   private var taint = Taint()
-  /// Bytes of each author that are kept of it.
+  /// Bytes kept of the batch, by author.
   private(set) var weights = AuthorWeights()
 
-  /// Adds a part. `room`: how much of a batch is kept; nil: this store's is not wanted.
+  /// Adds a part. `room` bounds the batch; nil: it is not wanted.
   mutating func add(_ part: BatchPart, size: Int, keeping room: BatchRoom?) -> OnPart {
     var batch = self.batch.take() ?? Batch(store: part.store, answers: part.answers)
     bytes += size
@@ -31,7 +29,7 @@ struct BatchAssembly {
     if let room {
       for checked in part.changeSets { collect(checked, into: &batch, keeping: room) }
     } else {
-      // Later parts may be wanted, but do not count without this part.
+      // Later parts do not count without this one.
       taint.isTotal = true
     }
     if part.hasMore {
@@ -70,15 +68,14 @@ struct BatchAssembly {
   }
 }
 
-/// How much of an unfinished batch is held until the rest comes. It holds no more of one author
-/// than the node keeps of that author. All batches under way together hold no more than the node
-/// keeps of all authors.
+/// Bounds an unfinished batch by the limit for one author, and all batches under way by the limit
+/// for all authors.
 struct BatchRoom {
   enum Judgement {
     case keep
     /// Its author is revoked.
     case drop
-    /// Its author is not known.
+    /// Its author is not a known member.
     case cannotJudge
     case tooMuch
   }
@@ -87,7 +84,7 @@ struct BatchRoom {
   let roster: Roster
   /// Bytes of one author.
   let authorBytes: Int
-  /// Bytes of all batches of other links.
+  /// Bytes of batches on other sessions.
   let elsewhereBytes: Int
 
   func judge(_ changeSet: ChangeSet, beside weights: AuthorWeights) -> Judgement {
@@ -102,22 +99,19 @@ struct BatchRoom {
   }
 }
 
-/// Chains of a batch that may not be counted in the vector, since something of them was rejected
-/// or cannot be judged yet.
+/// Chains of a batch that do not count: a part was rejected or cannot be judged yet.
 struct Taint {
-  /// Whether no chain may be counted, because a part of the batch was dropped unread.
+  /// Whether no chain counts: a part was dropped unread, or too many chains are tainted.
   var isTotal = false
   var chains: Set<ChainID> = []
   var rejected = 0
-  /// Whether something cannot be judged yet.
   var isUnjudged = false
-  /// Authors of whom the batch held more than is kept.
+  /// Authors over their limit.
   var overLimit: Set<DeviceID> = []
 
   func covers(_ chain: ChainID) -> Bool { isTotal || chains.contains(chain) }
 
-  /// Takes over the taint of an earlier piece of the same answer: this piece may not count those
-  /// chains either. Rejections and excess that were reported before are not reported again.
+  /// Adds an answer's earlier taint, without the rejections and excess already reported.
   mutating func follow(_ earlier: Taint) {
     isTotal = isTotal || earlier.isTotal
     chains.formUnion(earlier.chains)

@@ -1,15 +1,15 @@
 internal import KithCrypto
 
-/// A batch that was published a little ahead of the time, and waits for it.
+/// A batch published a little ahead of the time, for which it waits.
 struct EarlyBatch {
   var batch: Batch
   var taint: Taint
-  /// When it is looked at again, by the monotonic clock.
+  /// By the monotonic clock.
   var retryAt: UInt64
 }
 
 extension Link {
-  /// Takes a part of a batch. `room`: how much of a batch is kept; nil: the store is not known.
+  /// Takes a part of a batch. `room` bounds it; nil: the store is unknown.
   mutating func receive(
     _ part: BatchPart, size: Int, keeping room: BatchRoom?
   ) -> BatchAssembly.OnPart {
@@ -21,7 +21,7 @@ extension Link {
     return assembly.add(part, size: size, keeping: isWanted ? room : nil)
   }
 
-  /// Bytes of batches that came and were not applied yet.
+  /// Bytes of batches not yet applied.
   var bytesHeld: Int {
     stores.values.reduce(assembly.weights.total) { sum, exchange in
       if case .early(let early, _) = exchange.order { sum + early.batch.weight } else { sum }
@@ -30,21 +30,21 @@ extension Link {
 
   // MARK: Early batches
 
-  /// A batch waits for its time. No other of its store is kept meanwhile: the sender has dropped
-  /// the entries that the early one supersedes, so none may be counted before it.
+  /// Delays a batch. Later ones of its store are missed: the sender has dropped entries that it
+  /// superseded, so none counts before it.
   mutating func delay(_ early: EarlyBatch) {
     let hasMissed = !self[early.batch.store].isWhole
     self[early.batch.store].order = .early(early, hasMissed: hasMissed)
   }
 
-  /// When a batch that waits is looked at next, by the monotonic clock.
+  /// The next retry of a waiting batch, by the monotonic clock.
   var retryAt: UInt64? {
     stores.values.lazy.compactMap {
       if case .early(let early, _) = $0.order { early.retryAt } else { nil }
     }.min()
   }
 
-  /// Another time or generation of clocks counts: all that waits is looked at now.
+  /// Another time or generation counts: retries all waiting batches.
   mutating func retry(at now: UInt64) {
     for (store, exchange) in stores {
       guard case .early(var early, let hasMissed) = exchange.order else { continue }
@@ -53,7 +53,6 @@ extension Link {
     }
   }
 
-  /// Takes a batch whose time may have come.
   mutating func nextEarly(at now: UInt64) -> EarlyBatch? {
     for store in stores.keys.sorted() {
       guard case .early(let early, let hasMissed) = self[store].order, early.retryAt <= now else {
@@ -65,8 +64,8 @@ extension Link {
     return nil
   }
 
-  /// Whether a batch was missed and none waits any more: the session is to end, for the next one
-  /// begins at this device's coverage.
+  /// Whether a batch was missed and none waits. The session then ends, and the next begins at this
+  /// device's coverage.
   var hasMissed: Bool {
     retryAt == nil
       && stores.values.contains { if case .broken = $0.order { true } else { false } }

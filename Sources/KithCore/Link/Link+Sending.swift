@@ -5,27 +5,25 @@ extension Link {
 
   // MARK: Answers
 
-  /// A piece of an answer, as it is sent.
   struct Piece {
     var batch: StoredBatch
-    /// Whether the network is to say when it has room.
     var asksForRoom: Bool
   }
 
-  /// The data that a peer is sent when it asks.
+  /// The answer to a `Have`.
   enum OnAsk {
-    /// Nothing for now: the session takes no more.
+    /// The session takes no more now.
     case waits
-    /// Nothing: the peer has all, and does not wait for an answer.
+    /// The peer has all, and awaits no answer.
     case nothing
     case piece(Piece)
-    /// Everything, for states differ although vectors are equal. `isNews`: that is a defect, and
-    /// was not reported in this session yet.
+    /// Everything: vectors are equal, states differ. `isNews`: a defect, not yet reported in this
+    /// session.
     case everything(Piece?, isNews: Bool)
   }
 
-  /// Answers with every kept change set above the peer's vector, piece by piece; if the session takes
-  /// no more, later. `digest`: the state's, if the peer's vector is ours and it told a digest.
+  /// Answers with the change sets above the peer's vector, in pieces. `digest`: our state's, if
+  /// vectors are equal and the peer told its own.
   mutating func answer(
     _ theirs: StoreHave, number: UInt64, from log: ChangeSetLog, digest: Digest256?,
     pieceBytes: Int
@@ -34,7 +32,7 @@ extension Link {
       owe(theirs, number: number)
       return .waits
     }
-    // A peer that waits for an answer is answered even if there is nothing to tell.
+    // A waiting peer gets even an empty answer.
     let evenEmpty = !self[theirs.store].isAnswered || theirs.isAwaited
     self[theirs.store].owed = nil
     let differs = digest != nil && digest != theirs.digest
@@ -42,14 +40,13 @@ extension Link {
       store: theirs.store, number: number, isEverything: differs, above: theirs.vector)
     let piece = piece(of: answer, from: log, bytes: pieceBytes, evenEmpty: evenEmpty)
     guard differs else { return piece.map(OnAsk.piece) ?? .nothing }
-    // If entries beyond the vector exist, equal vectors may have different digests. That is no
-    // defect, though it may hide one.
+    // Entries beyond the vector may explain the digests, though they may hide a defect.
     let isNews = !theirs.isBeyond && !log.holdsUncovered && !self[theirs.store].hasDiverged
     if isNews { self[theirs.store].hasDiverged = true }
     return .everything(piece, isNews: isNews)
   }
 
-  /// Takes the next piece of an answer. The rest is owed.
+  /// Takes an answer's next piece, and owes the rest.
   mutating func piece(
     of answer: Answer, from log: ChangeSetLog, bytes: Int, evenEmpty: Bool
   ) -> Piece? {
@@ -62,8 +59,8 @@ extension Link {
       batch: batch, asksForRoom: flow.sent(batch.byteCount, isUnfinished: batch.isUnfinished))
   }
 
-  /// Keeps the peer's question instead of its earlier one. An answer that was begun goes on: its
-  /// earlier pieces may still be on their way, and are not sent again.
+  /// Replaces the peer's earlier question. An unfinished answer goes on, since its pieces may be on
+  /// their way and are not sent again.
   private mutating func owe(_ theirs: StoreHave, number: UInt64) {
     guard case .rest(var answer)? = self[theirs.store].owed else {
       self[theirs.store].owed = .asked(theirs, number: number)
@@ -76,17 +73,15 @@ extension Link {
 
   // MARK: Pushes
 
-  /// The fate of a batch that is pushed.
   enum OnPush {
     /// The peer has it, or does not exchange the store.
     case nothing
     case send
-    /// It was left out: the store is owed.
+    /// Left out: the store is owed.
     case owed
   }
 
-  /// New change sets go at once to a peer whose first `Have` of the store was answered; if
-  /// `isInPieces`, as an answer goes.
+  /// Pushes to a peer whose first `Have` was answered. If `isInPieces`, owes the store instead.
   mutating func push(_ batch: Batch, isInPieces: Bool) -> OnPush {
     let exchange = self[batch.store]
     guard isExchanging, exchange.isAnswered, !exchange.isMismatched else { return .nothing }
@@ -105,9 +100,8 @@ extension Link {
     if self[store].owed == nil { self[store].owed = .missed }
   }
 
-  /// Entries were carried over, so covers, which were left out before, are sent again. The peer is
-  /// owed everything above its vector, even if parts of it were sent before. Returns whether the
-  /// peer is owed anything.
+  /// Called after carrying over, when covers are sent again. Owes everything above the peer's
+  /// vector, even parts sent before. Returns whether it does.
   mutating func oweAgain(_ store: StoreIdentifier) -> Bool {
     guard isExchanging, self[store].isAnswered else { return false }
     if case .rest(let answer)? = self[store].owed {
@@ -122,14 +116,13 @@ extension Link {
 
   // MARK: Owed data
 
-  /// The data to send next on a session that takes more.
   enum Due {
     case answer(StoreHave, number: UInt64)
     case piece(Answer)
   }
 
-  /// Takes the data that is owed next, above the peer's coverage by now: answers before pushes, in
-  /// order of stores. Nil if nothing is owed, or the session takes no more.
+  /// Takes the next owed data above the peer's coverage: answers before pushes, by store. Nil if
+  /// there is none, or the session takes no more.
   mutating func nextDue() -> Due? {
     while takesMore, let store = nextOwed {
       guard let owed = self[store].owed else { return nil }

@@ -1,38 +1,35 @@
 internal import KithCrypto
 
-/// One peer's exchange, from its handshake until the session ends. A link knows no replica: its
-/// methods take the values that they need, and return the actions to carry out.
+/// One session's exchange. A link knows no replica: its methods take the values that they need, and
+/// return actions.
 struct Link {
-  /// The peer's relation to this device, which decides the data that the session carries.
+  /// The peer's relation to this device; it decides what the session carries.
   enum State {
-    /// The peer has not proved to be a member: it is sent little. Next: `membershipOnly` or
-    /// `clocksDiffer`.
+    /// Not proved to be a member: it gets little. Next: `membershipOnly` or `clocksDiffer`.
     case stranger(Stranger)
-    /// A member, under an older epoch's key: the session carries records alone, to its end.
+    /// A member under an older epoch's key: the session carries only records.
     case membershipOnly(DeviceID)
-    /// A member whose clock is not known to agree with ours. Next: `exchanging`.
+    /// A member whose clock may not agree with ours. Next: `exchanging`.
     case clocksDiffer(DeviceID)
-    /// A member with which stores are exchanged.
     case exchanging(DeviceID)
-    /// The inviter of this device, which is new and pulls everything.
+    /// The inviter, from which this new device pulls everything.
     case inviter(DeviceID, Pull)
-    /// A new device that pulls everything, and the records that will make it a member.
+    /// A new device that pulls everything; the records will make it a member.
     case joiner(DeviceID, records: [Record])
   }
 
   let peer: SessionPeer
   let openedAt: UInt64
   private(set) var state: State
-  /// Its clock less ours, in milliseconds, when it last told it.
+  /// Its clock less ours, when it last told it.
   var clockOffsetMilliseconds: Int64
-  /// The number of the last `Have` that asked.
+  /// Of the last `Have` that asked.
   private var haveNumber: UInt64 = 0
-  /// When the next full `Have` is due, by the monotonic clock; or, if the clocks differ, when this
-  /// device tells its own again.
+  /// When the next full `Have` is due, by the monotonic clock; if the clocks differ, when to tell
+  /// the time again.
   private var dueAt: UInt64 = .max
-  /// How often all records were sent again, because the peer could not judge something.
+  /// Repetitions of all records, for a peer that could not judge something.
   private var recordsSentAgain = 0
-  /// The exchange of each store.
   var stores: [StoreIdentifier: StoreExchange] = [:]
   var flow = Flow()
   var assembly = BatchAssembly()
@@ -43,7 +40,7 @@ struct Link {
       Int64(clamping: peer.hello.clock.milliseconds) - Int64(clamping: now.wallMilliseconds)
   }
 
-  /// A link that is in another state from its beginning: one of a join.
+  /// For a join, which starts in another state.
   init(_ state: State, peer: SessionPeer, at now: Instant) {
     self.peer = peer
     self.state = state
@@ -63,10 +60,8 @@ struct Link {
     }
   }
 
-  /// The new device at the other end, which joins over this session.
   var joiner: DeviceID? { if case .joiner(let device, _) = state { device } else { nil } }
 
-  /// Whether stores are exchanged.
   var isExchanging: Bool {
     switch state {
     case .exchanging, .inviter, .joiner: true
@@ -78,7 +73,7 @@ struct Link {
 
   var isInviter: Bool { if case .inviter = state { true } else { false } }
 
-  /// Whether the peer is told the time: it is a member that may exchange stores.
+  /// True for members that may exchange stores.
   var isToldTime: Bool {
     switch state {
     case .clocksDiffer, .exchanging, .inviter: true
@@ -86,26 +81,23 @@ struct Link {
     }
   }
 
-  /// The peer proved to be a member. Returns whether it lacks records that only members are sent.
+  /// The peer proved to be a member. Returns whether it lacks records for members.
   mutating func recognise(_ device: DeviceID) -> Bool {
     guard case .stranger(let stranger) = state else { return false }
     state = peer.isMembershipOnly ? .membershipOnly(device) : .clocksDiffer(device)
     return stranger.isOwedRecords
   }
 
-  /// The outcome of comparing the clocks.
   enum OnClock {
-    /// Nothing changes.
     case goOn
-    /// The exchange of stores begins.
     case begin
     /// Stores are not exchanged yet.
     case differ
-    /// Stores are not exchanged any longer: the session ends.
+    /// The clocks no longer agree: the session ends.
     case end
   }
 
-  /// Compares the clocks: in the handshake, and whenever the peer tells the time.
+  /// Called after the handshake, and whenever the peer tells the time.
   mutating func judge(clocksAgree: Bool) -> OnClock {
     switch state {
     case .clocksDiffer(let device):
@@ -119,19 +111,18 @@ struct Link {
 
   // MARK: Time
 
-  /// The action that is due.
   enum OnTime {
     case nothing
     /// The session is a day old.
     case end
-    /// The clocks differ: this device tells its own again.
+    /// The clocks differ: tell the time again.
     case tellTime
-    /// A full `Have`.
+    /// Send a full `Have`.
     case ask
   }
 
-  /// Returns the action that is due at a time of the monotonic clock. While a batch waits for its
-  /// time, this device asks for nothing: the answer would hold that batch again.
+  /// While a batch waits for its time, this device asks for nothing: the answer would hold that
+  /// batch again.
   func due(at now: UInt64) -> OnTime {
     if now >= openedAt + Limits.sessionMilliseconds { return .end }
     guard now >= dueAt, retryAt == nil else { return .nothing }
@@ -142,19 +133,20 @@ struct Link {
   /// When something is due next, by the monotonic clock.
   var wakeAt: UInt64 { min(retryAt ?? dueAt, openedAt + Limits.sessionMilliseconds) }
 
-  /// The clocks differ: this device tells its own again after a while.
+  /// Schedules telling the time again.
   mutating func toldTime(at now: UInt64) { dueAt = now + Limits.haveIntervalMilliseconds }
 
   // MARK: Asking
 
-  /// Numbers a `Have` that asks. `nextAt`: when the next full one is due; nil: it is of some stores.
+  /// Numbers a `Have` that asks. `nextAt`: the next full one; nil: this one is partial.
   mutating func ask(nextAt: UInt64?) -> UInt64 {
     haveNumber += 1
     if let nextAt { dueAt = nextAt }
     return haveNumber
   }
 
-  /// Whether all records may be sent again, to a member that cannot judge something that we can.
+  /// Counts a repetition of all records, for a member that cannot judge something; false over the
+  /// limit.
   mutating func maySendRecordsAgain() -> Bool {
     recordsSentAgain += 1
     return recordsSentAgain <= Limits.recordsSentAgain
@@ -164,28 +156,26 @@ struct Link {
 // MARK: Strangers
 
 extension Link {
-  /// The data from a peer that has not proved to be a member.
   struct Stranger {
     fileprivate var bytesTaken = 0
     /// Certificates that may be part of the proof.
     fileprivate var proof: [CheckedRecord] = []
-    /// Whether the peer lacks records that only a member is sent.
+    /// Whether it lacks records for members.
     fileprivate var isOwedRecords = false
   }
 
-  /// The sender of records.
   enum OnRecords {
     case member
-    /// A stranger, with the certificates that it brought before.
+    /// The certificates are those that it brought before.
     case stranger(proof: [CheckedRecord])
-    /// A stranger whose records reached the maximum size of a proof: no more are read.
+    /// Its records reached the limit: no more are read.
     case tooMuch
   }
 
   mutating func receive(_ records: [CheckedRecord]) -> OnRecords {
     guard case .stranger(var stranger) = state else { return .member }
     guard stranger.bytesTaken < Limits.strangerBytes else { return .tooMuch }
-    // Inside a message a record takes its field's number and length, too.
+    // A record in a message also takes its field's number and length.
     stranger.bytesTaken += records.reduce(Limits.recordsMessageCost) {
       $0 + $1.record.encoded.count + 4
     }
@@ -193,14 +183,13 @@ extension Link {
     return .stranger(proof: stranger.proof)
   }
 
-  /// Certificates that prove nothing yet.
   mutating func keep(proof: [CheckedRecord]) {
     guard case .stranger(var stranger) = state else { return }
     stranger.proof = proof
     state = .stranger(stranger)
   }
 
-  /// There are records that only members are sent. Returns whether the peer is one.
+  /// There are records for members. Returns whether the peer is one.
   mutating func mayBeSentRecords() -> Bool {
     guard case .stranger(var stranger) = state else { return true }
     stranger.isOwedRecords = true
@@ -212,26 +201,23 @@ extension Link {
 // MARK: Joining
 
 extension Link {
-  /// The progress of a new device that pulls everything from its inviter.
+  /// A new device's progress in pulling everything from its inviter.
   struct Pull {
-    /// All stores that the inviter said it has, once it has listed all.
+    /// All stores of the inviter, once it has listed them.
     fileprivate(set) var listed: Set<StoreIdentifier>?
-    /// Whether all of them were pulled.
     fileprivate(set) var isDone = false
   }
 
   var pull: Pull? { if case .inviter(_, let pull) = state { pull } else { nil } }
 
-  /// The inviter listed all its stores.
   mutating func list(_ stores: [StoreIdentifier]) {
     guard case .inviter(let device, var pull) = state else { return }
     pull.listed = Set(stores)
     state = .inviter(device, pull)
   }
 
-  /// Returns true once, when every store that the inviter listed was pulled. Stores that this
-  /// device does not keep, or keeps under other limits, do not count. If change sets could not be
-  /// judged, this device asks for them again once it is a member.
+  /// Returns true once, when every listed store that is kept under the same policy is pulled.
+  /// Change sets that could not be judged are requested again after joining.
   mutating func endPull(keeping stores: (StoreIdentifier) -> Bool) -> Bool {
     guard case .inviter(let device, var pull) = state, !pull.isDone, let listed = pull.listed,
       listed.allSatisfy({ !stores($0) || self[$0].isMismatched || self[$0].isPulled })
@@ -241,6 +227,5 @@ extension Link {
     return true
   }
 
-  /// How many stores were pulled.
   var pulledStores: Int { stores.values.count(where: \.isPulled) }
 }

@@ -1,13 +1,12 @@
 internal import KithCrypto
 
-/// The exchange of one store on a link: the data that both sides told each other, and still owe
-/// each other.
+/// One store's exchange in a session.
 struct StoreExchange {
-  /// The state of the answers that this device asked for.
+  /// The state of the requested answers.
   private enum Pull {
     /// None was applied yet.
     case awaited
-    /// Something of the last one cannot be judged yet: it is asked for again.
+    /// Part of the last one cannot be judged yet; it is requested again.
     case unjudged
     /// The last one was judged whole.
     case judged
@@ -16,38 +15,35 @@ struct StoreExchange {
   /// Whether batches are applied as they come.
   enum Order {
     case whole
-    /// A batch waits for its time. Those after it are missed: they are not kept.
+    /// A batch waits for its time; later ones are missed.
     case early(EarlyBatch, hasMissed: Bool)
-    /// A batch was missed: no other is applied, for none may be counted any more. The session ends.
+    /// A batch was missed, so no other may count. The session ends.
     case broken
   }
 
-  /// The data that the peer gets once the session takes more.
+  /// Data for the peer once the session takes more.
   enum Owed {
-    /// The change sets that were pushed meanwhile.
+    /// Change sets whose pushes were left out.
     case missed
-    /// An answer, of which nothing was sent yet.
+    /// An answer that has not begun.
     case asked(StoreHave, number: UInt64)
-    /// The rest of an answer.
     case rest(Answer)
   }
 
-  /// The pieces of an answer whose rest is to follow.
+  /// An unfinished answer's pieces so far.
   struct Unfinished {
-    /// The part of them that may not be counted.
     var taint: Taint
-    /// Whether they held anything new, which other peers get with the last piece.
+    /// Whether they held news, which other peers get with the last piece.
     var isNews: Bool
   }
 
   private var pull = Pull.awaited
-  /// The pieces so far of an answer; nil: none is unfinished.
   private(set) var unfinished: Unfinished?
   /// The coverage that the peer told.
   var vector: [ChainID: UInt64] = [:]
-  /// Whether the peer's first `Have` was answered: new change sets go there at once.
+  /// Whether the peer's first `Have` was answered, so it gets pushes.
   var isAnswered = false
-  /// Whether the limits differ from ours: nothing is exchanged.
+  /// Whether the policies differ, so nothing is exchanged.
   var isMismatched = false
   /// Whether a divergence was reported.
   var hasDiverged = false
@@ -56,15 +52,13 @@ struct StoreExchange {
 
   /// Whether an answer was applied.
   var isPulled: Bool { pull != .awaited }
-  /// Whether something of the last answer cannot be judged yet.
   var isUnjudged: Bool { pull == .unjudged }
-  /// Whether no answer was applied yet of which everything could be judged.
+  /// Whether no answer was applied, or the last one was not judged whole.
   var isAwaited: Bool { pull != .judged }
 
   var isWhole: Bool { if case .whole = order { true } else { false } }
 
-  /// A batch was applied. `taint` and `isNews` are those of the pieces before it, too. Only the last
-  /// piece answers.
+  /// `taint` and `isNews` include earlier pieces; only the last piece answers.
   mutating func noteApplied(_ batch: Batch, _ taint: Taint, isNews: Bool) {
     unfinished = batch.isUnfinished ? Unfinished(taint: taint, isNews: isNews) : nil
     if batch.answers > 0, !batch.isUnfinished { pull = taint.isUnjudged ? .unjudged : .judged }
@@ -77,12 +71,12 @@ extension Link {
     _modify { yield &stores[store, default: StoreExchange()] }
   }
 
-  /// Whether a store's limits are the same here and there.
+  /// Whether both sides have the same policy for a store.
   enum OnPolicy {
     case same
-    /// They are again: the store is asked for.
+    /// The same again: request the store.
     case sameAgain
-    /// They differ. `isNews`: they did not before.
+    /// `isNews`: they did not differ before.
     case differs(isNews: Bool)
   }
 
@@ -93,8 +87,7 @@ extension Link {
     return isMismatched ? .differs(isNews: !wasMismatched) : wasMismatched ? .sameAgain : .same
   }
 
-  /// Notes the peer's coverage. If that is more than is kept of one peer, only the chains that this
-  /// device knows count.
+  /// Notes the peer's coverage; over the limit, only of chains known here.
   mutating func note(
     _ told: [ChainID: UInt64], of store: StoreIdentifier, isWhole: Bool,
     knowing isKnown: (ChainID) -> Bool
@@ -110,7 +103,6 @@ extension Link {
     if vector.count <= Limits.chainsPerStore { self[store].vector = vector }
   }
 
-  /// Forgets the peer's coverage of revoked devices' chains.
   mutating func forget(_ revoked: Set<DeviceID>) {
     for store in stores.keys {
       self[store].vector = self[store].vector.filter { !revoked.contains($0.key.device) }

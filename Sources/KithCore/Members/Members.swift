@@ -1,18 +1,17 @@
 internal import KithCrypto
 
-/// The account's members as this device knows them: the records, the epochs that it can open, and
-/// its duties because of them. It knows no store and no session: its methods return the actions to
-/// carry out.
+/// The account's members as this device knows them: the records, its open epochs, its duties. It
+/// knows no store and no session: its methods return the actions to carry out.
 struct Members {
   let keys: DeviceKeys
   private(set) var roster: Roster
   var keyring = Keyring()
-  /// The revoked devices that were dealt with: their sessions are ended, their chains withheld.
+  /// Revoked devices whose sessions are ended and whose chains are withheld.
   private var dealtWith: Set<DeviceID>
   /// Revoked devices that were sent their revocation since the start.
   private var told: Set<DeviceID> = []
   private(set) var duties = Duties()
-  /// Only for tests: whether this device behaves as if nobody had revoked it.
+  /// For tests: this device behaves as if nobody had revoked it.
   var ignoresItsRevocation = false
 
   init(of roster: Roster, keys: DeviceKeys) {
@@ -22,25 +21,22 @@ struct Members {
     dealtWith = roster.membership.revoked
   }
 
-  /// Whether this device was revoked.
   var isRevoked: Bool { !ignoresItsRevocation && roster.isRevoked(keys.id) }
 
   // MARK: Learning
 
-  /// The changes from records that were learnt.
   struct News {
-    /// The records that are new or improved, in the order in which they are sent.
+    /// New or improved, in sending order.
     var records: [Record]
-    /// The mutations for storage.
     var mutations: [Mutation]
-    /// Devices that were not known to be revoked, ascending.
+    /// Newly revoked devices, ascending.
     var revoked: [DeviceID]
   }
 
-  /// Takes in records. `isOwn`: this device made them. Nil if nothing of them is new.
+  /// Takes in records; `isOwn` if this device made them. Nil if nothing is new.
   mutating func learn(_ records: [CheckedRecord], isOwn: Bool) -> News? {
-    // The records that make this device a member stay in storage, even if the roster has no space
-    // for them any more.
+    // Storage keeps the records that make this device a member, even if the roster has no space for
+    // them.
     let mine = Set(roster.chain(of: keys.id).map(\.id))
     let (fresh, gone) = roster.take(all: records.filter { !isIgnored($0) })
     guard !fresh.isEmpty else { return nil }
@@ -55,7 +51,6 @@ struct Members {
       revoked: revoked.sorted())
   }
 
-  /// Takes in records that this device made.
   mutating func learn(own records: [Record]) -> News? {
     learn(records.map { CheckedRecord($0, account: roster.account) }, isOwn: true)
   }
@@ -84,7 +79,6 @@ struct Members {
     learn(own: try roster.revoking(device, keeping: staying, at: time, keys: keys))
   }
 
-  /// Makes an epoch for the members of now if there is none to publish under.
   mutating func makeEpochIfNone(_ entropy: inout any Entropy) -> News? {
     guard keyring.current == nil,
       let records = keyring.nextEpoch(for: roster, keys: keys, entropy: &entropy)
@@ -94,29 +88,26 @@ struct Members {
 
   // MARK: Peers
 
-  /// The member at the other end of a session.
   func device(of peer: SessionPeer) -> DeviceID? {
     roster.device(withTransportKey: peer.transportKey, named: peer.hello.device)
   }
 
-  /// The records that a peer is sent.
   enum OnRecords {
-    /// It is revoked: its revocation, and nothing else.
+    /// For a revoked peer: its revocation, and nothing else.
     case revocation([Record])
-    /// It has not proved to be a member: the records that prove this device to be one. Once the
-    /// peer is recognised, it is sent the rest.
+    /// For a peer that has not proved to be a member: the proof that this device is one. The rest
+    /// follows once the peer is recognised.
     case proof([Record])
     case all([Record])
   }
 
-  /// Returns the records for a peer: this device's own path first, so that a peer that has never
-  /// met it can identify it before anything else.
+  /// Returns the records for a peer: this device's path first, so that the peer can identify it.
   ///
   /// Under an older epoch, whose key revoked devices have, a peer proves itself first.
   mutating func records(for peer: SessionPeer, isMember: Bool) -> OnRecords {
     let path = roster.chain(of: keys.id)
     if isMember {
-      // The path's records have only its own signatures; whole ones follow.
+      // The path has only its own signatures; whole records follow.
       return .all(
         path + roster.records.sorted(by: Record.isSentBefore).filter { !path.contains($0) })
     }
@@ -124,7 +115,6 @@ struct Members {
     return .proof(peer.isMembershipOnly ? [] : path)
   }
 
-  /// The records that a revoked device is sent.
   mutating func revocation(for device: DeviceID) -> [Record] {
     told.insert(device)
     return roster.revocationRecords(of: device)
@@ -134,26 +124,24 @@ struct Members {
     roster.revokedDevice(withTransportKey: peer.transportKey, named: peer.hello.device)
   }
 
-  /// The records from a stranger that count.
   enum OnStranger {
-    /// These are learnt: all of them, if they prove that it is a member; from a revoked device,
-    /// only revocations.
+    /// All records, if they prove that it is a member; from a revoked device, only revocations.
     case learn([CheckedRecord])
-    /// They prove nothing so far. Its certificates may be a part of the proof. The revocations of
-    /// devices above it are to be sent to it.
+    /// No proof yet. Keep `proof`, its certificates, for later, and send it `sends`, the
+    /// revocations of devices above it.
     case unproved(proof: [CheckedRecord], learn: [CheckedRecord], sends: [Record])
   }
 
   /// From a peer that has not proved to be a member, only revocations and the proof count: the
-  /// certificates up to its own. Records that came together with the proof count too. A proof that
-  /// ends at a revoked device is kept too, so that a member revokes the peer.
+  /// certificates up to its own. With the proof, the other records count too. A proof that ends at
+  /// a revoked device is learnt, so that a member revokes the peer.
   func judge(
     _ records: [CheckedRecord], of peer: SessionPeer, after earlier: [CheckedRecord]
   ) -> OnStranger {
     let revocations = records.filter(\.isRevocation)
     if revokedDevice(of: peer) != nil { return .learn(revocations) }
     let proof = earlier + records.filter(\.isProof)
-    // Tried on a copy: certificates that prove nothing are not kept.
+    // A copy: certificates that prove nothing are not kept.
     var tried = roster
     _ = tried.take(all: proof + revocations)
     let (key, name) = (peer.transportKey, peer.hello.device)
@@ -161,15 +149,14 @@ struct Members {
       return .learn(proof + records.filter { !$0.isProof })
     }
     let above = tried.revocationsAbove(transportKey: key, named: name)
-    // A device that a revoked one enrolled is revoked too: for that it has to be known.
+    // A device that a revoked one enrolled is revoked too; for that it must be known.
     return .unproved(
       proof: proof, learn: above.isEmpty ? revocations : proof + revocations, sends: above)
   }
 
-  /// The epochs under whose keys sessions are accepted and made now, the current one first. Older
-  /// ones are included only while a member may not have moved on, or a revoked device may still
-  /// have to learn of its revocation. None once this device is revoked. `metUnder`: the epoch under
-  /// which a device was met.
+  /// Returns the epochs for handshakes, the current one first. Older ones are included while a
+  /// member may not have moved on (`metUnder`), or a revoked device may still have to learn of its
+  /// revocation. None once this device is revoked.
   ///
   /// - Complexity: O(*n*) in the devices.
   func handshakeEpochs(
@@ -189,8 +176,8 @@ struct Members {
     return isBehind ? keyring.newestFirst : [current]
   }
 
-  /// A peer's `Have` without the chains of revoked devices, which are not compared. If it had any,
-  /// the digest is dropped, because it is of a state that ours cannot equal.
+  /// Drops the chains of revoked devices, which are not compared. If there were any, the digest is
+  /// dropped: this device's cannot equal it.
   func withoutRevoked(_ have: Have) -> Have {
     var have = have
     have.stores = have.stores.map { theirs in
@@ -207,22 +194,22 @@ struct Members {
 // MARK: Duties
 
 extension Members {
-  /// The duties of this device to the account. One member does them for all, after a random wait,
-  /// so that not all members do them at once (`Docs/Protocol.md`, "Membership").
+  /// The duties to the account (`Docs/Protocol.md`, "Membership"). Each member waits a random time
+  /// first, so that one does them for all.
   struct Duties {
-    /// When to look again whether something is still to be done, by the monotonic clock.
+    /// When to look for duties again, by the monotonic clock.
     fileprivate(set) var dueAt: UInt64?
-    /// When epochs were made because the last one had leaked, by the monotonic clock, within an hour.
+    /// Monotonic times, within an hour, at which epochs were made because of a leak.
     fileprivate var madeBecauseOfLeaks: [UInt64] = []
-    /// Whether lockboxes were made last for which the roster has no room; until others' records come.
+    /// Whether the roster has no space for the lockboxes made last; until others' records come.
     fileprivate var hasNoRoomForLockboxes = false
   }
 
-  /// Looks again after a random wait, if there is something to do. `holdsWithheld`: a store has entries
-  /// that may have to be carried over.
+  /// Plans a look after a random wait, if there are duties. `holdsWithheld`: a store may have
+  /// entries to carry over.
   mutating func schedule(at now: UInt64, holdsWithheld: Bool, _ entropy: inout any Entropy) {
     guard duties.dueAt == nil, hasDuties(holdsWithheld: holdsWithheld) else { return }
-    // A device that waits for another's secret waits longer before it makes one of its own.
+    // A device that waits for another's secret waits longer.
     let isPatient =
       keyring.current == nil && roster.epochStates().values.contains(where: roster.isUsable)
     let least = isPatient ? Limits.epochPatienceMilliseconds : Limits.dutyWaitMilliseconds
@@ -236,10 +223,9 @@ extension Members {
       || !duties.hasNoRoomForLockboxes && keyring.isLacked(in: roster)
   }
 
-  /// The result of doing the duties that are due.
   enum OnDuty {
     case notYet
-    /// These records were made. Withheld entries are to be carried over now.
+    /// The records that were made. Carry over withheld entries now.
     case done([News])
   }
 
@@ -259,8 +245,8 @@ extension Members {
     return .done(news.compactMap(\.self))
   }
 
-  /// Whether another epoch may end a leak, if one did. A member that seals each new epoch to a revoked
-  /// device would have us make them without end; after a few we go on under the newest.
+  /// Returns whether another epoch may end a leak. A member that seals each one to a revoked device
+  /// would cause epochs without end; after a few, the newest stays in use.
   private mutating func mayMakeEpoch(at now: UInt64) -> Bool {
     guard keyring.isNewestLeaked else { return true }
     duties.madeBecauseOfLeaks.removeAll { $0 + Limits.leakWindowMilliseconds <= now }

@@ -1,15 +1,13 @@
 internal import KithCrypto
 
 extension Record {
-  /// Records that others depend on are sent first: those that decide who is a member, then epochs,
-  /// then the rest.
+  /// Records that others depend on are sent first.
   static func isSentBefore(_ left: Record, _ right: Record) -> Bool {
     (left.kind.rank, left.id) < (right.kind.rank, right.id)
   }
 }
 
 extension Record.Kind {
-  /// The place of its kind in the order in which records are sent.
   var rank: Int {
     switch self {
     case .genesis: 0
@@ -28,7 +26,7 @@ extension CheckedRecord {
     if case .revocation = record.kind { true } else { false }
   }
 
-  /// Whether it may be a step of a device's path.
+  /// Whether it may be a step of a path.
   var isProof: Bool {
     switch record.kind {
     case .genesis, .certificate: true
@@ -38,7 +36,7 @@ extension CheckedRecord {
 }
 
 extension [Record] {
-  /// The messages that carry the records in this order; none if there is none.
+  /// Packs the records into messages, in this order.
   func messages() -> [[UInt8]] {
     var messages: [[UInt8]] = []
     var message = WireMessage()

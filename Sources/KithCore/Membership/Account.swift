@@ -2,36 +2,34 @@ package import KithCrypto
 
 /// The error for a refused change of membership.
 package enum MembershipError: Error, Hashable, Sendable {
-  /// The name is empty, longer than 64 bytes, or holds control characters or unseen ones.
+  /// The name fails ``Certificate/isValidName(_:)``.
   case invalidName
   /// The name looks like another member's, but differs.
   case mistakableName
-  /// A public key is of low order, so data cannot be sealed to it.
+  /// A public key is of low order: data cannot be sealed to it.
   case invalidKeys
-  /// The records hold no genesis of an account.
+  /// The records hold no genesis.
   case noAccount
-  /// The recovery key belongs to another account.
+  /// The recovery key is another account's.
   case wrongRecoveryKey
-  /// The device is in the account already, or was revoked; it needs new keys.
+  /// The account knows the device; it needs new keys.
   case deviceAlreadyKnown
-  /// No epoch of the account can be opened.
+  /// No epoch can be opened.
   case noEpoch
-  /// This device is no longer a member, so its signatures do not count.
+  /// This device is not a member: its signatures do not count.
   case notAMember
-  /// No device of the account has this id.
   case unknownDevice
-  /// The device is revoked already.
   case alreadyRevoked
-  /// A device cannot revoke itself; another device has to.
+  /// A device cannot revoke itself.
   case ownDevice
   /// The roster is full, or more devices stay than a revocation can list.
   case tooManyRecords
 }
 
-/// Creates accounts, and recovers them (`Docs/Protocol.md`, "Membership").
+/// Creates and recovers accounts (`Docs/Protocol.md`, "Membership").
 package enum Account {
-  /// Creates an account: its genesis, signed by the recovery key and the device, and its first
-  /// epoch, sealed to both.
+  /// Creates a genesis, signed by the recovery key and the device, and a first epoch, sealed to
+  /// both.
   package static func create(
     recovery: RecoveryKey, keys: DeviceKeys, name: String, issued: UInt64,
     entropy: inout some Entropy
@@ -56,18 +54,11 @@ package enum Account {
     return (account, [signed, record])
   }
 
-  /// Makes a device a member if no other device is left to do it: a certificate signed by the
-  /// recovery key, and a lockbox for every epoch that this key opens.
+  /// Makes a device a member if no other device is left to do it.
   ///
-  /// - Parameters:
-  ///   - recovery: The account's recovery key.
-  ///   - records: All known records of the account.
-  ///   - keys: The keys of the new device.
-  ///   - name: The name of the new device.
-  ///   - issued: The time, in milliseconds since 1970.
-  ///   - entropy: Seals the lockboxes.
-  /// - Returns: Only the new records.
-  /// - Throws: ``MembershipError``; then nothing has changed.
+  /// Returns only the new records: a certificate, signed by the recovery key and the device, and a
+  /// lockbox for every epoch that the recovery key opens. `records` are all known ones; `issued` is
+  /// in milliseconds since 1970; `entropy` seals the lockboxes.
   package static func recover(
     recovery: RecoveryKey, records: [Record], keys: DeviceKeys, name: String, issued: UInt64,
     entropy: inout some Entropy

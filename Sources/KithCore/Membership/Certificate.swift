@@ -1,20 +1,18 @@
 package import KithCrypto
 
-/// A record of a device's keys and name, which enrols it in an account (`Docs/Protocol.md`,
-/// "Membership").
+/// A device's keys and name; it enrols the device in an account (`Docs/Protocol.md`, "Membership").
 package struct Certificate: Hashable, Sendable {
-  /// The device's id, an Ed25519 public key.
   package let device: DeviceID
-  /// The key that epoch secrets are sealed to.
+  /// Epoch secrets are sealed to it.
   package let boxKey: BoxPublicKey
-  /// The device's Noise static key.
+  /// The Noise static key.
   package let transportKey: TransportPublicKey
-  /// The device's name for people: 1 to 64 bytes of UTF-8, without control or invisible characters.
+  /// The name for people (``isValidName(_:)``).
   package let name: String
-  /// The time of issue, in milliseconds since 1970.
+  /// Milliseconds since 1970.
   package let issued: UInt64
 
-  /// Makes a certificate; nil if the name is not valid (``isValidName(_:)``).
+  /// Makes a certificate; nil if the name is not valid.
   package init?(
     device: DeviceID, boxKey: BoxPublicKey, transportKey: TransportPublicKey, name: String,
     issued: UInt64
@@ -27,22 +25,21 @@ package struct Certificate: Hashable, Sendable {
     self.issued = issued
   }
 
-  /// Makes the certificate of a device with these keys; nil if the name is not valid.
   package init?(of keys: DeviceKeys, name: String, issued: UInt64) {
     self.init(
       device: keys.id, boxKey: keys.boxPublicKey, transportKey: keys.transportPublicKey,
       name: name, issued: issued)
   }
 
-  /// Returns whether the text can name a device: 1 to 64 bytes of UTF-8 without control characters,
-  /// line separators, direction marks, or characters without width, by which names could differ
+  /// Returns whether the text can name a device: 1 to 64 bytes of UTF-8, no control characters,
+  /// line separators, direction marks, or characters without width. Otherwise names could differ
   /// invisibly.
   package static func isValidName(_ name: String) -> Bool {
     (1...MembershipLimits.nameBytes).contains(name.utf8.count)
       && name.unicodeScalars.allSatisfy { isAllowed($0.value) }
   }
 
-  // Kith's own ranges: Unicode's tables differ between versions, and peers must agree.
+  // Fixed ranges: Unicode's tables differ between versions, and peers must agree.
   private static func isAllowed(_ scalar: UInt32) -> Bool {
     switch scalar {
     case 0..<0x20, 0x7f...0x9f, 0xad, 0x34f, 0x61c, 0x115f...0x1160, 0x17b4...0x17b5,
@@ -53,7 +50,6 @@ package struct Certificate: Hashable, Sendable {
     }
   }
 
-  /// Returns whether both certificates are of one device with one set of keys.
   func hasSameKeys(as other: Self) -> Bool {
     device == other.device && boxKey == other.boxKey && transportKey == other.transportKey
   }

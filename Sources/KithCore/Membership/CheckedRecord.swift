@@ -1,7 +1,6 @@
 internal import KithCrypto
 
-/// A record with only its valid signatures. Checking them is the costly part of membership; it
-/// needs no state, so no lock.
+/// A record with only its valid signatures. The costly check needs no state, so no lock.
 struct CheckedRecord: Sendable {
   let record: Record
 

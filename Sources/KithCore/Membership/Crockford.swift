@@ -1,8 +1,8 @@
-/// Douglas Crockford's base 32: digits and upper-case letters without I, L, O and U.
+/// Douglas Crockford's base 32, without the letters I, L, O and U.
 enum Crockford {
   private static let alphabet = Array("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 
-  /// Encodes bytes, big-endian, five bits a character; the last one is filled with zero bits.
+  /// Encodes big-endian, five bits a character; zero bits fill the last one.
   static func encode(_ bytes: [UInt8]) -> String {
     var text = ""
     var buffer: UInt32 = 0
@@ -19,7 +19,7 @@ enum Crockford {
     return text
   }
 
-  /// Decodes a text; nil if a character is not in the alphabet, or the filling is not zero bits.
+  /// Returns nil if a character is not in the alphabet, or the filling is not zero bits.
   static func decode(_ text: some Sequence<Character>) -> [UInt8]? {
     var bytes: [UInt8] = []
     var buffer: UInt32 = 0
@@ -37,7 +37,7 @@ enum Crockford {
     return bytes
   }
 
-  /// Returns a character's value, in either case; I and L are 1, O is 0.
+  /// Reads either case, I and L as 1, O as 0.
   static func value(of character: Character) -> UInt8? {
     guard let ascii = character.asciiValue else { return nil }
     let upper = (0x61...0x7a).contains(ascii) ? ascii - 0x20 : ascii
@@ -50,12 +50,10 @@ enum Crockford {
     }
   }
 
-  /// Returns whether the character is ignored between others.
   static func isSeparator(_ character: Character) -> Bool {
     character == "-" || character.isWhitespace
   }
 
-  /// Returns the text in groups, with hyphens between.
   static func grouped(_ text: String, by size: Int) -> String {
     var result = ""
     for (index, character) in text.enumerated() {

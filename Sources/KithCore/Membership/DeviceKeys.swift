@@ -1,21 +1,17 @@
 package import KithCrypto
 
-/// A device's own secrets, which never leave it. A class, so that they are once in guarded memory.
+/// A device's own secrets, which never leave it. A class, so that guarded memory holds them once.
 package final class DeviceKeys: Sendable {
   /// Signs change sets and records.
   package let signing: SigningKey
-  /// Opens epoch secrets, seals entries.
+  /// Opens epoch secrets and seals entries.
   package let box: BoxKey
   /// The Noise static key.
   package let transport: TransportPrivateKey
-  /// The device's id.
   package let id: DeviceID
-  /// The public half of ``box``.
   package let boxPublicKey: BoxPublicKey
-  /// The public half of ``transport``.
   package let transportPublicKey: TransportPublicKey
 
-  /// Makes the keys from their seeds.
   package init(
     signingSeed: borrowing SigningSeed, boxSeed: borrowing BoxSeed,
     transport: consuming TransportPrivateKey

@@ -1,25 +1,20 @@
 package import KithCrypto
 
-/// The keys that the members of an epoch share, derived from its secret by `crypto_kdf` with the
-/// context `KithEpo1` (`Docs/Protocol.md`, "Membership"). A class, so that they are once in guarded
-/// memory.
+/// The keys of an epoch, derived from its secret by `crypto_kdf` with the context `KithEpo1`
+/// (`Docs/Protocol.md`, "Membership"). A class, so that guarded memory holds them once.
 package final class EpochKeys: Sendable {
-  /// The epoch's id: the BLAKE2b-256 of its box public key.
   package let id: EpochID
-  /// The epoch's generation: 1 + the highest of its parents'.
   package let generation: UInt32
   /// Subkey 1: entries are sealed to it.
   package let box: BoxKey
-  /// Subkey 2: the pre-shared key of handshakes.
+  /// Subkey 2: the handshakes' pre-shared key.
   package let psk: PresharedKey
   /// Subkey 3: hides store identifiers.
   package let storeTagKey: StoreTagKey
-  /// Subkey 4: seals beacons, which hides the sending device.
+  /// Subkey 4: seals beacons, which hides their senders.
   package let beaconKey: BeaconKey
-  /// The secret that all keys are derived from.
   let secret: EpochSecret
 
-  /// Derives the keys of a secret.
   package init(secret: consuming EpochSecret, generation: UInt32) {
     let seed: BoxSeed = KeyDerivation.derive(1, context: "KithEpo1", from: secret)
     box = BoxKey(seed: seed)
@@ -31,13 +26,13 @@ package final class EpochKeys: Sendable {
     self.secret = secret
   }
 
-  /// Returns a store's tag, which only members of the epoch can compute: keyed BLAKE2b-128 of the
-  /// identifier (`Docs/Protocol.md`, "Entries and change sets").
+  /// Returns a store's tag, a keyed BLAKE2b-128, so only members of the epoch can compute it
+  /// (`Docs/Protocol.md`, "Entries and change sets").
   package func storeTag(of store: StoreIdentifier) -> Digest128 {
     Blake2b.keyed128(Array(store.rawValue.utf8), key: storeTagKey)
   }
 
-  /// Opens a sealed secret; nil if it was sealed to another key, or belongs to another epoch.
+  /// Returns nil if the secret was sealed to another key, or belongs to another epoch.
   static func open(
     _ box: [UInt8], of epoch: EpochID, generation: UInt32, with key: borrowing BoxKey
   ) -> EpochKeys? {
@@ -50,7 +45,7 @@ package final class EpochKeys: Sendable {
     }
   }
 
-  /// Seals the secret to a device; nil if the device's box key is of low order.
+  /// Returns nil if the recipient's box key is of low order.
   func sealed(to recipient: BoxPublicKey, entropy: inout some Entropy) -> [UInt8]? {
     let ephemeral = BoxSeed(random: &entropy)
     do throws(CryptoError) {

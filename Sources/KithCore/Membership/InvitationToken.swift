@@ -1,18 +1,15 @@
 package import KithCrypto
 
-/// The error for a text that is not an invitation.
 package enum InvitationTokenError: Error, Hashable, Sendable {
-  /// The text does not begin with `kith1-`.
+  /// The text lacks the prefix `kith1-`.
   case notAnInvitation
   /// A newer version of Kith made it.
   case unsupportedVersion
-  /// The text has a character that no invitation has.
   case invalidCharacter(Character)
   /// Characters are missing, too many or wrong.
   case checksumMismatch
-  /// The text is longer than an invitation can be.
   case tooLong
-  /// The text is intact, but it has no port, or an address of a wrong form.
+  /// The text is intact, but its content is not valid.
   case malformed
 }
 
@@ -31,14 +28,14 @@ extension InvitationTokenError: CustomStringConvertible {
   }
 }
 
-/// The secret of an invitation, from which the handshake's pre-shared key is derived.
+/// The handshake's pre-shared key is derived from it.
 package struct InvitationSecret: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes whose number has been checked.
+  /// Wraps 32 bytes; the caller has checked their number.
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Lends the bytes for the time of `body`; the pointer must not outlive it.
+  /// Lends the bytes to `body`; the pointer must not outlive it.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
@@ -46,29 +43,21 @@ package struct InvitationSecret: SecretKey, ~Copyable {
 
 /// An inviter's addresses and port, with a secret that admits a joiner (`Docs/Protocol.md`, "Texts
 /// for people").
-///
-/// Its text is `kith1-`, then lower-case Crockford base32 of: the version (1), the secret (32
-/// bytes), the port (big-endian), the number of addresses, each address after its length, and 4
-/// bytes of BLAKE2b-256 over `kith invitation v1`, a zero byte and all bytes before.
 package final class InvitationToken: Sendable {
-  /// The maximum number of addresses in an invitation.
   package static let maximumAddresses = 8
-  /// The maximum number of bytes of an address.
   package static let maximumAddressBytes = 64
-  /// The maximum number of characters of an invitation's text.
+  /// Of the text after the prefix, without separators.
   package static let maximumCharacters = 1_024
   private static let prefix = "kith1-"
   private static let version: UInt8 = 1
   private static let checksumBytes = 4
 
-  /// The port that the inviter listens on.
   package let port: UInt16
-  /// The inviter's hosts, without the port, best first.
+  /// Hosts without the port, best first.
   package let addresses: [String]
   private let secret: InvitationSecret
 
-  /// Makes an invitation. Throws ``InvitationTokenError/malformed`` if the port is 0, with more
-  /// than 8 addresses, or if one is not 1 to 64 printable ASCII characters.
+  /// Throws ``InvitationTokenError/malformed`` if the port or an address is not valid.
   package init(
     secret: consuming InvitationSecret, port: UInt16, addresses: [String]
   ) throws(InvitationTokenError) {
@@ -117,7 +106,7 @@ package final class InvitationToken: Sendable {
       secret: secret, port: UInt16(high) << 8 | UInt16(low), addresses: addresses)
   }
 
-  /// The line for the joiner. Any holder can ask to join.
+  /// The text for the joiner. Any holder can ask to join.
   package var text: String {
     var content = [Self.version]
     secret.withUnsafeBytes { content.append(contentsOf: $0) }
@@ -129,8 +118,6 @@ package final class InvitationToken: Sendable {
     return Self.prefix + Crockford.encode(content + Self.checksum(content)).lowercased()
   }
 
-  /// The pre-shared key of the pairing handshake: subkey 1 of the secret (`crypto_kdf`, context
-  /// `KithPair`).
   package func presharedKey() -> PresharedKey {
     KeyDerivation.derive(1, context: "KithPair", from: secret)
   }

@@ -1,40 +1,36 @@
 package import KithCrypto
 
-/// The error of a failed join. Every case leaves both sides unchanged.
+/// The error of a failed join, which leaves both sides unchanged.
 package enum JoinError: Error, Hashable, Sendable {
-  /// The request is not a certificate.
   case notACertificate
-  /// The new device did not sign its certificate.
   case notSelfSigned
-  /// Another device already has the device id or the transport key.
+  /// Another device has the device id or the transport key.
   case keysInUse
-  /// The device was revoked; it needs new keys.
+  /// It needs new keys.
   case revoked
-  /// The name is empty, longer than 64 bytes, or holds control characters or unseen ones.
+  /// The name fails ``Certificate/isValidName(_:)``.
   case invalidName
   /// The name looks like a member's, but differs.
   case mistakableName
-  /// A key is of low order, so data cannot be sealed to it.
+  /// A key is of low order: data cannot be sealed to it.
   case invalidKeys
-  /// The inviter is not a member or has no open epoch, or the account has had as many devices as a
-  /// roster keeps.
+  /// The inviter is not a member or has no current epoch, or the roster has no place for another
+  /// device.
   case inviterCannotInvite
-  /// The inviter declined.
   case declined
-  /// The reply's records are not those of the account that the invitation named.
+  /// The reply lacks the genesis of the invitation's account.
   case wrongAccount
-  /// The reply's records do not make the inviter a member.
   case inviterNotMember
-  /// The reply's records do not make this device a member.
+  /// The reply does not make this device a member with its keys.
   case notMember
   /// No current epoch opens with this device's keys.
   case noEpoch
 }
 
-/// The enrolment of a device by a member (`Docs/Protocol.md`, "Membership"): the joiner asks, the
+/// The enrolment of a device by a member (`Docs/Protocol.md`, "Pairing"): the joiner asks, the
 /// inviter checks and countersigns, the joiner checks the reply.
 package enum JoinRequest {
-  /// Makes the joiner's certificate, signed by itself.
+  /// Makes the joiner's self-signed certificate.
   package static func make(
     account: AccountID, keys: DeviceKeys, name: String, issued: UInt64
   ) throws(JoinError) -> Record {
@@ -44,7 +40,7 @@ package enum JoinRequest {
     return record.signed(by: keys.signing, account: account)
   }
 
-  /// Checks a request on the inviter's side, and returns its certificate if it may be signed.
+  /// Checks a request for the inviter, and returns the certificate to sign.
   package static func verify(
     _ request: Record, roster: Roster
   ) throws(JoinError) -> Certificate {
@@ -67,8 +63,8 @@ package enum JoinRequest {
     return certificate
   }
 
-  /// Makes the inviter's new records for a confirmed request: the countersigned certificate, and
-  /// lockboxes for its newest open epochs (``MembershipLimits/epochsAtJoining``), newest first.
+  /// Makes the records of a confirmed request: the countersigned certificate, and lockboxes for the
+  /// newest ``MembershipLimits/epochsAtJoining`` open epochs, newest first.
   package static func accept(
     _ request: Record, roster: Roster, keyring: Keyring, keys: DeviceKeys,
     entropy: inout some Entropy
@@ -87,8 +83,7 @@ package enum JoinRequest {
     return [signed] + lockboxes
   }
 
-  /// Checks a reply on the joiner's side, and returns the account's roster and a keyring with the
-  /// current epoch open.
+  /// Checks a reply for the joiner. The returned keyring has the current epoch open.
   package static func check(
     _ reply: JoinReply, invitation: Invitation, keys: DeviceKeys
   ) throws(JoinError) -> (roster: Roster, keyring: Keyring) {

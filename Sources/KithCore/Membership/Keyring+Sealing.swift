@@ -1,9 +1,8 @@
 package import KithCrypto
 
 extension Keyring {
-  /// Makes records, signed by `keys`, that give the newest open epochs
-  /// (``MembershipLimits/epochsAtJoining``) to a device, newest first. Empty if its box key is of
-  /// low order.
+  /// Makes lockboxes of the newest ``MembershipLimits/epochsAtJoining`` open epochs, newest first.
+  /// Empty if the device's box key is of low order.
   package func lockboxes(
     for device: Certificate, account: AccountID, keys: DeviceKeys,
     entropy: inout some Entropy
@@ -14,8 +13,8 @@ extension Keyring {
       entropy: &entropy)
   }
 
-  /// Makes records that give the open epochs to members that lack them: newest epoch first, then by
-  /// device; at most ``MembershipLimits/lockboxesAtOnce``.
+  /// Makes lockboxes for members that lack open epochs: newest epoch first, then by device; at most
+  /// ``MembershipLimits/lockboxesAtOnce``.
   package func lockboxesForMembersWithoutEpochs(
     in roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record] {
@@ -30,13 +29,12 @@ extension Keyring {
     return records
   }
 
-  /// Returns whether a member lacks an epoch that is open here.
   func isLacked(in roster: Roster) -> Bool { !lacks(in: roster).isEmpty }
 
   private func lacks(in roster: Roster) -> [(EpochKeys, Certificate)] {
     let states = roster.epochStates()
     let members = roster.sortedMembers
-    // In a roster full of lockboxes each new one displaces another, which would be made again.
+    // In a roster full of lockboxes, each new one displaces another, which would be made again.
     let isFull = roster.lockboxCount >= MembershipLimits.lockboxes
     return (isFull ? newestFirst.filter { $0.id == current?.id } : newestFirst).flatMap { epoch in
       members.filter { member in
@@ -46,9 +44,9 @@ extension Keyring {
     }
   }
 
-  /// Makes a new epoch for all members, after the newest open ones (`Docs/Protocol.md`,
-  /// "Membership"). Members beyond ``MembershipLimits/recipients`` get lockboxes. Nil without a
-  /// genesis, and after the last generation.
+  /// Makes a new epoch after the newest open ones (`Docs/Protocol.md`, "Membership"). Members
+  /// beyond ``MembershipLimits/recipients`` get lockboxes. Nil without a genesis, and after the
+  /// last generation.
   package func nextEpoch(
     for roster: Roster, keys: DeviceKeys, entropy: inout some Entropy
   ) -> [Record]? {
@@ -86,8 +84,7 @@ extension Keyring {
     return records
   }
 
-  /// Makes an epoch's record. Recipients whose box key is of low order are left out. Nil if the
-  /// recovery key is of low order.
+  /// Leaves out recipients whose box key is of low order. Nil if the recovery key is.
   static func record(
     of epoch: EpochKeys, parents: [EpochID], recipients: [Certificate], genesis: Genesis,
     account: AccountID, signing: borrowing SigningKey, entropy: inout some Entropy

@@ -1,29 +1,29 @@
 package import KithCrypto
 
-/// A device's open epochs, each opened once, and the keys shared with authors, each computed once
+/// A device's open epochs, and the keys shared with authors; each is computed once
 /// (`Docs/Protocol.md`, "Entries and change sets").
 package struct Keyring: Sendable {
   private var opened: [EpochID: EpochKeys] = [:]
-  /// The records whose box for this device was tried.
+  /// Records whose box was tried.
   private var tried: Set<Digest256> = []
   private var sharedBoxes: [SharedPair: SharedBox] = [:]
 
-  /// The open epochs: ``current``, then those that members vouch for with a sound generation, then
-  /// the others; each part by generation from the highest, then by id.
+  /// The open epochs: ``current``, then the trusted and sound ones, then the others; each part by
+  /// generation from the highest, then by id.
   package private(set) var newestFirst: [EpochKeys] = []
 
-  /// The parents of a next epoch, ascending, and their generation: the newest open epochs, without
-  /// those that only revoked devices vouch for and whose generation is not proven.
+  /// The parents of a next epoch, ascending, and their generation: the highest among open epochs
+  /// that are proven, or trusted and sound.
   private(set) var next: (parents: [EpochID], generation: UInt32) = ([], 0)
 
-  /// The open epoch to publish under, or nil: without a revoked recipient, of the highest
-  /// generation, then the smallest id. See also ``goOn(despite:in:)``.
+  /// The epoch to publish under: open, usable, of the highest generation, then the smallest id. See
+  /// also ``goOn(despite:in:)``.
   package private(set) var current: EpochKeys?
 
   /// Whether only lockboxes for revoked devices prevent publishing under the newest epoch.
   private(set) var isNewestLeaked = false
 
-  /// The revoked devices that may have lockboxes for the newest epoch.
+  /// Revoked devices whose lockboxes no longer prevent publishing under the newest epoch.
   private var disregarded: Set<DeviceID> = []
 
   private struct SharedPair: Hashable {
@@ -31,16 +31,14 @@ package struct Keyring: Sendable {
     var author: BoxPublicKey
   }
 
-  /// Makes an empty keyring.
   package init() {}
 
-  /// Returns an open epoch by its id.
   package subscript(id: EpochID) -> EpochKeys? { opened[id] }
 
-  /// Opens the roster's untried boxes for the device, and chooses the current epoch. Call it after
-  /// each change of the roster.
+  /// Opens the device's untried boxes, and chooses ``current``. Call it after each change of the
+  /// roster.
   ///
-  /// - Complexity: O(*r*) in the roster's records, and one X25519 for each new box.
+  /// - Complexity: O(*r*) in the records, and one X25519 for each new box.
   package mutating func refresh(from roster: Roster, keys: DeviceKeys) {
     let states = roster.epochStates()
     let secrets = roster.secrets(for: keys.id)
@@ -55,7 +53,6 @@ package struct Keyring: Sendable {
     choose(from: roster, states)
   }
 
-  /// Opens every epoch with the account's recovery key.
   mutating func refresh(from roster: Roster, recovery: RecoveryKey) {
     let states = roster.epochStates()
     for (record, epoch) in roster.epochRecords {
@@ -69,9 +66,8 @@ package struct Keyring: Sendable {
     choose(from: roster, states)
   }
 
-  /// Returns the key for an author's entries under an epoch: from the author's box key and the
-  /// epoch's, in either direction. Nil if the epoch is not open, or the author's box key is of low
-  /// order.
+  /// Returns the key that seals and opens an author's entries under an epoch. Nil if the epoch is
+  /// not open, or the author's box key is of low order.
   ///
   /// - Complexity: one X25519 the first time.
   package mutating func sharedBox(epoch: EpochID, author: Certificate) -> SharedBox? {
@@ -85,16 +81,15 @@ package struct Keyring: Sendable {
     return box
   }
 
-  /// Publishes under the newest epoch from now on, although lockboxes give it to revoked devices:
-  /// the member that leaked it would leak the next one too. If a further recipient is revoked, the
-  /// epoch is no longer used.
+  /// Publishes under the newest epoch from now on, although it leaked to `revoked`: the member that
+  /// leaked it would leak the next one too. If a further recipient is revoked, this ends.
   mutating func goOn(despite revoked: Set<DeviceID>, in roster: Roster) {
     disregarded = revoked
     choose(from: roster, roster.epochStates())
   }
 
-  /// Forgets the data that the roster dropped: records at once; epochs if the number of open ones
-  /// is at its limit, so that new ones can be opened.
+  /// Forgets the data that the roster dropped: records at once, epochs only at the limit of open
+  /// ones.
   private mutating func forgetBeyondLimits(
     _ states: [EpochID: Roster.EpochState], _ records: [Digest256]
   ) {
@@ -113,8 +108,7 @@ package struct Keyring: Sendable {
       let (left, right) = (generation($0), generation($1))
       return left != right ? left > right : $0.id < $1.id
     }
-    // Otherwise a liar, or a revoked member, could place any number of epochs before the common
-    // ones.
+    // Otherwise a liar or a revoked member could place its epochs before the common ones.
     func counts(_ keys: EpochKeys) -> Bool {
       states[keys.id].map { $0.isTrusted && $0.isSound } ?? false
     }
@@ -134,7 +128,7 @@ package struct Keyring: Sendable {
     }
     let first = current?.id
     newestFirst = sorted.filter { $0.id == first } + sorted.filter { $0.id != first }
-    // Otherwise such an epoch could leave no generation for the next.
+    // Any other epoch could use up the generations.
     let candidates = newest.filter { keys in
       states[keys.id].map { $0.isProven || $0.isTrusted && $0.isSound } ?? false
     }

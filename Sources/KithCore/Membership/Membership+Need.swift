@@ -1,15 +1,15 @@
 internal import KithCrypto
 
 extension Membership {
-  /// Returns the certificates by need; a roster with too many drops the last.
+  /// Returns the certificates by need; a full roster drops the last.
   ///
-  /// 1. Those that make a device a member or lead to one, and those without which a revocation of
-  ///   such a device would not count.
-  /// 2. Further certificates of the same devices.
+  /// 1. Those that paths consist of, and those of shortest ways to the revokers of devices with a
+  ///    path, so that the revocations count.
+  /// 2. Further certificates of devices with a path.
   /// 3. Those of devices that only revoked devices vouch for.
   ///
-  /// Within each part those nearer to the genesis come first, then smaller ids. So no certificate
-  /// depends on a later one, and devices enrolled by a revoked one come last.
+  /// In each part those nearer to the genesis come first, then smaller ids. So no certificate
+  /// depends on a later one.
   ///
   /// `records` are this membership's, ascending by id.
   ///
@@ -44,8 +44,7 @@ extension Membership {
     .map(\.1)
   }
 
-  /// Returns the last step of a shortest path from the genesis to each device,
-  /// ignoring revocations.
+  /// Returns the last step of a shortest path to each device, ignoring revocations.
   private func firstSteps(in records: [Record]) -> [DeviceID: Path] {
     guard let genesis else { return [:] }
     var made: [SigningPublicKey: [(device: DeviceID, record: Digest256)]] = [:]

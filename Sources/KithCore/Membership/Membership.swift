@@ -1,47 +1,44 @@
 internal import KithCrypto
 
-/// The members of an account: a pure function of a set of signed records, in any order
-/// (`Docs/Protocol.md`, "Membership"). All signatures here are valid.
+/// The members of an account: a pure function of its records, in any order (`Docs/Protocol.md`,
+/// "Membership"). It does not check signatures.
 struct Membership: Sendable {
-  /// The certificate that counts, for every device with any path to the genesis.
+  /// Of each known device, the certificate that counts.
   private(set) var certificates: [DeviceID: Certificate] = [:]
-  /// Devices that a counting revocation names.
+  /// Known devices that a known device has revoked.
   private(set) var revoked: Set<DeviceID> = []
-  /// The counting revocations of each revoked device.
   private(set) var revocations: [DeviceID: [Revocation]] = [:]
-  /// Names that members gave, if they differ from the certificates'.
+  /// Names from renames; they replace the certificates'.
   private(set) var names: [DeviceID: String] = [:]
-  /// The devices that each device, or the recovery key, has certified, counted or not.
+  /// The devices certified by each device or the recovery key, counted or not.
   private(set) var enrolled: [SigningPublicKey: Set<DeviceID>] = [:]
-  /// The devices enrolled by each revoked device that stay: those that all its revocations list.
-  /// With as many revocations as a roster keeps, none, so that it does not matter which are kept.
+  /// Of each revoked device, the devices that all its revocations list as staying. With
+  /// ``MembershipLimits/revocationsOfDevice`` revocations none, so it does not matter which of them
+  /// a roster keeps.
   private(set) var kept: [DeviceID: Set<DeviceID>] = [:]
-  /// The devices, revoked or not, with a path on which each revoked signer's certificate is listed,
-  /// and the last step of a shortest one.
+  /// The last step of a shortest path to each device, revoked or not. A revoked signer leads only
+  /// to its ``kept`` devices.
   private(set) var paths: [DeviceID: Path] = [:]
-  /// The genesis; nil until it is learnt.
+  /// Nil until it is learnt.
   private(set) var genesis: Genesis?
-  /// Devices that the recovery key certified, other than the creator.
+  /// Devices, except the creator, that the recovery key certified.
   private(set) var recovered: Set<DeviceID> = []
-  /// The records that count or are history; they are kept and passed on.
+  /// The records that count or are history: they are kept and relayed.
   private(set) var attached: Set<Digest256> = []
 
-  /// The revokers of a device, and the time.
   struct Revocation: Sendable {
     var record: Digest256
     var revokers: [DeviceID]
     var issued: UInt64
   }
 
-  /// The last step of a device's path.
   struct Path: Sendable {
     var signer: SigningPublicKey
     var record: Digest256
-    /// The number of steps; 0 for the creator.
+    /// In steps; 0 for the creator.
     var length: Int
   }
 
-  /// A certificate record, with its device and signers.
   private struct Edge {
     var record: Record
     var certificate: Certificate
@@ -50,8 +47,8 @@ struct Membership: Sendable {
 
   init() {}
 
-  /// - Parameter records: ascending by id, which decides every choice below.
-  /// - Complexity: O(*r* · *d*) for *r* records and a longest path of *d*.
+  /// - Parameter records: ascending by id, which breaks all ties.
+  /// - Complexity: O(*r* · *d*) for a longest path of *d*.
   init(of records: [Record]) {
     var edges: [Edge] = []
     for record in records {
@@ -75,13 +72,13 @@ struct Membership: Sendable {
 
   func isRecoveryKey(_ key: SigningPublicKey) -> Bool { key == genesis?.recoverySigningKey }
 
-  /// Returns whether the key's signature makes a record history: the recovery key's, or that of a
-  /// device with any path, revoked or not.
+  /// Returns whether this is the recovery key, or a *known* device: one with any path, revoked or
+  /// not. A record that it signed is history.
   func isKnown(_ signer: SigningPublicKey) -> Bool {
     certificates[signer] != nil || isRecoveryKey(signer)
   }
 
-  /// Returns whether the key's signatures count: the recovery key's, or a member's.
+  /// Returns whether the key's signatures count.
   func isTrusted(_ signer: SigningPublicKey) -> Bool {
     isRecoveryKey(signer) || isMember(signer)
   }
@@ -90,8 +87,8 @@ struct Membership: Sendable {
     paths[device] != nil && !revoked.contains(device)
   }
 
-  /// Finds the devices with any path, ignoring revocations. Of several sets of keys for a device
-  /// (it signed both itself) the genesis counts first, then the smallest record id.
+  /// Finds the devices with any path, ignoring revocations. If a device signed several sets of
+  /// keys, the genesis counts first, then the smallest record id.
   private mutating func certify(_ genesis: Genesis, _ edges: [Edge]) {
     var known: Set<SigningPublicKey> = [
       genesis.recoverySigningKey, genesis.firstDevice.device,
@@ -139,7 +136,7 @@ struct Membership: Sendable {
     }
   }
 
-  /// Breadth first, so that every path is a shortest one.
+  /// Breadth first, so all paths are shortest ones.
   private mutating func walk(_ genesis: Genesis, _ edges: [Edge]) {
     paths[genesis.firstDevice.device] = Path(
       signer: genesis.recoverySigningKey, record: Digest256(storage: .init()), length: 0)
@@ -168,8 +165,7 @@ struct Membership: Sendable {
     }
   }
 
-  /// Applies the renames: for each device the latest that a member or the recovery key signed, by
-  /// time, then by record id.
+  /// Of each device, the latest rename by a trusted key counts: by time, then by record id.
   private mutating func rename(_ records: [Record]) {
     var latest: [DeviceID: UInt64] = [:]
     for record in records {
@@ -185,8 +181,7 @@ struct Membership: Sendable {
     switch record.kind {
     case .genesis, .certificate: attached.contains(record.id)
     case .revocation(let revocation):
-      // A revocation of an unknown device has no effect, and any known device could sign any
-      // number.
+      // Otherwise it has no effect, and any known device could sign any number.
       certificates[revocation.device] != nil
         && record.signers.contains { certificates[$0] != nil }
     case .epoch, .lockbox, .rename, .unknown: record.signers.contains(where: isKnown)

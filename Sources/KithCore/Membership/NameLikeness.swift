@@ -1,18 +1,16 @@
 /// Decides whether people would mistake one device's name for another's.
 ///
-/// It limits only names that a device of this version signs; membership does not depend on it, so
-/// the table may grow.
+/// It limits only new names: membership does not depend on it, so the table may grow.
 enum NameLikeness {
-  /// Returns whether two different names look the same. Equal names are allowed: people chose them,
-  /// and are told.
+  /// Returns whether two different names look the same. Equal names are allowed: people chose them.
   ///
-  /// - Complexity: O(*n*) in the names' length.
+  /// - Complexity: O(*n*).
   static func areMistakable(_ one: String, _ other: String) -> Bool {
     !one.utf8.elementsEqual(other.utf8) && appearance(one) == appearance(other)
   }
 
-  /// Returns the name in letters of one script, narrow, without variation selectors, with one space
-  /// for any white space. `String` compares by canonical equivalence.
+  /// Maps a name to narrow letters of one script, without variation selectors, white space to one
+  /// space. `String` compares by canonical equivalence.
   private static func appearance(_ name: String) -> String {
     var shown = String.UnicodeScalarView()
     var isAfterSpace = true
@@ -34,7 +32,7 @@ enum NameLikeness {
     }
   }
 
-  /// Cyrillic and Greek letters that look like a Latin one.
+  /// Cyrillic and Greek letters that look Latin.
   private static let latin = Dictionary(
     uniqueKeysWithValues: zip(
       "аеорсухіјѕһԁԛԝАВЕКМНОРСТУХІЈЅԚԜαινορυΑΒΕΖΗΙΚΜΝΟΡΤΥΧ".unicodeScalars,

@@ -1,22 +1,17 @@
 internal import KithCrypto
 
-/// The inviter's account, id and name, in handshake message 2 of an invitation.
+/// The inviter's account, id and name, in handshake message 2.
 package struct Invitation: Hashable, Sendable {
-  /// The account to join.
   package var account: AccountID
-  /// The inviter.
   package var device: DeviceID
-  /// The inviter's name for people.
   package var name: String
 
-  /// Makes an invitation.
   package init(account: AccountID, device: DeviceID, name: String) {
     self.account = account
     self.device = device
     self.name = name
   }
 
-  /// Reads an invitation; nil if the bytes are malformed or the name is not valid.
   package init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       let wire = try? WireInvitation(serializedBytes: bytes),
@@ -26,7 +21,6 @@ package struct Invitation: Hashable, Sendable {
     self.init(account: AccountID(account), device: device, name: wire.name)
   }
 
-  /// The invitation's bytes.
   package func encoded() -> [UInt8] {
     var wire = WireInvitation()
     wire.account = .init(account.bytes)
@@ -38,15 +32,13 @@ package struct Invitation: Hashable, Sendable {
 
 /// The joiner's request in handshake message 3: to sign its certificate.
 package struct JoinRequestMessage: Hashable, Sendable {
-  /// The joiner's certificate, signed by itself.
+  /// Signed by the joiner itself.
   package var certificate: Record
 
-  /// Makes a request.
   package init(certificate: Record) {
     self.certificate = certificate
   }
 
-  /// Reads a request; nil if the bytes are malformed.
   package init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       let wire = try? WireJoinRequest(serializedBytes: bytes),
@@ -55,7 +47,6 @@ package struct JoinRequestMessage: Hashable, Sendable {
     certificate = record
   }
 
-  /// The request's bytes.
   package func encoded() -> [UInt8] {
     var wire = WireJoinRequest()
     wire.certificate = certificate.wire
@@ -65,32 +56,26 @@ package struct JoinRequestMessage: Hashable, Sendable {
 
 /// The joiner's message that its person confirmed.
 package struct JoinConfirm: Hashable, Sendable {
-  /// Makes a confirmation.
   package init() {}
 
-  /// Reads a confirmation; nil if the bytes are malformed.
   package init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.pairingPayloadBytes,
       (try? WireJoinConfirm(serializedBytes: bytes)) != nil
     else { return nil }
   }
 
-  /// The confirmation's bytes.
   package func encoded() -> [UInt8] { WireJoinConfirm().encodedBytes() }
 }
 
-/// The inviter's answer, once a person has confirmed or declined.
+/// The inviter's answer, after a person confirmed or declined.
 package struct JoinReply: Hashable, Sendable {
-  /// Whether the joiner may join.
   package var isAccepted: Bool
-  /// All of the account's records, with the joiner's.
+  /// The account's records, or a part that lets the joiner begin.
   package var records: [Record]
-  /// The addresses of devices.
   package var addresses: [DeviceID: [String]]
-  /// The inviter's hybrid clock, which the joiner takes over.
+  /// The inviter's hybrid clock; the joiner takes it over.
   package var clock: HybridTime
 
-  /// Makes a reply.
   package init(
     isAccepted: Bool, records: [Record] = [], addresses: [DeviceID: [String]] = [:],
     clock: HybridTime = .zero
@@ -101,7 +86,6 @@ package struct JoinReply: Hashable, Sendable {
     self.clock = clock
   }
 
-  /// Reads a reply; nil if the bytes are malformed or exceed the limits of a reply.
   package init?(decoding bytes: [UInt8]) {
     guard bytes.count <= MembershipLimits.joinReplyBytes,
       MessageOutline.joinReply.permits(bytes),
@@ -118,7 +102,6 @@ package struct JoinReply: Hashable, Sendable {
     }
   }
 
-  /// The reply's bytes.
   package func encoded() -> [UInt8] {
     var wire = WireJoinReply()
     wire.accepted = isAccepted
@@ -136,10 +119,8 @@ package struct JoinReply: Hashable, Sendable {
 
 /// The joiner's last message: its device exists, with everything.
 package struct JoinDone: Hashable, Sendable {
-  /// Makes the message.
   package init() {}
 
-  /// The bytes of the session's message with it.
   package func encodedMessage() -> [UInt8] {
     var message = WireMessage()
     message.done = WireJoinDone()

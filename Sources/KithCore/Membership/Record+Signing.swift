@@ -1,8 +1,7 @@
 package import KithCrypto
 
 extension Record {
-  /// Returns the bytes that a record's signatures cover: `kith record v1`, a zero byte, the account
-  /// id (32 zero bytes for a genesis) and the body (`Docs/Protocol.md`, "Membership").
+  /// Returns the bytes that a record's signatures cover (`Docs/Protocol.md`, "Membership").
   static func signedBytes(account: AccountID, body: [UInt8], isGenesis: Bool) -> [UInt8] {
     var bytes = Array("kith record v1".utf8)
     bytes.append(0)
@@ -11,7 +10,6 @@ extension Record {
     return bytes
   }
 
-  /// Whether the record is an account's root.
   var isGenesis: Bool {
     if case .genesis = kind { true } else { false }
   }
@@ -20,21 +18,17 @@ extension Record {
     if case .certificate(let certificate) = kind { certificate.device == device } else { false }
   }
 
-  /// Returns the bytes that this record's signatures cover in an account.
   func signedBytes(account: AccountID) -> [UInt8] {
     Self.signedBytes(account: account, body: body, isGenesis: isGenesis)
   }
 
-  /// Returns the record with one more signature.
   package func signed(by key: borrowing SigningKey, account: AccountID) -> Record {
     let signature = RecordSignature(
       signer: key.publicKey, signature: key.sign(signedBytes(account: account)))
     return with(signatures: signatures.filter { $0.signer != signature.signer } + [signature])
   }
 
-  /// Returns the signatures that are valid in an account.
-  ///
-  /// - Complexity: one verification for each signature that is not in `known`.
+  /// Returns the valid signatures; it verifies only those that are not in `known`.
   func validSignatures(account: AccountID, known: [RecordSignature] = []) -> [RecordSignature] {
     let message = signedBytes(account: account)
     return signatures.filter {
@@ -42,6 +36,6 @@ extension Record {
     }
   }
 
-  /// The named signers, whether their signatures are valid or not.
+  /// The named signers; their signatures may be invalid.
   var signers: [SigningPublicKey] { signatures.map(\.signer) }
 }

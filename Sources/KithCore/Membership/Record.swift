@@ -1,25 +1,20 @@
 package import KithCrypto
 
-/// The error for bytes that are not a membership record.
 package enum RecordError: Error, Hashable, Sendable {
-  /// The record has too many bytes.
   case tooLarge(bytes: Int, limit: Int)
-  /// The record has too many signatures.
   case tooManySignatures(count: Int, limit: Int)
   /// The bytes are not a record, or a field has a wrong length, order or number.
   case malformed
-  /// A device's name is empty, longer than 64 bytes, or holds control characters.
+  /// A device's name fails ``Certificate/isValidName(_:)``.
   case invalidName
 }
 
-/// A signature under a record.
 package struct RecordSignature: Hashable, Comparable, Sendable {
-  /// The signer: a device's id, or the recovery key.
+  /// A device's id, or the recovery key.
   package let signer: SigningPublicKey
-  /// The Ed25519 signature over ``Record/signedBytes(account:body:isGenesis:)``.
+  /// Ed25519 over ``Record/signedBytes(account:body:isGenesis:)``.
   package let signature: Signature
 
-  /// Compares by signer, then by signature.
   package static func < (left: Self, right: Self) -> Bool {
     left.signer != right.signer ? left.signer < right.signer : left.signature < right.signature
   }
@@ -28,24 +23,16 @@ package struct RecordSignature: Hashable, Comparable, Sendable {
 /// A membership record: a body, kept byte for byte, and signatures (`Docs/Protocol.md`,
 /// "Membership"). Reading one checks its form, not its signatures.
 ///
-/// Records with one body are one record. The envelope is not signed and has one form: signatures
-/// ascending by signer, one for each.
+/// Records with one body are one record. The envelope is not signed and has one form.
 package struct Record: Hashable, Sendable {
-  /// The content of a record.
   package enum Kind: Hashable, Sendable {
-    /// The account's root and its first device.
     case genesis(Genesis)
-    /// A device.
     case certificate(Certificate)
-    /// An epoch.
     case epoch(EpochRecord)
-    /// An epoch's secret for one more device.
     case lockbox(LockboxRecord)
-    /// The revocation of a device.
     case revocation(RevocationRecord)
-    /// A new name for a device.
     case rename(RenameRecord)
-    /// A kind of a later version; it is kept and passed on.
+    /// A kind of a later version; it is kept and relayed.
     case unknown
   }
 
@@ -53,13 +40,10 @@ package struct Record: Hashable, Sendable {
   package let id: Digest256
   /// The signed bytes.
   package let body: [UInt8]
-  /// The content of the body.
   package let kind: Kind
-  /// The signatures, ascending by signer, one for each. They may be forged: a ``Roster``
-  /// checks them.
+  /// Ascending by signer, one for each. They may be forged: a ``Roster`` checks them.
   package let signatures: [RecordSignature]
 
-  /// Reads a record from any bytes.
   package init(decoding bytes: [UInt8]) throws(RecordError) {
     guard bytes.count <= MembershipLimits.recordBytes else {
       throw .tooLarge(bytes: bytes.count, limit: MembershipLimits.recordBytes)
@@ -86,7 +70,7 @@ package struct Record: Hashable, Sendable {
     try self.init(body: [UInt8](wire.body), signatures: signatures)
   }
 
-  /// Keeps the smallest of several signatures of one signer.
+  /// Of several signatures of one signer, keeps the smallest.
   init(body: [UInt8], signatures: [RecordSignature]) throws(RecordError) {
     kind = try RecordBody.decode(body)
     id = Blake2b.digest256(body)
@@ -101,7 +85,6 @@ package struct Record: Hashable, Sendable {
     self.signatures = Self.canonical(signatures)
   }
 
-  /// Returns the same record with other signatures.
   func with(signatures: [RecordSignature]) -> Record { Record(self, signatures: signatures) }
 
   private static func canonical(_ signatures: [RecordSignature]) -> [RecordSignature] {
@@ -112,7 +95,7 @@ package struct Record: Hashable, Sendable {
     return result
   }
 
-  /// The record's bytes; equal records have equal bytes.
+  /// Equal records have equal bytes.
   package var encoded: [UInt8] { wire.encodedBytes() }
 
   var wire: WireRecord {

@@ -1,24 +1,17 @@
 package import KithCrypto
 
-/// The content of a genesis: the account's recovery key and its first device (`Docs/Protocol.md`,
-/// "Membership").
+/// The account's recovery key and its first device (`Docs/Protocol.md`, "Membership").
 package struct Genesis: Hashable, Sendable {
-  /// The recovery key's Ed25519 half.
   package let recoverySigningKey: SigningPublicKey
-  /// The recovery key's X25519 half.
   package let recoveryBoxKey: BoxPublicKey
-  /// The certificate of the account's creator.
   package let firstDevice: Certificate
 }
 
 /// An epoch's secret, sealed to one device.
 package struct SealedSecret: Hashable, Sendable {
-  /// The bytes of a sealed secret: `crypto_box_seal` of 32 bytes.
   package static let boxBytes = secretKeyByteCount + AnonymousBox.overhead
 
-  /// The device that can open it.
   package let device: DeviceID
-  /// The sealed secret.
   package let box: [UInt8]
 }
 
@@ -26,49 +19,43 @@ package struct SealedSecret: Hashable, Sendable {
 package struct EpochRecord: Hashable, Sendable {
   /// The epochs that this one follows, ascending.
   package let parents: [EpochID]
-  /// The epoch's generation: 1 + the highest of its parents'.
+  /// 1 + the highest of its parents'.
   package let generation: UInt32
-  /// The key that entries are sealed to.
+  /// Entries are sealed to it.
   package let boxPublicKey: BoxPublicKey
-  /// The secret sealed to each recipient, ascending by device.
+  /// The secret for each recipient, ascending by device.
   package let recipients: [SealedSecret]
   /// The secret, sealed to the recovery key.
   package let recoverySecret: [UInt8]
 
-  /// The epoch's id: the BLAKE2b-256 of its box public key.
   package var id: EpochID { EpochID(Blake2b.digest256(boxPublicKey.bytes)) }
 }
 
 /// An epoch's secret for a member that the epoch's record does not name (`Docs/Protocol.md`,
 /// "Membership").
 package struct LockboxRecord: Hashable, Sendable {
-  /// The epoch.
   package let epoch: EpochID
-  /// The secret for one device.
   package let secret: SealedSecret
 }
 
 /// The revocation of a device (`Docs/Protocol.md`, "Membership").
 package struct RevocationRecord: Hashable, Sendable {
-  /// The revoked device.
   package let device: DeviceID
   /// The devices that it enrolled and that stay, ascending.
   package let keeps: [DeviceID]
-  /// The time of issue, in milliseconds since 1970.
+  /// Milliseconds since 1970.
   package let issued: UInt64
 }
 
-/// A name for a device, in place of its certificate's (`Docs/Protocol.md`, "Membership").
+/// A device's name, in place of its certificate's (`Docs/Protocol.md`, "Membership").
 package struct RenameRecord: Hashable, Sendable {
-  /// The device.
   package let device: DeviceID
-  /// The new name, valid as in a ``Certificate``.
+  /// Valid as in a ``Certificate``.
   package let name: String
-  /// The time of issue, in milliseconds since 1970. The latest rename of a device counts.
+  /// Milliseconds since 1970. The latest rename of a device counts.
   package let issued: UInt64
 }
 
-/// Reads and writes the bodies of records.
 enum RecordBody {
   static func decode(_ bytes: [UInt8]) throws(RecordError) -> Record.Kind {
     guard let wire = try? WireRecordBody(serializedBytes: bytes) else { throw .malformed }

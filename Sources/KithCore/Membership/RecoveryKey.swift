@@ -1,12 +1,12 @@
 package import KithCrypto
 
-/// The error for a text that is not a recovery key. It repeats one typed character at most.
+/// The text is not a recovery key. The error repeats at most one typed character.
 package enum RecoveryKeyError: Error, Hashable, Sendable {
-  /// The text has not the 56 characters of a key; spaces and hyphens do not count.
+  /// The text does not have 56 characters; spaces and hyphens do not count.
   case wrongLength(characters: Int, expected: Int)
-  /// The text has an impossible character, in this group, counted from 1.
+  /// No key has this character; groups are counted from 1.
   case invalidCharacter(Character, group: Int)
-  /// The checksum is wrong: one or more characters are.
+  /// One or more characters are wrong.
   case checksumMismatch
 }
 
@@ -23,13 +23,10 @@ extension RecoveryKeyError: CustomStringConvertible {
   }
 }
 
-/// The account's recovery key, which stays on no device (`Docs/Protocol.md`, "Membership").
-///
-/// Its text is 14 groups of 4 characters: Crockford base32 of the 32-byte seed and 3 bytes of
-/// BLAKE2b-256 over `kith recovery key v1`, a zero byte and the seed. Its keys are derived by
-/// `crypto_kdf` with the context `KithReco`: 1 signs, 2 opens.
+/// The account's recovery key, which stays on no device (`Docs/Protocol.md`, "Membership", "Texts
+/// for people").
 package final class RecoveryKey: Sendable {
-  /// The number of characters of the text, without hyphens.
+  /// Of the text, without hyphens.
   package static let characters = 56
   private static let groupSize = 4
   private static let checksumBytes = 3
@@ -40,12 +37,9 @@ package final class RecoveryKey: Sendable {
   let box: BoxKey
   private let seed: RecoverySeed
 
-  /// The public key that verifies its signatures.
   package var signingPublicKey: SigningPublicKey { signing.publicKey }
-  /// The public key that epochs are sealed to.
   package var boxPublicKey: BoxPublicKey { box.publicKey }
 
-  /// Derives the keys of a seed.
   package init(seed: consuming RecoverySeed) {
     let signingSeed: SigningSeed = KeyDerivation.derive(1, context: "KithReco", from: seed)
     let boxSeed: BoxSeed = KeyDerivation.derive(2, context: "KithReco", from: seed)
@@ -54,13 +48,11 @@ package final class RecoveryKey: Sendable {
     self.seed = seed
   }
 
-  /// Draws a new key.
   package convenience init(entropy: inout some Entropy) {
     self.init(seed: RecoverySeed(random: &entropy))
   }
 
-  /// Reads a typed text. I and L are read as 1, O as 0, in either case; hyphens and white space
-  /// are ignored.
+  /// Reads a typed text: either case, I and L as 1, O as 0; hyphens and white space are ignored.
   package convenience init(text: String) throws(RecoveryKeyError) {
     var symbols: [Character] = []
     for character in text where !Crockford.isSeparator(character) {
@@ -85,7 +77,7 @@ package final class RecoveryKey: Sendable {
     self.init(seed: recovery)
   }
 
-  /// The text to show once: 14 groups of 4 characters, with hyphens between.
+  /// The text to show once: 14 groups of 4 characters.
   package var text: String {
     let seed = seed.withUnsafeBytes { [UInt8]($0) }
     return Crockford.grouped(Crockford.encode(seed + Self.checksum(seed)), by: Self.groupSize)

@@ -2,26 +2,24 @@ internal import KithCrypto
 
 /// Chooses the attached records that a full roster keeps (`Docs/Decisions/roster-bounds.md`).
 ///
-/// The choice is a function of the records. While the members stay, its order does not depend on
-/// other records, so a dropped record would be dropped again, and rosters that lost different
-/// records agree after an exchange.
+/// While the members stay, the order of two records does not depend on others. So a dropped record
+/// would be dropped again, and rosters that dropped different ones agree after an exchange.
 struct RosterSelection {
-  /// The kept records, ascending by id.
+  /// Ascending by id.
   private(set) var kept: [Record]
-  /// The records without a place whose signers would give them one, the next first.
+  /// Attached records without a place; of each kind, the next in order first.
   private(set) var excess: [Record] = []
-  /// The membership that follows from ``kept``.
   private(set) var membership: Membership
 
   /// - Parameters:
-  ///   - records: all records with valid signatures, ascending by id.
-  ///   - membership: the membership that follows from them.
+  ///   - records: with valid signatures, ascending by id.
+  ///   - membership: that follows from them.
   /// - Complexity: O(*r*) if there is space, otherwise as for ``Membership``.
   init(of records: [Record], _ membership: Membership) {
     let attached = records.filter { membership.attached.contains($0.id) }
     kept = attached
     self.membership = membership
-    // Each choice depends on those before it: the members, then the epochs, then the others.
+    // Each choice depends on those before it.
     give(up: certificatesWithoutRoom(records))
     give(up: revocationsWithoutRoom())
     give(
@@ -48,7 +46,7 @@ struct RosterSelection {
         if case .unknown = record.kind { 0 } else { nil }
       })
     let ids = Set(kept.map(\.id) + excess.map(\.id))
-    // Records that were attached only through dropped ones.
+    // Records attached only through dropped ones.
     excess += attached.filter { !ids.contains($0.id) }
   }
 
@@ -69,8 +67,8 @@ struct RosterSelection {
       membership.certificatesByNeed(in: records).dropFirst(MembershipLimits.certificates))
   }
 
-  /// Returns the revocations to drop. The smallest ids of each device stay, so that lack of space
-  /// never makes a revoked device a member.
+  /// Keeps the smallest ids of each device, so that lack of space never makes a revoked device a
+  /// member.
   private func revocationsWithoutRoom() -> [Record] {
     var counts: [DeviceID: Int] = [:]
     return kept.filter { record in
@@ -80,12 +78,11 @@ struct RosterSelection {
     }
   }
 
-  /// Returns the records of one kind beyond a limit. Those signed by members precede those of
-  /// revoked devices. Each signer's are ordered by `value` from the highest, then by id; all
-  /// signers' first come before all second ones, so none takes the place of one that needs less.
+  /// Returns the records of one kind beyond its limit; `value` is nil for other kinds.
   ///
-  /// With `keepingEnds`, a signer's last come before its middle ones. `value` is nil for records of
-  /// other kinds.
+  /// Members' records precede those of revoked devices, which get at most a share. Signers take
+  /// turns, so none displaces one that needs less. Each signer's order is by `value` from the
+  /// highest, then by id; with `keepingEnds`, from both ends inwards.
   private func withoutRoom(
     atMost limit: Int, keepingEnds: Bool = false, value: (Record) -> UInt64?
   ) -> [Record] {
@@ -100,8 +97,7 @@ struct RosterSelection {
     return Array(first.dropFirst(limit) + last.dropFirst(room))
   }
 
-  /// Returns all signers' first records, then all their second ones, and so on; in each turn
-  /// by signer.
+  /// Returns all signers' first records, then all second ones, and so on; in each turn by signer.
   private func inTurn(
     _ records: [(record: Record, value: UInt64)], _ keepingEnds: Bool,
     by counts: (SigningPublicKey) -> Bool

@@ -1,11 +1,8 @@
 internal import KithCrypto
 
 extension Roster {
-  /// Makes the record, signed by `keys`, that renames a device, dated `time` (milliseconds since
-  /// 1970), never before the rename that it replaces.
-  ///
-  /// - Throws: ``MembershipError`` with `notAMember`, `unknownDevice`, `invalidName`,
-  ///   `mistakableName` or `tooManyRecords`.
+  /// Makes the record that renames a device, dated `time` (milliseconds since 1970), but always
+  /// after the rename that it replaces.
   func renaming(
     _ device: DeviceID, to name: String, at time: UInt64, keys: DeviceKeys
   ) throws(MembershipError) -> Record {
@@ -24,8 +21,7 @@ extension Roster {
       by: keys)
   }
 
-  /// Returns whether people would mistake a device with this name for another member, whose
-  /// name differs.
+  /// Returns whether people would mistake the name for that of another member.
   func isMistakable(_ name: String, of device: DeviceID) -> Bool {
     sortedMembers.contains { member in
       guard member.device != device, let other = self.name(of: member.device) else { return false }
@@ -33,14 +29,14 @@ extension Roster {
     }
   }
 
-  /// Returns the devices that are members only through another device, ascending. They are revoked
+  /// Returns the devices that are members only through another one, ascending. They are revoked
   /// with it unless its revocation lists them.
   ///
-  /// - Complexity: O(*r* · *d*) as for ``Membership``.
+  /// - Complexity: as for ``Membership``.
   package func dependents(of device: DeviceID) -> [DeviceID] {
     guard let genesis else { return [] }
     let body = RecordBody.encode(RevocationRecord(device: device, keeps: [], issued: 0))
-    // The computation does not check the signature.
+    // ``Membership`` does not check signatures.
     let signature = RecordSignature(
       signer: genesis.firstDevice.device, signature: Signature(storage: .init()))
     guard let trial = try? Record(body: body, signatures: [signature]) else { return [] }
@@ -48,11 +44,8 @@ extension Roster {
     return sortedMembers.map(\.device).filter { $0 != device && !then.isMember($0) }
   }
 
-  /// Makes the records, signed by `keys`, that revoke a device and those that are members only
-  /// through it, except `staying` and this device.
-  ///
-  /// - Throws: ``MembershipError`` with `notAMember`, `ownDevice`, `unknownDevice`,
-  ///   `alreadyRevoked` or `tooManyRecords`.
+  /// Makes the records that revoke a device and its ``dependents(of:)``, except `staying` and this
+  /// device.
   func revoking(
     _ device: DeviceID, keeping staying: Set<DeviceID>, at time: UInt64, keys: DeviceKeys
   ) throws(MembershipError) -> [Record] {
@@ -76,8 +69,8 @@ extension Roster {
     return records
   }
 
-  /// Makes the records that revoke the orphans, whose enroller was revoked. So all devices treat
-  /// the orphans' data alike, even if more records come later.
+  /// Revokes the orphans, so that all devices treat their data alike, even if more records come
+  /// later.
   func revokingOrphans(at time: UInt64, keys: DeviceKeys) -> [Record] {
     guard isMember(keys.id) else { return [] }
     return orphans.compactMap { orphan in
@@ -86,7 +79,7 @@ extension Roster {
     }
   }
 
-  /// Returns whether a device stays, or another one stays that is a member through it.
+  /// Returns whether the device stays, or one that is a member through it.
   private func leads(_ device: DeviceID, leaving: Set<DeviceID>) -> Bool {
     var seen: Set<DeviceID> = []
     var waiting = [device]

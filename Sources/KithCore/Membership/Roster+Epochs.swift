@@ -1,23 +1,23 @@
 internal import KithCrypto
 
 extension Roster {
-  /// An epoch of the account, with the known holders of its secret.
+  /// An epoch, with the known holders of its secret.
   struct EpochState {
     var epoch: EpochRecord
-    /// Whether a member or the recovery key, and no revoked device, signed the record.
+    /// Whether a trusted key, and no revoked device, signed the record.
     var isTrusted: Bool
-    /// The devices that the record and the lockboxes of trusted signers name.
+    /// Devices named by the record or by lockboxes of trusted signers.
     var recipients: Set<DeviceID>
-    /// The devices that the record names.
+    /// Devices named by the record.
     var named: Set<DeviceID>
     /// Whether its generation follows from those of its parents.
     var isSound = false
-    /// Whether its generation follows, step by step, from the first. So a high one needs as many
+    /// Whether its generation follows, step by step, from the first: a high one needs as many
     /// epochs before it.
     var isProven = false
   }
 
-  /// The epoch records, ascending by record id.
+  /// Ascending by record id.
   var epochRecords: [(record: Record, epoch: EpochRecord)] {
     records.compactMap { record in
       if case .epoch(let epoch) = record.kind { (record, epoch) } else { nil }
@@ -28,8 +28,8 @@ extension Roster {
     records.count { if case .lockbox = $0.kind { true } else { false } }
   }
 
-  /// Returns the epochs by id. Of several records a trusted one counts first, then the smallest id;
-  /// their recipients are joined.
+  /// Of several records of an epoch, a trusted one counts first, then the smallest id; their
+  /// recipients are joined.
   func epochStates() -> [EpochID: EpochState] {
     var states: [EpochID: EpochState] = [:]
     for (record, epoch) in epochRecords {
@@ -56,8 +56,7 @@ extension Roster {
     return states
   }
 
-  /// Returns whether members may publish under the epoch: it is trusted, has no revoked recipient,
-  /// and its generation is sound.
+  /// Returns whether members may publish under the epoch.
   func isUsable(_ state: EpochState) -> Bool {
     state.isTrusted && state.isSound && state.recipients.isDisjoint(with: membership.revoked)
   }
@@ -68,11 +67,11 @@ extension Roster {
       && !state.recipients.isDisjoint(with: membership.revoked)
   }
 
-  /// Judges generations, from the lowest. With all parents known it must be one above their
-  /// highest; otherwise above the known ones, and at most ``MembershipLimits/unprovenGeneration``,
-  /// so that no device uses generations up. An epoch with an unsound parent is unsound.
+  /// A sound generation is one above the highest parent's. If a parent is unknown, it is above the
+  /// known ones, and at most ``MembershipLimits/unprovenGeneration``, so that no device uses up the
+  /// generations. Known parents must be sound.
   private static func judgeGenerations(of states: inout [EpochID: EpochState]) {
-    // A parent's generation must be lower, or the epoch is unsound.
+    // Ascending, so that parents, of lower generations, are judged first.
     for id in states.keys.sorted(by: {
       let (left, right) = (states[$0]?.epoch.generation ?? 0, states[$1]?.epoch.generation ?? 0)
       return left != right ? left < right : $0 < $1
@@ -90,7 +89,7 @@ extension Roster {
     }
   }
 
-  /// Returns every box that was sealed to a device, ascending by record id.
+  /// Returns the boxes sealed to a device, ascending by record id.
   func secrets(for device: DeviceID) -> [(record: Digest256, epoch: EpochID, box: [UInt8])] {
     records.compactMap { record in
       switch record.kind {

@@ -1,38 +1,31 @@
 package import KithCrypto
 
 extension Roster {
-  /// The genesis; nil until it is learnt.
+  /// Nil until it is learnt.
   package var genesis: Genesis? { membership.genesis }
 
-  /// The certificates of all members, ascending by device.
+  /// The members' certificates, ascending by device.
   ///
   /// - Complexity: O(*n* log *n*).
   package var sortedMembers: [Certificate] {
     membership.paths.keys.filter { isMember($0) }.sorted().compactMap { certificate(of: $0) }
   }
 
-  /// Returns whether the device is a member now.
-  ///
-  /// - Complexity: O(1).
   package func isMember(_ device: DeviceID) -> Bool { membership.isMember(device) }
 
-  /// Returns the certificate of a device that is or was a member.
-  ///
-  /// - Complexity: O(1).
+  /// Returns the certificate of a member or former member.
   package func certificate(of device: DeviceID) -> Certificate? {
     membership.certificates[device]
   }
 
-  /// Returns the name of a device that is or was a member: the latest that a member gave it, or its
-  /// certificate's.
-  ///
-  /// - Complexity: O(1).
+  /// Returns the latest name that a member gave the device, or its certificate's. Nil if the device
+  /// is unknown.
   package func name(of device: DeviceID) -> String? {
     certificate(of: device).map { membership.names[device] ?? $0.name }
   }
 
   /// Returns the member with this Noise static key. Several certificates may claim a key: the
-  /// device that the handshake named counts, otherwise the smallest id.
+  /// device named in the handshake counts, otherwise the smallest id.
   ///
   /// - Complexity: O(*n*).
   package func device(
@@ -41,8 +34,7 @@ extension Roster {
     devices(withTransportKey: key, named: name).filter(isMember).min()
   }
 
-  /// Returns the revoked device with this Noise static key, if no member has it; of several as
-  /// above.
+  /// Returns the revoked device with this key, if no member has it; of several as above.
   ///
   /// - Complexity: O(*n*).
   package func revokedDevice(
@@ -61,14 +53,13 @@ extension Roster {
     return membership.certificates.values.filter { $0.transportKey == key }.map(\.device)
   }
 
-  /// Returns whether a device that is or was a member has this Noise static key.
+  /// Returns whether a member or former member has this key.
   ///
   /// - Complexity: O(*n*).
   func knows(transportKey key: TransportPublicKey) -> Bool {
     membership.certificates.values.contains { $0.transportKey == key }
   }
 
-  /// Returns whether the device is the first one, named in the genesis.
   package func isCreator(_ device: DeviceID) -> Bool {
     membership.genesis?.firstDevice.device == device
   }
@@ -78,49 +69,40 @@ extension Roster {
     membership.recovered.contains(device)
   }
 
-  /// Returns the key, a device's or the recovery key's, whose signature makes or made a device a
-  /// member, on a shortest path. Nil without a path.
-  ///
-  /// - Complexity: O(1).
+  /// Returns the signer, a device or the recovery key, of the last step of a shortest path. Nil
+  /// without a path.
   package func enroller(of device: DeviceID) -> SigningPublicKey? {
     membership.paths[device]?.signer
   }
 
-  /// Returns whether a key is the account's recovery key.
   package func isRecoveryKey(_ key: SigningPublicKey) -> Bool { membership.isRecoveryKey(key) }
 
-  /// The revoked devices, ascending.
   package var sortedRevoked: [DeviceID] { membership.revoked.sorted() }
 
-  /// Returns a device's revokers and the earliest date, in milliseconds since 1970. Nil if it is
-  /// not revoked.
+  /// Returns the earliest revocation: its signers, and its date in milliseconds since 1970.
   package func revocation(of device: DeviceID) -> (by: [DeviceID], issued: UInt64)? {
     let all = membership.revocations[device] ?? []
     return all.min { ($0.issued, $0.record) < ($1.issued, $1.record) }
       .map { ($0.revokers, $0.issued) }
   }
 
-  /// Returns the records that revoke a device, ascending by id. A revoked device is sent no others.
+  /// Ascending by id. A revoked device is sent no other records.
   package func revocationRecords(of device: DeviceID) -> [Record] {
     (membership.revocations[device] ?? []).map(\.record).sorted().compactMap { record($0) }
   }
 
-  /// The known devices that are neither revoked nor members, because their enroller was revoked
-  /// without listing them; ascending.
+  /// The known devices that are neither revoked nor members, ascending.
   var orphans: [DeviceID] {
     membership.certificates.keys.filter { !isMember($0) && !isRevoked($0) }.sorted()
   }
 
-  /// Whether another device fits without dropping one that is or was a member.
-  ///
-  /// - Complexity: O(1).
+  /// Whether another device fits without dropping a member or former member.
   var hasRoomForDevice: Bool { membership.paths.count <= MembershipLimits.certificates }
 
-  /// Returns whether the device is revoked; revoked ids never return.
+  /// Revoked ids never return.
   package func isRevoked(_ device: DeviceID) -> Bool { membership.revoked.contains(device) }
 
-  /// The digest that handshakes compare: over the account, and the ids and signatures
-  /// of ``records``.
+  /// The digest that handshakes compare, over the account and ``records``.
   ///
   /// - Complexity: O(*r*).
   package var digest: Digest256 {

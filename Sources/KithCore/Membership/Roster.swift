@@ -1,66 +1,54 @@
 package import KithCrypto
 
-/// The result of learning a record.
 package enum Learned: Hashable, Sendable {
-  /// The record is new, and is kept.
   case new
-  /// The record holds nothing new.
   case known
-  /// The record was known, and gained another signature that counts.
+  /// A known record gained a signature that counts.
   case improved
-  /// The signatures are valid, but the signers unknown, or there is no space. The record is held,
-  /// within a limit.
+  /// No signer is known, or there is no space. The record is held, within a limit.
   case notYet
-  /// The record changed nothing.
   case rejected(RecordRejection)
 }
 
-/// The reason why a record changed nothing.
 package enum RecordRejection: String, Error, Hashable, Sendable {
   /// It is the genesis of another account.
   case wrongAccount
-  /// A required signature is missing or forged: of a genesis the recovery key's and the first
-  /// device's, of a certificate the device's own, otherwise any.
+  /// A required signature is missing or forged.
   case missingSignature
-  /// The roster is full of records of that kind, and others come first.
+  /// The roster is full of records of that kind that come first.
   case full
 }
 
 /// The membership records of one account, and the members that follow from them
 /// (`Docs/Protocol.md`, "Membership").
 ///
-/// Members, digest and records are a function of the held records, in any order. At the limits of
-/// ``MembershipLimits`` rosters still agree after an exchange (``RosterSelection``).
+/// The order of learning does not matter. At the limits of ``MembershipLimits`` rosters still agree
+/// after an exchange (``RosterSelection``).
 package struct Roster: Sendable {
-  /// The account.
   package let account: AccountID
 
-  /// The attached records, and those with valid signatures that are not attached yet, by id.
+  /// The attached records, and others with valid signatures that wait for a known signer.
   private var held: [Digest256: Record] = [:]
 
-  /// Attached records without a place, by id. Most changes do not look at them: see ``evaluate()``.
+  /// Attached records without a place. Most changes do not look at them: see ``evaluate()``.
   private var heldBack: [Digest256: Record] = [:]
   private var heldBackBytes = 0
 
-  /// The membership that follows from the records.
   private(set) var membership = Membership()
 
-  /// The attached records with the signatures that count, ascending by id. They are stored, sent
-  /// and digested.
+  /// The kept records with the signatures that count, ascending by id: stored, sent and digested.
   package private(set) var records: [Record] = []
 
-  /// Makes a roster without records.
   package init(account: AccountID) {
     self.account = account
   }
 
-  /// The number of held records without a known signer, or without a place.
+  /// The number of records without a known signer, or without a place.
   package var pendingCount: Int { held.count - records.count + heldBack.count }
 
-  /// Learns a record with any content.
+  /// Learns a record. Only ``learn(all:)`` also returns earlier ones that it attaches.
   ///
-  /// It may attach earlier records, which ``learn(all:)`` returns too.
-  /// - Complexity: O(*r*) in the records held, and one verification for each signature.
+  /// - Complexity: O(*r*) in the held records, and one verification for each signature.
   package mutating func learn(_ record: Record) -> Learned {
     learn(CheckedRecord(record, account: account))
   }
@@ -80,20 +68,17 @@ package struct Roster: Sendable {
     return before == after ? .known : .improved
   }
 
-  /// Learns records in any order, and returns the new or improved ones, also those attached only
-  /// now, ascending by id, to be stored and relayed. Rejected ones are left out.
+  /// Learns records in any order, and returns those to store and relay, ascending by id: new or
+  /// improved ones, and earlier ones attached only now.
   ///
   /// - Complexity: O(*r* + *n*) for *n* records, and one verification for each signature.
   package mutating func learn(all new: [Record]) -> [Record] {
     learn(all: new.map { CheckedRecord($0, account: account) })
   }
 
-  /// Learns records with checked signatures, and returns the new or improved ones.
-  ///
-  /// - Complexity: O(*r* + *n*) for *n* records.
   mutating func learn(all new: [CheckedRecord]) -> [Record] { take(all: new).fresh }
 
-  /// Learns records as ``learn(all:)`` does, and also returns the dropped records, to be deleted.
+  /// As ``learn(all:)``; also returns the dropped records, to be deleted.
   ///
   /// - Complexity: O(*n*) if no record is new.
   mutating func take(all new: [CheckedRecord]) -> (fresh: [Record], gone: [Digest256]) {
@@ -107,22 +92,19 @@ package struct Roster: Sendable {
     return (fresh, gone.sorted())
   }
 
-  /// Returns the attached record with an id.
+  /// Returns nil unless the record is attached.
   package func record(_ id: Digest256) -> Record? {
     membership.attached.contains(id) ? held[id].map(counting) : nil
   }
 
-  /// The result of holding a record.
   private enum Taken: Equatable {
     /// The record or some of its signatures are new, so the members may change.
     case held
-    /// The record was held with these signatures before.
     case nothingNew
-    /// The record belongs to another account, or lacks a required signature.
     case rejected(RecordRejection)
   }
 
-  /// Holds a record with its valid signatures, without computing the members.
+  /// Holds a record without computing the members.
   private mutating func take(_ checked: CheckedRecord) -> Taken {
     let record = checked.record
     if record.isGenesis, record.id != account.digest { return .rejected(.wrongAccount) }
@@ -136,14 +118,14 @@ package struct Roster: Sendable {
     }
     var taken = record.with(signatures: known + valid)
     if taken.signatures.count > MembershipLimits.signatures {
-      // If there are too many signatures, those of known signers come first.
+      // Signatures of known signers come first.
       let better = taken.signatures.filter { isCounting($0.signer, in: record) }
       let others = taken.signatures.filter { !isCounting($0.signer, in: record) }
       taken = record.with(
         signatures: Array((better + others).prefix(MembershipLimits.signatures)))
     }
     guard taken != before else { return .nothingNew }
-    // A held-back record is considered again: its sender has space for it.
+    // Considered again, because its sender has space for it.
     if let back = heldBack.removeValue(forKey: record.id) { heldBackBytes -= back.body.count }
     held[record.id] = taken
     return .held
@@ -159,11 +141,10 @@ package struct Roster: Sendable {
     }
   }
 
-  /// Computes the members, then drops waiting records beyond the limits.
+  /// Computes the members, then drops records beyond the limits.
   ///
-  /// It chooses among kept and new records: a dropped one would be dropped again until there is
-  /// space. Records held back are considered only if there may be space, or if they exceed their
-  /// limit by an eighth.
+  /// Held-back records would be dropped again. They are considered only if there may be space, or
+  /// if they exceed their limit by an eighth.
   private mutating func evaluate() {
     let (before, countsBefore) = (membership, Self.countsByKind(records))
     var selection = choose()
@@ -176,7 +157,7 @@ package struct Roster: Sendable {
       selection = choose()
     }
     membership = selection.membership
-    // Leaves some space, so that this is not soon repeated.
+    // Leaves some space, so that this is not repeated soon.
     let eighths = heldBack.isEmpty ? 8 : 9
     let mostRecords = MembershipLimits.heldBackRecords * eighths / 8
     let mostBytes = MembershipLimits.heldBackBytes * eighths / 8
@@ -191,7 +172,7 @@ package struct Roster: Sendable {
     records = selection.kept.map(counting)
   }
 
-  /// Chooses the records to keep, and drops those without a known signer beyond their limit.
+  /// Chooses the records to keep, and drops excess ones without a known signer.
   private mutating func choose() -> RosterSelection {
     let sorted = held.values.sorted { $0.id < $1.id }
     let everything = Membership(of: sorted)
@@ -200,8 +181,8 @@ package struct Roster: Sendable {
     return RosterSelection(of: sorted, everything)
   }
 
-  /// Returns whether holding back these records too would exceed the limits. Renames and unknown
-  /// kinds do not count: they are dropped first.
+  /// Returns whether holding back these too would exceed the limits. Renames and unknown kinds do
+  /// not count: they are dropped first.
   private func isTooMuch(_ excess: [Record]) -> Bool {
     let excess = excess.filter { record in
       switch record.kind {
@@ -215,8 +196,8 @@ package struct Roster: Sendable {
         / 8
   }
 
-  /// Returns whether a held-back record may have a place now: fewer of a kind are kept, or a device
-  /// was revoked or is a member again.
+  /// Returns whether a held-back record may have a place: fewer of a kind are kept, or a device was
+  /// revoked or is a member again.
   private func hasRoomComeFree(
     in selection: RosterSelection, since before: Membership, _ countsBefore: [Int: Int]
   ) -> Bool {
@@ -232,7 +213,7 @@ package struct Roster: Sendable {
     records.reduce(into: [:]) { $0[$1.kind.rank, default: 0] += 1 }
   }
 
-  /// Returns the record with only the signatures of known signers.
+  /// Keeps only the signatures of known signers.
   private func counting(_ record: Record) -> Record {
     let signatures = record.signatures.filter { isCounting($0.signer, in: record) }
     return signatures.count == record.signatures.count

@@ -1,14 +1,15 @@
 internal import KithCrypto
 
-/// A full, over-quota store for measuring admission in `kith bench` (`Docs/Testing.md`,
-/// "Performance").
+/// A full store for measuring admission in `kith bench` (`Docs/Testing.md`, "Performance").
 package struct AdmissionLoad: Sendable {
   private let offers: [AdmissionOffer]
   private let policy: Policy
 
   /// Makes as many keys as the policy allows, each with a newest value and a fallback: 2,048 steps
-  /// under the standard policy, twice as large as allowed, with interleaved claims. Every second
-  /// newest value is smaller than its fallback, so admissions free space and refused groups are
+  /// under the standard policy, with interleaved claims. The newest values take 1.5 times the
+  /// allowed bytes.
+  ///
+  /// Every second one is smaller than its fallback: admissions free quota, and refused groups are
   /// checked again.
   package init(policy: Policy = .standard) {
     self.policy = policy
@@ -32,7 +33,6 @@ package struct AdmissionLoad: Sendable {
 
   package var steps: Int { offers.reduce(0) { $0 + $1.steps.count } }
 
-  /// Decides which values are shown, and returns the number of keys that show one.
   package func admit() -> Int {
     Admission.shown(of: offers, under: policy).count { $0 != nil }
   }

@@ -1,30 +1,25 @@
-/// A kind of step: a value that a key may show (`Docs/Protocol.md`, "Shown values").
+/// A value that a key may show, by its place (`Docs/Protocol.md`, "Shown values").
 package enum ShownStep: String, Hashable, Sendable {
-  /// The runner-up's fallback.
   case runnerUpFallback = "runner-up's fallback"
-  /// The runner-up.
   case runnerUp = "runner-up"
-  /// The newest entry's fallback.
   case fallback
-  /// The newest entry.
   case value
 }
 
-/// A value that a key offers to show, under a claim.
 struct AdmissionStep: Hashable {
   var kind: ShownStep
   var size: Int
   var claim: Claim
 }
 
-/// All steps of one key, least wanted first. A removed key offers none.
+/// All steps of one key, the least wanted first.
 struct AdmissionOffer: Hashable {
   var keyBytes: Int
   var steps: [AdmissionStep]
 }
 
 extension Slot {
-  /// The steps of the key, or nil if it is removed.
+  /// The key's steps, or nil if the key is removed.
   var offer: AdmissionOffer? {
     guard let value = newest.entry.value else { return nil }
     var steps: [AdmissionStep] = []
@@ -45,19 +40,16 @@ extension Slot {
   }
 }
 
-/// Decides which values are shown under a policy: a pure function of the offers, so peers with one
-/// state show the same (`Docs/Protocol.md`, "Shown values").
+/// Decides which values are shown: a pure function, so that equal states show the same on every
+/// peer (`Docs/Protocol.md`, "Shown values").
 enum Admission {
-  /// Returns the step that each offer shows; nil: none.
-  ///
-  /// - Complexity: O(*s* log *s*) in the steps, however often quota is freed.
+  /// The step that each offer shows, or nil for none; O(*s* log *s*) in the steps.
   static func shown(of offers: [AdmissionOffer], under policy: Policy) -> [ShownStep?] {
     if everythingFits(offers, policy) { return offers.map { $0.steps.last?.kind } }
     var admitter = Admitter(offers: offers, policy: policy)
     return admitter.run()
   }
 
-  /// Rule 1: if everything fits, nothing is hidden.
   private static func everythingFits(_ offers: [AdmissionOffer], _ policy: Policy) -> Bool {
     var total = 0
     for offer in offers {
@@ -69,12 +61,10 @@ enum Admission {
   }
 }
 
-/// Rule 2: repeatedly admits the earliest group that fits.
-///
-/// Each group's growth is kept current as its keys show other steps, and a tree finds the earliest
-/// small enough one.
+/// Rule 2: repeatedly admits the earliest group that fits, found in a tree of each group's current
+/// growth.
 private struct Admitter {
-  /// The most wanted step of a key within one group; the key's other steps in the group never show.
+  /// A key's most wanted step in one group; its other steps in the group never show.
   private struct Part {
     var group: Int
     var offer: Int
@@ -86,11 +76,11 @@ private struct Admitter {
   private var parts: [Part] = []
   private var partsOfGroup: [Range<Int>] = []
   private var partsOfOffer: [[Int]]
-  /// The growth of bytes and keys if a group were admitted now.
+  /// The growth if a group were admitted now.
   private var bytesToAdd: [Int] = []
   private var keysToAdd: [Int] = []
   private var isSettled: [Bool] = []
-  /// The step that each offer shows, as an index.
+  /// The index of the step that each offer shows.
   private var shownStep: [Int?]
   private var bytes = 0
   private var keys = 0
@@ -103,7 +93,6 @@ private struct Admitter {
     group(offers)
   }
 
-  /// Makes groups of the steps with equal claims, in order of claims.
   private mutating func group(_ offers: [AdmissionOffer]) {
     var all: [(claim: Claim, offer: Int, step: Int)] = []
     for (index, offer) in offers.enumerated() {
@@ -126,12 +115,12 @@ private struct Admitter {
       }
       let group = bytesToAdd.count - 1
       let size = offers[offer].steps[step].size
-      // A group with a value or key over the policy is never admitted.
+      // A value or key over the policy excludes its whole group.
       if !policy.permits(keyBytes: offers[offer].keyBytes, valueBytes: size) {
         isSettled[group] = true
       }
       if !isNew, parts[parts.count - 1].offer == offer {
-        // Of several steps of one key, only the most wanted one shows.
+        // Of one key's steps in a group, only the most wanted one can show.
         bytesToAdd[group] += size - offers[offer].steps[parts[parts.count - 1].step].size
         parts[parts.count - 1].step = step
       } else {
@@ -147,8 +136,8 @@ private struct Admitter {
   mutating func run() -> [ShownStep?] {
     var tree = LeastTree(bytesToAdd.indices.map { isSettled[$0] ? .max : bytesToAdd[$0] })
     while let group = tree.first(atMost: policy.totalBytes - bytes) {
-      // Too many keys. Their number never falls, so the group waits until one of its keys shows
-      // something.
+      // Too many keys. Their number never falls, so the group waits until one of its keys shows a
+      // step.
       guard keys + keysToAdd[group] <= policy.keys else {
         tree[group] = .max
         continue
@@ -162,8 +151,7 @@ private struct Admitter {
     return shownStep.indices.map { index in shownStep[index].map { offers[index].steps[$0].kind } }
   }
 
-  /// Shows a step, unless its key shows a more wanted one, and updates the growth of the key's
-  /// other groups.
+  /// Shows a step unless its key shows a more wanted one, and updates the key's other groups.
   private mutating func show(_ shown: Part, in tree: inout LeastTree) {
     let old = shownStep[shown.offer]
     guard shown.step > old ?? -1 else { return }
@@ -183,7 +171,7 @@ private struct Admitter {
   }
 }
 
-/// A row of numbers, in which the first small enough one is found in O(log *n*).
+/// A row of numbers that finds the first one within a limit in O(log *n*).
 private struct LeastTree {
   /// The minimum of each subtree; the leaves are the upper half.
   private var least: [Int]

@@ -1,4 +1,4 @@
-/// A key of a store. Keys compare as UTF-8 bytes, the same on every peer, unlike `String`.
+/// A key of a store, compared as UTF-8 bytes so that all peers agree, unlike `String`.
 public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
   CustomStringConvertible
 {
@@ -16,13 +16,13 @@ public struct Key: Hashable, Comparable, Sendable, ExpressibleByStringLiteral,
     self.text = text
   }
 
-  /// The length in bytes of UTF-8. Complexity: O(1) for native strings.
+  /// The length in bytes of UTF-8; O(1) for native strings.
   package var size: Int { text.utf8.count }
 
   /// The key's text.
   public var description: String { text }
 
-  // Inlinable, over the bytes in place: most of a read's time.
+  // Comparing keys takes most of a read's time: inlinable, and over the bytes in place.
 
   /// Compares bytes.
   @inlinable

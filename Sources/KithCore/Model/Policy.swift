@@ -1,4 +1,6 @@
-/// A store's limits (`Docs/Glossary.md`). Peers with different policies for a store do not sync it.
+/// A store's limits (`Docs/Glossary.md`).
+///
+/// Peers with different policies for a store do not sync it.
 public struct Policy: Codable, Hashable, Sendable {
   /// The maximum size of all shown values together, in encoded bytes.
   public var totalBytes: Int
@@ -9,11 +11,10 @@ public struct Policy: Codable, Hashable, Sendable {
   /// The maximum size of a value, in encoded bytes.
   public var valueBytes: Int
 
-  /// The standard limits: 1,048,576 bytes in all, 1,024 keys, 64 bytes a key, 1,048,576 bytes
-  /// a value.
+  /// The standard limits: 1,048,576 bytes in all and for a value, 1,024 keys, 64 bytes for a key.
   public static let standard = Self()
 
-  /// The largest policy that a node accepts, so that one store's memory stays bounded.
+  /// The largest policy that a node accepts; it bounds one store's memory.
   public static let maximum = Self(
     totalBytes: 16 << 20, keys: 65_536, keyBytes: 1_024, valueBytes: 2 << 20)
 
@@ -27,14 +28,13 @@ public struct Policy: Codable, Hashable, Sendable {
     self.valueBytes = valueBytes
   }
 
-  /// Whether all limits are between 0 and those of ``maximum``.
   package var isWithinBounds: Bool {
     let most = Self.maximum
     return (0...most.totalBytes).contains(totalBytes) && (0...most.keys).contains(keys)
       && (0...most.keyBytes).contains(keyBytes) && (0...most.valueBytes).contains(valueBytes)
   }
 
-  /// Returns whether a value of this size under a key of this size could ever be shown.
+  /// Returns whether a value and key of these sizes could ever be shown.
   func permits(keyBytes: Int, valueBytes: Int) -> Bool {
     keyBytes <= self.keyBytes && valueBytes <= self.valueBytes
   }

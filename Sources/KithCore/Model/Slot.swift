@@ -6,13 +6,11 @@ struct EntryHome: Hashable {
   var index: UInt32
 }
 
-/// An entry of the state, with its digest and the place of its sealed form. An immutable class, so
-/// that states are cheap to copy.
+/// An entry of the state, immutable and shared, so that states are cheap to copy.
 final class KeptEntry: Sendable {
   let entry: Entry
-  /// The BLAKE2b-256 of the plaintext.
   let digest: Digest256
-  /// The place of the sealed form; nil for a draft, which has none yet.
+  /// Nil for a draft, which has no sealed form yet.
   let home: EntryHome?
 
   init(entry: Entry, digest: Digest256, home: EntryHome?) {
@@ -21,9 +19,10 @@ final class KeptEntry: Sendable {
     self.home = home
   }
 
-  /// Returns whether one entry of a key is superseded by another: by stamp, and, after copied
-  /// directories, a removal wins, then the later `replaced`, then the larger digest
-  /// (`Docs/Protocol.md`, "Merging").
+  /// Returns whether `right` supersedes `left`: it has the later stamp.
+  ///
+  /// After copied directories stamps may be equal: then a removal wins, then the later `replaced`,
+  /// then the larger digest (`Docs/Protocol.md`, "Merging").
   static func isOlder(_ left: KeptEntry, than right: KeptEntry) -> Bool {
     if left.entry.stamp != right.entry.stamp { return left.entry.stamp < right.entry.stamp }
     if left.entry.isRemoval != right.entry.isRemoval { return right.entry.isRemoval }
@@ -36,8 +35,8 @@ final class KeptEntry: Sendable {
   }
 }
 
-/// The kept entries of one key: the newest, and the runner-up while the newest is a value written
-/// without knowing it (`Docs/Protocol.md`, "Merging").
+/// The kept entries of one key. The runner-up is kept while the newest is a value written without
+/// knowing it (`Docs/Protocol.md`, "Merging").
 struct Slot {
   private(set) var newest: KeptEntry
   private(set) var runnerUp: KeptEntry?
@@ -46,18 +45,13 @@ struct Slot {
     newest = entry
   }
 
-  /// The result of merging an entry.
   enum Outcome {
-    /// The entry was already present.
     case known
-    /// The entry is superseded, and not kept.
     case superseded
-    /// The entry is kept, and these entries are dropped.
     case kept(dropped: [KeptEntry])
   }
 
-  /// Merges an entry of the same key. Commutative, associative and idempotent: the slot holds the
-  /// first two of their order, under the rule above.
+  /// Merges an entry of the same key: commutative, associative and idempotent.
   mutating func merge(_ entry: KeptEntry) -> Outcome {
     if entry.digest == newest.digest || entry.digest == runnerUp?.digest { return .known }
     var dropped: [KeptEntry] = []
@@ -86,8 +80,7 @@ struct Slot {
     return replaced < runnerUp.entry.stamp
   }
 
-  /// Replaces the place of a kept entry's sealed form. Returns the former one; nil if the entry is
-  /// not kept.
+  /// Replaces the home of a kept entry. Returns the former one, or nil if the entry is not kept.
   mutating func rehome(_ digest: Digest256, to home: EntryHome) -> EntryHome? {
     if newest.digest == digest {
       defer { newest = KeptEntry(entry: newest.entry, digest: digest, home: home) }
@@ -98,6 +91,5 @@ struct Slot {
     return second.home
   }
 
-  /// The entries kept, newest first.
   var kept: [KeptEntry] { runnerUp.map { [newest, $0] } ?? [newest] }
 }

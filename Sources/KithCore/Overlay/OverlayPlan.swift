@@ -1,45 +1,43 @@
 internal import KithCrypto
 
-/// Decides with which devices a node has sessions (`Docs/Decisions/overlay.md`): with few devices
-/// all; otherwise some that it draws and dials, and those that drew it.
+/// Decides with which devices a node has sessions (`Docs/Decisions/overlay.md`): with all if they
+/// are few; otherwise with some that it draws and dials, and those that drew it.
 ///
-/// Time, in milliseconds of a monotonic clock, is an argument, and the seed decides every draw.
+/// Times are monotonic milliseconds; the seed decides every draw.
 package struct OverlayPlan: Sendable {
-  /// The limits for sessions and times. Times are in milliseconds.
+  /// Times are in milliseconds.
   package struct Bounds: Sendable {
-    /// The number of devices, this one included, up to which each dials every other.
+    /// Up to so many devices, this one included, each dials every other.
     package var mesh = 8
-    /// The number of devices that each device draws and dials.
+    /// Devices that each device draws and dials.
     package var dials = 4
-    /// The number of sessions above which an accepted one is closed now and then.
+    /// Sessions above which an accepted one is closed now and then.
     package var sessions = 12
-    /// The number of left-behind devices that are dialled at one time, besides the drawn ones.
+    /// Left-behind devices that are dialled at one time, besides the drawn ones.
     package var rescues = 2
-    /// The time after which another device replaces a drawn one.
+    /// The time until another device replaces a drawn one.
     package var redraw: UInt64 = 600_000
-    /// The time that an accepted session is kept before it may be closed as surplus, and the time
-    /// between two such closings.
+    /// The time before an accepted session may be closed as surplus, and between two such closings.
     package var courtesy: UInt64 = 30_000
-    /// The time for which an unreachable device is not drawn again.
+    /// The time for which an unreachable device is not drawn.
     package var avoidance: UInt64 = 120_000
-    /// The first and the longest wait before others are drawn, if many were unreachable.
+    /// The first and the longest wait before another draw, if many were unreachable.
     package var patience: ClosedRange<UInt64> = 250...30_000
 
     package init() {}
   }
 
-  /// A session.
   package struct Peer: Sendable {
     package enum Origin: Sendable {
       /// This node drew and dialled the device.
       case drawn
-      /// This node dials a configured address continually.
+      /// This node always dials a configured address.
       case configured
-      /// The device dialled.
+      /// The device dialled this node.
       case accepted
     }
 
-    /// The device; nil if it is not known.
+    /// Nil if unknown.
     package var device: DeviceID?
     package var origin: Origin
     package var openedAt: UInt64
@@ -51,19 +49,17 @@ package struct OverlayPlan: Sendable {
     }
   }
 
-  /// The sessions to open and to close.
   package struct Decision: Equatable, Sendable {
     /// The devices to dial, unless they have a session.
     package var dials: Set<DeviceID> = []
-    /// The surplus sessions to close.
     package var closes: [SessionID] = []
   }
 
   package let bounds: Bounds
   private var random: SeededEntropy
-  /// The devices that should have a session, in the order in which they were drawn.
+  /// The devices that should have a session, in drawing order.
   private var drawn: [DeviceID] = []
-  /// The left-behind devices that are dialled too.
+  /// Left-behind devices that are dialled too.
   private var rescues: [DeviceID] = []
   private var leftBehind: [DeviceID] = []
   private var avoided: [DeviceID: UInt64] = [:]
@@ -71,7 +67,7 @@ package struct OverlayPlan: Sendable {
   private var drawAt: UInt64 = 0
   private var redrawAt: UInt64?
   private var closeAt: UInt64 = 0
-  /// The time of the next decision if no event comes before; nil: none.
+  /// The time of the next decision if no event comes before.
   package private(set) var nextDue: UInt64?
 
   package init(bounds: Bounds = Bounds(), seed: UInt64) {
@@ -79,10 +75,10 @@ package struct OverlayPlan: Sendable {
     random = SeededEntropy(seed: seed)
   }
 
-  /// Sets the devices that may lack old data. Some are dialled, because the overlay may be split.
+  /// Sets the devices that may lack old data. Some are dialled: the overlay may be split.
   package mutating func setLeftBehind(_ devices: [DeviceID]) { leftBehind = devices }
 
-  /// Handles a device that was not reached, or whose session broke: another is drawn.
+  /// Handles a device that was not reached, or whose session broke.
   package mutating func lost(_ device: DeviceID, at now: UInt64) {
     let wasWanted = drawn.contains(device) || rescues.contains(device)
     drawn.removeAll { $0 == device }
@@ -97,11 +93,9 @@ package struct OverlayPlan: Sendable {
 
   /// Decides which devices to dial and which sessions to close.
   ///
-  /// - Parameters:
-  ///   - candidates: The other devices that can be dialled, in order.
-  ///   - peers: The open sessions.
-  ///   - now: The time.
-  /// - Returns: The devices to dial, and the sessions to close.
+  /// `candidates` are the other devices that can be dialled, in order; `peers` are the open
+  /// sessions.
+  ///
   /// - Complexity: O(*n*) in the candidates.
   package mutating func decide(
     candidates: [DeviceID], peers: [SessionID: Peer], at now: UInt64
@@ -130,7 +124,7 @@ package struct OverlayPlan: Sendable {
     rescues.removeAll { !candidates.contains($0) }
   }
 
-  /// Replaces a drawn device at times, so that an unnoticed split heals.
+  /// Replaces a drawn device at times, so that an unnoticed split ends.
   private mutating func redraw(
     _ candidates: [DeviceID], _ connected: Set<DeviceID>, at now: UInt64
   ) {
@@ -146,7 +140,7 @@ package struct OverlayPlan: Sendable {
     plan(at: due)
   }
 
-  /// Keeps a connected left-behind device: it may be the only connection of others.
+  /// Draws a connected left-behind device: it may be the only connection of others.
   private mutating func rescue(_ candidates: [DeviceID], _ connected: Set<DeviceID>) {
     for device in rescues where connected.contains(device) {
       rescues.removeAll { $0 == device }
@@ -181,11 +175,11 @@ package struct OverlayPlan: Sendable {
       guard !best.isEmpty else { break }
       drawn.append(best.remove(at: Int(random.next() % UInt64(best.count))))
     }
-    // All other devices were tried a while ago.
+    // All other devices are avoided for now.
     if drawn.count < wanted, let earliest = avoided.values.min() { plan(at: earliest) }
   }
 
-  /// Returns sessions with formerly drawn devices, once those drawn now have sessions.
+  /// Returns sessions with formerly drawn devices, once all that are drawn now have sessions.
   private func retired(
     _ peers: [SessionID: Peer], _ connected: Set<DeviceID>
   ) -> [SessionID] {
@@ -196,7 +190,7 @@ package struct OverlayPlan: Sendable {
     }.keys.sorted()
   }
 
-  /// Returns one surplus session, accepted a while ago, so that newcomers can still be accepted.
+  /// Returns one of too many accepted sessions, so that newcomers can still be accepted.
   private mutating func surplus(_ peers: [SessionID: Peer], at now: UInt64) -> [SessionID] {
     guard peers.count > bounds.sessions else { return [] }
     let accepted = peers.filter { _, peer in

@@ -1,7 +1,7 @@
 package import KithCrypto
 
-/// The exchange that turns a pairing code into a key (`Docs/Protocol.md`, "Membership"): CPace,
-/// with the joiner's proof first.
+/// The exchange that turns a pairing code into a key: CPace, with the joiner's proof first
+/// (`Docs/Protocol.md`, "Pairing").
 ///
 /// Its four messages have fixed lengths. None is computed from the account, and none before the
 /// joiner's proof reveals anything about the code:
@@ -12,30 +12,15 @@ package import KithCrypto
 /// | inviter | offer: 16 random bytes, its share | 48 |
 /// | joiner | proof: its share, its proof | 64 |
 /// | inviter | confirmation: its proof | 32 |
-///
-/// CPace's password is the code's digits in ASCII. Its session is the random bytes of both, the
-/// inviter's first. Its channel is `kith-pair-1`, `inviter` and `joiner`, each after its length.
-/// The inviter's share comes first.
-///
-/// T is `kith-pair-1`, the version, the session, the inviter's share and the joiner's. The proofs
-/// are BLAKE2b-256 under CPace's key of `joiner proof` or `inviter proof` and T. The pre-shared key
-/// of the Noise handshake that follows is that of `noise psk` and T. Its prologue is T and both
-/// proofs, the joiner's first.
 package enum CodeExchange {
-  /// The version of the exchange.
   package static let version: UInt8 = 1
-  /// The bytes of the joiner's hello.
   package static let helloBytes = 17
-  /// The bytes of the inviter's offer.
   package static let offerBytes = 48
-  /// The bytes of the joiner's proof.
   package static let proofBytes = 64
-  /// The bytes of the inviter's confirmation.
   package static let confirmationBytes = 32
   static let nonceBytes = 16
   static let name = Array("kith-pair-1".utf8)
 
-  /// Both sides' public values.
   struct Transcript {
     var session: [UInt8]
     var inviterShare: CPaceShare
@@ -86,21 +71,19 @@ package enum CodeExchange {
   }
 }
 
-/// The error of a failed exchange.
 package enum CodeExchangeError: Error, Hashable, Sendable {
-  /// A message has another length or version, or is out of turn; it was not a guess of the code.
+  /// A message has a wrong length or version, or is out of turn; it was no guess of the code.
   case malformed
-  /// The other side does not have the code, or its share is no element of the group.
+  /// The other side lacks the code, or its share is no element of the group.
   case wrongProof
 }
 
-/// The result of a successful exchange, the same on both sides.
+/// The same on both sides.
 package struct CodeAgreement: ~Copyable, Sendable {
-  /// The pre-shared key of the handshake that follows.
+  /// Of the handshake that follows.
   package let presharedKey: PresharedKey
-  /// The prologue of that handshake.
+  /// Of the same handshake.
   package let prologue: [UInt8]
-  /// The inviter's confirmation.
   package let confirmation: [UInt8]
 }
 
@@ -110,14 +93,11 @@ package struct CodeInviter: ~Copyable, Sendable {
   private var session: [UInt8] = []
   private var side: CPace?
 
-  /// Makes an exchange that waits for the joiner's hello.
   package init(code: PairingCode) {
     self.code = code
   }
 
-  /// Returns the offer for a joiner's hello.
-  ///
-  /// - Throws: `malformed`.
+  /// Answers a joiner's hello, or throws `malformed`.
   package mutating func offer(
     to hello: [UInt8], entropy: inout some Entropy
   ) throws(CodeExchangeError) -> [UInt8] {
@@ -132,8 +112,7 @@ package struct CodeInviter: ~Copyable, Sendable {
     return nonce + share.bytes
   }
 
-  /// Checks the joiner's proof, and returns the agreement. It can be called once: another guess
-  /// needs another exchange.
+  /// Checks the joiner's proof. Call it once: another guess needs another exchange.
   ///
   /// - Throws: `wrongProof`, which counts as a guess of the code, or `malformed`, which does not.
   package mutating func confirm(_ message: [UInt8]) throws(CodeExchangeError) -> CodeAgreement {
@@ -157,16 +136,14 @@ package struct CodeJoiner: ~Copyable, Sendable {
   private let nonce: [UInt8]
   private var agreement: CodeAgreement?
 
-  /// Starts an exchange.
   package init(code: PairingCode, entropy: inout some Entropy) {
     self.code = code
     nonce = entropy.bytes(CodeExchange.nonceBytes)
   }
 
-  /// The first message of the exchange.
   package var hello: [UInt8] { [CodeExchange.version] + nonce }
 
-  /// Returns the proof for an inviter's offer. An inviter without the code gets one guess by it.
+  /// Answers an offer with a proof, by which an inviter without the code gets one guess.
   ///
   /// - Throws: `malformed`; then nothing was revealed.
   package mutating func prove(
@@ -189,9 +166,9 @@ package struct CodeJoiner: ~Copyable, Sendable {
     return transcript.joinerShare.bytes + transcript.joinerProof(under: key).bytes
   }
 
-  /// Checks the inviter's confirmation, and returns the agreement.
+  /// Checks the inviter's confirmation.
   ///
-  /// - Throws: `wrongProof` if the inviter does not have the code, or `malformed`.
+  /// - Throws: `wrongProof` if the inviter lacks the code, or `malformed`.
   package mutating func finish(_ confirmation: [UInt8]) throws(CodeExchangeError) -> CodeAgreement {
     guard let agreement = agreement.take(),
       confirmation.count == CodeExchange.confirmationBytes

@@ -1,12 +1,11 @@
 package import KithCrypto
 
-/// The error for a text that is not a pairing code.
 package enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// A character is neither a digit nor one that is ignored.
+  /// Neither a digit nor a character that is ignored.
   case invalidCharacter(Character)
-  /// There are too few or too many digits.
+  /// The number of digits; of a text that is too long, of its bytes.
   case wrongLength(Int)
-  /// The check digit is wrong: a digit was mistyped, or two were exchanged.
+  /// A digit was mistyped, or two were exchanged.
   case checkDigit
 
   /// The cause, as the end of a sentence.
@@ -20,21 +19,19 @@ package enum PairingCodeError: Error, Hashable, Sendable, CustomStringConvertibl
   }
 }
 
-/// The short code of an invitation, to read aloud and type: seven random digits, and one that finds
-/// typing errors before anything is sent.
+/// An invitation's code to read aloud and type: seven random digits and a check digit.
 ///
-/// It can be guessed, so use it only with ``CodeInviter`` and ``CodeJoiner``, with which each guess
-/// costs an exchange.
+/// It can be guessed: use it only with ``CodeInviter`` and ``CodeJoiner``, where each guess costs
+/// an exchange.
 package final class PairingCode: Sendable {
-  /// The number of digits of a code.
   package static let digits = 8
-  /// The maximum number of characters of a text that is read as a code.
+  /// Of a text that is read as a code.
   package static let maximumCharacters = 64
 
-  /// The digits in ASCII: the password of the exchange.
+  /// The digits in ASCII.
   let password: SecretBytes
 
-  /// Draws one of the ten million codes, each with equal probability.
+  /// Draws one of ten million codes, all equally probable.
   package init(random entropy: inout some Entropy) {
     let count: UInt32 = 10_000_000
     var number: UInt32
@@ -50,10 +47,8 @@ package final class PairingCode: Sendable {
     password = Self.password(of: digits + [Damm.checkDigit(of: digits)])
   }
 
-  /// Reads a typed code: digits of any script, with spaces, hyphens and dots anywhere, and O, I and
-  /// L for the digits they resemble.
-  ///
-  /// - Throws: ``PairingCodeError``; then nothing has been sent.
+  /// Reads a typed code: digits of any script, O as 0, I and L as 1, with spaces, hyphens and dots
+  /// anywhere.
   package init(text: String) throws(PairingCodeError) {
     guard text.utf8.count <= 4 * Self.maximumCharacters else {
       throw .wrongLength(text.utf8.count)
@@ -68,7 +63,7 @@ package final class PairingCode: Sendable {
     password = Self.password(of: digits)
   }
 
-  /// The code as it is displayed, such as `4071-3352`.
+  /// As displayed, such as `4071-3352`.
   package var text: String {
     let digits = password.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     return "\(digits.prefix(Self.digits / 2))-\(digits.suffix(Self.digits / 2))"
@@ -95,8 +90,8 @@ package final class PairingCode: Sendable {
   }
 }
 
-/// H. Michael Damm's check digit (2004). It finds every single wrong digit and every exchange of
-/// two neighbours.
+/// H. Michael Damm's check digit (2004): finds every wrong digit and every exchange of two
+/// neighbours.
 enum Damm {
   private static let table: [[UInt8]] = [
     [0, 3, 1, 7, 5, 9, 8, 6, 4, 2], [7, 0, 9, 2, 1, 5, 4, 8, 6, 3],
@@ -106,11 +101,9 @@ enum Damm {
     [9, 4, 3, 8, 6, 1, 7, 2, 0, 5], [2, 5, 8, 1, 4, 3, 6, 7, 9, 0],
   ]
 
-  /// Returns the check digit to append to the others.
   static func checkDigit(of digits: [UInt8]) -> UInt8 {
     digits.reduce(0) { table[Int($0)][Int($1)] }
   }
 
-  /// Returns whether the last digit is the check digit of the others.
   static func isValid(_ digits: [UInt8]) -> Bool { checkDigit(of: digits) == 0 }
 }

@@ -1,6 +1,5 @@
 extension Snapshot {
-  /// Applies one mutation. One of a store that was not begun, or of an entry without a kept header,
-  /// changes nothing.
+  /// A mutation of an unknown store, or of an entry without a kept header, changes nothing.
   ///
   /// - Complexity: O(1), besides the mutation's own content.
   package mutating func apply(_ mutation: Mutation) {
@@ -46,7 +45,7 @@ extension Snapshot {
 }
 
 extension StoredStore {
-  /// Keeps a header; entries of a kept change set stay.
+  /// Entries of a kept change set stay.
   fileprivate mutating func putHeader(
     _ reference: ChangeSetReference, header: [UInt8], signature: [UInt8]
   ) {
@@ -60,7 +59,7 @@ extension StoredStore {
 }
 
 extension [DeviceID: [Incarnation: UInt64]] {
-  /// Forgets an incarnation, and a device with its last one.
+  /// Removes a device with its last incarnation.
   fileprivate mutating func remove(_ device: DeviceID, _ incarnation: Incarnation) {
     self[device]?[incarnation] = nil
     if self[device]?.isEmpty == true { self[device] = nil }

@@ -1,21 +1,20 @@
-/// The amount of damaged data that was dropped since the store was last whole.
+/// The damaged data that was dropped since the store was last whole.
 public struct StoreLoss: Codable, Hashable, Sendable {
   /// Change sets with a dropped part.
   public var changeSets: Int
   /// Their dropped entries, as far as rows could be read.
   public var entries: Int
-  /// Whether a person has accepted it, so that it is no longer reported. Data that another device
-  /// gives back is accepted all the same.
+  /// Whether a person has accepted the loss, so that it is not reported.
+  ///
+  /// Data that another device returns is accepted all the same.
   public var isAccepted: Bool
 
-  /// Makes a loss.
   package init(changeSets: Int = 0, entries: Int = 0, isAccepted: Bool = false) {
     self.changeSets = changeSets
     self.entries = entries
     self.isAccepted = isAccepted
   }
 
-  /// The amount, for people.
   package var text: String {
     changeSets == 0
       ? "it is not known how much"

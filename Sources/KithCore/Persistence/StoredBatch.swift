@@ -1,11 +1,10 @@
 internal import KithCrypto
 
-/// A batch of change sets in storage, whose boxes are read when it is sent.
+/// A batch whose boxes are read from storage when it is sent.
 ///
-/// Its content is the storage's at its place among the effects. Before a shell joins several
-/// persists into one commit it calls ``Swift/Array/filled(from:)``.
+/// Its content is the storage's at its place among the effects. So a shell calls
+/// ``Swift/Array/filled(from:)`` before it joins persists into one commit.
 package struct StoredBatch: Hashable, Sendable {
-  /// Its store.
   package let store: StoreIdentifier
   var answers: UInt64 = 0
   var isEverything = false
@@ -13,7 +12,7 @@ package struct StoredBatch: Hashable, Sendable {
   var isUnfinished = false
   var changeSets: [KeptChangeSet] = []
   var covers: [Cover] = []
-  /// Change sets as of this place, if a later effect alters them; nil: not there.
+  /// Change sets that a later effect alters, as of this place; nil: absent.
   private var held: [ChangeSetReference: StoredChangeSet?] = [:]
 
   init(store: StoreIdentifier, answers: UInt64 = 0, isEverything: Bool = false) {
@@ -24,15 +23,13 @@ package struct StoredBatch: Hashable, Sendable {
 
   var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
 
-  /// The approximate size of its messages, in bytes.
+  /// The approximate bytes of its messages.
   package var byteCount: Int { changeSets.reduce(Limits.overheadBytes) { $0 + $1.weight } }
 
-  /// Encodes its messages, one after another.
+  /// Encodes its messages in order. Returns how many change sets are missing or lack an entry.
   ///
-  /// If storage lacks a change set, that is a defect: its chain is not covered, so the receiver
-  /// asks others for it.
+  /// Missing data is a defect. Its chain is not covered, so the receiver asks others for it.
   ///
-  /// - Returns: How many change sets are missing, or lack an entry.
   /// - Throws: The storage's error; `damaged` if a change set is damaged.
   /// - Complexity: O(*n*) in the bytes.
   package func forEachMessage(
@@ -71,19 +68,14 @@ package struct StoredBatch: Hashable, Sendable {
     return missing
   }
 
-  /// Stores a change set as of this place.
   fileprivate mutating func hold(_ changeSet: StoredChangeSet?, as reference: ChangeSetReference) {
     held.updateValue(changeSet, forKey: reference)
   }
 }
 
 extension [Effect] {
-  /// Returns the effects, whose stored batches hold the change sets that these effects remove or
-  /// change: after the commit they could not be read.
-  ///
-  /// - Parameter storage: The state before these effects.
-  /// - Returns: The effects, in the same order.
-  /// - Throws: The storage's error.
+  /// Returns the effects; their stored batches hold the change sets that these effects remove or
+  /// change, because the commit makes them unreadable. `storage`: the state before these effects.
   package func filled(from storage: any ReplicaStorage) throws(StorageError) -> [Effect] {
     var sent = Set<Place>()
     for case .sendStored(_, let batch) in self {
@@ -132,14 +124,12 @@ extension [Effect] {
   }
 }
 
-/// The place of a change set.
 private struct Place: Hashable {
   var store: StoreIdentifier
   var reference: ChangeSetReference
 }
 
 extension Mutation {
-  /// Its change set.
   fileprivate var place: Place? {
     switch self {
     case .putHeader(let store, let reference, _, _), .removeChangeSet(let store, let reference),

@@ -1,18 +1,17 @@
 internal import KithCrypto
 
-/// How much of one author a store keeps beside all other stores, so that members fill neither memory
-/// nor disk by making stores and certifying devices (`Docs/Decisions/author-budget.md`).
+/// The bytes of one author that a store may keep, given all other stores. Otherwise members could
+/// fill memory and disk with new stores and devices (`Docs/Decisions/author-budget.md`).
 struct AuthorBudget {
   private let author: DeviceID
   private let own: DeviceID
-  /// Bytes of this author in other stores.
   private var ofAuthor = 0
-  /// Those of them in stores that no program on this host has opened.
+  /// The part of `ofAuthor` in stores that no program here has opened.
   private var unopened = 0
-  /// Bytes of all authors but this device in other stores.
+  /// Bytes of all authors except this device.
   private var ofAll = 0
 
-  /// Counts the bytes that other stores keep.
+  /// Counts the bytes in other stores.
   ///
   /// - Complexity: O(*s*) in the stores.
   init(
@@ -45,14 +44,12 @@ struct AuthorBudget {
 
 /// Bytes by author, with their sum.
 struct AuthorWeights {
-  /// Bytes of each author that has any.
+  /// Authors without bytes are left out.
   private(set) var byAuthor: [DeviceID: Int] = [:]
-  /// Bytes of all authors.
   private(set) var total = 0
 
   subscript(author: DeviceID) -> Int { byAuthor[author] ?? 0 }
 
-  /// Adds bytes of an author, or takes them off if negative.
   mutating func add(_ bytes: Int, of author: DeviceID) {
     total += bytes
     let sum = self[author] + bytes

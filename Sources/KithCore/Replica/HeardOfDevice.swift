@@ -1,9 +1,9 @@
-/// The facts from the last handshake with a device since the start.
+/// The last handshake with a device since the start.
 struct HeardOfDevice: Sendable {
-  /// Its version of Kith; empty if it did not tell it.
+  /// Its version of Kith; empty if unknown.
   var software = ""
-  /// Its clock less ours, in milliseconds.
+  /// Its clock less ours.
   var clockOffsetMilliseconds: Int64 = 0
-  /// The epoch under which it was met last.
+  /// Nil for an older epoch than the current one.
   var epoch: EpochID?
 }

@@ -1,18 +1,14 @@
 internal import KithCrypto
 
-/// Tells and learns the addresses of devices; the rules are ``Contacts``'.
+/// Tells and learns devices' addresses; ``Contacts`` has the rules.
 extension Replica {
-  /// The addresses for a device that joins, which this one invited (`Docs/Protocol.md`, "Pairing").
-  ///
-  /// - Parameters:
-  ///   - address: The joiner's address.
-  ///   - own: The addresses of this device.
-  /// - Returns: Them, by device.
+  /// The addresses, by device, for a joiner at `address` that this device invited. `own`: this
+  /// device's addresses (`Docs/Protocol.md`, "Pairing").
   package func addressesForJoiner(at address: String, own: [String]) -> [DeviceID: [String]] {
     contacts.forJoiner(at: address, inviter: keys.id, own)
   }
 
-  /// Remembers the address at which a peer was met, and tells the others.
+  /// Keeps a peer's address, and tells the others.
   mutating func rememberAddress(of id: SessionID) {
     guard let link = links[id], let device = link.device,
       link.peer.isDialled || link.peer.hello.port != 0
@@ -20,7 +16,6 @@ extension Replica {
     carryOut(contacts.meet(device, at: link.peer.address), for: device, except: id)
   }
 
-  /// Tells a peer the addresses at which other devices may be met.
   mutating func sendAddresses(on id: SessionID) {
     send(addresses: contacts.addresses, on: id)
   }

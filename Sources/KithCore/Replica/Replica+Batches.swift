@@ -1,7 +1,6 @@
 internal import KithCrypto
 
 extension Replica {
-  /// Takes a part of a batch, and applies the batch when the last is there.
   mutating func receive(_ part: BatchPart, size: Int, on id: SessionID) {
     guard exchanges(id), let device = links[id]?.device else { return }
     let room = stores[part.store].map { roomForBatch(in: $0, on: id) }
@@ -17,7 +16,7 @@ extension Replica {
     }
   }
 
-  /// How much of an unfinished batch is held until the rest comes.
+  /// How much of an unfinished batch is kept.
   private func roomForBatch(in store: StoreReplica, on id: SessionID) -> BatchRoom {
     BatchRoom(
       own: keys.id, roster: roster,
@@ -30,9 +29,8 @@ extension Replica {
 
   // MARK: Batches that are early
 
-  /// Applies a batch. If its latest publishing clock is a little ahead of the time, the batch waits
-  /// instead; if that is far ahead, the session ends (`Docs/Protocol.md`, "Clocks"). A joiner
-  /// judges the clocks of its inviter only by the ration of generations.
+  /// A batch slightly ahead of the time waits; one far ahead ends the session (`Docs/Protocol.md`,
+  /// "Clocks"). A joiner checks its inviter's clocks only against the ration of generations.
   private mutating func applyIfInTime(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
@@ -51,14 +49,14 @@ extension Replica {
     apply(batch, taint: taint, from: id, peer)
   }
 
-  /// How long a batch with this latest publishing clock waits; nil: not at all.
+  /// In milliseconds; nil: the batch does not wait.
   private func wait(for latest: HybridTime, on id: SessionID) -> Int64? {
     guard links[id]?.isInviter == true else { return timeKeeper.wait(for: latest) }
     return timeKeeper.counts(latest) ? nil : .max
   }
 
-  /// Applies the batches of a link whose time has come. If others were missed meanwhile, the
-  /// session ends, and the next begins with the data kept here.
+  /// Applies the batches whose time has come. If others were missed meanwhile, ends the session;
+  /// the next begins with the data kept here.
   mutating func applyEarly(on id: SessionID) {
     let time = now.monotonicMilliseconds
     while let early = links[id]?.nextEarly(at: time),

@@ -1,40 +1,35 @@
 internal import KithCrypto
 
-/// Clocks as far as sessions, stores and drafts are concerned (`Docs/Protocol.md`, "Clocks"); the
-/// rules themselves are ``TimeKeeper``'s.
+/// ``TimeKeeper`` has the rules (`Docs/Protocol.md`, "Clocks").
 extension Replica {
   var clock: HybridClock { timeKeeper.clock }
 
   /// The time that this device uses.
   var now: Instant { timeKeeper.now }
 
-  /// A new reading of the hybrid clock.
   mutating func tick() -> HybridTime { timeKeeper.tick() }
 
   // MARK: Telling the time
 
-  /// The time that this device tells.
   var toldTime: ToldTime { timeKeeper.told(at: timeKeeper.host) }
 
-  /// Tells a member the time, and nothing else.
   mutating func tellTime(on id: SessionID) {
     for message in Have(telling: toldTime).messages() {
       effects.append(.send(id, message))
     }
   }
 
-  /// Tells all members with a session the time, before anything else is sent to them.
+  /// Tells all members the time, before anything else is sent to them.
   mutating func tellTime() {
     for id in links.keys.sorted() where links[id]?.isToldTime == true { tellTime(on: id) }
   }
 
   // MARK: Hearing the time
 
-  /// Takes in the time that a member tells. Returns whether stores may be exchanged with it.
+  /// Takes in a member's time. Returns whether stores may be exchanged with it.
   ///
-  /// A message may have been long on its way, so that the member only seems to be behind. If it is
-  /// behind, it finds out itself that we are ahead. So a clock behind ours is judged only in a
-  /// handshake and at the beginning of an exchange.
+  /// A delayed message makes the member seem behind, and a member that is behind learns it itself.
+  /// So a clock behind ours is judged only in a handshake and when an exchange begins.
   mutating func hear(_ told: ToldTime, from device: DeviceID, on id: SessionID) -> Bool {
     let claim = TimeKeeper.Claim(
       aheadOfMonotonic: Int64(clamping: told.reading.milliseconds)
@@ -46,7 +41,6 @@ extension Replica {
       isHandshake: !exchanges(id))
   }
 
-  /// Takes in the time that a member told in its hello.
   mutating func hearHello(from device: DeviceID, on id: SessionID) -> Bool {
     guard let link = links[id] else { return false }
     let hello = link.peer.hello
@@ -77,7 +71,7 @@ extension Replica {
     return agrees
   }
 
-  /// Goes on in the latest generation that a member tells, and tells it on.
+  /// Continues in a later generation that a member tells, and tells it on.
   mutating func hear(generation: UInt8) {
     guard timeKeeper.hear(generation: generation) else { return }
     effects.append(.persist([.setClock(clock.latest)]))
@@ -86,8 +80,7 @@ extension Replica {
     for id in links.keys { links[id]?.retry(at: moment) }
   }
 
-  /// Notes that the clocks differ too much to exchange stores. Reports each outcome once, until the
-  /// clocks agree again.
+  /// Notes that the clocks differ too much to exchange stores. Reports each change of the outcome.
   mutating func reportClockDifference(with device: DeviceID, _ told: ToldTime, on id: SessionID) {
     guard let offset = links[id]?.clockOffsetMilliseconds else { return }
     let outcome: NodeStatus.ClockDifference.Outcome =
@@ -106,8 +99,7 @@ extension Replica {
       .report(.clocksDiffer(peer: device, milliseconds: offset, outcome: outcome)))
   }
 
-  /// Takes in the time that a `Have` tells, and begins or ends the exchange of stores because of
-  /// it.
+  /// Takes in a `Have`'s time, which may begin or end the exchange of stores.
   mutating func judge(_ told: ToldTime, from device: DeviceID, on id: SessionID) {
     let agrees = hear(told, from: device, on: id)
     switch links[id]?.judge(clocksAgree: agrees) {
@@ -120,7 +112,7 @@ extension Replica {
     }
   }
 
-  /// Takes in the kernel's opinion of the clock. If it changed, tells all members.
+  /// Takes in the kernel's view, and tells all members if it changed.
   mutating func setClockStatus(isSynchronised: Bool, hasHardware: Bool) {
     let isNews = timeKeeper.isSynchronised != isSynchronised
     timeKeeper.set(isSynchronised: isSynchronised, hasHardware: hasHardware)
@@ -130,7 +122,7 @@ extension Replica {
 
   // MARK: Healing
 
-  /// Heals the hybrid clock if it is ahead of a time that is certain.
+  /// Heals the clock if the time is certain, or a person accepted it.
   mutating func healIfAhead(isAccepted: Bool = false) {
     guard timeKeeper.isAhead, incarnation != nil else { return }
     let stores = stores.values
@@ -158,7 +150,7 @@ extension Replica {
     }
   }
 
-  /// The hybrid clock was set back: stamps all drafts that are later than the time again, in order.
+  /// Stamps drafts that are later than the time again, in order.
   private mutating func restampDrafts() {
     let first = HybridTime(
       generation: timeKeeper.generation, milliseconds: now.wallMilliseconds)
@@ -173,7 +165,6 @@ extension Replica {
     carryOut(outcome, in: stores.keys.sorted())
   }
 
-  /// The clock's part of this device's status.
   var clockStatus: NodeStatus.Clock {
     let ahead = timeKeeper.aheadMilliseconds
     var clock = NodeStatus.Clock()

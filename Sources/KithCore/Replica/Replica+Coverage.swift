@@ -4,8 +4,8 @@ internal import KithCrypto
 extension Replica {
   // MARK: Sessions
 
-  /// A session exchanges stores now. Each process makes one statement of each store, for it may cover
-  /// less than the process before it.
+  /// Each process makes a statement of each store, because it may cover less than the process
+  /// before it.
   mutating func beginCoverage(on id: SessionID, with device: DeviceID, isMember: Bool) {
     coverage.begin(id, with: device, isMember: isMember)
     if coverage.started == nil {
@@ -16,7 +16,7 @@ extension Replica {
     planCoverage()
   }
 
-  /// The parts of a full `Have` about statements.
+  /// The statements of a full `Have`.
   mutating func introduce(
     _ identifiers: [StoreIdentifier], on id: SessionID
   ) -> (said: [StatementGroup], held: [HeldStatements]) {
@@ -28,13 +28,13 @@ extension Replica {
 
   // MARK: Own coverage
 
-  /// A store's vector has changed: this device is to say so, and the statements held may agree now.
+  /// Makes a statement due, and compares the held ones again.
   mutating func vectorChanged(in identifier: StoreIdentifier) {
     coverage.rise(identifier, at: now.monotonicMilliseconds)
     planCoverage()
   }
 
-  /// Tells peers the entries that changed since they were told.
+  /// Tells peers the vector entries that changed.
   mutating func tellProgress() {
     var told: [StatementGroup] = []
     for identifier in stores.keys.sorted() {
@@ -51,14 +51,13 @@ extension Replica {
     }
   }
 
-  /// Sets a time at which statements are made and told, if there is something to tell.
   mutating func planCoverage() {
     guard coverage.needsTime(at: now.monotonicMilliseconds) else { return }
     let jitter = UInt64(entropy.draw(Digest128.self).bytes[0])
     coverage.setTime(at: now.monotonicMilliseconds, jitter: jitter)
   }
 
-  /// Makes, tells and asks for the statements that are due.
+  /// Makes, tells and asks for due statements.
   mutating func passOn() {
     guard let due = coverage.dueAt, due <= now.monotonicMilliseconds else { return }
     let (stores, links, keys, account) = (stores, links, keys, account)
@@ -81,8 +80,8 @@ extension Replica {
 
   // MARK: Hearing
 
-  /// Takes in a peer's own words and the statements that it passes on. Returns false if that ends the
-  /// session.
+  /// Takes in a peer's coverage and the statements that it relays. Returns false if the session
+  /// ends.
   mutating func hearCoverage(_ have: Have, on id: SessionID) -> Bool {
     hearOwn(have, on: id)
     let stores = stores
@@ -119,7 +118,7 @@ extension Replica {
     return true
   }
 
-  /// Takes in the entries of a peer's vector that rose.
+  /// Takes in the risen entries of a peer's vector.
   mutating func hearOwn(_ have: Have, on id: SessionID) {
     for group in have.statements
     where group.said.isEmpty && links[id]?[group.extent.store].isMismatched == false {
@@ -128,7 +127,6 @@ extension Replica {
     }
   }
 
-  /// Takes in a peer's vector of a store that is known here.
   mutating func note(
     _ vector: [ChainID: UInt64], of identifier: StoreIdentifier, isWhole: Bool,
     on id: SessionID, started: HybridTime
@@ -140,7 +138,7 @@ extension Replica {
       started: started, isKnown: { chains[$0] != nil })
   }
 
-  /// Chains of a store became known: entries that peers told of them count now.
+  /// Counts what peers told of chains that are known only now.
   mutating func learnChains(of identifier: StoreIdentifier) {
     guard let chains = stores[identifier]?.log.chains else { return }
     for id in links.keys where exchanges(id) {
@@ -152,8 +150,6 @@ extension Replica {
 
   // MARK: Left behind
 
-  /// Names anew, now and then, the members that the network should dial: the overlay may have come
-  /// apart.
   mutating func lookForLeftBehind() {
     let stores = stores
     let behind = coverage.lookForLeftBehind(
@@ -164,8 +160,8 @@ extension Replica {
 }
 
 extension ChangeSetLog {
-  /// The vector, with the entries of the chains that published last. Both follow from the change sets
-  /// covered, so devices that cover the same make the same extent.
+  /// The vector, with the entries of the chains that published last. Both follow from the covered
+  /// change sets, so devices that cover the same make equal extents.
   ///
   /// - Complexity: O(*n* log *n*) in the chains.
   fileprivate var own: Coverage.Own {

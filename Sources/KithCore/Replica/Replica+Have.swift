@@ -1,7 +1,7 @@
 internal import KithCrypto
 
 extension Replica {
-  /// Asks a peer for the data that we lack: of all stores, or of some that are new.
+  /// Asks for missing data of all stores, or only of these.
   mutating func sendHave(on id: SessionID, only identifiers: [StoreIdentifier]? = nil) {
     guard exchanges(id), var link = links[id] else { return }
     let number = link.ask(nextAt: identifiers == nil ? nextHave() : nil)
@@ -21,14 +21,12 @@ extension Replica {
     planCoverage()
   }
 
-  /// When the next full `Have` is due.
   private mutating func nextHave() -> UInt64 {
     let jitter = entropy.draw(Digest128.self).bytes.prefix(2).reduce(0) { $0 << 8 | UInt64($1) }
     let quarter = Limits.haveIntervalMilliseconds / 4
     return now.monotonicMilliseconds + Limits.haveIntervalMilliseconds - jitter * quarter / 65_536
   }
 
-  /// Asks all peers with which stores are exchanged.
   mutating func sendHaves(
     only identifiers: [StoreIdentifier]? = nil, except source: SessionID? = nil
   ) {
@@ -41,7 +39,7 @@ extension Replica {
     guard exchanges(id) else { return }
     let have = members.withoutRevoked(have)
     if have.stores.contains(where: \.isUnjudged), links[id]?.maySendRecordsAgain() == true {
-      // They went out when the session began, but the peer may have had no room for one then.
+      // When the session began, the peer may have had no space for one.
       sendRecords(on: id)
     }
     adopt(have.stores)
@@ -59,7 +57,7 @@ extension Replica {
     effects.append(.progress)
   }
 
-  /// Begins stores that only the peer has had so far, under its limits.
+  /// Creates stores that only the peer has, with its limits.
   private mutating func adopt(_ theirs: [StoreHave]) {
     var adopted: [StoreIdentifier] = []
     for store in theirs where stores[store.store] == nil && stores.count < Limits.stores {
@@ -69,7 +67,7 @@ extension Replica {
     if !adopted.isEmpty { sendHaves(only: adopted) }
   }
 
-  /// Peers with different limits for a store do not sync it, and both say so.
+  /// If the limits differ, both sides report it and do not sync the store.
   mutating func agreesOnPolicy(
     _ theirs: StoreHave, on id: SessionID, _ device: DeviceID
   ) -> Bool {

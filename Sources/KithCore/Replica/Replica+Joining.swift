@@ -1,14 +1,14 @@
 internal import KithCrypto
 
-/// How a device becomes a member with everything that its inviter has (`Docs/Protocol.md`,
-/// "First sync"). The new device is in nobody's roster but its own until its last word.
+/// A device becomes a member with all of its inviter's data (`Docs/Protocol.md`, "First sync").
+/// Until its last message, only its own roster has it.
 extension Replica {
-  /// Whether this device joins now: it pulls, and does nothing else.
+  /// A joining device only pulls.
   var isJoining: Bool { links.values.contains(where: \.isInviter) }
 
   // MARK: The inviter
 
-  /// Publishes the drafts and tells the coverage of all stores; the joiner asks for them.
+  /// Publishes the drafts, and tells the joiner records and coverage.
   mutating func admit(_ joiner: Joiner, on id: SessionID) {
     let certificates = joiner.records.lazy.compactMap { record -> Certificate? in
       if case .certificate(let certificate) = record.kind { certificate } else { nil }
@@ -27,7 +27,7 @@ extension Replica {
     sendHave(on: id)
   }
 
-  /// From a joiner, only its questions, its coverage and its last word count.
+  /// From a joiner, only `Have`s and its last message count.
   mutating func receive(_ body: InboundMessage.Body, fromJoiner id: SessionID) {
     guard case .joiner(let joiner, let records)? = links[id]?.state else { return }
     switch body {
@@ -40,7 +40,7 @@ extension Replica {
         if have.number > 0, have.isWhole { answer(theirs, number: have.number, on: id, joiner) }
       }
     case .done:
-      // The joiner exists: it is made a member, unless this device was revoked meanwhile.
+      // The joiner exists. It becomes a member, unless this device was revoked meanwhile.
       learn(records, from: id)
       if links[id] != nil { end(id, roster.isMember(joiner) ? .joined : .notMember) }
     case .records, .batch, .addresses: break
@@ -49,7 +49,6 @@ extension Replica {
 
   // MARK: The joiner
 
-  /// Takes over the inviter's clock, and asks for everything.
   mutating func join(_ inviter: Inviter, on id: SessionID) {
     guard roster.isMember(keys.id), roster.isMember(inviter.device),
       let certificate = roster.certificate(of: inviter.device)
@@ -64,7 +63,6 @@ extension Replica {
     sendHave(on: id)
   }
 
-  /// Says once that every store that the inviter listed was pulled.
   mutating func notePulled(on id: SessionID) {
     let stores = stores
     if links[id]?.endPull(keeping: { stores[$0] != nil }) == true {
@@ -72,10 +70,10 @@ extension Replica {
     }
   }
 
-  /// Whether all that the inviter listed was pulled.
+  /// Whether every store that the inviter listed was pulled.
   package var hasPulledAll: Bool { links.values.contains { $0.pull?.isDone == true } }
 
-  /// The progress of the pull over a join's session; nil if there is none.
+  /// Nil if this device is not joining.
   ///
   /// - Complexity: O(*s*) in the stores.
   package var joinProgress: (stores: Int, pulledStores: Int, changeSets: Int)? {

@@ -1,8 +1,7 @@
 internal import KithCrypto
 
-/// Links, and the effects that follow from their results. The rules are ``Link``'s.
+/// ``Link`` has the rules.
 extension Replica {
-  /// The hello in which this node describes itself in a handshake.
   package func hello(port: UInt16, at instant: Instant) -> Hello {
     let told = timeKeeper.told(at: instant)
     return Hello(
@@ -28,9 +27,8 @@ extension Replica {
     effects.append(.progress)
   }
 
-  /// We dialled ourselves; or, under another process, a copy of our directory runs elsewhere, and
-  /// both go on under new incarnations. This happens once for each process, for it may connect
-  /// again.
+  /// This device dialled itself. If the process is another, a copy of the directory runs elsewhere,
+  /// and both take new incarnations. Each process counts once, because it may connect again.
   private mutating func meetOurselves(_ id: SessionID, _ peer: SessionPeer) {
     if peer.hello.process != process, clones.count < Limits.incarnations,
       clones.insert(peer.hello.process).inserted
@@ -40,7 +38,7 @@ extension Replica {
     end(id, .ourselves)
   }
 
-  /// Closes one of two sessions with a device. Returns false if that is the new one.
+  /// Closes one of two sessions with a device. Returns false if it closed the new one.
   mutating func makeRoom(
     for id: SessionID, with peer: SessionPeer, of device: DeviceID
   ) -> Bool {
@@ -52,14 +50,14 @@ extension Replica {
     return isPreferred
   }
 
-  /// The member at the other end of a session; nil while the peer has not proved to be one.
+  /// Nil until the peer has proved to be a member.
   ///
   /// - Complexity: O(1).
   package func device(of session: SessionID) -> DeviceID? { links[session]?.device }
 
-  /// Compares the clocks of the handshake. Under an older epoch nothing is exchanged: a device that
-  /// holds only that one's key is not shown stores. The network ends such a session soon, and the
-  /// next is made under the epoch that both have by then.
+  /// Compares the handshake's clocks. Under an older epoch nothing is exchanged, so a device with
+  /// only that epoch's key sees no stores. The network soon ends such a session; the next uses the
+  /// epoch that both have by then.
   mutating func beginExchange(on id: SessionID) {
     guard let link = links[id], let device = link.device else { return }
     coverage.note(
@@ -73,31 +71,28 @@ extension Replica {
     let agrees = hearHello(from: device, on: id)
     switch links[id]?.judge(clocksAgree: agrees) {
     case .begin: exchange(on: id)
-    // Either device may now follow a third one, or the other; its next message tells.
+    // Either device may follow another clock now; its next message tells.
     case .differ: tellTimeAgain(on: id)
     case .goOn, .end, nil: break
     }
   }
 
-  /// Begins to exchange stores with a member.
   mutating func exchange(on id: SessionID) {
     if let device = links[id]?.device { beginCoverage(on: id, with: device, isMember: true) }
     sendHave(on: id)
     sendAddresses(on: id)
-    // Last, so that the messages before it do not wait until it is durable.
+    // Last, so that the messages before it do not wait for a commit.
     rememberAddress(of: id)
     effects.append(.progress)
   }
 
   // MARK: Ending
 
-  /// Ends a session: the shell closes it, and the replica forgets it.
   mutating func end(_ id: SessionID, _ reason: CloseReason) {
     effects.append(.close(id, reason))
     disconnect(id)
   }
 
-  /// The session is over.
   mutating func disconnect(_ id: SessionID) {
     guard let link = links.removeValue(forKey: id) else { return }
     if let device = link.device { coverage.note(device, at: now.wallMilliseconds) }
@@ -123,12 +118,11 @@ extension Replica {
     }
   }
 
-  /// Stores are exchanged only with members whose clock agrees with ours, and in a join.
+  /// True with members whose clock agrees, and in a join.
   func exchanges(_ id: SessionID) -> Bool { links[id]?.isExchanging == true }
 
   // MARK: Time
 
-  /// Carries out the actions that are due on every link.
   mutating func passTimeOnLinks() {
     for id in links.keys.sorted() {
       switch links[id]?.due(at: now.monotonicMilliseconds) {
@@ -141,7 +135,7 @@ extension Replica {
     }
   }
 
-  /// Tells a member the time whose clock differs, now and after a while.
+  /// Tells the time now and again later, because the clocks differ.
   private mutating func tellTimeAgain(on id: SessionID) {
     let time = now.monotonicMilliseconds
     links[id]?.toldTime(at: time)
@@ -150,11 +144,9 @@ extension Replica {
 }
 
 extension SessionPeer {
-  /// Whether, of two connections between the same devices, this one stays and not an older one
-  /// (`Docs/Protocol.md`, "Sessions"): the one that the smaller id dialled. This one also stays in
-  /// two other cases. Either the peer's process is new to us, so the older connection is dead; or
-  /// one side dialled both, so the older one broke. `weAreSmaller`: whether this device has the
-  /// smaller id.
+  /// Whether this connection replaces an older one between the same devices (`Docs/Protocol.md`,
+  /// "Sessions"). The one that the smaller id dialled stays. But the newer one also stays if the
+  /// peer's process is new (the older is dead), or if one side dialled both (the older broke).
   func isPreferred(to old: SessionPeer, dialledBySmaller weAreSmaller: Bool) -> Bool {
     guard old.hello.process == hello.process, old.isDialled != isDialled else { return true }
     return isDialled == weAreSmaller

@@ -1,12 +1,10 @@
 internal import KithCrypto
 
-/// Records, and their consequences for sessions and stores. The rules are ``Members``'
-/// (`Docs/Protocol.md`, "Membership").
+/// ``Members`` has the rules (`Docs/Protocol.md`, "Membership").
 extension Replica {
-  /// Whether this device was revoked.
   var isRevoked: Bool { members.isRevoked }
 
-  /// The epochs under whose keys sessions are accepted and made now, the current one first.
+  /// The epochs whose keys sessions may use now, the current one first.
   ///
   /// - Complexity: O(*n*) in the devices.
   package func handshakeEpochs(at instant: Instant) -> [EpochKeys] {
@@ -23,8 +21,8 @@ extension Replica {
     }
   }
 
-  /// Does everything at once, so that no work is left once it is durable: the revocations, a new
-  /// epoch, and the device's entries under this one's name.
+  /// Revokes, makes an epoch and carries over the entries in one step, so that no work is left once
+  /// it is durable.
   mutating func revoke(_ device: DeviceID, keeping staying: Set<DeviceID>) {
     do throws(MembershipError) {
       take(try members.revoke(device, keeping: staying, at: now.wallMilliseconds))
@@ -37,19 +35,17 @@ extension Replica {
 
   // MARK: Learning
 
-  /// Takes in records of our own making. `source`: a session that need not be sent them.
+  /// Takes in records that this device made. `source` need not get them.
   mutating func learn(_ records: [Record], from source: SessionID? = nil) {
     take(members.learn(own: records), from: source)
   }
 
-  /// Takes in a peer's records.
   private mutating func learn(_ records: [CheckedRecord], from source: SessionID) {
     take(members.learn(records, isOwn: false), from: source)
   }
 
-  /// Carries out the consequences of records. They become durable, former members' sessions end,
-  /// and others are sent the new records. Strangers may be members now. Peers are asked again,
-  /// because change sets that could not be judged before may be judged now.
+  /// Stores and relays new records, ends former members' sessions, and recognises strangers. Asks
+  /// peers again, because change sets may be judged now that could not be before.
   private mutating func take(_ news: Members.News?, from source: SessionID? = nil) {
     guard let news else { return recogniseStrangers() }
     effects.append(.persist(news.mutations))
@@ -66,9 +62,9 @@ extension Replica {
     effects.append(.progress)
   }
 
-  /// Ends the sessions of former members. A revoked one is sent its revocation before, and nothing
-  /// else. Withholds the chains of revoked devices, and forgets their addresses and coverage,
-  /// unless this device is itself revoked.
+  /// Ends former members' sessions; a revoked one is first sent its revocation, and nothing else.
+  /// Unless revoked itself, withholds revoked devices' chains, and forgets their addresses and
+  /// coverage.
   private mutating func partFromFormerMembers(_ revoked: [DeviceID]) {
     for id in links.keys.sorted() {
       if let joiner = links[id]?.joiner, roster.isRevoked(joiner) { end(id, .revoked) }
@@ -97,7 +93,6 @@ extension Replica {
 
   // MARK: Sending and receiving
 
-  /// Sends a peer the records that it may have.
   mutating func sendRecords(on id: SessionID) {
     guard let link = links[id] else { return }
     switch members.records(for: link.peer, isMember: link.device != nil) {

@@ -1,12 +1,11 @@
 internal import KithCrypto
 
-/// The fate of revoked devices' entries (`Docs/Protocol.md`, "Membership"). From the moment at
-/// which a device is known to be revoked, its chains are withheld: not told, sent or compared. The
-/// revoker publishes their entries again at once. After a while, other members publish those that
-/// nobody has carried over. Both then drop the chains.
+/// Once a device is known to be revoked, its chains are withheld: not told, sent or compared
+/// (`Docs/Protocol.md`, "Membership"). The revoker carries over their entries at once; other
+/// members later carry over the rest. Both then drop the chains.
 extension Replica {
-  /// Withholds the chains of devices that are revoked now, drops those that hold nothing, and
-  /// forgets the addresses and the coverage of the devices.
+  /// Withholds newly revoked devices' chains, drops those that hold nothing, and forgets the
+  /// devices' addresses and coverage.
   mutating func forget(_ revoked: Set<DeviceID>) {
     var mutations: [Mutation] = []
     for device in revoked.sorted() {
@@ -20,7 +19,7 @@ extension Replica {
     for identifier in stores.keys.sorted() {
       mutations += stores[identifier]?.withhold(revoked) ?? []
     }
-    // The vector is without their chains now.
+    // The vectors no longer contain their chains.
     for identifier in stores.keys { vectorChanged(in: identifier) }
     if !mutations.isEmpty { effects.append(.persist(mutations)) }
   }

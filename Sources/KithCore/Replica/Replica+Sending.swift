@@ -1,8 +1,7 @@
 internal import KithCrypto
 
-/// Batches that go out: the links decide which are sent, and which wait.
+/// The links decide which batches are sent, and which wait.
 extension Replica {
-  /// Answers a peer's question about a store.
   mutating func answer(
     _ theirs: StoreHave, number: UInt64, on id: SessionID, _ device: DeviceID
   ) {
@@ -23,10 +22,10 @@ extension Replica {
     }
   }
 
-  /// Sends new change sets at once to every peer that exchanges the store and lacks any of them,
-  /// except to the session that they came from.
+  /// Sends new change sets to every peer that exchanges the store and lacks any of them, except to
+  /// their source.
   mutating func push(_ batch: Batch, isInPieces: Bool = false, except source: SessionID?) {
-    // Made once, for the first session that gets it.
+    // Made for the first session that gets it.
     var made: Outbound?
     let isInPieces = isInPieces || batch.weight > pieceBytes
     for id in links.keys.sorted() where id != source {
@@ -47,7 +46,6 @@ extension Replica {
     if piece.asksForRoom { effects.append(.awaitRoom(id)) }
   }
 
-  /// A batch as it is sent: encoded, or still in storage.
   private enum Outbound {
     case ready([[UInt8]])
     case stored(StoredBatch)
@@ -67,7 +65,7 @@ extension Replica {
     }
   }
 
-  /// A large batch is read from storage again; it is there by then.
+  /// A large batch is read from storage when it is sent, after its commit.
   private func outbound(_ batch: Batch) -> Outbound {
     guard batch.weight > Limits.heldBatchBytes, let log = stores[batch.store]?.log else {
       return .ready(batch.messages())
@@ -86,14 +84,13 @@ extension Replica {
     catchUp(id)
   }
 
-  /// Little is left of the bytes under way.
   mutating func makeRoom(on id: SessionID) {
     links[id]?.flow.makeRoom()
     catchUp(id)
   }
 
-  /// Sends the peer the batches that it is owed, as long as the session takes more. Every batch is
-  /// made only now, above the peer's coverage by now.
+  /// Sends the owed batches while the session takes more, each made above the peer's present
+  /// coverage.
   mutating func catchUp(_ id: SessionID) {
     while let due = links[id]?.nextDue() {
       switch due {

@@ -1,14 +1,14 @@
 internal import KithCrypto
 
 extension Replica {
-  /// The values that a store shows, by key. Empty if the store is not open.
+  /// Empty if the store is not open.
   ///
   /// - Complexity: O(*n*) in the keys shown.
   package func view(of identifier: StoreIdentifier) -> [Key: EncodedValue] {
     stores[identifier]?.state.shown.mapValues(\.value) ?? [:]
   }
 
-  /// The part of its policy that a store uses; nil if the store is not open.
+  /// Nil if the store is not open.
   package func usage(of identifier: StoreIdentifier) -> Usage? {
     stores[identifier].map { store in
       Usage(
@@ -16,7 +16,6 @@ extension Replica {
     }
   }
 
-  /// Newest writes that the quota does not show, by key.
   package func hiddenEntries(of identifier: StoreIdentifier) -> [HiddenEntry] {
     guard let state = stores[identifier]?.state else { return [] }
     return state.hiddenKeys.compactMap { key in
@@ -29,26 +28,23 @@ extension Replica {
     }
   }
 
-  /// Refusals that the program has not taken, oldest first.
+  /// Oldest first.
   package func refusals(of identifier: StoreIdentifier) -> [Refusal] {
     stores[identifier]?.refusals.refusals ?? []
   }
 
-  /// Stores of the account that this node knows, in order.
   package var storeIdentifiers: [StoreIdentifier] { stores.keys.sorted() }
 
-  /// Whether a part of a store was damaged in storage, which no device has given back yet, and whose
-  /// loss nobody has accepted.
+  /// Whether damaged data of a store is still missing, and nobody has accepted the loss.
   package func isLacking(_ identifier: StoreIdentifier) -> Bool {
     stores[identifier]?.isLacking == true
   }
 
-  /// Whether local transactions of a store wait to be published.
   package func hasUnpublished(_ identifier: StoreIdentifier) -> Bool {
     stores[identifier]?.drafts.isEmpty == false
   }
 
-  /// Of every other member, whether it is known to have everything that this device published.
+  /// Whether each other member is known to have all that this device published.
   package func holders(of identifier: StoreIdentifier) -> [DeviceID: Bool] {
     guard let store = stores[identifier] else { return [:] }
     let own = store.log.vector.filter { $0.key.device == keys.id }
@@ -59,8 +55,8 @@ extension Replica {
     return holders
   }
 
-  /// For each store that both know: how many change sets this device covers that another is not
-  /// known to cover. Stores of which nothing was heard are left out.
+  /// How many change sets this device covers that the other is not known to cover. Stores of which
+  /// nothing was heard are left out.
   ///
   /// - Complexity: O(*c*) in the chains.
   package func behind(_ device: DeviceID) -> [StoreIdentifier: UInt64] {
@@ -74,25 +70,24 @@ extension Replica {
     return behind
   }
 
-  /// The version of Kith that a device told when it was met since the start; nil if it was not met,
-  /// or did not tell.
+  /// Its version of Kith; nil if it told none since the start.
   package func software(of device: DeviceID) -> String? {
     let software = coverage.meetings[device]?.hello?.software ?? ""
     return software.isEmpty ? nil : software
   }
 
-  /// A device's clock less ours, in milliseconds, when it was met last since the start.
+  /// Its clock less ours at the last handshake since the start.
   package func clockOffsetMilliseconds(of device: DeviceID) -> Int64? {
     coverage.meetings[device]?.hello?.clockOffsetMilliseconds
   }
 
-  /// When a device was met last since the start, in milliseconds since 1970.
+  /// In milliseconds since 1970; nil if not heard since the start.
   package func lastSeenMilliseconds(of device: DeviceID) -> UInt64? {
     coverage.meetings[device]?.lastSeenMilliseconds
   }
 
-  /// Whether anything was ever heard of a device since it became a member: from itself, or from
-  /// others that met it. A device that was never heard may have died while it joined.
+  /// Whether anything was heard of a device since it became a member. If not, it may have died
+  /// while it joined.
   ///
   /// - Complexity: O(*c*) in the chains.
   package func wasHeard(_ device: DeviceID) -> Bool {
@@ -103,12 +98,11 @@ extension Replica {
       }
   }
 
-  /// The addresses at which members may be met.
   package var memberAddresses: [DeviceID: [String]] {
     contacts.addresses.filter { roster.isMember($0.key) && !$0.value.isEmpty }
   }
 
-  /// This replica's knowledge of itself, its peers and its stores; the node adds the rest.
+  /// This replica's part of the status; the node adds the rest.
   ///
   /// - Complexity: O(*d* · *c*) in devices and chains, and O(*n*) in the keys of changed stores.
   package mutating func status() -> NodeStatus {
@@ -182,6 +176,6 @@ extension Replica {
 }
 
 extension UInt64 {
-  /// The number, or the largest that property lists hold; a peer may tell any.
+  /// At most the largest number of a property list; a peer may tell any.
   fileprivate var asSigned: UInt64 { Swift.min(self, UInt64(Int64.max)) }
 }

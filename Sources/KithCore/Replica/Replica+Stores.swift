@@ -1,10 +1,10 @@
 internal import KithCrypto
 
-/// Inputs about stores. ``StoreReplica`` has the rules. This extension gives it the data of the
-/// account that it needs, and turns its outcomes into effects.
+/// ``StoreReplica`` has the rules. It gets the account's data here, and its outcomes become
+/// effects.
 extension Replica {
-  /// Turns the outcomes of stores into effects: one commit, with the clock and the new state of
-  /// their drafts. No other method turns an outcome into effects.
+  /// Turns an outcome into effects, with one commit that includes the clock and the drafts. No
+  /// other method does so.
   mutating func carryOut(_ outcome: StoreOutcome, in identifiers: [StoreIdentifier]) {
     for report in outcome.reports {
       counters.count(report)
@@ -19,7 +19,6 @@ extension Replica {
     if outcome.hasProgress { effects.append(.progress) }
   }
 
-  /// The values by which this device judges change sets.
   var judge: Judge {
     Judge(own: keys.id, ownChain: ownChain, roster: roster, repeater: repeater)
   }
@@ -36,7 +35,7 @@ extension Replica {
       if store.policy != policy {
         changePolicy(of: identifier, to: policy)
       } else if !store.isOpened {
-        // More of it is kept from here on.
+        // An opened store keeps more of each author.
         sendHaves(only: [identifier])
       }
       return
@@ -47,17 +46,15 @@ extension Replica {
     }
     create(identifier, policy: policy)
     markOpened(identifier)
-    // Peers that do not have it yet begin it; those that do answer.
+    // Peers without the store create it; the others answer.
     sendHaves(only: [identifier])
   }
 
-  /// A program on this host wants the store.
   private mutating func markOpened(_ identifier: StoreIdentifier) {
     stores[identifier]?.isOpened = true
     effects.append(.persist([.setOpened(identifier)]))
   }
 
-  /// Begins a store with nothing in it.
   mutating func create(_ identifier: StoreIdentifier, policy: Policy) {
     stores[identifier] = StoreReplica(identifier: identifier, policy: policy)
     effects.append(.persist([.putStore(identifier, policy)]))
@@ -111,8 +108,7 @@ extension Replica {
 
   // MARK: Publishing
 
-  /// Publishes the drafts that can be published, makes the rest durable, and tells peers the new
-  /// coverage.
+  /// Publishes drafts if possible, makes the rest durable, and tells the new coverage.
   mutating func flush() {
     let flushed = stores.keys.sorted().filter(needsFlush)
     var outcome = StoreOutcome()
@@ -129,8 +125,8 @@ extension Replica {
     tellProgress()
   }
 
-  /// Whether drafts of a store are published now: there is a peer, and its data was applied
-  /// (`Docs/Protocol.md`, "Writing and publishing"); or a device joins, which has nothing.
+  /// Whether there is a peer whose data was applied (`Docs/Protocol.md`, "Writing and publishing"),
+  /// or a new device joins, which has no data.
   func canPublish(_ identifier: StoreIdentifier) -> Bool {
     guard stores[identifier] != nil, !isJoining, incarnation != nil,
       keyring.current != nil, roster.isMember(keys.id),
@@ -141,7 +137,7 @@ extension Replica {
     return !isBarren
   }
 
-  /// Publishes all drafts of a store. Returns the batch for peers.
+  /// Returns the batch for peers.
   private mutating func publish(
     _ identifier: StoreIdentifier, noting outcome: inout StoreOutcome
   ) -> Batch? {
@@ -153,7 +149,7 @@ extension Replica {
     return published.batch
   }
 
-  /// The sealer with which this device publishes now; nil if it cannot publish.
+  /// Nil if this device cannot publish now.
   private mutating func sealer(for identifier: StoreIdentifier) -> Sealer? {
     guard let epoch = keyring.current, let chain = ownChain,
       let certificate = roster.certificate(of: keys.id),
@@ -164,7 +160,6 @@ extension Replica {
       account: account, keys: keys)
   }
 
-  /// Forgets removed entries beyond the limit.
   private mutating func pruneRemovals(of identifier: StoreIdentifier) -> [Mutation] {
     guard stores[identifier]?.hasExcessRemovals == true else { return [] }
     let others = roster.sortedMembers.map(\.device).filter { $0 != keys.id }
@@ -175,8 +170,8 @@ extension Replica {
     } ?? []
   }
 
-  /// Publishes again, under this device's name, the entries of revoked devices that nobody has
-  /// carried over, and drops those devices' change sets in the same commit.
+  /// Carries over revoked devices' entries that nobody has carried over yet, and drops those
+  /// devices' change sets in the same commit.
   mutating func inheritFromRevoked() {
     let mayPublish = roster.isMember(keys.id) && !isBarren
     for identifier in stores.keys.sorted() where stores[identifier]?.log.holdsWithheld == true {
@@ -185,14 +180,14 @@ extension Replica {
         by: sealer, clock: &timeKeeper, entropy: &entropy)
       guard let mutations else { continue }
       carryOut(StoreOutcome(mutations: mutations, hasProgress: true), in: [identifier])
-      // Peers were sent no covers until now. Each is sent everything above its vector.
+      // Covers were not sent until now. Each peer is sent everything above its vector.
       for id in links.keys.sorted() where links[id]?.oweAgain(identifier) == true { catchUp(id) }
     }
   }
 
   // MARK: Batches
 
-  /// Applies a batch, publishes the drafts that can be published now, and passes the batch on.
+  /// Applies a batch, publishes drafts if possible, and relays the batch.
   mutating func apply(
     _ batch: Batch, taint: Taint, from id: SessionID, _ peer: DeviceID
   ) {
@@ -213,7 +208,7 @@ extension Replica {
     let isPiece = batch.isUnfinished || earlier != nil
     let isNews = earlier?.isNews == true || !intake.passedOn.isEmpty || !intake.covered.isEmpty
     links[id]?[batch.store].noteApplied(batch, intake.taint, isNews: isNews)
-    // Before anything is published, because this database does not know all of its chain.
+    // Before publishing, because this database does not know all of its chain.
     if intake.showsCopy { meetClone() }
     var own: Batch?
     if stores[batch.store]?.drafts.isEmpty == false, canPublish(batch.store) {
@@ -228,7 +223,7 @@ extension Replica {
     if !isPiece || batch.isEverything {
       if !relayed.isEmpty { push(relayed, except: id) }
     } else if isNews, !batch.isUnfinished {
-      // Pieces are passed on together, once they are covered.
+      // Pieces are relayed together, once they are covered.
       push(relayed, isInPieces: true, except: id)
     }
     if let own { push(own, except: nil) }
@@ -237,8 +232,8 @@ extension Replica {
 
   // MARK: Damage
 
-  /// Drops the damaged data that storage found. Returns whether this device has to go on under a
-  /// new incarnation, because data of its own may be missing.
+  /// Drops the damaged data. Returns whether this device needs a new incarnation, because data of
+  /// its own may be missing.
   mutating func dropDamage() -> Bool {
     let found = damage
     damage = StorageDamage()
@@ -259,10 +254,9 @@ extension Replica {
     return isParted
   }
 
-  /// A person accepts the loss of a store's missing data.
   mutating func acceptLoss(of identifier: StoreIdentifier) {
     guard let mutations = stores[identifier]?.acceptLoss(), !mutations.isEmpty else { return }
-    // There is no damage left to report.
+    // No damage is left to report.
     if !stores.values.contains(where: \.isLacking) { counters.damaged = 0 }
     carryOut(
       StoreOutcome(
@@ -272,7 +266,6 @@ extension Replica {
 }
 
 extension NodeStatus.Counters {
-  /// Counts the facts of a report.
   mutating func count(_ report: Report) {
     switch report {
     case .rejected(_, let count), .misdirected(_, _, _, let count): rejected += count

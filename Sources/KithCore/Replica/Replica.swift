@@ -1,45 +1,41 @@
 package import KithCrypto
 
 /// One device's replica of its account's stores, as a value: inputs come in with the time, effects
-/// go out in order, and nothing else happens. It does no I/O, starts no task, reads no clock and
-/// makes no randomness, so the same code runs in production, in the simulator and in fuzzers.
+/// go out in order. It does no I/O, starts no task, reads no clock and makes no randomness. So
+/// production, the simulator and fuzzers run the same code.
 ///
-/// The rule of the effects: a `persist` precedes every effect that depends on it, and the shell
-/// never reorders. After a commit fails, throw the replica away and make a new one from what
-/// storage holds.
+/// The effects are carried out in order (``Effect``). After a failed commit, make a new replica
+/// from storage.
 package struct Replica: Sendable {
   let process: ProcessID
   var entropy: any Entropy
   var members: Members
   var timeKeeper = TimeKeeper()
-  /// Devices whose clock differed too much when they were last heard.
+  /// Devices whose clocks differed too much when last heard.
   var clockDifferences: [DeviceID: NodeStatus.ClockDifference] = [:]
-  /// Whether it was said that no generation of clocks is left.
   var reportedNoGeneration = false
   var incarnation: Incarnation?
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
-  /// Bytes of an answer after which the rest waits; less only in tests of the pieces themselves.
+  /// Bytes of an answer after which the rest waits; less only in tests of pieces.
   package var pieceBytes = Limits.pieceBytes
   var links: [SessionID: Link] = [:]
   var contacts = Contacts()
-  /// The coverage of stores by devices.
   var coverage: Coverage
   var counters = NodeStatus.Counters()
-  /// The damage that storage found, until the start drops it.
+  /// Found by storage; the start drops it.
   var damage = StorageDamage()
-  /// Other processes of this very device that were met.
   var clones: Set<ProcessID> = []
 
-  /// The effects of the input at hand.
+  /// Effects of the current input.
   var effects: [Effect] = []
-  /// The repeater of the message at hand, which does many things at once.
+  /// The repeater of the current message, which works in parallel.
   var repeater: InboundMessage.Repeater?
   private var wakeAt: UInt64?
-  /// When to look again whether a clock that is ahead can be healed.
+  /// When to check again whether a clock that is ahead can heal.
   private var healAt: UInt64?
 
-  /// Makes a replica of all that storage holds.
+  /// Makes a replica from a snapshot.
   ///
   /// - Complexity: O(*n*) in the entries stored; each is opened.
   package init(
@@ -52,7 +48,7 @@ package struct Replica: Sendable {
     ) { store, reference in snapshot.stores[store]?.changeSets[reference] }
   }
 
-  /// Makes a replica of what storage holds. It reads change sets one by one, and keeps no box.
+  /// Reads change sets one by one, and keeps no box.
   ///
   /// - Complexity: O(*n*) in the entries stored; each is opened.
   package init(
@@ -68,7 +64,7 @@ package struct Replica: Sendable {
       records.append(record)
     }
     _ = roster.learn(all: records)
-    // The roster may have no space for the device's own certificate any more.
+    // The roster may have no space left for the device's own certificate.
     guard
       roster.certificate(of: keys.id) != nil || records.contains(where: { $0.certifies(keys.id) })
     else { throw .notAMember }
@@ -95,8 +91,8 @@ package struct Replica: Sendable {
     }
   }
 
-  /// Makes a replica that holds no store, of a roster in which the device is certified. So if many
-  /// devices hold the same records, the records are read once.
+  /// Makes a replica without stores. Devices with the same records can share a roster, so that the
+  /// records are read once.
   package init(
     keys: DeviceKeys, roster: Roster, process: ProcessID, entropy: some Entropy
   ) {
@@ -107,15 +103,12 @@ package struct Replica: Sendable {
     coverage.setMembers(roster.sortedMembers.map(\.device))
   }
 
-  /// The account.
   package var account: AccountID { roster.account }
-  /// The account's membership.
   package var roster: Roster { members.roster }
-  /// The epochs' keys that this device holds.
   package var keyring: Keyring { members.keyring }
   var keys: DeviceKeys { members.keys }
 
-  /// Takes in one input and returns the effects to carry out, in order.
+  /// Returns the effects of an input, in order.
   package mutating func handle(_ input: Input, at instant: Instant) -> [Effect] {
     timeKeeper.update(at: instant)
     switch input {
@@ -150,13 +143,12 @@ package struct Replica: Sendable {
     return effects
   }
 
-  /// Whether a `flush` has anything to do. The shell hands one in before each of its commits.
+  /// Whether a `flush`, which the shell hands in before each commit, has anything to do.
   package var needsFlush: Bool {
     stores.keys.contains(where: needsFlush)
   }
 
-  /// A store is flushed when something of it is to be made durable or told, and when drafts that
-  /// waited can be published at last.
+  /// True if the store has something to persist or tell, or drafts that can be published.
   func needsFlush(_ identifier: StoreIdentifier) -> Bool {
     guard let store = stores[identifier] else { return false }
     return store.needsFlush || !store.drafts.isEmpty && canPublish(identifier)
@@ -165,7 +157,7 @@ package struct Replica: Sendable {
   // MARK: Time
 
   private mutating func passTime() {
-    // The wake that was asked for has come.
+    // The requested wake has come.
     wakeAt = nil
     fulfilDutiesIfDue()
     passTimeOnLinks()
@@ -203,15 +195,14 @@ package struct Replica: Sendable {
     scheduleDuties()
   }
 
-  /// Whether this device has used up its incarnations, and publishes no more. Follows from the
-  /// stored data, so that no restart forgets it.
+  /// Whether this device has used up its incarnations, and publishes no more. Derived from stored
+  /// data, so that a restart keeps it.
   var isBarren: Bool {
     var used = usedIncarnations
     if let incarnation { used.remove(incarnation) }
     return used.count >= Limits.incarnations
   }
 
-  /// The incarnations under which this device has published.
   var usedIncarnations: Set<Incarnation> {
     var used = Set<Incarnation>()
     for store in stores.values {
@@ -220,16 +211,14 @@ package struct Replica: Sendable {
     return used
   }
 
-  /// This device runs in another process as well, or did: reports that, and goes on under a new
-  /// incarnation.
+  /// This device runs, or ran, in another process.
   mutating func meetClone() {
     counters.clones += 1
     effects.append(.report(.clone(keys.id)))
     takeNewIncarnation()
   }
 
-  /// Goes on under a new incarnation (`Docs/Protocol.md`, "Entries and change sets"); one beyond
-  /// the limit is never used.
+  /// An incarnation beyond the limit is never used (`Docs/Protocol.md`, "Entries and change sets").
   mutating func takeNewIncarnation(isFirst: Bool = false) {
     let fresh = drawIncarnation()
     incarnation = fresh
@@ -247,12 +236,10 @@ package struct Replica: Sendable {
   }
 }
 
-/// Why a replica cannot be made of what storage holds.
+/// Why no replica can be made from storage.
 package enum ReplicaError: Error, Hashable, Sendable {
-  /// A membership record cannot be read.
   case damagedRecord
-  /// The records do not make this device a member of the account.
+  /// No record certifies this device.
   case notAMember
-  /// Storage cannot be read.
   case storage(StorageError)
 }

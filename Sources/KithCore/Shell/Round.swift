@@ -1,9 +1,8 @@
-/// All effects that wait, taken together: they become durable in one commit.
+/// All waiting effects, which one commit makes durable.
 ///
-/// A driver does ``early``, commits ``mutations`` if there are any, and then does ``late``. Joining
+/// A driver does ``early``, commits ``mutations`` if there are any, then does ``late``. Joining
 /// commits makes an effect later than the replica asked, never earlier.
 package struct Round: Sendable {
-  /// The effects, in the order in which the replica gave them.
   private var effects: [Effect]
   /// The index of the first `persist`.
   private let first: Int
@@ -13,36 +12,33 @@ package struct Round: Sendable {
     first = effects.firstIndex { if case .persist = $0 { true } else { false } } ?? effects.endIndex
   }
 
-  /// No commit precedes these effects.
+  /// Effects that need no commit.
   package var early: ArraySlice<Effect> { effects[..<first] }
 
-  /// The commit. Empty: there is none.
+  /// Empty if there is nothing to commit.
   package var mutations: [Mutation] {
     var mutations: [Mutation] = []
     for case .persist(let some) in effects[first...] { mutations += some }
     return mutations
   }
 
-  /// These effects are carried out after the commit. Among them are the `persist`s, which are
-  /// passed over.
+  /// Effects after the commit; skip the `persist`s.
   package var late: ArraySlice<Effect> { effects[first...] }
 
-  /// The bytes that the effects hold in memory.
   package var byteCount: Int { effects.reduce(0) { $0 + $1.byteCount } }
 
-  /// The writes that its end makes durable.
   var writes: [WriteID] {
     effects.compactMap { if case .durable(let write) = $0 { write } else { nil } }
   }
 
-  /// Reads the change sets that are sent and that the commit itself alters. Called before the commit.
+  /// Reads sent change sets that the commit itself alters. Call it before the commit.
   package mutating func fill(from storage: any ReplicaStorage) throws(StorageError) {
     effects = try effects.filled(from: storage)
   }
 }
 
 extension Effect {
-  /// The bytes that an effect holds in memory while it waits.
+  /// Bytes held in memory while it waits.
   var byteCount: Int {
     switch self {
     case .send(_, let bytes): bytes.count

@@ -1,6 +1,5 @@
-/// The work that a shell hands out, one piece at a time, and takes back.
+/// Work that a shell hands out and takes back, one piece at a time.
 extension Shell {
-  /// Whether work was handed out that is not done yet.
   package var isBusy: Bool { out != nil }
 
   /// Whether there is something to commit or to send, and no reason to wait.
@@ -12,19 +11,17 @@ extension Shell {
     }
   }
 
-  /// Whether `Input.flush` is to be handed in before ``next(at:)``.
+  /// Whether to hand in `Input.flush` before ``next(at:)``.
   package var wantsFlush: Bool {
     !isBusy && health.problem == nil && gathersUntil == nil && replica.needsFlush
   }
 
-  /// Whether failing storage is to be tried now. A closed shell tries it once, so that programs see
-  /// what is durable, and no more after that.
+  /// A closed shell retries failing storage only once, so that programs see what is durable.
   package func isReloadDue(at now: Instant) -> Bool {
     guard case .failed(_, let attempts, let retryAt) = health, !isBusy else { return false }
     return retryAt <= now.monotonicMilliseconds && !(isClosed && attempts > 0)
   }
 
-  /// Hands out the next piece of work.
   package mutating func next(at now: Instant) -> Work {
     guard !isBusy else { return .busy }
     if isReloadDue(at: now) {
@@ -47,14 +44,9 @@ extension Shell {
     return Aftermath(settled: settle(writes, .success(())), turn: isRecovery ? .recovered : nil)
   }
 
-  /// The work failed: no effect that waited has happened or will. All open writes fail, but only
-  /// once the next replica shows what is durable, or cannot be made.
-  ///
-  /// - Parameters:
-  ///   - error: the error from storage.
-  ///   - isCommitted: whether the round was committed, and reading the data that it sends failed.
-  ///   - now: the time.
-  /// - Returns: The writes that are settled, and whether this is news.
+  /// The work failed: no waiting effect has happened or will. All open writes fail, but only once
+  /// the next replica shows what is durable, or cannot be made. `isCommitted`: the round was
+  /// committed, but reading the data that it sends failed.
   package mutating func failed(
     _ error: StorageError, isCommitted: Bool = false, at now: Instant
   ) -> Aftermath {
@@ -76,7 +68,7 @@ extension Shell {
       attempts = before + 1
       aftermath.settled += settleAll(.storage(error))
     }
-    // The first try comes at once: most likely it succeeds, for one commit was too large or late.
+    // The first retry comes at once and mostly succeeds: one commit was too large or late.
     let wait =
       attempts == 0 ? 0 : min(Self.longestRetryMilliseconds, 250 << UInt64(min(attempts, 10)))
     health = .failed(
@@ -84,11 +76,9 @@ extension Shell {
     return aftermath
   }
 
-  /// Goes on with a replica of what storage holds. It gets the stores and the clock's status that
-  /// the old one was given. Its first commit tells whether storage takes commits.
-  ///
-  /// - Returns: Among the effects, for each store, the change from the shown values back to the
-  ///   durable ones.
+  /// Continues with a replica from storage, and gives it the old one's stores and clock status. Its
+  /// first commit tells whether storage takes commits. The effects include each store's change back
+  /// to the durable values.
   package mutating func reopen(
     _ fresh: Replica, isCopy: Bool, at now: Instant
   ) -> Aftermath {
@@ -119,7 +109,6 @@ extension Shell {
 
   // MARK: Fates
 
-  /// Settles those writes that somebody expects.
   private mutating func settle(
     _ writes: [WriteID], _ result: Result<Void, Unavailable>
   ) -> [WriteID] {
@@ -128,15 +117,14 @@ extension Shell {
     return open
   }
 
-  /// Nothing that is open becomes durable.
   mutating func settleAll(_ reason: Unavailable) -> [WriteID] {
     settle(fates.keys.sorted { $0.rawValue < $1.rawValue }, .failure(reason))
   }
 }
 
 extension ViewChange {
-  /// The change from one replica's shown values of a store to another's, as if a peer had made it;
-  /// nil if both show the same.
+  /// The change between two replicas' shown values, as if a peer had made it; nil if they are
+  /// equal.
   fileprivate init?(undoing old: Replica, to fresh: Replica, in store: StoreIdentifier) {
     let (before, after) = (old.view(of: store), fresh.view(of: store))
     var changes: [(key: Key, value: EncodedValue?)] = []

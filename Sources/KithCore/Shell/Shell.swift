@@ -1,8 +1,8 @@
-/// The state that surrounds a replica wherever it runs, as a value: the effects that wait, whether
-/// storage takes commits, the writes whose callers wait, and when something is due.
+/// The state around a replica, as a value: waiting effects, whether storage takes commits, awaited
+/// writes, due times. It does no I/O, holds no lock and reads no clock.
 ///
-/// A driver hands in inputs with the time, and does the work that the shell hands out, one piece at
-/// a time. The engine, the simulator's devices and the tests drive the same value:
+/// A driver hands in inputs with the time, and does the work one piece at a time. The engine, the
+/// simulator's devices and the tests drive the same value:
 ///
 /// ```swift
 /// if shell.wantsFlush { show(shell.take(.flush, at: now)) }
@@ -12,24 +12,21 @@
 /// case .idle, .busy: return
 /// }
 /// ```
-///
-/// It does no I/O, holds no lock and reads no clock.
 package struct Shell: Sendable {
-  /// How long a write that gathers waits for others, in milliseconds: about one turn of a run loop.
+  /// How long a write waits for others: about one turn of a run loop.
   package static let gatheringMilliseconds: UInt64 = 20
-  /// The longest wait before failing storage is tried again.
+  /// The longest wait before storage is retried.
   package static let longestRetryMilliseconds: UInt64 = 30_000
 
   /// Whether storage takes commits.
   package enum Health: Sendable {
-    /// It does.
     case sound
-    /// It did not. At a reading of the monotonic clock the replica is made anew.
+    /// A commit failed; a new replica is made at this monotonic time.
     case failed(StorageError, attempts: Int, retryAtMilliseconds: UInt64)
-    /// The replica was made anew. Its first commit tells.
+    /// A new replica's first commit is being tried.
     case probing(StorageError, attempts: Int)
 
-    /// Why storage takes none; nil: it does.
+    /// Nil if storage takes commits.
     package var problem: StorageError? {
       switch self {
       case .sound: nil
@@ -38,67 +35,57 @@ package struct Shell: Sendable {
     }
   }
 
-  /// Why nothing more is taken.
+  /// Why an input is refused, or a write is lost.
   package enum Unavailable: Error, Hashable, Sendable {
-    /// The shell was closed.
     case closed
-    /// Storage takes no commits.
     case storage(StorageError)
   }
 
-  /// The fate of an input.
   package enum Taken: Sendable {
-    /// The replica has it. These effects depend on no commit and are carried out now; the others
-    /// wait in ``Shell/outbox``.
+    /// Carry these effects out now: they depend on no commit. The others wait in ``Shell/outbox``.
     case handled([Effect])
     /// Storage fails; the next replica gets it.
     case kept
-    /// It was dropped.
     case refused(Unavailable)
   }
 
-  /// The work that a driver does next.
   package enum Work: Sendable {
-    /// There is none.
     case idle
-    /// Another caller of the same driver does some, and asks again afterwards.
+    /// Another caller works, and asks again afterwards.
     case busy
     /// Commit and send; then ``Shell/committed()`` or ``Shell/failed(_:isCommitted:at:)``.
     case round(Round)
-    /// Make a replica of what storage holds; then ``Shell/reopen(_:isCopy:at:)`` or
+    /// Make a replica from storage; then ``Shell/reopen(_:isCopy:at:)`` or
     /// ``Shell/failed(_:isCommitted:at:)``.
     case reload
   }
 
-  /// The consequences of work that is done.
+  /// The consequences of finished work.
   package struct Aftermath: Sendable {
-    /// Effects that are carried out now, as those of ``Taken/handled(_:)``.
+    /// Carry these out now.
     package var effects: [Effect] = []
-    /// Writes whose fate is known from now on.
+    /// Writes whose fate is known now.
     package var settled: [WriteID] = []
-    /// Whether storage has begun to fail, or to take commits again; nil: as before.
+    /// Nil if storage is as before.
     package var turn: Turn?
   }
 
   /// A change of ``Shell/health``.
   package enum Turn: Sendable {
-    /// Storage has begun to fail. The driver ends all sessions: the next replica knows none.
+    /// The driver ends all sessions: the next replica knows none.
     case failed
-    /// Storage takes commits again.
     case recovered
   }
 
-  /// The fate of a mark in the queue.
+  /// The fate of a queued mark.
   package enum Marked: Sendable {
-    /// All is durable already.
+    /// Everything is durable already.
     case nothingWaits
-    /// The mark is settled as a write is, after all that was taken before.
+    /// It is settled like a write, after all earlier inputs.
     case queued
-    /// Storage takes no commits.
     case refused(StorageError)
   }
 
-  /// Work that was handed out.
   enum Out {
     case round([WriteID])
     case reload
@@ -109,54 +96,48 @@ package struct Shell: Sendable {
     case settled(Result<Void, Unavailable>)
   }
 
-  /// The replica. Callers only read it, or ask for values that it computes on demand.
+  /// Callers only read it, or ask for values that it computes on demand.
   package var replica: Replica
-  /// Effects that wait for the next round, in order.
+  /// For the next round, in order.
   package internal(set) var outbox: [Effect] = []
-  /// Bytes of messages and change sets that wait.
+  /// Bytes of messages and change sets in the outbox.
   package internal(set) var outboxBytes = 0
-  /// Whether storage takes commits.
   package internal(set) var health = Health.sound
-  /// Whether inputs are refused for good.
   package private(set) var isClosed = false
-  /// The limits under which programs opened stores. Each new replica opens the stores under these.
+  /// Stores that programs opened. Each new replica opens them again.
   package private(set) var opened: [StoreIdentifier: Policy] = [:]
-  /// The last status of the clock from the kernel; nil before the first.
+  /// From the kernel; nil before the first.
   package private(set) var clockStatus: (isSynchronised: Bool, hasHardware: Bool)?
-  /// The work that is not done yet: never more than one piece.
+  /// The work handed out: at most one piece.
   var out: Out?
   /// When the replica wants a tick.
   var tickAt: UInt64?
-  /// Until when writes that gather wait for others; nil: none waits.
+  /// When gathering ends; nil: no write gathers.
   var gathersUntil: UInt64?
   var fates: [WriteID: Fate] = [:]
-  /// Why something could not be made durable after closing; storage may take commits again since.
+  /// The last error after closing; storage may take commits again since.
   var problemWhileClosing: StorageError?
 
-  /// Makes a shell around a replica that was given no input yet.
+  /// `replica`: one that was given no input yet.
   package init(_ replica: Replica) {
     self.replica = replica
   }
 
   // MARK: Inputs
 
-  /// Takes in one input. After closing only `flush` is taken. While storage fails, the stores that
-  /// are opened and the clock's status are kept for the next replica; all else is refused. A replica
-  /// whose first commit is tried gets them at once, too.
+  /// Takes in one input; a closed shell takes only `flush`. While storage fails, `open` and
+  /// `clockStatus` are kept for the next replica, and all else is refused. A replica whose first
+  /// commit is being tried gets them at once.
   ///
-  /// - Parameters:
-  ///   - input: the input.
-  ///   - gathers: whether a write waits up to ``gatheringMilliseconds`` for others, unless something
-  ///     else wants a commit before.
-  ///   - now: the time.
-  /// - Returns: The effects that are carried out now, if the replica has it.
+  /// If `gathers`, a write waits up to ``gatheringMilliseconds`` for others, unless something else
+  /// wants a commit.
   package mutating func take(
     _ input: Input, gathers: Bool = false, at now: Instant
   ) -> Taken {
     if case .flush = input { gathersUntil = nil } else if isClosed { return .refused(.closed) }
     if let problem = health.problem {
       guard Self.isKept(input) else { return .refused(.storage(problem)) }
-      // While the first commit of a new replica is tried, that replica may be the one that stays.
+      // The replica whose first commit is being tried may stay.
       guard case .probing = health else {
         remember(input)
         return .kept
@@ -182,7 +163,7 @@ package struct Shell: Sendable {
     return .handled(effects)
   }
 
-  /// Whether each new replica gets an input again.
+  /// Whether each new replica gets it again.
   private static func isKept(_ input: Input) -> Bool {
     switch input {
     case .open, .clockStatus: true
@@ -190,7 +171,6 @@ package struct Shell: Sendable {
     }
   }
 
-  /// Remembers an input that each new replica gets again.
   private mutating func remember(_ input: Input) {
     switch input {
     case .open(let store, let policy): opened[store] = policy
@@ -200,9 +180,7 @@ package struct Shell: Sendable {
     }
   }
 
-  /// Puts those effects that wait for a commit, or for those before them, into the outbox.
-  ///
-  /// - Returns: The others.
+  /// Queues the effects that wait for a commit or for earlier effects. Returns the others.
   mutating func absorb(_ effects: [Effect]) -> [Effect] {
     var now: [Effect] = []
     for effect in effects {
@@ -220,7 +198,7 @@ package struct Shell: Sendable {
 
   // MARK: Time
 
-  /// When ``wake(at:)`` has something to do, or failing storage is to be tried again; nil: never.
+  /// When ``wake(at:)`` has work, or storage is retried; nil: never.
   package var wakesAtMilliseconds: UInt64? {
     switch health {
     case .sound: [tickAt, gathersUntil].compactMap(\.self).min()
@@ -229,9 +207,7 @@ package struct Shell: Sendable {
     }
   }
 
-  /// Does the work that is due: ends gathering, and gives the replica its tick.
-  ///
-  /// - Returns: Effects that are carried out now.
+  /// Does what is due. Returns the effects to carry out now.
   package mutating func wake(at now: Instant) -> [Effect] {
     guard health.problem == nil else { return [] }
     if let end = gathersUntil, end <= now.monotonicMilliseconds { gathersUntil = nil }
@@ -241,28 +217,26 @@ package struct Shell: Sendable {
     return effects
   }
 
-  /// Lets no write wait for others any more.
   package mutating func endGathering() { gathersUntil = nil }
 
   // MARK: Writes that are awaited
 
-  /// Has the fate of a write kept until it is asked for. Called in the step in which the write was
-  /// accepted.
+  /// Keeps the write's fate until it is taken. Call it in the step that accepted the write.
   package mutating func expect(_ write: WriteID) { fates[write] = .open }
 
-  /// Whether an expected write is neither durable nor lost yet.
+  /// Whether it is neither durable nor lost yet.
   package func isOpen(_ write: WriteID) -> Bool {
     if case .open = fates[write] { true } else { false }
   }
 
-  /// The fate of an expected write, once; nil while it is open.
+  /// The fate, once; nil while the write is open.
   package mutating func takeFate(of write: WriteID) -> Result<Void, Unavailable>? {
     guard case .settled(let result) = fates[write] else { return nil }
     fates[write] = nil
     return result
   }
 
-  /// Queues a write that writes nothing: it is settled after all inputs that were taken before.
+  /// Queues an empty write, which is settled after all earlier inputs.
   package mutating func mark(_ write: WriteID) -> Marked {
     if let problem = health.problem { return .refused(problem) }
     gathersUntil = nil
@@ -274,15 +248,13 @@ package struct Shell: Sendable {
 
   // MARK: Closing
 
-  /// Takes no more inputs, except `flush`. Inputs that were taken are still handed out as work.
+  /// Takes no more inputs, except `flush`. Earlier ones are still handed out as work.
   package mutating func close() {
     isClosed = true
     gathersUntil = nil
   }
 
-  /// Ends a closed shell: writes that are still open never become durable.
-  ///
-  /// - Returns: These writes, and why something taken before is not durable.
+  /// Open writes never become durable. Returns them, and why an earlier input is not durable.
   package mutating func end() -> (settled: [WriteID], problem: StorageError?) {
     (settleAll(.closed), problemWhileClosing ?? health.problem)
   }

@@ -7,61 +7,54 @@ extension NodeStatus {
     public var milliseconds: Int64 = 0
     /// The time in use less the host's, in milliseconds.
     public var aheadOfHostMilliseconds: Int64 = 0
-    /// Whether the kernel calls the host's clock synchronised.
+    /// Whether the kernel says so.
     package var isSynchronised = false
     /// Whether the time in use is known to be right.
     public var isCertain = false
-    /// Whether the host's clock cannot be right.
     package var isWorthless = false
     /// The device whose time is in use; nil: the host's.
     public var follows: DeviceID?
-    /// The generation in which clocks go on: 1, and one more each time a clock was healed.
+    /// The generation of clocks: it begins at 1, and a healing may raise it.
     public var generation: UInt8 = 1
     /// The latest generation that counts now.
     package var generationLimit: UInt8 = 1
-    /// By how much writes are stamped ahead of the time, in milliseconds; 0 if that is less than
-    /// clocks may differ. Peers do not take such writes.
+    /// How far stamps are ahead of the time; 0 if less than clocks may differ. Peers do not take
+    /// such writes.
     package var stampsAheadMilliseconds: Int64 = 0
-    /// The devices whose clocks differed too much when they were last heard, by id.
+    /// Devices whose clocks differed too much when last heard, by id.
     package var differences: [ClockDifference] = []
-    /// The times that devices told within the last hour, by id.
+    /// Times told within the last hour, by id.
     package var peers: [PeerClock] = []
 
     package init() {}
   }
 
-  /// The time that another device told.
+  /// The time that a device told.
   package struct PeerClock: Codable, Hashable, Sendable {
-    /// The device.
     package var device: DeviceID
-    /// Its time less the one in use here, in milliseconds.
+    /// Its time less the one in use here.
     package var milliseconds: Int64
-    /// Whether its kernel calls its clock synchronised.
+    /// Whether its kernel says so.
     package var isSynchronised: Bool
   }
 
-  /// Another device's clock that differs too much from the time here to exchange stores.
+  /// A clock that differs too much from ours to exchange stores.
   package struct ClockDifference: Codable, Hashable, Sendable {
     /// Why neither device follows the other.
     package enum Outcome: String, Codable, Hashable, Sendable {
-      /// Both clocks are called synchronised.
       case bothSynchronised
-      /// Neither clock is called synchronised.
       case neitherSynchronised
-      /// Its clock is called synchronised and ours is not, but the difference is more than a day, and
-      /// ours may be right.
+      /// Only its clock is synchronised, but they differ by more than a day, and ours may be right.
       case tooFar
-      /// Its clock is called synchronised and ours is not, but another such clock is nearer to ours.
+      /// Only its clock is synchronised, but another such clock is nearer to ours.
       case anotherIsNearer
-      /// Our clock is called synchronised and its is not, and it does not follow ours.
+      /// Only our clock is synchronised, and it does not follow ours.
       case theyAreTooFar
     }
 
-    /// The device.
     package var device: DeviceID
-    /// Its clock less ours, in milliseconds.
+    /// Its clock less ours.
     package var milliseconds: Int64
-    /// Why neither follows the other.
     package var outcome: Outcome
   }
 }

@@ -1,39 +1,41 @@
 public import KithCrypto
 
 extension NodeStatus {
-  /// A device that is one of an account's, or was one until it was revoked.
+  /// A device of an account, possibly revoked.
   public struct Device: Codable, Hashable, Sendable, Identifiable {
-    /// The device.
+    /// The device's id.
     public var id: DeviceID
     /// The name that people see.
     public var name: String
-    /// The fingerprint, which two people compare by eye or voice.
+    /// The fingerprint, which two people compare.
     public var fingerprint: String
     /// Whether it is the device that answers.
     public var isThisDevice = false
-    /// Whether it is one of the account's now.
+    /// Whether it is a member now.
     public var isMember = true
-    /// Whether there is a session with it now.
+    /// Whether this device has a session with it now.
     public var isConnected = false
     /// When it was certified, in milliseconds since 1970, by its own clock.
     public var enrolledMilliseconds: UInt64 = 0
-    /// The one that made it a member; nil if nobody's signature counts any more.
+    /// The one that made it a member; nil if no such signature counts any more.
     public var enroller: Enroller?
     /// How it was revoked; nil if it was not.
     public var revocation: Revocation?
-    /// When it was met last since the node was opened, in milliseconds since 1970; nil if it was
-    /// not.
+    /// When it was last heard since the node was opened, in milliseconds since 1970; nil if never.
     public var lastSeenMilliseconds: UInt64?
-    /// Whether anything was ever heard of it since it became a member: from itself, or from others
-    /// that met it. If not, joining may have broken off.
+    /// Whether anything was heard of it since it became a member.
+    ///
+    /// If not, joining may have broken off.
     public var wasHeard = true
-    /// By store, for the stores that it told about: how many change sets this device has that the
-    /// other is not known to have. 0 means up to date. Empty for this device.
+    /// By store: how many change sets this device has that the other is not known to have.
+    ///
+    /// 0 means up to date. Stores that the other did not tell about are left out. Empty for this
+    /// device.
     public var behind: [StoreIdentifier: UInt64] = [:]
-    /// Its version of Kith; nil if it was not met since the node was opened.
+    /// Its version of Kith; nil if not met since the node was opened.
     public var software: String?
-    /// Its clock less this device's, in milliseconds, when it was met last since the node was
-    /// opened.
+    /// Its clock less this device's at the last handshake since the node was opened, in
+    /// milliseconds.
     public var clockOffsetMilliseconds: Int64?
     /// The addresses at which it may be met.
     public var addresses: [String] = []
@@ -45,8 +47,9 @@ extension NodeStatus {
     }
   }
 
-  /// The one that made a device a member. It is encoded as `creation`, `recoveryKey` or the id of a
-  /// device.
+  /// The one that made a device a member.
+  ///
+  /// It is encoded as `creation`, `recoveryKey` or a device's id.
   public enum Enroller: Codable, Hashable, Sendable {
     /// The device created the account.
     case creation
@@ -55,7 +58,7 @@ extension NodeStatus {
     /// Another device, which may have been revoked since.
     case device(DeviceID)
 
-    /// Reads the text.
+    /// Decodes the text.
     public init(from decoder: any Decoder) throws {
       switch try decoder.singleValueContainer().decode(String.self) {
       case "creation": self = .creation
@@ -64,7 +67,7 @@ extension NodeStatus {
       }
     }
 
-    /// Writes the text.
+    /// Encodes the text.
     public func encode(to encoder: any Encoder) throws {
       var container = encoder.singleValueContainer()
       switch self {

@@ -2,9 +2,9 @@ public import KithCrypto
 
 /// A node's knowledge of itself, its peers and its stores at one moment.
 ///
-/// One value serves all: the core fills in its part and the node the rest, the control socket
-/// carries it, and `kith status --json` prints it (`Docs/CommandLine.md` explains each member). Ids
-/// are encoded as their text.
+/// The core fills in its part, and the node the rest. The control socket carries the value, and
+/// `kith status --json` prints it (`Docs/CommandLine.md` explains each member). Ids are encoded as
+/// their text.
 ///
 /// ```swift
 /// for await status in accounts.statusUpdates {
@@ -22,22 +22,22 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var processID: Int32?
   /// The addresses on which the node listens.
   public var listening: [String] = []
-  /// The links, findings and counters of discovery; nil while it is off.
+  /// Nil while discovery is off.
   package var discovery: Discovery?
-  /// The devices of the account, also those that were revoked, by id.
+  /// The account's devices, including revoked ones, by id.
   public var devices: [Device] = []
-  /// The sessions with other devices, by age.
+  /// The sessions with other devices, oldest first.
   public var peers: [Peer] = []
   /// The stores, by identifier.
   public var stores: [Store] = []
-  /// Whether this device was removed from the account: it reads the data that it has, and writes
-  /// nothing.
+  /// Whether this device was revoked.
+  ///
+  /// It reads the data that it has, and writes nothing.
   public var isRevoked = false
-  /// Whether this device has used up its incarnations, and publishes no more.
+  /// Whether this device has used up its incarnations and publishes no more.
   package var isBarren = false
   /// The time in use, and the clocks of other devices.
   public var clock = Clock()
-  /// The counters since the start.
   package var counters = Counters()
   /// The problems, each with its remedy.
   public var problems: [Problem] = []
@@ -45,7 +45,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// Whether the node runs.
   public var isRunning: Bool { processID != nil }
 
-  /// The devices that are members of the account now, by id.
+  /// The account's members now, by id.
   public var members: [Device] { devices.filter(\.isMember) }
 
   package init(account: AccountID?, device: DeviceID?) {
@@ -61,9 +61,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var address: String
     /// Whether this side dialled.
     public var isDialled: Bool
-    /// The device's clock less ours when it connected, in milliseconds.
+    /// The device's clock less ours when it last told it, in milliseconds.
     public var clockOffsetMilliseconds: Int64
-    /// Whether stores are exchanged: the device is a member, and clocks agree.
+    /// Whether stores are exchanged: the device is a member, and the clocks agree.
     public var isExchanging: Bool
 
     package init(
@@ -86,22 +86,22 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var usage: Usage
     /// The number of newest writes that the quota hides.
     public var hiddenKeys = 0
-    /// The number of local transactions that wait to be published.
+    /// The number of unpublished local transactions.
     public var drafts = 0
-    /// The number of refusals that wait to be taken.
+    /// The number of refusals not yet taken.
     public var refusals = 0
-    /// The number of removed entries that are kept.
+    /// The number of removals kept.
     package var removals = 0
-    /// The number of malformed entries that were set aside for ever.
     package var quarantined = 0
-    /// How much of the store was damaged on this disk, while no other device has given it back and
-    /// nobody has accepted the loss; nil if nothing is missing. The keys are not known.
+    /// How much of the store was damaged on this disk and is still missing; nil if nothing is.
+    ///
+    /// Another device can return it, or a person can accept the loss. The keys are unknown.
     public var missing: StoreLoss?
-    /// The digest of the state in hexadecimal, equal on devices that have exchanged everything.
+    /// The digest of the state in hexadecimal; equal once devices have exchanged everything.
     package var digest = ""
-    /// The other devices known to have everything that this device has published.
+    /// The other devices known to have all that this device published.
     public var heldBy: [DeviceID] = []
-    /// The peers whose limits for the store differ, so that it does not sync with them.
+    /// The peers with other limits for the store, with which it does not sync.
     public var policyMismatches: [DeviceID] = []
 
     package init(identifier: StoreIdentifier, usage: Usage) {
@@ -112,23 +112,20 @@ public struct NodeStatus: Codable, Hashable, Sendable {
 
   /// The counters since the start.
   package struct Counters: Codable, Hashable, Sendable {
-    /// Change sets that failed a signature or digest.
+    /// Change sets with a wrong signature or digest, or sent for another store.
     package var rejected = 0
-    /// Entries set aside for ever.
     package var quarantined = 0
-    /// Forks seen.
     package var forks = 0
-    /// Meetings with another process of this very device.
+    /// Meetings with another process of this device.
     package var clones = 0
-    /// Equal vectors with different digests.
     package var divergences = 0
-    /// Stored items that were damaged, or could not be opened.
+    /// Stored items that were damaged or could not be opened.
     package var damaged = 0
     /// Generations of clocks that this device started.
     package var generations = 0
   }
 
-  /// Something that is wrong, and the remedy.
+  /// A problem and its remedy.
   public struct Problem: Codable, Hashable, Sendable, CustomStringConvertible {
     /// The name of the error's code.
     package var name: String
@@ -155,17 +152,13 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     public var description: String { path.map { "\($0): \(message)" } ?? message }
   }
 
-  /// Discovery on the local network: its links, its findings and its counters.
   package struct Discovery: Codable, Hashable, Sendable {
-    /// A network interface, for IPv4 or IPv6.
     package struct Link: Codable, Hashable, Sendable {
-      /// The interface's name.
       package var interface: String
-      /// Whether it leads to this host alone.
       package var isLoopback: Bool
       /// `IPv4` or `IPv6`.
       package var family: String
-      /// The system's message when it last failed; nil if it works.
+      /// The system's last message; nil if the link works.
       package var problem: String?
 
       package init(
@@ -178,13 +171,11 @@ public struct NodeStatus: Codable, Hashable, Sendable {
       }
     }
 
-    /// A device of the account that was heard.
     package struct Neighbour: Codable, Hashable, Sendable {
-      /// The device.
       package var device: DeviceID
-      /// The addresses at which it was heard, `host:port`.
+      /// Where it was heard, `host:port`.
       package var addresses: [String]
-      /// The time since it was heard last, in milliseconds.
+      /// Since it was last heard.
       package var milliseconds: UInt64
 
       package init(device: DeviceID, addresses: [String], milliseconds: UInt64) {
@@ -194,13 +185,12 @@ public struct NodeStatus: Codable, Hashable, Sendable {
       }
     }
 
-    /// The links on which beacons are sent and heard.
     package var links: [Link]
-    /// The devices that were heard in the last minutes, by id.
+    /// The devices heard in the last minutes, by id.
     package var neighbours: [Neighbour]
-    /// The number of beacons sent, each on all links.
+    /// Each goes to all links.
     package var sent: UInt64
-    /// The number of datagrams that were not a beacon of another member, or an old one.
+    /// Datagrams that were no beacon of another member, or an old one.
     package var ignored: UInt64
 
     package init(links: [Link], neighbours: [Neighbour], sent: UInt64, ignored: UInt64) {

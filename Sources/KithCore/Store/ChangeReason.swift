@@ -2,12 +2,12 @@
 public enum ChangeReason: String, Hashable, Sendable, CaseIterable {
   /// This program wrote. Only sequences that ask for own writes contain it.
   case ownWrite
-  /// Another device or another program of this host wrote, or a write of this program was undone
-  /// because it could not be made durable.
+  /// Another device or program wrote, or a write of this program was undone because it did not
+  /// become durable.
   case serverChange
   /// Joining or signing in brought the account's data.
   case initialSyncChange
-  /// The quota changed the values shown, or refused a draft when it was to be published.
+  /// The quota changed the shown values, or refused a draft.
   case quotaViolationChange
   /// The store now belongs to another account.
   case accountChange

@@ -2,12 +2,11 @@ internal import SwiftProtobuf
 
 /// A local transaction that is not yet published.
 struct Draft: Hashable {
-  /// Counts the drafts of a store: 1, 2, 3 … A draft that replaces an older one has that one's
-  /// ordinal.
+  /// Numbers the store's drafts: 1, 2, 3 … A draft that replaces an older one takes its ordinal.
   var ordinal: UInt64
-  /// The clock of the stamp that all its entries carry.
+  /// The clock of the stamp of all its entries.
   var clock: HybridTime
-  /// The operations that it writes; no key occurs twice.
+  /// At most one operation for each key.
   var operations: [Operation]
 
   init(ordinal: UInt64, clock: HybridTime, operations: [Operation]) {
@@ -16,7 +15,6 @@ struct Draft: Hashable {
     self.operations = operations
   }
 
-  /// Reads a stored draft; nil if the bytes are damaged.
   init?(ordinal: UInt64, decoding bytes: [UInt8]) {
     guard let wire = try? WireStoredDraft(serializedBytes: bytes),
       let operations = [Operation](wire.operations)
@@ -32,10 +30,11 @@ struct Draft: Hashable {
     return wire.encodedBytes()
   }
 
-  /// Whether this draft replaces all of an older one, and stands in its place if the older one
-  /// would: both write only one key, the same, and this one's value is no larger. So a thousand
-  /// offline writes of one key do not fill the disk. A draft of several keys replaces none: another
-  /// of its keys could have it refused, and the older write would be lost with it.
+  /// Whether this draft can replace an older one: both write only the same key, and this value is
+  /// no larger.
+  ///
+  /// So offline writes of one key do not fill the disk. A draft of several keys replaces none: if
+  /// it is refused for another key, the older write would be lost too.
   func covers(_ older: Draft) -> Bool {
     guard operations.count == 1, older.operations.count == 1,
       Key(operations[0].key) == Key(older.operations[0].key)
@@ -46,9 +45,7 @@ struct Draft: Hashable {
 }
 
 extension StoredStore {
-  /// The transactions that wait to be published, with the ordinals of their drafts, in the order of
-  /// their clocks: a draft may have taken an older one's ordinal. Those that cannot be read are left
-  /// out.
+  /// Readable transactions that wait to be published, by clock; ordinals may have another order.
   package var draftedWrites: [(ordinal: UInt64, write: LocalWrite)] {
     drafts.compactMap { ordinal, bytes in
       Draft(ordinal: ordinal, decoding: bytes).map {
@@ -59,7 +56,6 @@ extension StoredStore {
 }
 
 extension Refusal {
-  /// Reads a stored refusal; nil if the bytes are damaged.
   init?(number: UInt64, decoding bytes: [UInt8]) {
     guard let wire = try? WireStoredRefusal(serializedBytes: bytes),
       let reason = UInt8(exactly: wire.reason).flatMap(Reason.init),
@@ -80,13 +76,12 @@ extension Refusal {
 }
 
 extension [Operation] {
-  /// Of several operations on one key, only the last.
+  /// Only the last operation of each key.
   var joined: [Operation] {
     var seen = Set<Key>()
     return reversed().filter { seen.insert(Key($0.key)).inserted }.reversed()
   }
 
-  /// The bytes that they take as a draft or a refusal.
   var keptBytes: Int {
     reduce(Limits.overheadBytes) {
       $0 + $1.key.utf8.count + ($1.value?.size ?? 0) + Limits.overheadBytes

@@ -1,40 +1,34 @@
-/// The local transactions of a store that wait to be published, in their order, and how far storage
-/// holds them.
+/// The drafts of a store, and how storage differs from them.
 ///
-/// The invariant: ordinals rise from draft to draft; ``bytes`` and the latest draft of each key
-/// follow from the drafts; once the mutations of ``save(in:)`` are committed, storage holds exactly
-/// these drafts.
+/// Ordinals rise; ``bytes`` and ``latest`` follow from the drafts. Once the mutations of
+/// ``save(in:)`` are committed, storage holds exactly these drafts.
 struct DraftQueue {
-  /// The drafts, oldest first. One that replaced an older one has that one's place.
+  /// Oldest first. A draft that replaced an older one has its place.
   private(set) var drafts: [Draft] = []
-  /// The size of all drafts, in bytes.
   private(set) var bytes = 0
-  /// The latest draft of each key, by ordinal.
+  /// The ordinal of each key's latest draft.
   private var latest: [Key: UInt64] = [:]
-  /// Ordinals under which storage holds a draft.
+  /// Ordinals of the drafts in storage.
   private var stored: Set<UInt64> = []
   /// Ordinals under which storage and queue differ.
   private var unsaved: Set<UInt64> = []
   private var next: UInt64 = 1
 
-  /// The result of adding a draft.
   enum OnAdd: Equatable {
-    /// It is the last.
     case appended
-    /// It has the place and the ordinal of this draft, which it replaces.
+    /// It has the place and ordinal of this draft.
     case replaced(Draft)
   }
 
   var isEmpty: Bool { drafts.isEmpty }
 
-  /// Whether storage holds exactly these drafts.
   var isSaved: Bool { unsaved.isEmpty }
 
   // MARK: Adding
 
-  /// The size of all drafts with one more, in bytes, without those that it makes unnecessary.
+  /// The size of all drafts with one more, without those that adding it drops.
   ///
-  /// - Complexity: O(1) if the drafts with the new one are within the limits.
+  /// - Complexity: O(1) within the limits.
   func bytes(adding operations: [Operation], limit: Int) -> Int {
     let size = operations.keptBytes
     guard bytes + size > limit else { return bytes + size }
@@ -46,7 +40,7 @@ struct DraftQueue {
     }
   }
 
-  /// Adds a draft, and forgets those that it makes unnecessary: above `limit` bytes of drafts, those
+  /// Adds a draft, or replaces an older one. Above `limit` bytes or ``Limits/drafts``, drops drafts
   /// whose keys are all written later.
   @discardableResult
   mutating func add(_ operations: [Operation], clock: HybridTime, limit: Int) -> OnAdd {
@@ -72,9 +66,8 @@ struct DraftQueue {
     return .replaced(covered)
   }
 
-  /// The draft that a new one replaces: the new one takes its place in the queue. At the end of the
-  /// queue it could be refused because of a draft between them, and the older write would be lost
-  /// with it.
+  /// The draft whose place a new one takes. Queued last, the new one could be refused because of a
+  /// draft between them, and the older write would be lost too.
   private func index(coveredBy draft: Draft) -> Int? {
     guard draft.keys.count == 1, let index = latest[draft.keys[0]].flatMap(index(of:)) else {
       return nil
@@ -92,8 +85,7 @@ struct DraftQueue {
     return low < drafts.endIndex && drafts[low].ordinal == ordinal ? low : nil
   }
 
-  /// If there are many drafts: the drafts whose keys are all written again by later drafts or by a
-  /// new one.
+  /// Above the limits, the drafts whose keys are all written again later.
   private func rewritten(by draft: Draft, limit: Int) -> Set<UInt64> {
     guard drafts.count >= Limits.drafts || bytes + draft.operations.keptBytes > limit else {
       return []
@@ -121,7 +113,7 @@ struct DraftQueue {
 
   // MARK: Changing
 
-  /// Gives every draft another form under its ordinal; if that is nil, drops the draft.
+  /// Gives each draft a new form under its ordinal; nil drops it.
   mutating func update(_ form: (Draft) -> Draft?) {
     let before = drafts
     (drafts, bytes, latest) = ([], 0, [:])
@@ -137,7 +129,7 @@ struct DraftQueue {
     }
   }
 
-  /// Stamps the drafts again that are not earlier than a reading, in the order of their stamps.
+  /// Stamps the drafts at or after a reading again, in the order of their stamps.
   mutating func restamp(from first: HybridTime, with clock: inout TimeKeeper) {
     var fresh: [UInt64: HybridTime] = [:]
     for draft in drafts.filter({ $0.clock >= first }).sorted(by: { $0.clock < $1.clock }) {
@@ -153,7 +145,6 @@ struct DraftQueue {
 
   // MARK: Storage
 
-  /// The mutations after which storage holds exactly these drafts.
   mutating func save(in store: StoreIdentifier) -> [Mutation] {
     guard !unsaved.isEmpty else { return [] }
     let written = drafts.filter { unsaved.contains($0.ordinal) }
@@ -164,13 +155,12 @@ struct DraftQueue {
       + written.map { .putDraft(store, $0.ordinal, $0.encoded()) }
   }
 
-  /// Forgets all drafts: they are published. Returns the mutations for storage.
   mutating func removeAll(in store: StoreIdentifier) -> [Mutation] {
     update { _ in nil }
     return save(in: store)
   }
 
-  /// Takes back a draft from storage, in the order of their ordinals.
+  /// Adds a draft from storage; called in order of ordinals.
   mutating func restore(_ draft: Draft) {
     drafts.append(draft)
     bytes += draft.operations.keptBytes
@@ -181,6 +171,5 @@ struct DraftQueue {
 }
 
 extension Draft {
-  /// The keys that it writes.
   var keys: [Key] { operations.map { Key($0.key) } }
 }

@@ -1,13 +1,12 @@
 public import KithCrypto
 
-/// A newest write that the quota hides. It is kept, and shown again when it fits
-/// (`Docs/Protocol.md`, "Shown values").
+/// A newest write that the quota hides until it fits (`Docs/Protocol.md`, "Shown values").
 public struct HiddenEntry: Hashable, Sendable {
   /// The key.
   public var key: String
-  /// The value that is hidden.
+  /// The hidden value.
   public var value: PropertyListValue
-  /// The value's size as the quota counts it, in bytes.
+  /// The value's size for the quota, in bytes.
   public var bytes: Int
   /// The device that wrote it.
   public var device: DeviceID

@@ -1,11 +1,11 @@
-/// A transaction that was accepted offline, but did not fit when it was to be published
-/// (`Docs/Protocol.md`, "Shown values").
+/// A transaction that was accepted offline, but did not fit later (`Docs/Protocol.md`, "Shown
+/// values").
 public struct Refusal: Hashable, Sendable {
   /// The cause of a refusal.
   public enum Reason: UInt8, Hashable, Sendable {
     /// Its values would not all be shown.
     case quota = 1
-    /// It was written while nobody was signed in, and the account has one of its keys.
+    /// The account has one of its keys, and it was written while nobody was signed in.
     case initialSync = 2
   }
 
@@ -17,14 +17,14 @@ public struct Refusal: Hashable, Sendable {
     public var value: PropertyListValue?
   }
 
-  /// The number of the refusal in its store: 1, 2, 3 …
+  /// The refusal's number in its store: 1, 2, 3 …
   public var number: UInt64
   /// The cause of the refusal.
   public var reason: Reason
   package var clock: HybridTime
   package var operations: [Operation]
 
-  /// All writes of the transaction, in order.
+  /// The transaction's writes, in order.
   ///
   /// - Complexity: O(*n*) in the bytes of the values.
   public var writes: [Write] {

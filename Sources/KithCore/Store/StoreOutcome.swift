@@ -1,5 +1,4 @@
-/// The orders that result from a change of a store. ``Replica/carryOut(_:in:)`` turns them into
-/// effects.
+/// The results of a change of a store, for ``Replica/carryOut(_:in:)``.
 struct StoreOutcome {
   /// For storage, in one commit with the clock.
   var mutations: [Mutation] = []
@@ -7,8 +6,7 @@ struct StoreOutcome {
   var views: [ViewChange] = []
   /// For an operator.
   var reports: [Report] = []
-  /// Whether statuses and waits must be evaluated again: a transaction was refused, or damage is
-  /// gone.
+  /// Whether to evaluate statuses and waits again: refusals changed, or damage is gone.
   var hasProgress = false
 
   static func += (left: inout Self, right: Self) {

@@ -1,41 +1,39 @@
 internal import KithCrypto
 
-/// The values that judging change sets needs besides their store.
+/// Values for judging change sets, besides their store.
 struct Judge {
-  /// This device, and the chain under which it publishes.
   var own: DeviceID
   var ownChain: ChainID?
   let roster: Roster
-  /// The part of the authors' budgets over all stores that is left for the store.
+  /// The part of authors' budgets that other stores leave.
   var budgets: [DeviceID: AuthorBudget] = [:]
-  /// Opens many entries at once; nil: one after the other.
+  /// Opens entries concurrently; nil: serially.
   var repeater: InboundMessage.Repeater?
 }
 
-/// A store's verdict on a change set at this moment (`Docs/Protocol.md`, "Sessions").
+/// A store's present verdict on a change set (`Docs/Protocol.md`, "Sessions").
 enum Judgement {
-  /// Its entries count, except those that are wrong for ever.
+  /// Its entries count, except quarantined ones.
   case judged(OpenedChangeSet)
   /// Unknown author or epoch, or an entry that only a revocation would explain.
   case notYet
-  /// Signed for another store than it was sent for.
+  /// Signed for another store.
   case misdirected
-  /// Signed by a device that is revoked: it changes nothing, and is not asked for again.
+  /// Its author is revoked: it changes nothing and is not requested again.
   case void
-  /// More of one author than a node keeps.
+  /// Beyond its author's bytes or the store's chains.
   case tooMuch
 }
 
-/// The entries of a change set, opened.
 struct OpenedChangeSet {
   var entries: [(index: UInt32, entry: Entry, digest: Digest256)] = []
-  /// Wrong for ever, although validly signed.
+  /// Indices of entries that are validly signed, but never valid.
   var quarantined: [UInt32] = []
 }
 
 extension StoreReplica {
-  /// Judges a change set whose signature holds. Quarantine is judged from its own bytes alone, one
-  /// entry at a time.
+  /// Judges a change set with a valid signature. Quarantine depends on its own bytes alone, entry
+  /// by entry.
   func judge(_ changeSet: ChangeSet, by judge: Judge, _ keyring: inout Keyring) -> Judgement {
     let header = changeSet.header
     let author = header.chain.device
@@ -48,7 +46,7 @@ extension StoreReplica {
     guard log.chains[header.chain] != nil || hasPlace(for: header.chain, own: judge.own) else {
       return .tooMuch
     }
-    // A known change set counts already; repairing it only gives back entries that it lost.
+    // A known change set counts already; repair only returns lost entries.
     if author != judge.own, !log.knows(changeSet.reference) {
       let room = judge.budgets[author]?.room(in: self) ?? 0
       guard log.weights[author] + changeSet.weight <= room else { return .tooMuch }
@@ -56,7 +54,7 @@ extension StoreReplica {
     return judge.open(changeSet, box: box)
   }
 
-  /// Whether the store takes another chain. Places for this device's own stay free.
+  /// Keeps places free for this device's own chains.
   private func hasPlace(for chain: ChainID, own: DeviceID) -> Bool {
     chain.device == own
       || log.chains.count < Limits.chainsPerStore - Limits.incarnations
@@ -65,7 +63,6 @@ extension StoreReplica {
 }
 
 extension Judge {
-  /// Opens every entry of a change set.
   func open(_ changeSet: ChangeSet, box: SharedBox) -> Judgement {
     let header = changeSet.header
     let sealed = changeSet.stored.entries.sorted { $0.key < $1.key }
@@ -87,12 +84,11 @@ extension Judge {
   }
 }
 
-/// An entry out of its box, with the digest of its plaintext.
 private struct OpenedEntry: Sendable {
   let entry: Entry
   let digest: Digest256
 
-  /// Nil if the entry is wrong for ever.
+  /// Nil if the entry can never be valid.
   init?(_ sealed: [UInt8], index: UInt32, of header: ChangeSetHeader, with box: SharedBox) {
     let nonce = BoxNonce(prefix: header.noncePrefix, index: index)
     guard let plaintext = try? box.open(sealed, nonce: nonce),
@@ -104,8 +100,8 @@ private struct OpenedEntry: Sendable {
 }
 
 extension Entry {
-  /// Whether the clocks can be true: nothing was written or claimed after it was published, and a
-  /// fallback's claim is earlier than its entry's (`Docs/Protocol.md`, "Shown values").
+  /// Whether no clock is later than publishing, and a fallback's claim is earlier than its entry's
+  /// (`Docs/Protocol.md`, "Shown values").
   fileprivate func isPossible(in header: ChangeSetHeader) -> Bool {
     guard stamp.clock <= header.clock, claim.clock <= header.clock else { return false }
     guard let fallback else { return true }

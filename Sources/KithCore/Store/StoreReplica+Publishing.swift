@@ -1,12 +1,11 @@
 internal import KithCrypto
 
-/// Publishing: of this device's drafts, and again of the entries that revoked devices wrote.
+/// Publishes this device's drafts, and revoked devices' entries again.
 extension StoreReplica {
-  /// Publishes all drafts: of each key only the last entry, in as few change sets as their size
-  /// allows. The shown values do not change: the entries' new claims are later than all others, as
-  /// the drafts' were.
+  /// Publishes the last entry of each drafted key. The shown values stay: like the drafts' claims,
+  /// the new ones are later than all others.
   ///
-  /// - Returns: The mutations for storage, and the batch for peers; nil: there is none.
+  /// - Returns: The mutations, and the batch for peers, if any.
   mutating func publish(
     by sealer: Sealer, clock: inout TimeKeeper, entropy: inout any Entropy
   ) -> (mutations: [Mutation], batch: Batch?) {
@@ -35,7 +34,7 @@ extension StoreReplica {
       part.map(\.plaintext), sequence: last + 1, clock: clock, noncePrefix: entropy.draw())
   }
 
-  /// Keeps a change set of our own in the place of the drafts that it publishes.
+  /// Keeps a change set of this device in place of its drafts.
   private mutating func keep(
     _ changeSet: ChangeSet, _ part: [(entry: Entry, plaintext: [UInt8])]
   ) -> [Mutation] {
@@ -49,8 +48,8 @@ extension StoreReplica {
     }
   }
 
-  /// Keeps a change set of our own. `place` puts an entry into the state, and returns the homes that
-  /// are not wanted any more.
+  /// Keeps a change set of this device. `place` puts an entry into the state, and returns the homes
+  /// to drop.
   private mutating func begin(
     _ changeSet: ChangeSet, place: (inout Self, UInt32) -> [EntryHome]
   ) -> [Mutation] {
@@ -68,7 +67,6 @@ extension StoreReplica {
     return mutations + log.drop(dropped, alsoConsidering: previous, in: identifier)
   }
 
-  /// Covers change sets of our own.
   private mutating func cover(_ changeSets: [ChangeSet]) -> [Cover] {
     guard let last = changeSets.last?.header else { return [] }
     let before = log.chains[last.chain]?.covered ?? 0
@@ -79,23 +77,22 @@ extension StoreReplica {
 
   // MARK: Revoked devices
 
-  /// Withholds the chains of revoked devices: they are not told of, sent or compared any more
-  /// (`Docs/Protocol.md`, "Membership"). Drops them if they hold nothing. Returns the mutations for
-  /// storage.
+  /// Withholds revoked devices' chains (`Docs/Protocol.md`, "Membership"). Drops them if no kept
+  /// entry is in them.
   mutating func withhold(_ revoked: Set<DeviceID>) -> [Mutation] {
     log.withhold(revoked)
     untold = untold.filter { !revoked.contains($0.device) }
     return withheldEntries.isEmpty ? log.dropWithheld(in: identifier) : []
   }
 
-  /// Publishes again, under this device's name, the entries of revoked devices that no other device
-  /// has carried over, and drops those devices' change sets. The shown values do not change.
+  /// Carries over revoked devices' entries that no device has carried over, and drops those
+  /// devices' change sets. The shown values stay.
   ///
-  /// Returns the mutations for storage; nil: the entries wait, for there is no sealer.
+  /// Returns nil if the entries wait for a sealer.
   mutating func inherit(
     by sealer: Sealer?, clock: inout TimeKeeper, entropy: inout any Entropy
   ) -> [Mutation]? {
-    // The plaintext that its author sealed, byte for byte: an entry has one encoding.
+    // Equals the author's plaintext, since an entry has one encoding.
     let entries = withheldEntries.map { ($0.entry, $0.entry.plaintext()) }
     guard !entries.isEmpty else { return log.dropWithheld(in: identifier) }
     guard let sealer else { return nil }
@@ -115,7 +112,7 @@ extension StoreReplica {
       + cover(changeSets).map { $0.mutation(in: identifier) }
   }
 
-  /// Entries of the state whose sealed form is withheld, by key, newest first.
+  /// Kept entries with withheld boxes, by key, newest first.
   ///
   /// - Complexity: O(*n* log *n*) in the keys if anything is withheld.
   private var withheldEntries: [KeptEntry] {
@@ -127,14 +124,12 @@ extension StoreReplica {
 }
 
 extension Cover {
-  /// Has storage count it.
   func mutation(in store: StoreIdentifier) -> Mutation {
     .setVector(store, chain.device, chain.incarnation, through)
   }
 }
 
 extension Entry {
-  /// A draft's entry as it is published: the room that it claims is claimed now.
   fileprivate func published(at clock: HybridTime) -> Entry {
     Entry(
       key: key, stamp: stamp, content: content, claim: claim.published(at: clock),

@@ -1,11 +1,10 @@
 internal import KithCrypto
 
 extension StoreReplica {
-  /// Makes a store of what storage holds. Signatures were checked before anything was stored, and
-  /// storage has compared everything with its checksum. One change set at a time is in memory with its
-  /// boxes.
+  /// Makes a store from storage, which has compared all checksums. Signatures were checked before
+  /// storing. Only one change set's boxes are in memory at a time.
   ///
-  /// - Returns: The store, and how much of it cannot be read.
+  /// - Returns: The store, and the number of unreadable parts.
   static func restored(
     _ identifier: StoreIdentifier, _ stored: StoredStore, _ references: [ChangeSetReference],
     by judge: Judge, _ keyring: inout Keyring,
@@ -47,7 +46,6 @@ extension StoreReplica {
     return (store, damaged)
   }
 
-  /// Returns whether the change set can be read.
   private mutating func restore(
     _ changeSet: ChangeSet, by judge: Judge, _ keyring: inout Keyring
   ) -> Bool {
@@ -71,7 +69,7 @@ extension StoreReplica {
     return true
   }
 
-  /// The latest reading that anything of the store holds.
+  /// The latest clock of a change set or draft.
   var latestStored: HybridTime {
     max(
       log.changeSets.values.lazy.map(\.clock).max() ?? .zero,
@@ -80,11 +78,10 @@ extension StoreReplica {
 
   // MARK: Damage
 
-  /// Whether a part of the stored data is missing: no device has given it back yet, and nobody has
-  /// accepted the loss.
+  /// Whether damaged data is missing that no device has returned, and whose loss nobody has
+  /// accepted.
   var isLacking: Bool { log.hasLost && loss?.isAccepted != true || !unreadable.isEmpty }
 
-  /// How much is missing.
   var missing: StoreLoss? {
     guard isLacking else { return nil }
     let known = log.hasLost && loss?.isAccepted != true ? loss : nil
@@ -92,15 +89,14 @@ extension StoreReplica {
       changeSets: (known?.changeSets ?? 0) + unreadable.count, entries: known?.entries ?? 0)
   }
 
-  /// Everything of the store is covered again, so its unreadable change sets are superseded.
-  /// Returns the mutations for storage.
+  /// Ends the loss: all is covered again, so unreadable change sets are superseded.
   mutating func endLoss() -> [Mutation] {
     defer { (loss, unreadable) = (nil, []) }
     return (loss == nil ? [] : [.setLoss(identifier, nil)])
       + unreadable.sorted().map { .removeChangeSet(identifier, $0) }
   }
 
-  /// A person accepts the loss of the missing data. Returns the mutations for storage.
+  /// Called when a person accepts the loss.
   mutating func acceptLoss() -> [Mutation] {
     guard isLacking else { return [] }
     loss = StoreLoss(
@@ -110,11 +106,8 @@ extension StoreReplica {
       + unreadable.sorted().map { .removeChangeSet(identifier, $0) }
   }
 
-  /// Drops the damaged data that storage found. Nothing counts as covered any more, so peers send
-  /// everything again; data that is kept already is passed over.
-  ///
-  /// - Parameter damage: the damage that storage found; nil: only change sets that cannot be read.
-  /// - Returns: The mutations for storage.
+  /// Handles damage: covers nothing any more, so that peers send everything again. Data that is
+  /// kept is ignored then. If `damage` is nil, only change sets cannot be read.
   mutating func drop(_ damage: StoreLoss?) -> [Mutation] {
     guard damage != nil || !unreadable.isEmpty else { return [] }
     let old = log.hasLost && loss?.isAccepted == false ? loss : nil
@@ -128,7 +121,6 @@ extension StoreReplica {
 }
 
 extension [DeviceID: [Incarnation: UInt64]] {
-  /// The same by chain.
   fileprivate var chains: [(ChainID, UInt64)] {
     flatMap { device, incarnations in
       incarnations.map { (ChainID(device: device, incarnation: $0.key), $0.value) }
@@ -137,7 +129,6 @@ extension [DeviceID: [Incarnation: UInt64]] {
 }
 
 extension ChangeSetReference: Comparable {
-  /// By device, incarnation, sequence and digest.
   package static func < (left: Self, right: Self) -> Bool {
     if left.device != right.device { return left.device < right.device }
     if left.incarnation != right.incarnation { return left.incarnation < right.incarnation }

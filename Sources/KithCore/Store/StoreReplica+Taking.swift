@@ -3,22 +3,21 @@ internal import KithCrypto
 /// The result of taking in a batch.
 struct Intake {
   var outcome = StoreOutcome()
-  /// Chains that may not be counted.
   var taint: Taint
-  /// Change sets to pass on: those that were new, and those that are covered only now. This device
-  /// may have lacked entries of the latter.
+  /// Change sets to relay: new ones, and those covered only now, of which this device may have
+  /// lacked entries.
   var passedOn: [ChangeSet] = []
   /// The covers by which the vector rose.
   var covered: [Cover] = []
-  /// The latest publishing clock of the new change sets.
+  /// The latest publishing clock of new change sets.
   var latest = HybridTime.zero
   /// Whether another database publishes under this device's chain.
   var showsCopy = false
 
-  /// Keys with an entry that was new.
+  /// Keys with a new entry.
   fileprivate var touched: Set<Key> = []
   fileprivate var again: [ChangeSet] = []
-  /// The number of received change sets that an author had signed for another store, by author.
+  /// Numbers of change sets for another store, by author.
   fileprivate var misdirected: [DeviceID: Int] = [:]
 }
 
@@ -44,7 +43,7 @@ extension StoreReplica {
     return intake
   }
 
-  /// Judges one change set and merges its entries; its neighbours do not depend on it.
+  /// Judges and merges one change set, independently of the others.
   private mutating func take(
     _ changeSet: ChangeSet, repairing: Bool, by judge: Judge, _ keyring: inout Keyring,
     noting intake: inout Intake
@@ -74,9 +73,8 @@ extension StoreReplica {
     }
   }
 
-  /// Watches for a second database with this device's keys: change sets that we did not make show
-  /// it. Two change sets of one sequence show a copied one (`Docs/Protocol.md`, "Entries and change
-  /// sets").
+  /// Reports forks. In this device's own chain, a fork or a later sequence shows a second database
+  /// with its keys (`Docs/Protocol.md`, "Entries and change sets").
   private func watchForCopies(
     _ changeSet: ChangeSet, ownChain: ChainID?, noting intake: inout Intake
   ) {
@@ -106,12 +104,12 @@ extension StoreReplica {
       dropped += merged.dropped
     }
     dropped += quarantine(opened.quarantined, of: changeSet, noting: &intake)
-    // This change set is not on the disk yet, so nothing of it has to be removed from there.
+    // Nothing of this change set is on the disk yet, so nothing is removed there.
     intake.outcome.mutations += log.drop(
       dropped, alsoConsidering: previous + [reference], in: identifier
     ).filter { !$0.concerns(reference) }
-    // If no entry of it is still needed, the change set is neither kept nor passed on. Otherwise each
-    // peer whose vector does not cover it would see it as new and pass it on again, without end.
+    // If no entry is needed, drop the change set and do not relay it: peers that do not cover it
+    // would relay it without end.
     guard let left = log.changeSets[reference] else { return }
     intake.passedOn.append(changeSet)
     let stored = changeSet.stored
@@ -123,10 +121,10 @@ extension StoreReplica {
     }
   }
 
-  /// Takes the entries that we lack of a change set that we hold, if they still count. There are
-  /// three causes: a peer that withholds a revoked device's entries sent others without the entries
-  /// that they replaced; equal vectors had different digests; or a part of the stored data was
-  /// lost.
+  /// Restores lacking entries of a kept change set, if they still count. Causes:
+  /// - A peer had dropped them for a revoked device's entries, which it then withheld.
+  /// - Equal vectors had different digests.
+  /// - Stored data was lost.
   private mutating func repair(
     _ changeSet: ChangeSet, _ opened: OpenedChangeSet, noting intake: inout Intake
   ) {
@@ -160,9 +158,8 @@ extension StoreReplica {
     }
   }
 
-  /// Reports the authors of whom more came than is kept. The excess comes again with every answer
-  /// of every session, so it is reported anew only if half of the author's space was free
-  /// meanwhile.
+  /// Reports authors over their limit; again only after half of their space was free, since the
+  /// excess comes with every answer.
   private mutating func reportOverLimit(
     _ authors: Set<DeviceID>, noting outcome: inout StoreOutcome
   ) {
@@ -173,8 +170,8 @@ extension StoreReplica {
     }
   }
 
-  /// Counts the covers of the batch: only for chains that are not tainted, only up to a signed
-  /// header received, and only if we cover the sequence from which the cover starts.
+  /// Counts covers up to received signed headers, if the chain is not tainted and this device
+  /// covers `from`.
   private mutating func cover(_ batch: Batch, noting intake: inout Intake) {
     let wasLacking = log.hasLost
     for cover in batch.covers where !intake.taint.covers(cover.chain) {
@@ -195,8 +192,7 @@ extension StoreReplica {
     }
   }
 
-  /// Notes the changes that programs see because of the batch. If there are drafts, laying them
-  /// anew may have changed shown values too.
+  /// Notes the changes that programs see, also those from laying drafts anew.
   private mutating func show(
     since shown: [Key: Shown]?, author: DeviceID, noting intake: inout Intake
   ) {

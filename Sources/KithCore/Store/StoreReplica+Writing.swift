@@ -1,10 +1,7 @@
-/// Local transactions: those of programs, those that were written while nobody was signed in, and
-/// the fate of both when the state below them changes.
+/// Local transactions: of programs, and adopted ones.
 extension StoreReplica {
-  /// Accepts a local transaction as a draft if every value that it writes would be shown
-  /// (`Docs/Protocol.md`, "Shown values"). It shows at once.
-  ///
-  /// The program is notified only of the changes that its writes cause in other keys.
+  /// Accepts a transaction as a draft, shown at once, if every value would be shown
+  /// (`Docs/Protocol.md`, "Shown values"). The program is notified only of changes in other keys.
   mutating func write(
     _ operations: [Operation], author: DeviceID, clock: inout TimeKeeper
   ) throws(WriteError) -> [ViewChange] {
@@ -25,16 +22,15 @@ extension StoreReplica {
     ].filter { !$0.changes.isEmpty }
   }
 
-  /// Joins operations on one key, and leaves out removals of keys that hold nothing.
+  /// Keeps each key's last operation, without removals of empty keys.
   private func effective(_ operations: [Operation]) -> [Operation] {
     operations.joined.filter { operation in
       operation.value != nil || state.slot(Key(operation.key))?.newest.entry.isRemoval == false
     }
   }
 
-  /// Why a transaction cannot be kept as a draft, or its refusal later; nil if it can. For removals
-  /// alone it is nil too: they are always accepted. The limits exist because drafts that wait for a
-  /// peer, and refusals that wait for the program, grow with each write.
+  /// The error if drafts or refusals, which grow with each write, are over their limit. Removals
+  /// alone are always accepted.
   private func lackOfSpace(for operations: [Operation]) -> WriteError? {
     guard operations.contains(where: { $0.value != nil }) else { return nil }
     guard refusals.bytes <= draftLimit else {
@@ -44,11 +40,9 @@ extension StoreReplica {
     return bytes <= draftLimit ? nil : .tooManyDrafts(bytes: bytes, limit: draftLimit)
   }
 
-  /// The most bytes of drafts, and of refusals.
   private var draftLimit: Int { policy.room(factor: Limits.draftFactor) }
 
-  /// Takes in a local transaction as a draft if it stands. Returns the keys whose shown value
-  /// changed, or nil if a value would not be shown.
+  /// Adds a draft and returns the changed shown values; nil if a value would not be shown.
   mutating func accept(
     _ operations: [Operation], clock: HybridTime, author: DeviceID
   ) -> [(key: Key, value: EncodedValue?)]? {
@@ -72,13 +66,12 @@ extension StoreReplica {
 
   // MARK: Adopting
 
-  /// Takes in the transactions that were written while nobody was signed in (`Docs/Protocol.md`,
-  /// "First sync"). A transaction is refused whole if the account already has one of its keys, or
-  /// if it does not fit; the others become drafts. If the account has other devices, any write of
-  /// theirs wins over the drafts, whenever it arrives.
+  /// Adopts transactions that were written while nobody was signed in (`Docs/Protocol.md`, "First
+  /// sync"). One that does not fit, or writes a key that the account has, is refused whole; others
+  /// become drafts. Unless `isAlone`, any other device's write wins over them.
   ///
-  /// One commit holds the fate of all writes and the clock of the last. So after a crash before the
-  /// local stores are emptied, nothing is adopted or refused twice.
+  /// One commit holds all results and the last clock, so after a crash nothing is adopted or
+  /// refused twice.
   mutating func adopt(
     _ writes: [LocalWrite], author: DeviceID, isAlone: Bool, clock: inout TimeKeeper
   ) -> StoreOutcome {
@@ -105,9 +98,8 @@ extension StoreReplica {
     return outcome
   }
 
-  /// Makes a draft of a transaction that was written while nobody was signed in. If it does not
-  /// stand, returns the reason. For keys that such transactions `adopted` before, the later write
-  /// wins.
+  /// Adds an adopted transaction's draft, or returns the reason for refusal. For keys in `adopted`,
+  /// which this adoption wrote before, the later write wins.
   private mutating func adopt(
     _ operations: [Operation], clock: HybridTime, author: DeviceID, over adopted: Set<Key>
   ) -> Refusal.Reason? {
@@ -125,15 +117,15 @@ extension StoreReplica {
 
   // MARK: Drafts on a new state
 
-  /// The keys of drafts that lost when the published entries changed below them.
+  /// The keys that drafts lost when the published entries changed.
   struct Relaying {
-    /// Keys whose local writes lost to later ones.
+    /// Lost to later writes.
     var superseded: Set<Key> = []
-    /// Keys of refused transactions.
+    /// In refused transactions.
     var refused: Set<Key> = []
   }
 
-  /// Lays the drafts anew, in order, each on the result of those before.
+  /// Lays each draft anew on the result of those before.
   mutating func layDraftsAnew(
     author: DeviceID, noting outcome: inout StoreOutcome
   ) -> Relaying {
@@ -166,21 +158,19 @@ extension StoreReplica {
     outcome.hasProgress = true
   }
 
-  /// Forgets the refusals that the program has taken.
   mutating func takeRefusals(through number: UInt64) -> StoreOutcome {
     let taken = refusals.take(through: number)
     return StoreOutcome(
       mutations: taken.map { .removeRefusal(identifier, $0.number) }, hasProgress: !taken.isEmpty)
   }
 
-  /// The node has started: lays the drafts of before.
+  /// Lays the drafts from storage.
   mutating func start(author: DeviceID) -> StoreOutcome {
     var outcome = StoreOutcome()
     _ = layDraftsAnew(author: author, noting: &outcome)
     return outcome
   }
 
-  /// Shows the same entries and drafts under another policy.
   mutating func change(to policy: Policy, author: DeviceID) -> StoreOutcome {
     reportedOverLimit = []
     var outcome = StoreOutcome(mutations: [.putStore(identifier, policy)])
@@ -188,7 +178,7 @@ extension StoreReplica {
     return outcome
   }
 
-  /// The hybrid clock was set back: stamps the drafts again that are not earlier than a reading.
+  /// Stamps drafts at or after a reading again: the clock was set back.
   mutating func restampDrafts(
     from first: HybridTime, author: DeviceID, clock: inout TimeKeeper
   ) -> StoreOutcome {
@@ -209,7 +199,6 @@ extension StoreReplica {
       superseded: keys.superseded.union(keys.refused), noting: &outcome)
   }
 
-  /// Notes a change of the shown values, if there is one.
   func view(
     _ reason: ChangeReason, _ changes: [(key: Key, value: EncodedValue?)], superseded: Set<Key>,
     noting outcome: inout StoreOutcome

@@ -1,31 +1,28 @@
 internal import KithCrypto
 
-/// One store of a replica: its state, the change sets that the state came from, and the local
-/// transactions that wait to be published.
+/// One store of a replica.
 struct StoreReplica {
   let identifier: StoreIdentifier
   /// Whether a program on this host has opened it.
   var isOpened = false
-  /// The clock of the last local write that was adopted and may still be in the local stores.
+  /// The clock of the last adopted write, while the local stores may hold it.
   var adopted = HybridTime.zero
   var state: StoreState
   var log = ChangeSetLog()
 
-  /// Local transactions that wait to be published.
   var drafts = DraftQueue()
-  /// Refusals that the program has not taken.
   var refusals = RefusalList()
-  /// Local transactions whose durability is to be announced with the next flush.
+  /// Writes to report as durable with the next flush.
   var waiting: [WriteID] = []
   /// Chains whose coverage peers have not been told.
   var untold: Set<ChainID> = []
-  /// Change sets in storage whose entries cannot be opened: they stay there, and count as lost.
+  /// Change sets in storage that cannot be opened; they count as lost.
   var unreadable: Set<ChangeSetReference> = []
-  /// How much was damaged and dropped, until all of it is covered again.
+  /// The damage, until all of it is covered again.
   var loss: StoreLoss?
-  /// Entries of other devices set aside for ever since the start.
+  /// Entries quarantined since the start.
   var quarantined = 0
-  /// Authors of whom more came than is kept, and who were reported.
+  /// Authors over their limit that were reported.
   var reportedOverLimit: Set<DeviceID> = []
 
   private var cachedDigest: Digest256?
@@ -37,16 +34,14 @@ struct StoreReplica {
     state = StoreState(policy: policy)
   }
 
-  /// Whether a flush has anything to do here.
   var needsFlush: Bool {
     !drafts.isSaved || !waiting.isEmpty || !untold.isEmpty
   }
 
-  /// The digest over all kept entries, except removals that are the newest of their key
-  /// (`Docs/Protocol.md`, "State digest"). It covers, of each entry, by key, newest first: the
-  /// key's length as 32-bit big-endian, the key and the digest of the entry's plaintext.
+  /// The digest over all kept entries, except removals that are their key's newest
+  /// (`Docs/Protocol.md`, "State digest").
   ///
-  /// - Complexity: O(*n* log *n*) in the keys, when something changed since the last call.
+  /// - Complexity: O(*n* log *n*) in the keys after a change.
   mutating func digest() -> Digest256 {
     if let cachedDigest { return cachedDigest }
     var hasher = Blake2b.Hasher()
@@ -65,7 +60,6 @@ struct StoreReplica {
     return digest
   }
 
-  /// The part of a `Have` that asks peers about this store.
   mutating func have() -> StoreHave {
     StoreHave(
       store: identifier, vector: log.vector, digest: digest(), policy: policy,
@@ -74,13 +68,12 @@ struct StoreReplica {
 
   // MARK: Entries
 
-  /// Merges a published entry and returns the homes that are not wanted any more.
+  /// Merges a published entry. Returns the homes to drop.
   mutating func merge(_ entry: KeptEntry) -> (isNew: Bool, dropped: [EntryHome]) {
     cachedDigest = nil
     switch state.merge(entry) {
     case .known:
-      // Another device carried over an entry of a revoked device: this copy is the entry's home
-      // from here on.
+      // Another device carried over a revoked device's entry: its copy becomes the entry's home.
       if let home = entry.home,
         let old = state.slots[entry.entry.key]?.kept.first(where: { $0.digest == entry.digest })?
           .home, log.isWithheld(old.changeSet.device)
@@ -93,16 +86,15 @@ struct StoreReplica {
     }
   }
 
-  /// Whether there are more removed entries than are kept.
   var hasExcessRemovals: Bool { state.removals.count > Limits.removals }
 
-  /// Forgets removed entries beyond the limit: first those that every other device covers, then the
-  /// oldest (`Docs/Protocol.md`, "Sessions"). Returns the mutations for storage.
+  /// Drops removals over the limit: first those that every other device covers, then the oldest
+  /// (`Docs/Protocol.md`, "Sessions").
   mutating func pruneRemovals(coveredByAll: (EntryHome) -> Bool) -> [Mutation] {
     log.drop(forgetRemovals(coveredByAll: coveredByAll), in: identifier)
   }
 
-  /// Forgets these, and returns the homes of their sealed forms.
+  /// Drops such removals from the state only, and returns their homes.
   mutating func forgetRemovals(coveredByAll: (EntryHome) -> Bool) -> [EntryHome] {
     guard hasExcessRemovals else { return [] }
     let removals = state.removals.compactMap { state.slots[$0]?.newest }

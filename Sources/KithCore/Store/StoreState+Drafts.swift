@@ -1,35 +1,31 @@
 internal import KithCrypto
 
 extension Claim {
-  /// Stands for the publishing clock that a draft does not have yet; later than every real one.
+  /// A draft's publishing clock: later than every real one.
   static let unpublished = HybridTime(rawValue: .max)
 
-  /// Whether the room was claimed by a draft, in the publishing that is still to come.
+  /// Whether a draft claims the room.
   var isUnpublished: Bool { clock == Self.unpublished }
 
-  /// The claim as it is published.
   func published(at clock: HybridTime) -> Claim {
     isUnpublished ? Claim(clock: clock, device: device, group: group) : self
   }
 }
 
-/// The fate of a draft after the published entries changed. Operations that lost to a later write
-/// are not part of the rest.
+/// A draft's fate after published entries changed. Its rest excludes operations that lost to later
+/// writes.
 enum DraftFate: Equatable {
-  /// The rest of it stands.
   case stands(Draft)
   /// All its operations lost to later writes.
   case superseded
-  /// Room is short, so the rest of it would not be shown whole; or it is an adopted draft that lost
-  /// a key, and is refused whole.
+  /// The rest does not fit; or the draft is adopted, lost a key, and is refused whole.
   case refused(Draft, Refusal.Reason)
 }
 
 extension StoreState {
-  /// Lays a draft over the state in the form in which it would be published now, if it stands.
+  /// Lays a draft as it would be published now, and returns the changed shown values.
   ///
-  /// Returns the keys whose shown value changed, or nil if a value of the draft would not be shown;
-  /// then nothing has changed.
+  /// Returns nil, and changes nothing, if a value of the draft would not be shown.
   mutating func lay(
     _ draft: Draft, author: DeviceID
   ) -> [(key: Key, value: EncodedValue?)]? {
@@ -50,8 +46,7 @@ extension StoreState {
     return nil
   }
 
-  /// Lays a draft anew over the drafts before it, after the published entries changed
-  /// (`Docs/Protocol.md`, "Writing and publishing").
+  /// Lays a draft anew over the drafts before it (`Docs/Protocol.md`, "Writing and publishing").
   mutating func layAnew(_ draft: Draft, author: DeviceID) -> DraftFate {
     let stamp = Stamp(clock: draft.clock, device: author)
     var rest = draft
@@ -63,7 +58,7 @@ extension StoreState {
     return lay(rest, author: author) == nil ? .refused(rest, .quota) : .stands(rest)
   }
 
-  /// The entries that a draft would publish now (`Docs/Protocol.md`, "Writing and publishing").
+  /// The entries that a draft would publish now.
   private func form(of draft: Draft, author: DeviceID) -> [KeptEntry] {
     let claim = claim(of: draft, author: author)
     return draft.operations.map { operation in
@@ -78,8 +73,7 @@ extension StoreState {
     }
   }
 
-  /// If any value grows its key, the transaction claims room anew; otherwise it keeps the latest
-  /// claim among the values it replaces.
+  /// Claims room anew if a value grows its key; else keeps the latest claim that it replaces.
   private func claim(of draft: Draft, author: DeviceID) -> Claim {
     let new = Claim(clock: Claim.unpublished, device: author, group: group)
     var latest: Claim?
@@ -98,13 +92,11 @@ extension StoreState {
     guard let shown = shown[key], let standing = slot(key)?.standing(of: shown.step) else {
       return nil
     }
-    // A value is no fallback if its claim is equal or made in this same publishing. Its own
-    // fallback is taken instead.
+    // If the value's claim is equal, or of this publishing, its own fallback is taken.
     guard standing.claim < claim, !standing.claim.isUnpublished else { return standing.fallback }
     return Fallback(value: shown.value, claim: standing.claim)
   }
 
-  /// Takes all drafts away. Call ``layAnew(_:author:)`` for those that are to stand again.
   mutating func removeDrafts() {
     let keys = Array(drafted.keys)
     for key in keys { setDraft(nil, of: key) }
@@ -113,6 +105,6 @@ extension StoreState {
 }
 
 extension Digest256 {
-  /// Thirty-two zero bytes, for an entry that has no digest.
+  /// For entries without a digest.
   static let zero = Digest256 { $0.initializeMemory(as: UInt8.self, repeating: 0) }
 }

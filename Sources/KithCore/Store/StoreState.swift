@@ -1,30 +1,26 @@
 internal import KithCrypto
 
-/// The value that a key shows, and its step.
 struct Shown: Hashable {
   var step: ShownStep
   var value: EncodedValue
 }
 
-/// A store's entries with the drafts laid over them, and the shown values that result from both.
+/// A store's entries, the drafts over them, and the resulting shown values.
 ///
-/// After a change of slots or drafts, the caller passes the touched keys to ``refresh(_:)`` before
-/// anything reads the shown values.
+/// After changes, call ``refresh(_:)`` with the touched keys before reading shown values.
 struct StoreState {
   let policy: Policy
-  /// The published entries, by key.
+  /// The published entries.
   private(set) var slots: [Key: Slot] = [:]
-  /// The entries that the drafts would publish, by key: only the last one of each key.
+  /// The last entry of each key that drafts would publish.
   private(set) var drafted: [Key: KeptEntry] = [:]
-  /// The number of drafts laid since there was none. It tells the transactions of the next
-  /// publishing apart.
+  /// The number of drafts laid since there was none. It tells the next publishing's transactions
+  /// apart.
   var group: UInt32 = 0
-  /// The shown values, by key.
   private(set) var shown: [Key: Shown] = [:]
-  /// Newest entries that are removals and published.
+  /// Keys whose newest published entry is a removal.
   private(set) var removals: Set<Key> = []
 
-  /// Bytes shown.
   private(set) var shownBytes = 0
   /// Bytes of the newest values, shown or not.
   private(set) var newestBytes = 0
@@ -39,19 +35,18 @@ struct StoreState {
     self.policy = policy
   }
 
-  /// Whether everything fits, so that nothing is hidden (`Docs/Protocol.md`, "Shown values", rule
-  /// 1).
+  /// Whether nothing is hidden (`Docs/Protocol.md`, "Shown values", rule 1).
   private var fits: Bool {
     neverShown == 0 && newestBytes <= policy.totalBytes && newestKeys <= policy.keys
   }
 
-  /// The slot of a key with its draft laid over. A draft's author knew all that was published, so
-  /// the draft has no runner-up.
+  /// The key's slot under its draft. The draft's author knew all published entries, so there is no
+  /// runner-up.
   func slot(_ key: Key) -> Slot? {
     drafted[key].map(Slot.init) ?? slots[key]
   }
 
-  /// Keys whose newest write is a value that is not shown, in order.
+  /// Keys whose newest value is not shown, in order.
   var hiddenKeys: [Key] {
     guard !fitted else { return [] }
     return allKeys.filter { key in
@@ -63,7 +58,6 @@ struct StoreState {
 
   // MARK: Changing
 
-  /// Merges a published entry. Call ``refresh(_:)`` afterwards.
   mutating func merge(_ entry: KeptEntry) -> Slot.Outcome {
     let key = entry.entry.key
     uncount(key)
@@ -83,19 +77,17 @@ struct StoreState {
     return outcome
   }
 
-  /// Gives a kept entry another sealed form. Returns its former home, or nil if the entry is not
-  /// kept. The shown values do not change.
+  /// Gives a kept entry another home, and returns the former one; nil if the entry is not kept.
   mutating func rehome(_ key: Key, _ digest: Digest256, to home: EntryHome) -> EntryHome? {
     slots[key]?.rehome(digest, to: home)
   }
 
-  /// Forgets a removed key altogether.
   mutating func forgetRemoval(of key: Key) {
     guard removals.remove(key) != nil else { return }
     slots[key] = nil
   }
 
-  /// Lays a draft's entry over a key, or takes it away. Call ``refresh(_:)`` afterwards.
+  /// Sets or removes a key's draft entry.
   mutating func setDraft(_ entry: KeptEntry?, of key: Key) {
     uncount(key)
     drafted[key] = entry
@@ -113,10 +105,9 @@ struct StoreState {
     if !policy.permits(keyBytes: key.size, valueBytes: size) { neverShown += sign }
   }
 
-  /// Works out the shown values anew after the touched keys changed, and returns the keys whose
-  /// shown value changed, in order.
+  /// Updates the shown values of the touched keys, and returns the changed ones, by key.
   ///
-  /// - Complexity: O(*t* log *t*) in the touched keys if everything fits, before and after;
+  /// - Complexity: O(*t* log *t*) in the touched keys if everything fits before and after;
   ///   otherwise that of ``Admission``.
   mutating func refresh(_ touched: some Sequence<Key>) -> [(key: Key, value: EncodedValue?)] {
     defer { fitted = fits }
@@ -165,7 +156,6 @@ struct StoreState {
 }
 
 extension Slot {
-  /// The value that a step shows.
   func value(of step: ShownStep) -> EncodedValue? {
     switch step {
     case .value: newest.entry.value
@@ -175,8 +165,7 @@ extension Slot {
     }
   }
 
-  /// The claim under which a step is shown, and the fallback of its entry. A step that is a
-  /// fallback has none of its own.
+  /// A step's claim, and its entry's fallback. A fallback has none of its own.
   func standing(of step: ShownStep) -> (claim: Claim, fallback: Fallback?)? {
     switch step {
     case .value: (newest.entry.claim, newest.entry.fallback)
@@ -188,7 +177,7 @@ extension Slot {
 }
 
 extension StoreState {
-  /// Keys whose shown value is another than it was, in order.
+  /// The changed shown values, by key.
   ///
   /// - Complexity: O(*n* log *n*) in the keys.
   func changes(since old: [Key: Shown]) -> [(key: Key, value: EncodedValue?)] {
@@ -200,7 +189,7 @@ extension StoreState {
     return changes.sorted { $0.key < $1.key }
   }
 
-  /// The same entries and drafts under another policy. Drafts are to be laid anew.
+  /// The same entries under another policy, without drafts: the caller lays them anew.
   func under(_ policy: Policy) -> StoreState {
     var state = StoreState(policy: policy)
     for slot in slots.values {

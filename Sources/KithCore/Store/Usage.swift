@@ -18,18 +18,17 @@ public struct Usage: Codable, Hashable, Sendable {
 public struct QuotaNumbers: Codable, Hashable, Sendable {
   /// Bytes shown now.
   public var usedBytes: Int
-  /// Bytes that would be shown if everything were.
+  /// Bytes shown if the write were accepted.
   public var askedBytes: Int
   /// The most bytes.
   public var limitBytes: Int
   /// Keys shown now.
   public var usedKeys: Int
-  /// Keys that would be shown if everything were.
+  /// Keys shown if the write were accepted.
   public var askedKeys: Int
   /// The most keys.
   public var limitKeys: Int
 
-  /// Makes the numbers.
   package init(
     usedBytes: Int, askedBytes: Int, limitBytes: Int, usedKeys: Int, askedKeys: Int,
     limitKeys: Int

@@ -1,29 +1,24 @@
-/// A value in its only encoding: the `Value` message of `kith.proto`, with fields in order of
+/// A value in its canonical encoding: the `Value` message of `kith.proto`, with fields in order of
 /// number, dictionary members strictly ascending by their keys' UTF-8 bytes, shortest numbers, and
 /// nothing unknown.
 ///
-/// Equal values have equal bytes everywhere, so they are compared, digested and measured without
-/// decoding.
+/// Equal values have equal bytes on every device, so values are compared, digested and measured
+/// without decoding.
 package struct EncodedValue: Hashable, Sendable {
-  /// The encoding.
   package let bytes: [UInt8]
 
   /// The size that the quota counts, in bytes.
-  ///
-  /// - Complexity: O(1).
   package var size: Int { bytes.count }
 
-  /// Encodes a value.
-  ///
-  /// - Throws: ``ValueError/tooDeep``.
-  /// - Complexity: O(*n* log *n*) for dictionaries (their members are sorted), otherwise O(*n*).
+  /// Throws ``ValueError/tooDeep``. O(*n* log *n*) with dictionaries, whose members are sorted;
+  /// otherwise O(*n*).
   package init(_ value: PropertyListValue) throws(ValueError) {
     var encoder = ValueEncoder()
     try encoder.prepend(value, depth: 0)
     bytes = encoder.bytes
   }
 
-  /// Checks that bytes from a peer or file are a canonical encoding, and takes them.
+  /// Checks that bytes from a peer or file are canonical.
   ///
   /// - Throws: ``ValueError``.
   /// - Complexity: O(*n*) in time and memory, for any lengths that the bytes claim.
@@ -33,17 +28,12 @@ package struct EncodedValue: Hashable, Sendable {
     self.bytes = bytes
   }
 
-  /// Takes bytes that were checked before, such as stored ones.
-  ///
-  /// If they are wrong, ``decoded()`` throws.
+  /// Takes bytes that were checked before; if they are wrong, ``decoded()`` throws.
   package init(trusting bytes: [UInt8]) {
     self.bytes = bytes
   }
 
-  /// Decodes the value.
-  ///
-  /// - Throws: ``ValueError``, only if trusted bytes were wrong.
-  /// - Complexity: O(*n*).
+  /// Throws ``ValueError`` only if trusted bytes were wrong. O(*n*).
   package func decoded() throws(ValueError) -> PropertyListValue {
     var decoder = ValueDecoder(bytes)
     return try decoder.decode()

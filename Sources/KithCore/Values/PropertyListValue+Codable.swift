@@ -5,7 +5,7 @@
 #endif
 
 extension PropertyListValue: Codable {
-  /// The name of a dictionary's member, or the index of an array's element.
+  /// A dictionary key.
   private struct Member: CodingKey {
     let stringValue: String
     let intValue: Int? = nil
@@ -16,9 +16,9 @@ extension PropertyListValue: Codable {
 
   /// Encodes the value as its content: a bool, a number, a text, an array, a dictionary.
   ///
-  /// The coder decides the form of dates and data: JSON has neither, so they decode as numbers and
-  /// texts. From JSON and property lists a double without a fraction decodes as an integer. Under a
-  /// store's key, and inside `Codable` types under one, every value decodes unchanged.
+  /// Under a store's key, and inside `Codable` types under one, every value decodes unchanged. JSON
+  /// has no dates and data, so they decode as numbers and texts. From JSON and property lists, a
+  /// double without a fraction decodes as an integer.
   ///
   /// - Complexity: O(*n* log *n*) in the size of the value.
   public func encode(to encoder: any Encoder) throws {
@@ -47,8 +47,8 @@ extension PropertyListValue: Codable {
 
   /// Decodes the coder's content; see ``encode(to:)``.
   ///
-  /// - Throws: `DecodingError` for null and for more than ``maximumDepth`` nested arrays and
-  ///   dictionaries.
+  /// - Throws: `DecodingError` for null, and for arrays and dictionaries nested deeper than
+  ///   ``maximumDepth``.
   /// - Complexity: O(*n*) in the size of the value.
   public init(from decoder: any Decoder) throws {
     if let container = try? decoder.container(keyedBy: Member.self) {

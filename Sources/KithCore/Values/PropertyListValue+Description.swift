@@ -1,7 +1,7 @@
 extension PropertyListValue: CustomStringConvertible {
-  /// The value for logs of tests and debuggers, dictionaries in order of their keys' bytes.
+  /// The value for test logs and debuggers, dictionaries in order of their keys' bytes.
   ///
-  /// Dates are seconds since 2001: Foundation's description on Linux traps on one that is not
+  /// Dates are seconds since 2001: on Linux, Foundation's description traps on a date that is not
   /// finite, which a peer may send.
   ///
   /// - Complexity: O(*n* log *n*) in the size of the value.

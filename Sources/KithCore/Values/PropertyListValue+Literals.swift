@@ -24,7 +24,7 @@ extension PropertyListValue: ExpressibleByArrayLiteral {
 }
 
 extension PropertyListValue: ExpressibleByDictionaryLiteral {
-  /// Makes a dictionary; if a key is written twice, the later value is used.
+  /// Makes a dictionary; of a repeated key, the last value counts.
   public init(dictionaryLiteral elements: (String, PropertyListValue)...) {
     self = .dictionary(Dictionary(elements) { _, later in later })
   }

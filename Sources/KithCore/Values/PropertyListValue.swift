@@ -11,21 +11,21 @@
 /// ```
 ///
 /// Values are equal if their bytes on the wire are. Doubles and dates compare by bit pattern: a NaN
-/// equals the same NaN, `0.0` and `-0.0` differ. Strings and keys compare by UTF-8 bytes, so a
-/// composed and a decomposed "é" differ. Values of different cases are never equal.
+/// equals the same NaN, `0.0` and `-0.0` differ. Strings and keys compare by UTF-8 bytes: a
+/// composed and a decomposed "é" differ.
 ///
-/// A dictionary cannot hold two keys that Swift calls equal. Bytes with two canonically equivalent
-/// keys are ``ValueError/malformed``: dropping one would silently lose data.
+/// A Swift dictionary cannot hold two canonically equivalent keys. Bytes with such keys are
+/// ``ValueError/malformed``: dropping one would silently lose data.
 public enum PropertyListValue: Sendable {
   /// True or false.
   case bool(Bool)
   /// A signed 64-bit integer.
   case integer(Int64)
-  /// A 64-bit binary floating-point number; NaN and the infinities are allowed.
+  /// A 64-bit floating-point number; NaN and the infinities are allowed.
   case double(Double)
   /// Text.
   case string(String)
-  /// A point in time, as the seconds since 2001-01-01T00:00:00Z in a `Double`.
+  /// A point in time: seconds since 2001-01-01T00:00:00Z in a `Double`.
   case date(Date)
   /// Bytes.
   case data(Data)
@@ -36,7 +36,7 @@ public enum PropertyListValue: Sendable {
 }
 
 extension PropertyListValue: Hashable {
-  /// Returns whether both have the same encoding; see the type's description.
+  /// Returns whether both have the same encoding.
   ///
   /// - Complexity: O(*n*) in the size of the smaller value.
   public static func == (one: Self, other: Self) -> Bool {
@@ -59,7 +59,7 @@ extension PropertyListValue: Hashable {
     }
   }
 
-  /// Feeds the value to the hasher.
+  /// Hashes the value.
   ///
   /// - Complexity: O(*n*) in the size of the value.
   public func hash(into hasher: inout Hasher) {
@@ -72,7 +72,7 @@ extension PropertyListValue: Hashable {
     case .data(let data): hasher.combine(data)
     case .array(let values): hasher.combine(values)
     case .dictionary(let members):
-      // Members have no order, so their hashes are joined by a commutative operation.
+      // Members have no order, so a commutative operation joins their hashes.
       var all = 0
       for (key, value) in members {
         var member = hasher
@@ -86,6 +86,6 @@ extension PropertyListValue: Hashable {
 }
 
 extension PropertyListValue {
-  /// The maximum number of nested containers: a scalar has depth 0, an array of scalars 1.
+  /// The maximum nesting: a scalar has depth 0, an array of scalars 1.
   package static let maximumDepth = 64
 }

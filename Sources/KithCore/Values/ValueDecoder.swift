@@ -4,10 +4,10 @@
   import Foundation
 #endif
 
-/// Reads only the canonical encoding.
+/// Reads only the canonical encoding, and is safe on any bytes.
 ///
-/// It is safe on any bytes: reads are checked against their message's end, a length allocates only
-/// once its bytes exist, and recursion ends at ``PropertyListValue/maximumDepth``.
+/// Reads stop at their message's end, a length allocates only once its bytes exist, and recursion
+/// ends at ``PropertyListValue/maximumDepth``.
 struct ValueDecoder {
   private let bytes: [UInt8]
   private var position = 0
@@ -20,7 +20,6 @@ struct ValueDecoder {
     try value(end: bytes.count, depth: 0)
   }
 
-  /// Reads the fields of a `Value` message, up to its end.
   private mutating func value(end: Int, depth: Int) throws(ValueError) -> PropertyListValue {
     guard position < end else { throw .malformed }  // no kind
     let tag = bytes[position]
@@ -58,7 +57,7 @@ struct ValueDecoder {
     }
   }
 
-  /// Checks that another container may begin, and reads the position of its end.
+  /// Checks the depth; returns where the container ends.
   private mutating func enter(end: Int, depth: Int) throws(ValueError) -> Int {
     guard depth < PropertyListValue.maximumDepth else { throw .tooDeep }
     return try length(end: end)
@@ -108,15 +107,13 @@ struct ValueDecoder {
     return (try string(in: range), range)
   }
 
-  /// Reads a tag that is required here.
   private mutating func expect(_ tag: UInt8, end: Int) throws(ValueError) {
     guard position < end else { throw .malformed }
     guard bytes[position] == tag else { throw unexpected(bytes[position]) }
     position += 1
   }
 
-  /// Returns the error for an unexpected tag: malformed if a known field has another wire type,
-  /// otherwise not canonical.
+  /// Malformed if a known field has another wire type, otherwise not canonical.
   private func unexpected(_ tag: UInt8) -> ValueError {
     let field = tag >> 3
     let wireType = tag & 7
@@ -129,14 +126,13 @@ struct ValueDecoder {
     return string
   }
 
-  /// Reads a length, and skips the bytes that it measures.
   private mutating func range(end: Int) throws(ValueError) -> Range<Int> {
     let rangeEnd = try length(end: end)
     defer { position = rangeEnd }
     return position..<rangeEnd
   }
 
-  /// Reads a length, and returns the position where its bytes end.
+  /// Reads a length; returns where its bytes end.
   private mutating func length(end: Int) throws(ValueError) -> Int {
     let length = try varint(end: end)
     guard length <= UInt64(end - position) else { throw .malformed }

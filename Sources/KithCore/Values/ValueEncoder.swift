@@ -4,12 +4,11 @@
   import Foundation
 #endif
 
-/// Writes the canonical encoding backwards, so that each length is known when it is needed, and
+/// Writes the canonical encoding backwards, so that each length is known when it is needed and the
 /// work stays linear in the nesting.
 struct ValueEncoder {
   /// Free space, then the written bytes.
   private var storage: [UInt8]
-  /// The index of the first written byte.
   private var start: Int
 
   init() {
@@ -19,7 +18,6 @@ struct ValueEncoder {
 
   var bytes: [UInt8] { Array(storage[start...]) }
 
-  /// Prepends the fields of a `Value` message.
   mutating func prepend(_ value: PropertyListValue, depth: Int) throws(ValueError) {
     switch value {
     case .bool(let bool):
@@ -67,7 +65,7 @@ struct ValueEncoder {
     prepend(length: written - memberEnd, tag: ValueTag.element)
   }
 
-  /// Checks that another container may begin, and returns the number of bytes written so far.
+  /// Checks the depth; returns the bytes written so far.
   private func enter(_ depth: Int) throws(ValueError) -> Int {
     guard depth < PropertyListValue.maximumDepth else { throw .tooDeep }
     return written
@@ -113,7 +111,7 @@ struct ValueEncoder {
     storage.replaceSubrange(start..<start + bytes.count, with: bytes)
   }
 
-  /// Moves `start` towards the front, and adds space if there is none.
+  /// Moves `start` back by `count`, and adds space in front if needed.
   private mutating func makeRoom(_ count: Int) {
     if start < count {
       let more = max(storage.count, count)
@@ -124,7 +122,7 @@ struct ValueEncoder {
   }
 }
 
-/// The tags of a `Value` message's fields: field number and wire type in one byte.
+/// The tags of `Value` fields: field number and wire type in one byte.
 enum ValueTag: UInt8 {
   case bool = 0x08
   case integer = 0x10

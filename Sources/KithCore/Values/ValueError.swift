@@ -1,17 +1,14 @@
-/// The error for a value without an encoding, or bytes that are not one.
 package enum ValueError: Error, Hashable, Sendable {
-  /// The bytes are no `Value` message: truncated, a wrong wire type, no kind, text that is not
-  /// UTF-8, or two keys in one dictionary that Swift's `String` calls equal.
+  /// No `Value` message: truncated, a wrong wire type, no kind, text that is not UTF-8, or two keys
+  /// in one dictionary that Swift's `String` calls equal.
   case malformed
-  /// The bytes are a `Value`, but not canonical: unknown or repeated fields, fields or members out
-  /// of order, longer numbers than needed.
+  /// Not canonical: unknown or repeated fields, a wrong order, numbers longer than needed.
   case notCanonical
-  /// More than ``PropertyListValue/maximumDepth`` containers are nested.
+  /// More than ``PropertyListValue/maximumDepth`` nested containers.
   case tooDeep
 }
 
 extension ValueError: CustomStringConvertible {
-  /// A sentence for people.
   package var description: String {
     switch self {
     case .malformed: "the bytes are not an encoded value"

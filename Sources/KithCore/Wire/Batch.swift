@@ -14,16 +14,16 @@ package struct Cover: Hashable, Sendable {
   }
 }
 
-/// Change sets and covers of one store that are applied, counted in the vector and passed on in one
-/// step (`Docs/Protocol.md`, "Sessions").
+/// Change sets and covers of one store that are applied, counted and relayed in one step
+/// (`Docs/Protocol.md`, "Sessions").
 package struct Batch: Sendable {
   package var store: StoreIdentifier
-  /// The number of the `Have` that it answers; 0: sent unasked.
+  /// The number of the `Have` that it answers; 0 if unasked.
   package var answers: UInt64 = 0
-  /// Sent because equal vectors had different digests.
+  /// Whether it was sent because equal vectors had different digests.
   package var isEverything = false
-  /// It is a piece of an answer, or of the data that the peer missed, and the rest follows: it
-  /// covers nothing.
+  /// Whether more pieces of the answer, or of the data that the peer missed, follow; such a piece
+  /// has no covers.
   package var isUnfinished = false
   package var changeSets: [ChangeSet] = []
   package var covers: [Cover] = []
@@ -40,10 +40,9 @@ package struct Batch: Sendable {
   }
 
   var isEmpty: Bool { changeSets.isEmpty && covers.isEmpty }
-  /// Bytes of its change sets.
   var weight: Int { changeSets.reduce(0) { $0 + $1.weight } }
 
-  /// The messages that carry the batch: one or more, back to back.
+  /// The batch's messages, to be sent back to back.
   package func messages() -> [[UInt8]] {
     BatchFrame.parts(of: changeSets.map(\.weight), covers: covers.count).map { part in
       frame(isLast: part.isLast).encoded(changeSets[part.range].map(\.wire))
@@ -58,7 +57,7 @@ package struct Batch: Sendable {
   }
 }
 
-/// The fields that a message of a batch holds besides change sets.
+/// The fields of a batch's message besides change sets.
 struct BatchFrame: Hashable, Sendable {
   var store: StoreIdentifier
   var answers: UInt64
@@ -67,7 +66,7 @@ struct BatchFrame: Hashable, Sendable {
   var hasMore: Bool
   var covers: [Cover]
 
-  /// How change sets of some weights are spread over messages; the last may hold covers alone.
+  /// Spreads change sets of these weights over messages; the last may hold covers alone.
   static func parts(of weights: [Int], covers: Int) -> [(range: Range<Int>, isLast: Bool)] {
     var ranges: [Range<Int>] = []
     var (start, bytes) = (0, 0)
@@ -106,7 +105,6 @@ struct BatchFrame: Hashable, Sendable {
   }
 }
 
-/// One message of a batch, checked.
 struct BatchPart {
   var store: StoreIdentifier
   var answers: UInt64
@@ -116,7 +114,6 @@ struct BatchPart {
   var changeSets: [CheckedChangeSet]
   var covers: [Cover]
 
-  /// Nil if the message is malformed.
   init?(_ wire: WireBatch, account: AccountID, concurrently: InboundMessage.Repeater?) {
     guard let store = StoreIdentifier(wire.store), wire.covers.count <= Limits.chainsPerStore,
       wire.changeSets.count <= Limits.changeSetsPerMessage,
@@ -136,7 +133,7 @@ struct BatchPart {
     }
     guard covers.isStrictlyAscending(by: \.chain) else { return nil }
     let sets = wire.changeSets
-    // The entries of a single change set are checked at once; of several, each is checked whole.
+    // The entries of a single change set are checked at once; otherwise the change sets are.
     let inner = sets.count == 1 ? concurrently : nil
     let checked = values(sets.count, by: 1, with: concurrently) { index in
       CheckedChangeSet(sets[index], account: account, concurrently: inner)

@@ -1,12 +1,11 @@
 internal import KithCrypto
 
-// A message is taken in whole or not at all. If a length, a number or an order in it is wrong, it
-// does not decode, and its sender's session ends. This holds for faults that show without a state
-// and without opening a box. Members that keep the rules decode alike, so none of them passes such
-// a message on.
+// A message is accepted whole or not at all: a wrong length, number or order fails decoding and
+// ends the session. This covers all faults that show without a state and without opening a box.
+// Members that keep the rules decode alike, so none relays such a message.
 
 extension Sequence {
-  /// Whether keys ascend, none twice, as they do in every list that stands for a map or a set.
+  /// Whether keys ascend without repeats, as in every list that encodes a map or set.
   func isStrictlyAscending<Key: Comparable>(by key: (Element) -> Key) -> Bool {
     var last: Key?
     for element in self {
@@ -19,7 +18,7 @@ extension Sequence {
 }
 
 extension [ChainID: UInt64] {
-  /// A vector or a part of one; nil if it is malformed.
+  /// A vector or a part of one; nil if malformed.
   init?(_ wire: [WireVectorEntry]) {
     var entries: [(key: ChainID, value: UInt64)] = []
     entries.reserveCapacity(wire.count)
@@ -35,7 +34,7 @@ extension [ChainID: UInt64] {
 }
 
 extension [DeviceID: [String]] {
-  /// The addresses at which devices may be met; nil if the list is malformed.
+  /// Devices' addresses; nil if malformed.
   init?(_ wire: [WireDeviceAddresses]) {
     var entries: [(key: DeviceID, value: [String])] = []
     entries.reserveCapacity(wire.count)
@@ -60,7 +59,6 @@ extension Limits {
 }
 
 extension ChainID {
-  /// Nil unless the device's id has its length.
   init?(device: some Collection<UInt8>, incarnation: UInt64) {
     guard let device = try? DeviceID(device) else { return nil }
     self.init(device: device, incarnation: Incarnation(rawValue: incarnation))

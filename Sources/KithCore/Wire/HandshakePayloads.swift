@@ -1,30 +1,25 @@
 package import KithCrypto
 
-/// The versions that a dialler offers in the payload of handshake message 1.
+/// The versions that a dialler offers in handshake message 1.
 package struct Offer: Hashable, Sendable {
-  /// Protocol versions that the dialler speaks.
   package var versions: [UInt32]
 
-  /// The versions that this code speaks, best first.
+  /// The versions that this code speaks, the best first.
   package static let current = Self(versions: [1])
 
-  /// Makes an offer.
   package init(versions: [UInt32]) {
     self.versions = versions
   }
 
-  /// Reads an offer; nil if the bytes are malformed.
   package init?(decoding bytes: [UInt8]) {
     guard let wire = try? WireOffer(serializedBytes: bytes) else { return nil }
     versions = wire.versions
   }
 
-  /// The highest version that both sides speak, or nil.
   package func chosen(from other: Offer) -> UInt32? {
     versions.filter(other.versions.contains).max()
   }
 
-  /// The offer's bytes.
   package func encoded() -> [UInt8] {
     var wire = WireOffer()
     wire.versions = versions
@@ -32,27 +27,23 @@ package struct Offer: Hashable, Sendable {
   }
 }
 
-/// A side's description of itself, in the payloads of handshake messages 2 and 3.
+/// A side's description of itself, in handshake messages 2 and 3.
 package struct Hello: Hashable, Sendable {
   /// The protocol version, chosen by the listener.
   package var version: UInt32
-  /// The side's hybrid logical clock.
+  /// The side's ``ToldTime/reading``.
   package var clock: HybridTime
-  /// Whether the side's kernel calls its clock synchronised.
   package var isSynchronised: Bool
-  /// The side's process.
   package var process: ProcessID
-  /// The digest of the membership records that the side holds.
   package var rosterDigest: Digest256
-  /// The port that the side listens on; 0: none.
+  /// The port that the side listens on; 0 for none.
   package var port: UInt16
-  /// The side's version of Kith, for people; empty: not said.
+  /// The side's version of Kith, for people; may be empty.
   package var software: String
-  /// The id of the side's device: its certificate binds the id to the handshake's static key, and
-  /// this field binds the key to the id. Nil: not said.
+  /// Its certificate binds this id to the handshake's static key, and this field binds the key to
+  /// the id.
   package var device: DeviceID?
 
-  /// Makes a hello.
   package init(
     version: UInt32, clock: HybridTime, isSynchronised: Bool, process: ProcessID,
     rosterDigest: Digest256, port: UInt16, software: String = "", device: DeviceID? = nil
@@ -67,7 +58,6 @@ package struct Hello: Hashable, Sendable {
     self.device = device
   }
 
-  /// Reads a hello; nil if the bytes are malformed.
   package init?(decoding bytes: [UInt8]) {
     guard let wire = try? WireHello(serializedBytes: bytes),
       let process = try? Digest128(wire.processID),
@@ -88,7 +78,6 @@ package struct Hello: Hashable, Sendable {
       port: port, software: isPrintable ? wire.software : "", device: device)
   }
 
-  /// The hello's bytes.
   package func encoded() -> [UInt8] {
     var wire = WireHello()
     wire.version = version

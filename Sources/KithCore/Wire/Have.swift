@@ -1,6 +1,6 @@
 package import KithCrypto
 
-/// The part of a `Have` that is about one store.
+/// One store's part of a `Have`.
 package struct StoreHave: Hashable, Sendable {
   package var store: StoreIdentifier
   package var vector: [ChainID: UInt64]
@@ -9,9 +9,9 @@ package struct StoreHave: Hashable, Sendable {
   package var policy: Policy
   /// Whether the digest is of more than the vector covers.
   package var isBeyond: Bool
-  /// Whether no answer of the session was applied yet, so that one is wanted even if it is empty.
+  /// Whether no answer of the session was applied yet, so that even an empty one is wanted.
   package var isAwaited: Bool
-  /// Whether something of the last answer cannot be judged yet, so that records are wanted again.
+  /// Whether part of the last answer cannot be judged yet, so that records are wanted again.
   package var isUnjudged = false
 
   package init(
@@ -30,20 +30,17 @@ package struct StoreHave: Hashable, Sendable {
 /// The message in which a device says what it covers of its stores (`Docs/Protocol.md`,
 /// "Sessions").
 package struct Have: Hashable, Sendable {
-  /// Counts the ones that ask for a batch; 0 asks for nothing.
+  /// Counts those that ask for a batch; 0 asks for nothing.
   package var number: UInt64
-  /// Whether vectors are whole; otherwise they hold only the entries that changed.
+  /// Whether vectors are whole; otherwise they hold only changed entries.
   package var isWhole: Bool
-  /// Whether every store of the peer is listed.
   package var listsAll: Bool
   package var stores: [StoreHave]
-  /// When the sender's process started, as its statements say; zero: it makes none.
+  /// When the sender's process started, as in its statements; zero if it makes none.
   package var started = HybridTime.zero
-  /// The coverage that the sender tells, and devices' statements about theirs.
+  /// The sender's unsigned extents, and devices' statements.
   package var statements: [StatementGroup] = []
-  /// Which statements the sender holds.
   package var held: [HeldStatements] = []
-  /// The time that the peer tells; nil: none.
   package var time: ToldTime?
 
   package init(
@@ -56,12 +53,12 @@ package struct Have: Hashable, Sendable {
     self.time = time
   }
 
-  /// One that tells the time, and nothing else.
+  /// A `Have` that only tells the time.
   init(telling time: ToldTime) {
     self.init(number: 0, isWhole: false, listsAll: false, stores: [], time: time)
   }
 
-  /// Nil if the message is malformed, as it is with two statements of one device about one store.
+  /// Nil if malformed, for example with two statements of one device about one store.
   init?(_ wire: WireHave) {
     guard wire.stores.count <= Limits.stores else { return nil }
     self.init(
@@ -96,15 +93,13 @@ package struct Have: Hashable, Sendable {
     guard held.isStrictlyAscending(by: \.store) else { return nil }
   }
 
-  /// Names a device's statement about a store.
   private struct StatementName: Hashable {
     var store: StoreIdentifier
     var device: UInt64
   }
 
-  /// The messages that carry it: one, unless the vectors of many stores take more than
-  /// ``Limits/haveMessageBytes``. Then each message carries some of the stores. If the `Have` lists
-  /// all stores, one last message only names them.
+  /// One message, unless the stores take more than ``Limits/haveMessageBytes``. Then each carries
+  /// some stores, and if the `Have` lists all stores, a last message only names them.
   package func messages() -> [[UInt8]] {
     var parts: [[StoreHave]] = []
     var bytes = 0
@@ -138,7 +133,7 @@ package struct Have: Hashable, Sendable {
     return haves.map { $0.message() }
   }
 
-  /// Messages that tell the coverage of devices, and in the last one the statements held.
+  /// Messages that tell extents; the last one also names the statements held.
   static func messages(
     telling groups: [StatementGroup], holding held: [HeldStatements] = [],
     by started: HybridTime?, time: ToldTime
@@ -183,10 +178,9 @@ package struct Have: Hashable, Sendable {
 }
 
 extension StoreHave {
-  /// More bytes than it ever takes in a message.
+  /// More bytes than it takes in a message.
   fileprivate var sizeBound: Int { 512 + 64 * vector.count }
 
-  /// The store and its limits alone.
   fileprivate var withoutVector: StoreHave {
     StoreHave(
       store: store, vector: [:], digest: nil, policy: policy)
@@ -230,7 +224,6 @@ extension WireVectorEntry {
 }
 
 extension Policy {
-  /// Nil if a limit is above ``maximum``.
   fileprivate init?(_ wire: WirePolicy) {
     guard let totalBytes = Int(exactly: wire.totalBytes),
       let valueBytes = Int(exactly: wire.valueBytes)

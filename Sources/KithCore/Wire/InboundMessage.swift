@@ -1,8 +1,8 @@
 internal import KithCrypto
 internal import SwiftProtobuf
 
-/// A message from a peer, decoded and with every check made that needs no state. Signatures and
-/// digests are the costly part of replication, and may be checked outside any lock, many at once.
+/// A message from a peer, decoded, with every check that needs no state. Its signatures and digests
+/// are the main cost of replication; they are checked outside any lock, many at once.
 package struct InboundMessage: Sendable {
   enum Body {
     case records([CheckedRecord])
@@ -13,21 +13,15 @@ package struct InboundMessage: Sendable {
   }
 
   let body: Body
-  /// Whether it holds membership records, which may have the whole roster evaluated.
+  /// Records may cause the whole roster to be evaluated.
   package var isRecords: Bool { if case .records = body { true } else { false } }
-  /// The message's size, in bytes.
   let size: Int
-  /// How to do many things at once with its contents; nil: one after the other.
   let repeater: Repeater?
 
-  /// Decodes a message and checks its signatures; nil if it is malformed: then the session is to be
-  /// closed.
+  /// Decodes a message and checks its signatures for the account; if nil, close the session.
   ///
-  /// - Parameters:
-  ///   - bytes: the message, not larger than ``Limits/messageBytes``.
-  ///   - account: the account that signatures are made for.
-  ///   - concurrently: how to check and open many things at once; nil: one after the other.
-  /// - Complexity: O(*n*) in the bytes, and a signature check for each change set.
+  /// O(*n*) in the bytes, which are at most ``Limits/messageBytes``, and a signature check for each
+  /// change set. Without a repeater, checks run one after the other.
   package init?(
     decoding bytes: [UInt8], account: AccountID, concurrently: Repeater? = nil
   ) {

@@ -1,18 +1,16 @@
-/// Counts how often repeated fields occur in a message, without decoding it. A decoded element of
-/// two bytes takes many times that, so a message with too many is refused before anything is built.
+/// Counts a message's repeated fields without decoding it: a decoded element takes many times its
+/// two bytes.
 struct MessageOutline {
-  /// A field that holds a message or is repeated.
   struct Field {
     let number: UInt64
-    /// How often it may occur in the whole message, over all its parents.
+    /// The maximum in the whole message, over all parents.
     var limit = Int.max
-    /// The fewest bytes that a valid one has; one with fewer is malformed.
+    /// The size of the shortest valid one, in bytes.
     var fewestBytes = 0
-    /// Fields inside it to look at, if it is a message.
+    /// Fields inside it, if it is a message.
     var fields: [Field] = []
   }
 
-  /// The fields that a session's message may hold.
   static let session = MessageOutline([
     Field(
       number: 1,
@@ -53,18 +51,16 @@ struct MessageOutline {
       ]),
   ])
 
-  /// The fields that a change set's header may hold.
   static let header = MessageOutline([
     Field(
       number: 9, limit: Limits.entriesPerChangeSet, fewestBytes: 32)
   ])
 
-  /// The fields that an extent may hold.
   static let extent = MessageOutline([
     Field(number: 3, limit: Limits.chainsPerStore, fewestBytes: 34)
   ])
 
-  /// The fields that an inviter's answer may hold.
+  /// An inviter's answer.
   static let joinReply = MessageOutline([
     Field(
       number: 2, limit: MembershipLimits.records,
@@ -74,7 +70,7 @@ struct MessageOutline {
       fields: [Field(number: 2, limit: Limits.elementsPerMessage)]),
   ])
 
-  /// The fields, each before the fields inside it, and with the range of those.
+  /// Each field precedes its inner fields.
   private var fields: [(field: Field, inner: Range<Int>)] = []
   private let outermost: Range<Int>
 
@@ -90,10 +86,8 @@ struct MessageOutline {
     }
   }
 
-  /// Whether bytes are fields one after the other, and none that is looked at occurs too often.
-  /// Fields that are not known are passed over.
-  ///
-  /// - Complexity: O(*n*) in the bytes; it takes no memory that grows with them.
+  /// Whether bytes are well-formed fields, and none occurs too often; unknown fields are skipped.
+  /// O(*n*), in constant memory.
   func permits(_ bytes: [UInt8]) -> Bool {
     var counts = [Int](repeating: 0, count: fields.count)
     return bytes.withUnsafeBytes { permits($0, outermost, &counts) }
@@ -118,7 +112,7 @@ struct MessageOutline {
         guard counts[index] <= field.limit, inside.count >= field.fewestBytes,
           inner.isEmpty || permits(inside, inner, &counts)
         else { return false }
-      // The ends of a group: the fields between them are looked at as if they were not in a group.
+      // Group markers: the fields between them are checked as if outside a group.
       case 3, 4: continue
       case 5: guard reader.take(4) != nil else { return false }
       default: return false

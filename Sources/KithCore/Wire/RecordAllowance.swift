@@ -1,18 +1,14 @@
-/// How many records a session may bring: each signature takes processor time, and a peer can bring
-/// the same records again. Refilled as time passes.
+/// Bounds the records that a session brings, because each signature takes processor time and a peer
+/// can repeat records. It refills with time.
 package struct RecordAllowance: Sendable {
   private var bytes = Limits.recordBurstBytes
   private var refilledAt: UInt64
 
-  /// The whole allowance, at a reading of the monotonic clock in milliseconds.
   package init(at milliseconds: UInt64) {
     refilledAt = milliseconds
   }
 
-  /// Counts a message. Returns false if it carries records and they are too many: then the session
-  /// is to be closed.
-  ///
-  /// - Complexity: O(1).
+  /// Counts a message. If false, its records exceed the allowance: close the session.
   package mutating func take(_ message: InboundMessage, at milliseconds: UInt64) -> Bool {
     guard case .records = message.body else { return true }
     let passed = milliseconds - min(refilledAt, milliseconds)

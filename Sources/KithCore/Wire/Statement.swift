@@ -1,17 +1,16 @@
 package import KithCrypto
 
-/// How much of a store a device covers: the digest of its whole vector, and some of its entries.
-/// Devices with the same vector make the same extent, byte for byte, so that their statements
-/// travel together (`Docs/Protocol.md`, "Statements").
+/// How much of a store a device covers.
+///
+/// Devices with equal vectors make equal extents, byte for byte, so that their statements share one
+/// (`Docs/Protocol.md`, "Statements").
 package struct Extent: Hashable, Sendable {
   package let store: StoreIdentifier
-  /// The digest of the whole vector: a device with the same vector knows all of it. Nil if a device
-  /// tells its peer only the entries that rose.
+  /// The digest of the whole vector. Nil if a device tells its peer only the entries that rose.
   package let digest: Digest256?
-  /// In a statement the entries of the chains that published last, at most
-  /// ``Limits/statementEntries``, so that something is known while vectors are not equal yet.
+  /// In a statement at most ``Limits/statementEntries``, of the chains that published last: they
+  /// tell something while vectors still differ.
   package let entries: [ChainID: UInt64]
-  /// The encoded extent.
   let body: [UInt8]
 
   init(_ store: StoreIdentifier, digest: Digest256? = nil, entries: [ChainID: UInt64]) {
@@ -25,7 +24,7 @@ package struct Extent: Hashable, Sendable {
     body = wire.encodedBytes()
   }
 
-  /// Nil if it is malformed; `isSigned` if statements follow it.
+  /// Nil if malformed; `isSigned` if statements follow it.
   init?(_ body: [UInt8], isSigned: Bool) {
     guard !isSigned || body.count <= Limits.statementBytes,
       MessageOutline.extent.permits(body),
@@ -44,10 +43,8 @@ package struct Extent: Hashable, Sendable {
     self.body = body
   }
 
-  /// The digest of a vector: over its chains in order, of each the device's id, the incarnation and
-  /// the sequence, both as 64-bit big-endian.
-  ///
-  /// - Complexity: O(*n* log *n*) in the chains.
+  /// Digests a vector in order of its chains: the device's id, then incarnation and sequence as
+  /// 64-bit big-endian. O(*n* log *n*).
   static func digest(of vector: [ChainID: UInt64]) -> Digest256 {
     var hasher = Blake2b.Hasher()
     for (chain, sequence) in vector.sorted(by: { $0.key < $1.key }) {
@@ -59,11 +56,12 @@ package struct Extent: Hashable, Sendable {
   }
 }
 
-/// The place of a statement among those of its device about a store. The later one counts.
+/// Orders a device's statements about a store; the latest counts.
 package struct StatementAge: Hashable, Comparable, Sendable {
-  /// A reading of the device's hybrid clock, taken when its process first said anything. While a
-  /// process runs its vector only rises, so its statements add up. Those of a process that started
-  /// later replace them all: it may have been started from an old copy.
+  /// The device's hybrid clock when its process made its first statement.
+  ///
+  /// A running process's vector only rises, so its statements add up. Those of a later process
+  /// replace them all: it may have started from an old copy.
   package var started: HybridTime
   /// Counts the process's statements about the store: 1, 2, 3 …
   package var number: UInt32
@@ -73,8 +71,8 @@ package struct StatementAge: Hashable, Comparable, Sendable {
   }
 }
 
-/// A device's word that it covers an extent. The device signs it, so that others pass it on and no
-/// other device can say it (`Docs/Decisions/overlay.md`).
+/// A device's signed word that it covers an extent, which other devices relay but cannot forge
+/// (`Docs/Decisions/overlay.md`).
 package struct Statement: Hashable, Sendable {
   package let device: DeviceID
   package let age: StatementAge
@@ -83,7 +81,6 @@ package struct Statement: Hashable, Sendable {
 
   package var store: StoreIdentifier { extent.store }
 
-  /// Makes and signs the statement of a device.
   init(_ extent: Extent, age: StatementAge, account: AccountID, keys: DeviceKeys) {
     device = keys.id
     self.age = age
@@ -92,7 +89,7 @@ package struct Statement: Hashable, Sendable {
       Self.signedBytes(account: account, device: keys.id, age: age, body: extent.body))
   }
 
-  /// Makes the statement that a message holds; its signature is not checked.
+  /// Does not check the signature.
   init(_ said: StatementGroup.Said, by device: DeviceID, extent: Extent) {
     self.device = device
     age = said.age
@@ -100,15 +97,14 @@ package struct Statement: Hashable, Sendable {
     signature = said.signature
   }
 
-  /// Whether its device signed it.
   func isSigned(in account: AccountID) -> Bool {
     device.isValid(
       signature,
       for: Self.signedBytes(account: account, device: device, age: age, body: extent.body))
   }
 
-  /// The signed bytes: the domain, a zero byte, the account id, the device's id, the age as
-  /// 64-bit and 32-bit big-endian, and the extent's bytes.
+  /// The domain, a zero byte, the account's id, the device's id, the age as 64-bit and 32-bit
+  /// big-endian, the extent's bytes.
   static func signedBytes(
     account: AccountID, device: DeviceID, age: StatementAge, body: [UInt8]
   ) -> [UInt8] {
@@ -117,12 +113,11 @@ package struct Statement: Hashable, Sendable {
   }
 }
 
-/// One message's statements that agree on an extent; without any, the sender tells the extent of
-/// itself.
+/// A message's statements with one extent; without any, the extent is the sender's own, unsigned.
 package struct StatementGroup: Hashable, Sendable {
-  /// A statement without the part that it shares with the others of its group.
+  /// A statement without its extent.
   package struct Said: Hashable, Sendable {
-    /// The first 8 bytes of the device's id, as a big-endian number.
+    /// The device's ``DeviceID/shortName``.
     package var device: UInt64
     package var age: StatementAge
     var signature: Signature
@@ -133,7 +128,6 @@ package struct StatementGroup: Hashable, Sendable {
 
   init(_ extent: Extent) { self.extent = extent }
 
-  /// Groups statements by their extents, in the order of their devices.
   static func groups(of statements: [Statement]) -> [StatementGroup] {
     var groups: [StatementGroup] = []
     var indices: [Extent: Int] = [:]
@@ -150,7 +144,6 @@ package struct StatementGroup: Hashable, Sendable {
     return groups
   }
 
-  /// Nil if it is malformed.
   init?(_ wire: WireStatements) {
     guard let extent = Extent([UInt8](wire.extent), isSigned: !wire.said.isEmpty) else {
       return nil
@@ -182,12 +175,12 @@ package struct StatementGroup: Hashable, Sendable {
   var sizeBound: Int { 16 + extent.body.count + 100 * said.count }
 }
 
-/// Which statements about a store a device holds: peers compare the digests, and one whose digest
-/// differs asks for those that it lacks.
+/// Which statements about a store a device holds. If the digests differ, a peer asks for those that
+/// it lacks.
 package struct HeldStatements: Hashable, Sendable {
   package var store: StoreIdentifier
   package var digest: Digest128
-  /// The sender asks for all but these, by ``Statement/name``; nil: it does not ask.
+  /// The sender asks for all but these, by ``Statement/name``; nil: it asks for none.
   package var asksBut: Set<UInt32>?
 
   init(_ store: StoreIdentifier, digest: Digest128, asksBut names: Set<UInt32>? = nil) {
@@ -196,7 +189,6 @@ package struct HeldStatements: Hashable, Sendable {
     asksBut = names
   }
 
-  /// Nil if it is malformed.
   init?(_ wire: WireHeldStatements) {
     guard let store = StoreIdentifier(wire.store), let digest = try? Digest128(wire.digest),
       wire.names.count.isMultiple(of: 4), wire.names.count <= 4 * Limits.statements,
@@ -223,16 +215,15 @@ package struct HeldStatements: Hashable, Sendable {
 }
 
 extension Statement {
-  /// The first 4 bytes of the signature, which are as good as random.
+  /// The first 4 bytes of the signature, as good as random.
   package var name: UInt32 { HeldStatements.name(signature.bytes.prefix(4)) }
 }
 
 extension DeviceID {
-  /// The first 8 bytes as a big-endian number, as statements name a device.
+  /// The first 8 bytes as a big-endian number; it names a device in statements.
   var shortName: UInt64 { bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } }
 }
 
 extension FixedWidthInteger {
-  /// The bytes, the highest first.
   var bigEndianBytes: [UInt8] { withUnsafeBytes(of: bigEndian, Array.init) }
 }

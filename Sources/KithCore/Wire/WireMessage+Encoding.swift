@@ -1,8 +1,7 @@
 internal import SwiftProtobuf
 
 extension SwiftProtobuf.Message {
-  /// The message's bytes. Encoding fails only for required fields and `Any`, which the messages
-  /// of kith.proto do not have.
+  /// Encoding fails only for required fields and `Any`, which kith.proto does not use.
   func encodedBytes() -> [UInt8] {
     do {
       return try serializedBytes()

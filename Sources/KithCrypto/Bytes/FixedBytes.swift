@@ -1,23 +1,20 @@
-/// A public byte string of one size: a public key, a digest, a signature, a nonce.
-///
-/// Values are held inline and compare as bytes.
+/// A public byte string of one size, held inline and compared as bytes: a public key, a digest, a
+/// signature, a nonce.
 package protocol FixedBytes: Codable, Hashable, Comparable, Sendable, BitwiseCopyable,
   CustomStringConvertible
 {
-  /// The inline storage; its size is the size of the value.
+  /// Its size is the size of the value.
   associatedtype Storage: ByteStorage
 
-  /// The bytes.
   var storage: Storage { get }
 
   init(storage: Storage)
 }
 
 extension FixedBytes {
-  /// The number of bytes of a value.
   @inlinable package static var byteCount: Int { MemoryLayout<Storage>.size }
 
-  /// Makes the value with these bytes; throws `wrongLength` unless there are exactly `byteCount`.
+  /// Throws `wrongLength` unless there are `byteCount` bytes.
   @inlinable
   package init(_ bytes: some Collection<UInt8>) throws(CryptoError) {
     let actual = bytes.count
@@ -40,12 +37,10 @@ extension FixedBytes {
     self.init(storage: storage)
   }
 
-  /// The bytes, as an array.
-  ///
-  /// - Complexity: O(*n*), with one allocation.
+  /// Makes an array, with one allocation.
   @inlinable package var bytes: [UInt8] { withUnsafeBytes { Array($0) } }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
+  /// The pointer is valid only during the call.
   @inlinable
   package func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
@@ -53,17 +48,15 @@ extension FixedBytes {
     try Swift.withUnsafeBytes(of: storage, body)
   }
 
-  /// Returns whether `left` comes before `right`, compared as bytes.
   @inlinable
   package static func < (left: Self, right: Self) -> Bool { left.storage < right.storage }
 
-  /// Makes the value from pairs of hexadecimal digits; nil if the text is something else.
+  /// Makes the value from pairs of hexadecimal digits; nil for any other text.
   package init?(hex text: some StringProtocol) {
     guard let bytes = Self.bytes(hex: text) else { return nil }
     try? self.init(bytes)
   }
 
-  /// The bytes of pairs of hexadecimal digits; nil if the text is something else.
   static func bytes(hex text: some StringProtocol) -> [UInt8]? {
     let digits = text.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue }
     guard digits.count == text.utf8.count, digits.count == 2 * byteCount else { return nil }
@@ -72,10 +65,8 @@ extension FixedBytes {
     }
   }
 
-  /// Reads all bytes in hexadecimal.
   package init(from decoder: any Decoder) throws { self = try Self.decoded(from: decoder) }
 
-  /// Writes all bytes in hexadecimal.
   package func encode(to encoder: any Encoder) throws { try encodeHex(to: encoder) }
 
   static func decoded(from decoder: any Decoder) throws -> Self {
@@ -94,7 +85,7 @@ extension FixedBytes {
     try container.encode(hexDigits)
   }
 
-  /// All bytes in lower-case hexadecimal.
+  /// Lower case.
   package var hex: String { hexDigits }
 
   var hexDigits: String {

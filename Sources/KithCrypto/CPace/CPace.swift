@@ -1,26 +1,22 @@
 import CSodium
 
-/// One side of CPACE-RISTR255-SHA512 (draft-irtf-cfrg-cpace): two sides with the same short
-/// password agree on a key. A side without it learns only whether one guess was right.
+/// One side of CPACE-RISTR255-SHA512 (draft-irtf-cfrg-cpace): sides with the same short password
+/// agree on a key. A side without it learns only whether one guess was right.
 ///
-/// Each side sends its ``share`` and passes the other's to
-/// ``key(setting:associated:remote:remoteAssociated:)``. Then both must prove the key: with
-/// different passwords the keys differ without an error.
+/// Each side sends its ``share``, then calls ``key(setting:associated:remote:remoteAssociated:)``.
+/// Both must prove the key: different passwords give different keys without an error.
 package struct CPace: ~Copyable, Sendable {
   private let scalar: CPaceScalar
   private let session: [UInt8]
 
-  /// The share for the other side: the scalar times the generator.
+  /// The scalar times the generator.
   package let share: CPaceShare
 
   /// Starts an exchange.
   ///
-  /// - Parameters:
-  ///   - password: The password of both sides (`PRS`).
-  ///   - channel: The two parties, the same on both sides (`CI`).
-  ///   - session: The name of the exchange, the same on both sides and never used again (`sid`).
-  ///   - scalar: A random scalar for this exchange alone.
-  /// - Throws: `invalidKey` if the scalar is a multiple of the group's order, as zero is.
+  /// `channel` names the two parties (`CI`) and `session` the exchange (`sid`), equal on both
+  /// sides; no session is used again. The scalar must be random, for this exchange alone; one that
+  /// is a multiple of the group's order, as zero is, throws `invalidKey`.
   package init(
     password: borrowing SecretBytes, channel: [UInt8], session: [UInt8],
     scalar: consuming CPaceScalar
@@ -34,15 +30,11 @@ package struct CPace: ~Copyable, Sendable {
     self.session = session
   }
 
-  /// Returns the key that both sides have in common (`ISK`), if their passwords are the same.
+  /// Returns the key (`ISK`), equal on both sides only if their passwords are.
   ///
-  /// - Parameters:
-  ///   - setting: The side of this device; the other passes the opposite.
-  ///   - associated: The data that this side sent beside its share (`AD`).
-  ///   - remote: The other side's share.
-  ///   - remoteAssociated: The data that the other side sent beside it.
-  /// - Returns: The key. It equals the other side's only if the passwords are the same.
-  /// - Throws: `invalidKey` if the share is no element of the group, or its identity.
+  /// The other side passes the opposite `setting`. The associated data is what each side sent with
+  /// its share (`AD`). Throws `invalidKey` if the share is no element of the group, or its
+  /// identity.
   package consuming func key(
     setting: CPaceSetting, associated: [UInt8] = [], remote: CPaceShare,
     remoteAssociated: [UInt8] = []
@@ -60,8 +52,7 @@ package struct CPace: ~Copyable, Sendable {
     return Self.key(session: session, point: point, transcript: transcript)
   }
 
-  /// Makes a session's key from the secret point of its two sides, and the shares and data that
-  /// both sent.
+  /// Makes the key of the secret point and the transcript of both sides.
   static func key(
     session: [UInt8], point: borrowing SecretBytes, transcript: [UInt8]
   ) -> CPaceKey {
@@ -76,18 +67,18 @@ package struct CPace: ~Copyable, Sendable {
       })
   }
 
-  /// Returns the scalar times the other side's share (`K`).
+  /// The draft's `K`.
   borrowing func sharedPoint(with remote: CPaceShare) throws(CryptoError) -> SecretBytes {
     try remote.withUnsafeBytes { remote throws(CryptoError) in try scalar.times(remote) }
   }
 
-  /// Returns the generator for the password and this session (`g`).
+  /// The generator for the password and this session (`g`).
   static func generator(
     password: borrowing SecretBytes, channel: [UInt8], session: [UInt8]
   ) -> SecretBytes {
     let domain = CPaceText.prefixed(Array("CPaceRistretto255".utf8))
     let length = CPaceText.length(password.count)
-    // Fills the first block of SHA-512, so that the public part starts in the second.
+    // Fills the first block of SHA-512: the public part starts in the second.
     let padding = max(0, 128 - 1 - length.count - password.count - domain.count)
     let rest =
       CPaceText.prefixed([UInt8](repeating: 0, count: padding)) + CPaceText.prefixed(channel)
@@ -105,21 +96,16 @@ package struct CPace: ~Copyable, Sendable {
   }
 }
 
-/// The side of an exchange.
 package enum CPaceSetting: Sendable {
-  /// The side whose share comes first.
   case initiator
-  /// The other side.
   case responder
   /// No side comes first; both pass this.
   case symmetric
 }
 
-/// One side's share: an element of ristretto255. A peer's 32 bytes are checked when they are used.
+/// One side's share, an element of ristretto255. A peer's bytes are checked at their use.
 package struct CPaceShare: FixedBytes {
-  /// The bytes.
   package let storage: Bytes32
 
-  /// Makes the value with these bytes.
   @inlinable package init(storage: Bytes32) { self.storage = storage }
 }

@@ -1,28 +1,24 @@
 import CSodium
 
-/// The common key of two sides with the same password: 64 bytes, from which keys are derived.
+/// The common key of two sides with the same password.
 package struct CPaceKey: ~Copyable, Sendable {
   static let byteCount = 64
   private let secret: SecretBytes
 
   init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
+  /// The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 
-  /// Returns a proof of having the key: BLAKE2b-256 of the message under it.
-  ///
-  /// - Complexity: O(*n*).
+  /// Returns a proof of having the key: BLAKE2b-256 of the message under it, in O(*n*).
   package borrowing func proof(of message: [UInt8]) -> Digest256 {
     secret.withUnsafeBytes { key in Digest256 { Self.digest(message, under: key, into: $0) } }
   }
 
-  /// Derives the key for a purpose: BLAKE2b-256 of the message under this key. The message must
-  /// differ from the message of every proof.
-  ///
-  /// - Complexity: O(*n*).
+  /// Derives a key: BLAKE2b-256 of the message under this key. The message must differ from those
+  /// of all proofs.
   package borrowing func derive<Key: SecretKey & ~Copyable>(
     _ message: [UInt8], as type: Key.Type = Key.self
   ) -> Key {

@@ -1,13 +1,13 @@
 import CSodium
 
-/// The secret number of one side of one exchange.
+/// One side's secret number in one exchange.
 package struct CPaceScalar: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes of a little-endian number; the caller has checked the count.
+  /// Wraps 32 little-endian bytes; the caller has checked the count.
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Draws a number that is uniform below the group's order.
+  /// Draws a number, uniform below the group's order.
   package init(random entropy: inout some Entropy) {
     let wide = SecretBytes(
       random: Int(crypto_core_ristretto255_NONREDUCEDSCALARBYTES), using: &entropy)
@@ -18,17 +18,15 @@ package struct CPaceScalar: SecretKey, ~Copyable {
     }
   }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
+  /// The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 
-  /// Returns the scalar times an element.
-  ///
-  /// - Throws: `invalidKey` if the bytes are no element, or the product is the identity.
+  /// Throws `invalidKey` if the bytes are no element, or the product is the identity.
   borrowing func times(_ element: UnsafeRawBufferPointer) throws(CryptoError) -> SecretBytes {
     Sodium.start()
-    // libsodium 1.0.18 ignores the highest bit; an element would have two encodings.
+    // libsodium 1.0.18 ignores the highest bit, which would give an element two encodings.
     guard let last = element.last, last < 0x80 else { throw .invalidKey }
     return try SecretBytes(count: Int(crypto_core_ristretto255_BYTES)) {
       product throws(CryptoError) in

@@ -2,7 +2,7 @@ import CSodium
 
 /// Byte strings as the draft joins and hashes them.
 enum CPaceText {
-  /// Returns a length in LEB128.
+  /// The length in LEB128.
   static func length(_ count: Int) -> [UInt8] {
     var rest = count
     var bytes: [UInt8] = []
@@ -13,11 +13,10 @@ enum CPaceText {
     return bytes
   }
 
-  /// Returns the bytes after their length (`prepend_len`).
+  /// The bytes after their length (`prepend_len`).
   static func prefixed(_ bytes: [UInt8]) -> [UInt8] { length(bytes.count) + bytes }
 
-  /// Hashes public bytes, a secret, and public bytes again with SHA-512. No copy of the
-  /// secret remains.
+  /// SHA-512 of public bytes, a secret, and public bytes. Leaves no copy of the secret.
   static func hash(
     _ before: [[UInt8]], secret: UnsafeRawBufferPointer, _ after: [[UInt8]],
     into digest: UnsafeMutableRawBufferPointer
@@ -37,6 +36,6 @@ enum CPaceText {
 }
 
 extension CPace {
-  /// Makes a channel identifier from parts, each after its length, so that their borders count.
+  /// A channel identifier: each part follows its length, so that borders count.
   package static func channel(_ parts: [UInt8]...) -> [UInt8] { CPaceText.joined(parts) }
 }

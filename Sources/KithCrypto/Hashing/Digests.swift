@@ -1,17 +1,13 @@
 /// A BLAKE2b digest of 32 bytes.
 package struct Digest256: FixedBytes {
-  /// The bytes.
   package let storage: Bytes32
 
-  /// Makes the value with these bytes.
   @inlinable package init(storage: Bytes32) { self.storage = storage }
 }
 
 /// A BLAKE2b digest of 16 bytes.
 package struct Digest128: FixedBytes {
-  /// The bytes.
   package let storage: Bytes16
 
-  /// Makes the value with these bytes.
   @inlinable package init(storage: Bytes16) { self.storage = storage }
 }

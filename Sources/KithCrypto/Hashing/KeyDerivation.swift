@@ -2,10 +2,9 @@ import CSodium
 
 /// Subkeys of a master secret (`crypto_kdf_derive_from_key`).
 package enum KeyDerivation {
-  /// Returns the 32-byte subkey with this number and context.
+  /// Returns a 32-byte subkey, which reveals nothing about its master or other subkeys.
   ///
-  /// The context is eight ASCII bytes for the purpose, such as `KithEpo1`. A subkey reveals nothing
-  /// about its master or about other subkeys.
+  /// The context is eight ASCII bytes for the purpose, such as `KithEpo1`.
   package static func derive<Master: SecretKey & ~Copyable>(
     _ subkey: UInt64, context: StaticString, from master: borrowing Master
   ) -> SecretBytes {
@@ -22,7 +21,6 @@ package enum KeyDerivation {
     }
   }
 
-  /// Returns the subkey with this number and context, as a key with a purpose.
   package static func derive<Key: SecretKey & ~Copyable, Master: SecretKey & ~Copyable>(
     _ subkey: UInt64, context: StaticString, from master: borrowing Master,
     as type: Key.Type = Key.self

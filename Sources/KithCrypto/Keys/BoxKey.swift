@@ -7,7 +7,6 @@ package struct BoxKey: ~Copyable, Sendable {
   /// The key that others seal to.
   package let publicKey: BoxPublicKey
 
-  /// Makes the key of a seed.
   package init(seed: borrowing BoxSeed) {
     var publicKey = BoxPublicKey(storage: Bytes32())
     secret = seed.withUnsafeBytes { seed in
@@ -20,7 +19,7 @@ package struct BoxKey: ~Copyable, Sendable {
     self.publicKey = publicKey
   }
 
-  /// Calls `body` with the private key. The pointer is valid only during the call.
+  /// Passes the private key; the pointer is valid only during the call.
   borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }

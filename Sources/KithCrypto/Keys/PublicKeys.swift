@@ -1,17 +1,13 @@
 /// An X25519 public key that boxes are sealed to or from.
 package struct BoxPublicKey: FixedBytes {
-  /// The bytes.
   package let storage: Bytes32
 
-  /// Makes the value with these bytes.
   @inlinable package init(storage: Bytes32) { self.storage = storage }
 }
 
 /// An X25519 public key of the Noise handshake, static or ephemeral.
 package struct TransportPublicKey: FixedBytes {
-  /// The bytes.
   package let storage: Bytes32
 
-  /// Makes the value with these bytes.
   @inlinable package init(storage: Bytes32) { self.storage = storage }
 }

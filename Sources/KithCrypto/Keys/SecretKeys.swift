@@ -1,24 +1,20 @@
-/// The 32-byte seed of an Ed25519 signing key.
+/// The seed of an Ed25519 signing key.
 package struct SigningSeed: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes; the caller has checked the count.
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
-/// The 32-byte seed of an X25519 box key.
+/// The seed of an X25519 box key.
 package struct BoxSeed: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes; the caller has checked the count.
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
@@ -28,23 +24,19 @@ package struct BoxSeed: SecretKey, ~Copyable {
 package struct EpochSecret: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes; the caller has checked the count.
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
-/// The account's recovery key: 32 bytes that are shown once and stay on no device.
+/// The account's recovery key, which is shown once and stays on no device.
 package struct RecoverySeed: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes; the caller has checked the count.
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
@@ -54,36 +46,30 @@ package struct RecoverySeed: SecretKey, ~Copyable {
 package struct PresharedKey: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes; the caller has checked the count.
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
-/// The key under which store identifiers are hashed to store tags.
+/// The key that hashes store identifiers to store tags.
 package struct StoreTagKey: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes; the caller has checked the count.
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
 }
 
-/// The key under which discovery's beacons are sealed.
+/// The key that seals beacons.
 package struct BeaconKey: SecretBoxKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes; the caller has checked the count.
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }
@@ -93,10 +79,8 @@ package struct BeaconKey: SecretBoxKey, ~Copyable {
 package struct StorageKey: SecretBoxKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// Wraps 32 bytes; the caller has checked the count.
   package init(unchecked secret: consuming SecretBytes) { self.secret = secret }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }

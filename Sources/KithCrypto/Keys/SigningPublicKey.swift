@@ -6,7 +6,7 @@ public struct SigningPublicKey: FixedBytes, Codable, Hashable, Comparable, Senda
 
   @inlinable package init(storage: Bytes32) { self.storage = storage }
 
-  /// Reads 64 hexadecimal digits; nil if the text is something else.
+  /// Reads 64 hexadecimal digits; nil for any other text.
   public init?(hex text: String) {
     guard let bytes = Self.bytes(hex: text) else { return nil }
     try? self.init(bytes)
@@ -21,7 +21,7 @@ public struct SigningPublicKey: FixedBytes, Codable, Hashable, Comparable, Senda
   /// All bytes in lower-case hexadecimal.
   public var hex: String { hexDigits }
 
-  /// The first digits: enough to tell devices apart in a log.
+  /// The first 12 digits: enough to tell devices apart in a log.
   public var description: String { String(hexDigits.prefix(12)) }
 
   /// Compares as bytes.

@@ -1,10 +1,9 @@
 import CSodium
 
-/// An X25519 private key of the Noise handshake, static or ephemeral, with its public key.
+/// An X25519 private key of the Noise handshake, static or ephemeral.
 package struct TransportPrivateKey: SecretKey, ~Copyable {
   private let secret: SecretBytes
 
-  /// The public key, computed once.
   package let publicKey: TransportPublicKey
 
   /// Wraps 32 bytes, and computes the public key; the caller has checked the count.
@@ -15,7 +14,6 @@ package struct TransportPrivateKey: SecretKey, ~Copyable {
     self.secret = secret
   }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R { try secret.withUnsafeBytes(body) }

@@ -3,18 +3,16 @@ import CSodium
 /// Secret bytes between guard pages: locked against swapping, left out of core dumps, read-only
 /// once initialised, zeroed at the end.
 ///
-/// Each value takes a locked page and a few system calls: use it for long-lived keys, not for data.
+/// For long-lived keys, not for data: each value takes a locked page and a few system calls.
 package struct SecretBytes: ~Copyable, @unchecked Sendable {
-  // Unchecked: the pointer has one owner, this noncopyable value, and the kernel write-protects its
+  // Unchecked: this noncopyable value owns the pointer alone, and the kernel write-protects its
   // memory from the end of `init` until `deinit`.
   private let base: UnsafeMutableRawPointer
 
-  /// The number of bytes.
   package let count: Int
 
-  /// Allocates `count` zero bytes, lets `initialize` write them, and write-protects them.
-  ///
-  /// Ends the process if the system has no memory for it.
+  /// Lets `initialize` write zeroed memory, then write-protects it. Ends the process if no memory
+  /// is available.
   package init<E: Error>(
     count: Int, _ initialize: (UnsafeMutableRawBufferPointer) throws(E) -> Void
   ) throws(E) {
@@ -35,9 +33,8 @@ package struct SecretBytes: ~Copyable, @unchecked Sendable {
     self.count = count
   }
 
-  /// Copies the bytes in and zeroes the source.
-  ///
-  /// Only the storage of `bytes` is zeroed: an earlier copy keeps its bytes.
+  /// Copies the bytes and zeroes the source's storage; an earlier copy of the source keeps its
+  /// bytes.
   package init(zeroing bytes: inout [UInt8]) {
     self.init(count: bytes.count) { target in
       bytes.withUnsafeBytes { target.copyMemory(from: $0) }
@@ -45,21 +42,19 @@ package struct SecretBytes: ~Copyable, @unchecked Sendable {
     Sodium.zero(&bytes)
   }
 
-  /// Draws `count` bytes from `entropy`.
   package init(random count: Int, using entropy: inout some Entropy) {
     self.init(count: count) { entropy.fill($0) }
   }
 
   deinit { sodium_free(base) }
 
-  /// Calls `body` with the bytes. The pointer is valid only during the call.
+  /// The pointer is valid only during the call.
   package borrowing func withUnsafeBytes<R: ~Copyable, E: Error>(
     _ body: (UnsafeRawBufferPointer) throws(E) -> R
   ) throws(E) -> R {
     try body(UnsafeRawBufferPointer(start: base, count: count))
   }
 
-  /// Returns another secret with the same bytes, in its own memory.
   package borrowing func copy() -> SecretBytes {
     withUnsafeBytes { source in
       SecretBytes(count: count) { $0.copyMemory(from: source) }

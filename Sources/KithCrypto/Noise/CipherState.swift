@@ -1,27 +1,23 @@
 import CSodium
 
-/// One direction of an encrypted transport (Noise, section 5.1): ChaCha20-Poly1305 under a key
-/// and a counter that rises with each message.
+/// One direction of a transport (Noise, section 5.1): ChaCha20-Poly1305 under a key and a counter
+/// of messages.
 package struct CipherState: ~Copyable, Sendable {
-  /// The number of bytes that encryption adds to the plaintext.
   package static let overhead = Int(crypto_aead_chacha20poly1305_ietf_ABYTES)
 
   private let key: SecretBytes
 
-  /// The counter of the next message; the largest number is never used.
+  /// `UInt64.max` is never used.
   package private(set) var nextNonce: UInt64
 
-  /// Makes a cipher with a key of 32 bytes; the caller has checked the count.
   package init(key: consuming SecretBytes, nextNonce: UInt64 = 0) {
     precondition(key.count == secretKeyByteCount, "a cipher key has 32 bytes")
     self.key = key
     self.nextNonce = nextNonce
   }
 
-  /// Encrypts a message, and authenticates `additional` with it.
-  ///
-  /// Throws `messageTooLong` if the result would exceed 65,535 bytes, and `nonceExhausted`.
-  /// - Complexity: O(*n*).
+  /// Encrypts and authenticates, in O(*n*). Throws `nonceExhausted`, or `messageTooLong` if the
+  /// result would exceed 65,535 bytes.
   package mutating func encrypt(
     _ plaintext: [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) -> [UInt8] {
@@ -31,9 +27,7 @@ package struct CipherState: ~Copyable, Sendable {
     return message
   }
 
-  /// Decrypts a message. If it throws, the counter does not change.
-  ///
-  /// - Complexity: O(*n*).
+  /// Decrypts a message in O(*n*). If it throws, the counter does not change.
   package mutating func decrypt(
     _ message: [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) -> [UInt8] {
@@ -43,9 +37,8 @@ package struct CipherState: ~Copyable, Sendable {
     return plaintext
   }
 
-  /// Encrypts in place: the plaintext is all but the last 16 bytes, which get the tag.
-  ///
-  /// - Complexity: O(*n*), without allocating if the array is not shared.
+  /// Encrypts all but the last 16 bytes, which get the tag: O(*n*), without allocating if the array
+  /// is not shared.
   package mutating func encryptInPlace(
     _ message: inout [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) {
@@ -54,9 +47,7 @@ package struct CipherState: ~Copyable, Sendable {
     nextNonce += 1
   }
 
-  /// Encrypts in place: the plaintext is all but the last 16 bytes, which get the tag.
-  ///
-  /// - Complexity: O(*n*), without allocating.
+  /// Encrypts all but the last 16 bytes, which get the tag: O(*n*), without allocating.
   package mutating func encryptInPlace(
     _ message: UnsafeMutableRawBufferPointer
   ) throws(NoiseError) {
@@ -65,9 +56,8 @@ package struct CipherState: ~Copyable, Sendable {
     nextNonce += 1
   }
 
-  /// Decrypts in place, and returns the number of plaintext bytes at the front.
-  ///
-  /// - Complexity: O(*n*), without allocating if the array is not shared.
+  /// Returns the number of plaintext bytes at the front: O(*n*), without allocating if the array is
+  /// not shared.
   package mutating func decryptInPlace(
     _ message: inout [UInt8], authenticating additional: [UInt8] = []
   ) throws(NoiseError) -> Int {
@@ -79,9 +69,7 @@ package struct CipherState: ~Copyable, Sendable {
     return message.count - Self.overhead
   }
 
-  /// Decrypts in place, and returns the number of plaintext bytes at the front.
-  ///
-  /// - Complexity: O(*n*), without allocating.
+  /// Returns the number of plaintext bytes at the front: O(*n*), without allocating.
   package mutating func decryptInPlace(
     _ message: UnsafeMutableRawBufferPointer
   ) throws(NoiseError) -> Int {
@@ -119,14 +107,11 @@ package struct CipherState: ~Copyable, Sendable {
   }
 }
 
-/// The longest Noise message, handshake or transport, in bytes.
+/// The longest Noise message, handshake or transport.
 package let noiseMessageByteLimit = 65_535
 
-/// The two directions of a transport after a finished handshake.
 package struct TransportPair: ~Copyable, Sendable {
-  /// Encrypts the messages that this side sends.
   package var send: CipherState
-  /// Decrypts the messages that this side receives.
   package var receive: CipherState
 
   /// Passes the two directions to separate owners.

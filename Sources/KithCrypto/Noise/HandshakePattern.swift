@@ -3,11 +3,8 @@ enum HandshakeToken: String, Sendable {
   case e, s, ee, es, se, ss, psk
 }
 
-/// The side of a handshake.
 package enum HandshakeRole: Sendable {
-  /// Writes the first message.
   case initiator
-  /// Reads the first message.
   case responder
 }
 
@@ -20,7 +17,6 @@ struct HandshakePattern: Sendable {
   /// The tokens of each message; the sides take turns.
   private(set) var messages: [[HandshakeToken]]
 
-  /// Makes the pattern with this name, without modifiers.
   init?(name: some StringProtocol) {
     guard let text = Self.fundamental[String(name)] else { return nil }
     initiatorIsKnown = name.first == "K"
@@ -30,10 +26,9 @@ struct HandshakePattern: Sendable {
     }
   }
 
-  /// Whether data flows from the initiator to the responder only.
+  /// Whether data flows only to the responder.
   var isOneWay: Bool { messages.count == 1 }
 
-  /// The number of pre-shared keys that are mixed in.
   var presharedKeyCount: Int { messages.joined().count { $0 == .psk } }
 
   /// Adds the modifier `psk0` (before the first message) or `pskN` (after the Nth).
@@ -47,12 +42,11 @@ struct HandshakePattern: Sendable {
     return true
   }
 
-  /// Returns whether the side with this role uses its static key.
   func usesStaticKey(of role: HandshakeRole) -> Bool {
     isKnown(role) || transmitsStaticKey(of: role)
   }
 
-  /// Returns whether the static key of the side with this role is known beforehand.
+  /// Whether the other side knows this role's static key beforehand.
   func isKnown(_ role: HandshakeRole) -> Bool {
     role == .initiator ? initiatorIsKnown : responderIsKnown
   }

@@ -1,19 +1,16 @@
 import CSodium
 
-/// The secrets of one handshake in one piece of guarded memory: the program's keys and the
-/// computed ones.
+/// The secrets of one handshake, given and computed, in one piece of guarded memory.
 package struct HandshakeSecrets: ~Copyable, Sendable {
   var memory: GuardedBuffer
   let ephemeralPublicKey: TransportPublicKey
   let staticPublicKey: TransportPublicKey?
   private(set) var presharedKeyCount = 0
 
-  /// The maximum number of pre-shared keys of any pattern: before the first and after
-  /// three messages.
+  /// The maximum of any pattern: before the first message, and after each of three.
   static let presharedKeyLimit = 4
 
-  /// Makes the secrets of a side without a static key. The ephemeral key is fresh and random for
-  /// one handshake.
+  /// The ephemeral key must be random, for this handshake alone.
   package init(ephemeral: borrowing TransportPrivateKey) {
     memory = GuardedBuffer(count: Place.end)
     ephemeralPublicKey = ephemeral.publicKey
@@ -21,8 +18,7 @@ package struct HandshakeSecrets: ~Copyable, Sendable {
     ephemeral.withUnsafeBytes { store($0, at: Place.ephemeralKey) }
   }
 
-  /// Makes the secrets of a side with a static key. The ephemeral key is fresh and random for
-  /// one handshake.
+  /// The ephemeral key must be random, for this handshake alone.
   package init(
     ephemeral: borrowing TransportPrivateKey, staticKey: borrowing TransportPrivateKey
   ) {
@@ -33,9 +29,7 @@ package struct HandshakeSecrets: ~Copyable, Sendable {
     staticKey.withUnsafeBytes { store($0, at: Place.staticKey) }
   }
 
-  /// Adds the pre-shared key for the next `psk` of the pattern.
-  ///
-  /// Throws `wrongPresharedKeyCount` after the fourth, because no pattern takes more.
+  /// Adds the key for the pattern's next `psk`; throws `wrongPresharedKeyCount` after the fourth.
   package mutating func add(_ key: borrowing PresharedKey) throws(NoiseError) {
     guard presharedKeyCount < Self.presharedKeyLimit else {
       throw .wrongPresharedKeyCount(
@@ -46,7 +40,6 @@ package struct HandshakeSecrets: ~Copyable, Sendable {
     presharedKeyCount += 1
   }
 
-  /// Zeroes everything.
   mutating func wipe() {
     memory.withUnsafeMutableBytes { Sodium.zero($0) }
   }
@@ -57,7 +50,6 @@ package struct HandshakeSecrets: ~Copyable, Sendable {
     }
   }
 
-  /// The place of each secret in the memory.
   enum Place {
     static let chainingKey = 0..<64
     static let cipherKey = 64..<96

@@ -1,10 +1,9 @@
-/// One side of a Noise handshake (revision 34, section 5.3). It is pure: the caller passes the
+/// One side of a Noise handshake (revision 34, section 5.3); pure, as the caller passes the
 /// ephemeral key.
 ///
-/// Messages are written and read in turn until `isFinished`; then `split` returns the transport. A
-/// call that throws ends the handshake: its secrets are wiped, and later calls throw
-/// `failedBefore`. A listener with several pre-shared keys tries the first message with a state for
-/// each.
+/// The sides take turns until `isFinished`; then call `split`. An error ends the handshake: it
+/// wipes the secrets, and later calls throw `failedBefore`. A listener with several pre-shared keys
+/// tries the first message with a state for each.
 package struct HandshakeState: ~Copyable, Sendable {
   private enum Stage { case running, finished, failed }
 
@@ -16,15 +15,11 @@ package struct HandshakeState: ~Copyable, Sendable {
   private var messageIndex = 0
   private var presharedKeyIndex = 0
 
-  /// The other side's static key, once it is known. Only a message that was read completely
-  /// sets it.
+  /// The other side's static key, once known. Only a message that was read completely sets it.
   package private(set) var remoteStaticKey: TransportPublicKey?
 
-  /// The other side's ephemeral key, once it is known.
   package private(set) var remoteEphemeralKey: TransportPublicKey?
 
-  /// Starts a handshake.
-  ///
   /// Throws if the secrets do not fit the pattern, or `remoteStatic` does not: the other side's
   /// static key, if the pattern needs it beforehand.
   package init(
@@ -53,7 +48,7 @@ package struct HandshakeState: ~Copyable, Sendable {
     }
   }
 
-  /// Starts a handshake with a static key and one pre-shared key, such as XXpsk0's.
+  /// With a static key and one pre-shared key, as for XXpsk0.
   package init(
     protocol noiseProtocol: NoiseProtocol, role: HandshakeRole, prologue: [UInt8],
     staticKey: borrowing TransportPrivateKey, ephemeral: borrowing TransportPrivateKey,
@@ -69,15 +64,13 @@ package struct HandshakeState: ~Copyable, Sendable {
   /// The hash of all messages so far; after the handshake it identifies the session.
   package var handshakeHash: [UInt8] { symmetric.hash }
 
-  /// Whether all messages have been exchanged.
   package var isFinished: Bool { stage == .finished }
 
-  /// Whether this side writes the next message.
   package var isTurnToWrite: Bool {
     stage == .running && (messageIndex % 2 == 0) == (role == .initiator)
   }
 
-  /// Writes the next message, with a payload. The pattern decides how secret the payload is.
+  /// The pattern decides how secret the payload is.
   package mutating func writeMessage(payload: [UInt8]) throws(NoiseError) -> [UInt8] {
     do throws(NoiseError) {
       try checkTurn(isWriting: true)
@@ -96,7 +89,6 @@ package struct HandshakeState: ~Copyable, Sendable {
     }
   }
 
-  /// Reads the next message, and returns its payload.
   package mutating func readMessage(_ message: [UInt8]) throws(NoiseError) -> [UInt8] {
     let staticKeyBefore = remoteStaticKey
     do throws(NoiseError) {
@@ -114,10 +106,7 @@ package struct HandshakeState: ~Copyable, Sendable {
     }
   }
 
-  /// Ends a finished handshake, and returns the two directions of the transport.
-  ///
-  /// After a one-way pattern the responder's `send` and the initiator's `receive` refuse every
-  /// message with `nonceExhausted`.
+  /// After a one-way pattern, the unused directions throw `nonceExhausted` for every message.
   package consuming func split() throws(NoiseError) -> TransportPair {
     guard stage == .finished else { throw stage == .failed ? .failedBefore : .wrongStage }
     let isOneWay = pattern.isOneWay
@@ -188,7 +177,7 @@ package struct HandshakeState: ~Copyable, Sendable {
     if mixesEphemeralKeys { symmetric.mixKey(key) }
   }
 
-  /// Mixes a token that both sides compute alike. The first letter is the initiator's key.
+  /// Mixes a token that both sides compute alike; its first letter is the initiator's key.
   private mutating func mix(_ token: HandshakeToken) throws(NoiseError) {
     let ownIsEphemeral: Bool
     let remoteIsEphemeral: Bool

@@ -1,7 +1,7 @@
 import CSodium
 
-/// ChaChaPoly as Noise uses it (section 12.3): the nonce is four zero bytes, then the counter in
-/// little-endian order. Works in place.
+/// ChaChaPoly as Noise uses it (section 12.3), in place. The nonce is four zero bytes, then the
+/// little-endian counter.
 enum NoiseCipher {
   /// Encrypts all but the last 16 bytes, which get the tag.
   static func encrypt(
@@ -16,7 +16,7 @@ enum NoiseCipher {
     }
   }
 
-  /// Checks the tag at the end, and decrypts the rest if it is right.
+  /// Decrypts only if the tag at the end is right.
   static func decrypt(
     _ message: UnsafeMutableRawBufferPointer, key: UnsafeRawBufferPointer, nonce: UInt64,
     authenticating additional: UnsafeRawBufferPointer

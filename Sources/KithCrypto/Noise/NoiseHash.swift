@@ -2,14 +2,12 @@ import CSodium
 
 /// BLAKE2b-512, HMAC (RFC 2104, block of 128 bytes) and Noise's HKDF (section 4.3) over it.
 ///
-/// Noise requires HMAC, so BLAKE2b's own keyed mode is not used.
+/// Noise requires HMAC instead of BLAKE2b's own keyed mode.
 package enum NoiseHash {
-  /// The number of bytes of a hash.
   static let byteCount = 64
 
   private static let blockByteCount = 128
 
-  /// Returns the hash of two byte strings, one after the other.
   static func hash(_ first: [UInt8], _ second: UnsafeRawBufferPointer) -> [UInt8] {
     var state = kith_blake2b_state()
     kith_blake2b_init(&state, byteCount)
@@ -20,7 +18,7 @@ package enum NoiseHash {
     return digest
   }
 
-  /// Writes one to three outputs of 64 bytes, as many as `outputs` has room for.
+  /// Writes as many outputs of 64 bytes, one to three, as fit in `outputs`.
   ///
   /// `scratch` takes 64 secret bytes; it and `outputs` overlap neither each other nor the inputs.
   static func derive(
@@ -39,7 +37,7 @@ package enum NoiseHash {
     }
   }
 
-  /// Computes the HMAC of a message and an optional last byte, under a key of 64 bytes.
+  /// HMAC of a message and an optional last byte, under a key of 64 bytes.
   package static func authenticate(
     key: UnsafeRawBufferPointer, _ message: UnsafeRawBufferPointer, _ lastByte: UInt8?,
     into tag: UnsafeMutableRawBufferPointer

@@ -1,20 +1,18 @@
-/// A Noise protocol by name: `Noise_<pattern><modifiers>_25519_ChaChaPoly_BLAKE2b`.
-///
-/// It supports the fundamental patterns, one-way and interactive, with `psk` modifiers.
+/// A Noise protocol by name, `Noise_<pattern><modifiers>_25519_ChaChaPoly_BLAKE2b`: the fundamental
+/// patterns with `psk` modifiers.
 package struct NoiseProtocol: Sendable {
   /// The full name, which both sides mix in.
   package let name: String
 
   let pattern: HandshakePattern
 
-  /// Parses a name; throws `unsupportedProtocol` if it is not supported.
+  /// Throws `unsupportedProtocol` if the name is not supported.
   package init(_ name: String) throws(NoiseError) {
     guard let pattern = Self.parse(name) else { throw .unsupportedProtocol(name) }
     self.name = name
     self.pattern = pattern
   }
 
-  /// The number of pre-shared keys that a handshake needs.
   package var presharedKeyCount: Int { pattern.presharedKeyCount }
 
   private static func parse(_ name: String) -> HandshakePattern? {

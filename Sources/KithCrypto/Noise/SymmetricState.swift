@@ -20,7 +20,6 @@ struct SymmetricState: ~Copyable, Sendable {
     hash.withUnsafeBytes { self.secrets.store($0, at: Place.chainingKey) }
   }
 
-  /// Whether the following parts are encrypted.
   var hasKey: Bool { nonce != nil }
 
   mutating func mixHash(_ bytes: [UInt8]) {
@@ -51,7 +50,6 @@ struct SymmetricState: ~Copyable, Sendable {
     mixKey(at: Place.sharedSecret)
   }
 
-  /// Mixes the pre-shared key with this number into key and hash.
   mutating func mixPresharedKey(_ index: Int) {
     derive(from: Place.presharedKey(index), outputCount: 3)
     hash = secrets.memory.withUnsafeBytes {
@@ -60,7 +58,7 @@ struct SymmetricState: ~Copyable, Sendable {
     adoptOutputs(cipherKeyFrom: 2)
   }
 
-  /// Appends the plaintext to the message, encrypted if there is a key, and mixes it in.
+  /// Appends the plaintext, encrypted if there is a key, and mixes it in.
   mutating func encryptAndHash(_ plaintext: [UInt8], into message: inout [UInt8]) {
     let start = message.count
     message += plaintext
@@ -80,7 +78,7 @@ struct SymmetricState: ~Copyable, Sendable {
     message.withUnsafeBytes { mixHash(UnsafeRawBufferPointer(rebasing: $0[start...])) }
   }
 
-  /// Decrypts the received bytes, if there is a key, and mixes them in.
+  /// Decrypts the bytes if there is a key, and mixes them in.
   mutating func decryptAndHash(_ received: ArraySlice<UInt8>) throws(NoiseError) -> [UInt8] {
     var plaintext = Array(received)
     if let nonce {
@@ -102,7 +100,7 @@ struct SymmetricState: ~Copyable, Sendable {
     return plaintext
   }
 
-  /// Returns the keys of the two directions, the initiator's first.
+  /// The initiator's key comes first.
   mutating func split() -> SecretPair {
     derive(from: 0..<0, outputCount: 2)
     return secrets.memory.withUnsafeBytes { memory in

@@ -1,34 +1,30 @@
 import CSodium
 
-/// A deterministic source for tests and the simulator: the same seed and calls give the same bytes
-/// on every machine. Never use it for real keys.
+/// A deterministic source for tests and the simulator, never for real keys: the same seed and calls
+/// give the same bytes everywhere.
 ///
 /// Each call takes the next nonce of one ChaCha20 key, so its bytes depend on the number of earlier
-/// calls, not of their bytes.
+/// calls, not on their sizes.
 package struct SeededEntropy: RandomNumberGenerator, Entropy {
   private let key: Digest256
   private var callCount: UInt64 = 0
 
-  /// Makes the source of a seed.
   package init(seed: UInt64) {
     key = withUnsafeBytes(of: seed.littleEndian) { Blake2b.digest256(Array($0)) }
   }
 
-  /// Returns the next number.
   package mutating func next() -> UInt64 {
     var number: UInt64 = 0
     withUnsafeMutableBytes(of: &number) { fill($0) }
     return UInt64(littleEndian: number)
   }
 
-  /// Returns the next `count` bytes.
   package mutating func bytes(_ count: Int) -> [UInt8] {
     var bytes = [UInt8](repeating: 0, count: count)
     bytes.withUnsafeMutableBytes { fill($0) }
     return bytes
   }
 
-  /// Fills the buffer with the next bytes.
   package mutating func fill(_ buffer: UnsafeMutableRawBufferPointer) {
     var nonce = callCount.littleEndian
     callCount += 1

@@ -1,16 +1,14 @@
 import CSodium
 
-/// An anonymous box for a box key, in the format of `crypto_box_seal`: the ephemeral public key,
-/// then the box under a nonce hashed from both public keys.
+/// An anonymous box in the format of `crypto_box_seal`: the ephemeral public key, then the box
+/// under a nonce hashed from both public keys.
 ///
-/// Unlike in `crypto_box_seal`, the caller passes the ephemeral key, so sealing is a pure function.
+/// The caller passes the ephemeral key, which makes sealing a pure function.
 package enum AnonymousBox {
-  /// The number of bytes that sealing adds to the plaintext.
   package static let overhead = BoxPublicKey.byteCount + SharedBox.overhead
 
-  /// Seals the plaintext to `recipient`; throws `invalidKey` if that key is of low order.
-  ///
-  /// The `ephemeral` seed is fresh and random for this one box.
+  /// Throws `invalidKey` if `recipient` is of low order. The `ephemeral` seed must be random, for
+  /// this box alone.
   package static func seal(
     _ plaintext: [UInt8], to recipient: BoxPublicKey, ephemeral: borrowing BoxSeed
   ) throws(CryptoError) -> [UInt8] {
@@ -20,9 +18,7 @@ package enum AnonymousBox {
     return sealed
   }
 
-  /// Seals a secret to `recipient`; throws `invalidKey` if that key is of low order.
-  ///
-  /// The secret is read in place. The `ephemeral` seed is fresh and random for this one box.
+  /// Reads the secret in place; otherwise like ``seal(_:to:ephemeral:)``.
   package static func seal<Secret: SecretKey & ~Copyable>(
     secret: borrowing Secret, to recipient: BoxPublicKey, ephemeral: borrowing BoxSeed
   ) throws(CryptoError) -> [UInt8] {
@@ -32,7 +28,7 @@ package enum AnonymousBox {
     return sealed
   }
 
-  /// Opens a box that was sealed to `key`; otherwise throws `authenticationFailed`.
+  /// Throws `authenticationFailed` unless the box was sealed to `key`.
   package static func open(
     _ sealed: [UInt8], with key: borrowing BoxKey
   ) throws(CryptoError) -> [UInt8] {
@@ -43,8 +39,7 @@ package enum AnonymousBox {
     return plaintext
   }
 
-  /// Opens a box directly into guarded memory; throws `authenticationFailed` if it was not sealed
-  /// to `key`.
+  /// Opens into guarded memory; throws `authenticationFailed` unless the box was sealed to `key`.
   package static func openSecret(
     _ sealed: [UInt8], with key: borrowing BoxKey
   ) throws(CryptoError) -> SecretBytes {

@@ -1,14 +1,13 @@
 import CSodium
 
-/// The cost of stretching a passphrase. It is read from files, so it is bounded.
+/// The cost of stretching a passphrase, bounded because it is read from files.
 package struct Argon2Parameters: Hashable, Sendable {
-  /// The accepted numbers of passes.
   package static let allowedOperations = 1...16
 
-  /// The accepted memory: 8 KiB, the minimum of Argon2id, to 1 GiB.
+  /// 8 KiB, the minimum of Argon2id, to 1 GiB.
   package static let allowedMemoryBytes = 8_192...1_073_741_824
 
-  /// 2 passes over 64 MiB, for interactive use.
+  /// 2 passes over 64 MiB.
   package static let interactive = Argon2Parameters(
     unchecked: Int(crypto_pwhash_argon2id_OPSLIMIT_INTERACTIVE),
     Int(crypto_pwhash_argon2id_MEMLIMIT_INTERACTIVE))
@@ -18,13 +17,11 @@ package struct Argon2Parameters: Hashable, Sendable {
     unchecked: Int(crypto_pwhash_argon2id_OPSLIMIT_MODERATE),
     Int(crypto_pwhash_argon2id_MEMLIMIT_MODERATE))
 
-  /// The number of passes over the memory.
+  /// Passes over the memory.
   package let operations: Int
 
-  /// The memory used, in bytes.
   package let memoryBytes: Int
 
-  /// Checks both numbers; throws `parameterOutOfBounds` with the allowed range.
   package init(operations: Int, memoryBytes: Int) throws(CryptoError) {
     guard Self.allowedOperations.contains(operations) else {
       throw .parameterOutOfBounds(
@@ -45,24 +42,24 @@ package struct Argon2Parameters: Hashable, Sendable {
 
 /// A passphrase from a person or a file, in guarded memory that is zeroed after its last use.
 ///
-/// All users share one object, so its bytes are in one place only.
+/// All users share one object, so that only one copy exists.
 public final class Passphrase: Sendable {
-  /// The maximum number of bytes; a longer text is not a passphrase, but a wrong file.
+  /// A longer text is a wrong file.
   package static let maximumBytes = 1_024
 
   private let bytes: SecretBytes
 
-  /// Takes over the bytes, and zeroes the source, as far as `SecretBytes` can.
+  /// Takes the bytes, and zeroes the source's storage; an earlier copy of the source keeps its
+  /// bytes.
   public init(zeroing bytes: inout [UInt8]) {
     self.bytes = SecretBytes(zeroing: &bytes)
   }
 
-  /// Takes over the bytes.
   package init(_ bytes: consuming SecretBytes) {
     self.bytes = bytes
   }
 
-  /// Returns whether both have the same bytes. The time taken reveals only their lengths.
+  /// Takes a time that reveals only the lengths.
   package func isSame(as other: Passphrase) -> Bool {
     bytes.withUnsafeBytes { one in
       other.bytes.withUnsafeBytes { other in
@@ -72,11 +69,11 @@ public final class Passphrase: Sendable {
     }
   }
 
-  /// Derives the storage key from the passphrase, by Argon2id version 1.3 (`crypto_pwhash`).
+  /// Derives the storage key by Argon2id version 1.3 (`crypto_pwhash`).
   ///
-  /// It blocks for a time that the parameters decide: do not call it on an event loop.
+  /// Blocks as long as the parameters decide: do not call it on an event loop.
   ///
-  /// - Throws: `outOfMemory` if the system cannot provide the memory that the parameters require.
+  /// - Throws: `outOfMemory` if the system lacks the required memory.
   package func derive(
     salt: PassphraseSalt, parameters: Argon2Parameters
   ) throws(CryptoError) -> StorageKey {

@@ -3,15 +3,14 @@ import CSodium
 /// The key that two box keys share, computed once for any number of boxes (`crypto_box_beforenm`,
 /// `crypto_box_easy_afternm`).
 ///
-/// Both sides compute the same key, so it authenticates no side. A class, so that a dictionary can
+/// Both sides compute the same key, so it authenticates neither. A class, so that a dictionary can
 /// hold it.
 package final class SharedBox: Sendable {
-  /// The number of bytes that sealing adds to the plaintext.
   package static let overhead = Int(crypto_box_MACBYTES)
 
   private let key: SecretBytes
 
-  /// Computes the shared key; throws `invalidKey` if `theirs` is of low order.
+  /// Throws `invalidKey` if `theirs` is of low order.
   package init(_ mine: borrowing BoxKey, with theirs: BoxPublicKey) throws(CryptoError) {
     var isValid = false
     key = mine.withUnsafeBytes { mine in
@@ -25,9 +24,7 @@ package final class SharedBox: Sendable {
     guard isValid else { throw .invalidKey }
   }
 
-  /// Seals the plaintext; no nonce may be used twice under one pair of keys.
-  ///
-  /// - Complexity: O(*n*).
+  /// O(*n*); no nonce may be used twice under one pair of keys.
   package func seal(_ plaintext: [UInt8], nonce: BoxNonce) -> [UInt8] {
     let sealedCount = plaintext.count + Self.overhead
     return key.withUnsafeBytes { key in
@@ -42,16 +39,12 @@ package final class SharedBox: Sendable {
     }
   }
 
-  /// Opens a box that either side sealed under the nonce; otherwise throws `authenticationFailed`.
-  ///
-  /// - Complexity: O(*n*).
+  /// Throws `authenticationFailed` unless either side sealed the box. O(*n*).
   package func open(_ sealed: [UInt8], nonce: BoxNonce) throws(CryptoError) -> [UInt8] {
     try open(sealed[...], nonce: nonce)
   }
 
-  /// Opens a slice of a larger message, without copying it first.
-  ///
-  /// - Complexity: O(*n*).
+  /// Opens a slice of a larger message without copying it first.
   package func open(_ sealed: ArraySlice<UInt8>, nonce: BoxNonce) throws(CryptoError) -> [UInt8] {
     guard sealed.count >= Self.overhead else { throw .authenticationFailed }
     var isAuthentic = false

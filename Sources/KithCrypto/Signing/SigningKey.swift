@@ -1,11 +1,9 @@
 import CSodium
 
-/// An Ed25519 signature of 64 bytes.
+/// An Ed25519 signature.
 package struct Signature: FixedBytes {
-  /// The bytes.
   package let storage: Bytes64
 
-  /// Makes the value with these bytes.
   @inlinable package init(storage: Bytes64) { self.storage = storage }
 }
 
@@ -14,10 +12,8 @@ package struct SigningKey: ~Copyable, Sendable {
   /// Seed and public key, as libsodium keeps them.
   private let expanded: SecretBytes
 
-  /// The key that verifies this one's signatures.
   package let publicKey: SigningPublicKey
 
-  /// Makes the key of a seed.
   package init(seed: borrowing SigningSeed) {
     var publicKey = SigningPublicKey(storage: Bytes32())
     expanded = seed.withUnsafeBytes { seed in
@@ -30,9 +26,7 @@ package struct SigningKey: ~Copyable, Sendable {
     self.publicKey = publicKey
   }
 
-  /// Signs the message. The same message always gets the same signature.
-  ///
-  /// - Complexity: O(*n*) in the length of the message, which is hashed twice.
+  /// Signs deterministically, in O(*n*); the message is hashed twice.
   package borrowing func sign(_ message: [UInt8]) -> Signature {
     expanded.withUnsafeBytes { secret in
       Signature {
@@ -44,10 +38,9 @@ package struct SigningKey: ~Copyable, Sendable {
 }
 
 extension SigningPublicKey {
-  /// Returns whether this key's owner signed the message.
+  /// Returns whether this key's owner signed the message, in O(*n*).
   ///
   /// Keys and points of low order, and non-canonical encodings, are never valid.
-  /// - Complexity: O(*n*) in the length of the message.
   package func isValid(_ signature: Signature, for message: [UInt8]) -> Bool {
     Sodium.start()
     return withUnsafeBytes { key in

@@ -1,19 +1,18 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Decides which targets to dial, and when. Time, in milliseconds, and randomness are arguments.
+/// Decides which targets to dial, and when. Times are in milliseconds.
 struct DialSchedule {
-  /// The waits between attempts, in milliseconds.
   struct Delays: Sendable {
     /// The maximum of the first wait.
     var least: UInt64 = 250
-    /// The longest wait for a configured address.
+    /// For a configured address.
     var most: UInt64 = 30_000
-    /// The longest wait for a learned address.
+    /// For a learned address.
     var mostLearned: UInt64 = 300_000
-    /// The duration after which a session counts as a success.
+    /// A session of this duration counts as a success.
     var stable: UInt64 = 10_000
-    /// The minimum time between attempts that are made because a device is heard on the link.
+    /// The minimum time between attempts at a device because it is heard on the link.
     var leastFound: UInt64 = 5_000
   }
 
@@ -25,13 +24,13 @@ struct DialSchedule {
   }
 
   private struct Entry {
-    /// The addresses to dial; for a device, ``found`` and then ``learned``.
+    /// For a device, ``found`` and then ``learned``.
     var addresses: [PeerAddress]
-    /// The addresses at which the device was heard on the link.
+    /// Heard on the link.
     var found: [PeerAddress] = []
-    /// The addresses at which this or another device met the device.
+    /// From this or another device's sessions.
     var learned: [PeerAddress] = []
-    /// The static key that was met there, or that is known to be the device's.
+    /// Met there, or known to be the device's.
     var key: TransportPublicKey?
     var phase = Phase.waiting(until: 0)
     var failures = 0
@@ -58,7 +57,6 @@ struct DialSchedule {
   private let delays: Delays
   private var entries: [DialTarget: Entry] = [:]
   private var sessions: [SessionID: Session] = [:]
-  /// Decides which of the devices are dialled.
   private var overlay: OverlayPlan
   private var dialled: Set<DeviceID> = []
   private var surplus: [SessionID] = []
@@ -70,7 +68,7 @@ struct DialSchedule {
 
   // MARK: Targets
 
-  /// Replaces the configured addresses; those that stay keep their state.
+  /// Addresses that stay keep their state.
   mutating func setStatic(_ addresses: [PeerAddress]) {
     let kept = Set(addresses)
     for case .address(let address) in Array(entries.keys) where !kept.contains(address) {
@@ -79,7 +77,7 @@ struct DialSchedule {
     for address in addresses { addStatic(address) }
   }
 
-  /// Adds a configured address. If it turned out to be this node, it is tried again.
+  /// An address that turned out to be this node is tried again.
   mutating func addStatic(_ address: PeerAddress) {
     let target = DialTarget.address(address)
     if let entry = entries[target] {
@@ -91,7 +89,7 @@ struct DialSchedule {
     entries[target] = Entry(addresses: [address])
   }
 
-  /// Sets the learned addresses of a device; none forgets them. New ones are tried at once.
+  /// Tries new addresses at once. An empty list forgets the learned ones.
   mutating func setLearned(
     _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?
   ) {
@@ -100,11 +98,11 @@ struct DialSchedule {
     }
   }
 
-  /// Sets the addresses at which a device is heard on the link; they are tried before learned ones.
-  /// Empty: not heard.
+  /// Sets the addresses at which a device is heard on the link, which are tried first; empty: not
+  /// heard.
   ///
-  /// Hearing a device shortens its wait to that of a configured address; a new address ends it. But
-  /// for that a device is dialled at most once in ``Delays/leastFound`` milliseconds.
+  /// A device that is heard waits at most ``Delays/most`` after its last attempt, and if `isNew` (a
+  /// new boot or address) at most ``Delays/leastFound``.
   mutating func setFound(
     _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?, isNew: Bool,
     at now: UInt64
@@ -157,8 +155,6 @@ struct DialSchedule {
 
   // MARK: Attempts
 
-  /// Takes the attempts that are due.
-  ///
   /// - Complexity: O(*n* log *n*) in the targets.
   mutating func takeDue(at now: UInt64) -> [Dial] {
     decide(at: now)
@@ -179,8 +175,7 @@ struct DialSchedule {
     return dials
   }
 
-  /// Returns the time of the next attempt that is not blocked; nil if none is due before
-  /// another event.
+  /// Nil: no attempt is due before another event.
   func nextDue() -> UInt64? {
     let underWay = Set(entries.values.filter { $0.phase == .dialling }.map(\.address))
     guard underWay.count < NetworkLimits.dials else { return nil }
@@ -193,7 +188,6 @@ struct DialSchedule {
     return [next, overlay.nextDue].compactMap { $0 }.min()
   }
 
-  /// Handles an attempt that ended without a session.
   mutating func failed(
     _ dial: Dial, _ failure: DialFailure, at now: UInt64, random: Double
   ) {
@@ -213,16 +207,13 @@ struct DialSchedule {
 
   // MARK: Sessions
 
-  /// Returns the sessions with a device, by its static key, that were made with another host.
+  /// Returns the sessions with a device, by its static key, at other hosts.
   func sessions(with key: TransportPublicKey, butAt host: String) -> [SessionID] {
     sessions.filter { $0.value.key == key && (try? PeerAddress($0.value.address))?.host != host }
       .keys.sorted()
   }
 
-  /// Handles a new session, from either side.
-  ///
-  /// If another device answers at an address learned for one device with a known key, the attempt
-  /// has failed.
+  /// If another device answers than the dialled one, whose key is known, the attempt has failed.
   mutating func opened(
     _ id: SessionID, key: TransportPublicKey, address: String, by dial: Dial?, at now: UInt64,
     random: Double
@@ -239,7 +230,6 @@ struct DialSchedule {
     entries[dial.target] = entry
   }
 
-  /// Handles the end of a session.
   mutating func closed(_ id: SessionID, reason: CloseReason?, at now: UInt64, random: Double) {
     guard let session = sessions.removeValue(forKey: id) else { return }
     if let target = session.target, var entry = entries[target],
@@ -258,7 +248,7 @@ struct DialSchedule {
       }
       entries[target] = entry
     }
-    // Targets that waited for this session are due soon, but not all at the same moment.
+    // Targets that waited for this session are due soon, but not all at once.
     for target in entries.keys.sorted() {
       guard var entry = entries[target], case .waiting(let until) = entry.phase, until <= now,
         entry.key == session.key || entry.address.description == session.address,
@@ -269,9 +259,10 @@ struct DialSchedule {
     }
   }
 
-  /// Returns the index of the next address to dial; nil if the device has a session. With a known
-  /// key, addresses with another device's session are skipped; otherwise the attempt waits until a
-  /// session at the next address ends.
+  /// Returns the next address's index; nil if the device has a session, or must wait.
+  ///
+  /// With a known key, addresses with another device's session are skipped. Otherwise the attempt
+  /// waits for that session's end.
   private func turn(of entry: Entry) -> Int? {
     guard !sessions.values.contains(where: { $0.key == entry.key }) else { return nil }
     let count = entry.addresses.count
@@ -281,8 +272,7 @@ struct DialSchedule {
     }
   }
 
-  /// Returns the wait after a number of failures: between two fifths and all of a time that doubles
-  /// with each.
+  /// The wait doubles with each failure, and is then multiplied by a random factor from 0.4 to 1.
   private func delay(_ failures: Int, _ target: DialTarget, _ random: Double) -> UInt64 {
     let most = if case .address = target { delays.most } else { delays.mostLearned }
     let doubled = delays.least << UInt64(min(max(failures - 1, 0), 20))
@@ -293,10 +283,8 @@ struct DialSchedule {
 // MARK: The overlay
 
 extension DialSchedule {
-  /// Sets the left-behind devices to dial.
   mutating func setLeftBehind(_ devices: [DeviceID]) { overlay.setLeftBehind(devices) }
 
-  /// Takes the surplus sessions.
   mutating func takeSurplus() -> [SessionID] {
     defer { surplus = [] }
     return surplus

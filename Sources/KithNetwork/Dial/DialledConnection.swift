@@ -2,11 +2,10 @@ internal import KithCore
 internal import KithCrypto
 internal import NIOCore
 
-/// A dialled connection until its session is established. Belongs to its channel's event loop.
+/// A dialled connection before its session. Belongs to its channel's event loop.
 final class DialledConnection: DiallerHandshakeOwner {
-  /// The listener is this node.
   struct Ourselves: Error {}
-  /// The listener's hello is malformed, or has a version that was not offered.
+  /// Malformed, or with a version that was not offered.
   struct WrongHello: Error {}
 
   private let transport: Transport
@@ -28,7 +27,7 @@ final class DialledConnection: DiallerHandshakeOwner {
     }
     self.hello = hello
     var answer = transport.delegate.hello()
-    // The same key with another process is a clone, and both sides must detect it.
+    // The same key in another process is a clone: both sides must detect it.
     if key == transport.keys.transportPublicKey, hello.process == answer.process {
       throw Ourselves()
     }

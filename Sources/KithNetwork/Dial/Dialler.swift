@@ -3,7 +3,7 @@ internal import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
-/// Makes the attempts of a ``DialSchedule``, on one event loop's timer.
+/// Makes the attempts of a ``DialSchedule``.
 final class Dialler: Sendable {
   private struct State {
     var schedule: DialSchedule
@@ -24,8 +24,7 @@ final class Dialler: Sendable {
     self.entropy = entropy
   }
 
-  /// Starts dialling. `connect` makes one attempt and reports its result; `close` ends a
-  /// surplus session.
+  /// `connect` makes one attempt and reports its result; `close` ends a surplus session.
   func start(
     _ connect: @escaping @Sendable (Dial) -> Void,
     close: @escaping @Sendable (SessionID) -> Void
@@ -35,7 +34,6 @@ final class Dialler: Sendable {
     change { $0.isRunning = true }
   }
 
-  /// Starts no further attempt.
   func stop() {
     let timer = state.withLock { state in
       state.isRunning = false
@@ -72,10 +70,10 @@ final class Dialler: Sendable {
     update { $0.closed(id, reason: reason, at: Self.now, random: random) }
   }
 
-  /// The milliseconds of the timers' clock.
+  /// The timers' clock, in milliseconds.
   static var now: UInt64 { NIODeadline.now().uptimeNanoseconds / 1_000_000 }
 
-  /// Changes the state under its lock, then makes the due attempts outside it.
+  /// Makes the due attempts after the lock is released.
   private func change(_ body: (inout State) -> Void) {
     let (dials, surplus) = state.withLock { state -> ([Dial], [SessionID]) in
       body(&state)

@@ -3,18 +3,17 @@ internal import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
-/// The node's side of a ``Discovery``. Called on an event loop; an implementation must not block.
+/// The node's side of a ``Discovery``. Called on an event loop; must not block.
 package protocol DiscoveryDelegate: AnyObject, Sendable {
-  /// Returns the epoch to send beacons under; nil: send none now.
+  /// Nil: send no beacons.
   func currentEpoch() -> EpochKeys?
-  /// Returns the open epochs, the newest first.
+  /// The newest first.
   func openEpochs() -> [EpochKeys]
-  /// Returns the certificate of a member; nil if the device is not one.
+  /// Nil if the device is not a member.
   func member(_ device: DeviceID) -> Certificate?
 }
 
-/// Lets the devices of an account find each other on their links. Each sends beacons, readable for
-/// members only, and dials the members that it hears.
+/// Lets the devices of an account find each other on their links (`Docs/Decisions/discovery.md`).
 ///
 /// The only answer to a beacon is a dialled connection. All work is within ``run()``.
 package final class Discovery: Sendable {
@@ -41,12 +40,8 @@ package final class Discovery: Sendable {
 
   /// Makes a discovery that is not running yet.
   ///
-  /// - Parameters:
-  ///   - transport: The transport that dials, whose keys sign beacons.
-  ///   - account: The account.
-  ///   - port: The node's port; 0: it does not listen, and sends no beacons.
-  ///   - link: Carries only the beacons.
-  ///   - delegate: The node, held strongly.
+  /// With `port` 0 the node does not listen, and sends no beacons. `link` carries only beacons.
+  /// `delegate` is held strongly.
   package init(
     transport: Transport, account: AccountID, port: UInt16, link: LinkMulticast,
     delegate: any DiscoveryDelegate
@@ -62,7 +57,7 @@ package final class Discovery: Sendable {
     state = Mutex(State(judge: BeaconJudge(account: account, device: transport.keys.id)))
   }
 
-  /// Sends beacons and listens for them until the task is cancelled.
+  /// Runs until the task is cancelled.
   package func run() async {
     state.withLock { $0.isRunning = true }
     link.start(
@@ -79,7 +74,6 @@ package final class Discovery: Sendable {
     await link.stop()
   }
 
-  /// The links, the neighbours and the counters now.
   package var status: NodeStatus.Discovery {
     let links = link.links.map {
       NodeStatus.Discovery.Link(
@@ -95,7 +89,7 @@ package final class Discovery: Sendable {
 
   // MARK: Sending
 
-  /// Sends a beacon soon, because a link or an address was added.
+  /// Called when links or addresses have changed.
   private func changed() {
     transport.probeSessions()
     let random = transport.entropy.fraction()

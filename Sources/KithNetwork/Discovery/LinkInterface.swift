@@ -8,9 +8,9 @@ internal import NIOCore
   internal import Darwin
 #endif
 
-/// A network interface that is up, with its addresses.
+/// An interface that is up.
 package struct LinkInterface: Hashable, Sendable {
-  /// An address of the interface, with the mask of its subnet; network byte order.
+  /// In network byte order.
   package struct Subnet: Hashable, Sendable {
     var address: [UInt8]
     var mask: [UInt8]
@@ -24,14 +24,13 @@ package struct LinkInterface: Hashable, Sendable {
   var index: UInt32
   package var name: String
   package var isLoopback: Bool
-  /// Whether it is connected: an interface keeps its address when its cable is unplugged.
+  /// An interface keeps its address when its cable is unplugged.
   package var hasCarrier = true
-  /// Whether the interface reports multicast, and is not a tunnel. Linux's loopback supports
-  /// multicast without reporting it.
+  /// False for tunnels. Linux's loopback supports multicast without reporting it.
   var takesMulticast: Bool
   package var subnets: [Subnet] = []
 
-  /// Returns the interfaces that are up, by index; none if the system does not report them.
+  /// None if the system does not report them.
   package static func current() -> [LinkInterface] {
     var first: UnsafeMutablePointer<ifaddrs>?
     guard getifaddrs(&first) == 0 else { return [] }
@@ -59,8 +58,8 @@ package struct LinkInterface: Hashable, Sendable {
     return interfaces.values.sorted { $0.index < $1.index }
   }
 
-  /// The families in which datagrams to all hosts of the link can be sent. Linux sends none over
-  /// IPv6 on its loopback.
+  /// Datagrams reach all hosts of the link in these families. Linux sends none over IPv6 on its
+  /// loopback.
   var families: [LinkFamily] {
     LinkFamily.allCases.filter { family in
       switch family {
@@ -72,12 +71,12 @@ package struct LinkInterface: Hashable, Sendable {
     }
   }
 
-  /// Returns whether a host is on the interface's link: in one of its subnets, or link-local.
+  /// Includes link-local hosts.
   func isOnLink(_ source: [UInt8]) -> Bool {
     Self.isLinkLocal(source) || subnets.contains { $0.contains(source) }
   }
 
-  /// Returns whether the address is in `169.254.0.0/16` or `fe80::/10`.
+  /// `169.254.0.0/16` or `fe80::/10`.
   private static func isLinkLocal(_ address: [UInt8]) -> Bool {
     switch address.count {
     case 4: address.starts(with: [169, 254])
@@ -99,11 +98,8 @@ package struct LinkInterface: Hashable, Sendable {
   }
 }
 
-/// The two families of addresses.
 package enum LinkFamily: String, CaseIterable, Comparable, Sendable {
-  /// IPv4.
   case ipv4 = "IPv4"
-  /// IPv6.
   case ipv6 = "IPv6"
 
   /// IPv4 first.
@@ -111,7 +107,7 @@ package enum LinkFamily: String, CaseIterable, Comparable, Sendable {
 }
 
 extension SocketAddress {
-  /// The IP address in network byte order; empty if there is none.
+  /// In network byte order; empty without an IP address.
   var ipBytes: [UInt8] {
     switch self {
     case .v4(let v4): withUnsafeBytes(of: v4.address.sin_addr) { Array($0) }

@@ -4,42 +4,38 @@ package import NIOCore
 internal import NIOPosix
 internal import Synchronization
 
-/// Datagrams of one size to and from the hosts of the same links, by IPv4 and IPv6 multicast.
+/// Exchanges datagrams of one size with the hosts of the same links, by multicast
+/// (`Docs/Decisions/discovery.md`).
 ///
 /// It uses every interface that is up and supports multicast, except tunnels, and loopback for
-/// nodes of one host; it checks for changes every few seconds.
+/// nodes of one host.
 ///
-/// The hop limit is 1, and only datagrams of the right size with a source on the link are passed
-/// on. So nothing leaves or enters the LAN. A sender hears itself. Missing multicast is logged
-/// once; the checks continue.
+/// Nothing leaves or enters the LAN: the hop limit is 1, and a source must be on the link. A sender
+/// hears itself. If no interface works, that is logged once.
 package final class LinkMulticast: Sendable {
-  /// The multicast groups, and the limits of datagrams.
   package struct Configuration: Sendable {
-    /// The IPv4 group, of the local scope (RFC 2365).
+    /// Local scope (RFC 2365).
     package var groupIPv4 = "239.255.75.104"
-    /// The IPv6 group, of the link-local scope, not permanent (RFC 4291, RFC 3307).
+    /// Link-local scope, not permanent (RFC 4291, RFC 3307).
     package var groupIPv6 = "ff12::cb69:7468"
-    /// The UDP port, which several processes may share.
+    /// Several processes may share it.
     package var port: UInt16
-    /// The size of a datagram; others are dropped.
+    /// Other datagrams are dropped.
     package var datagramBytes: Int
-    /// Whether only the loopback interface is used.
     package var isLoopbackOnly = false
-    /// The time between two checks of the interfaces.
+    /// Between checks of the interfaces.
     package var scanInterval: Duration = .seconds(5)
 
-    /// Makes a configuration with a port and a size; the rest has defaults.
     package init(port: UInt16, datagramBytes: Int) {
       self.port = port
       self.datagramBytes = datagramBytes
     }
   }
 
-  /// A received datagram.
   package struct Datagram: Sendable, Hashable {
-    /// The bytes, of the configured size.
+    /// Of the configured size.
     package var bytes: [UInt8]
-    /// The sending host as ``PeerAddress`` takes it, with its zone if it is link-local.
+    /// The sending host as ``PeerAddress`` takes it, with its zone.
     package var source: String
     /// The receiving interface.
     package var interface: String
@@ -47,13 +43,11 @@ package final class LinkMulticast: Sendable {
 
   /// One interface in one family.
   package struct Link: Sendable, Hashable {
-    /// The interface's name.
     package var interface: String
-    /// Whether it reaches only this host.
+    /// Whether only this host is reached.
     package var isLoopback: Bool
-    /// The family.
     package var family: LinkFamily
-    /// The system's error of the last failed attempt; nil if the link works.
+    /// The error of the last failed attempt; nil if the link works.
     package var problem: String?
   }
 
@@ -70,7 +64,7 @@ package final class LinkMulticast: Sendable {
     var name: String
     var channel: (any Channel)?
     var problem: String?
-    /// The earliest time of the next attempt, in milliseconds.
+    /// In milliseconds.
     var retryAt: UInt64 = 0
     var isOpening = false
   }
@@ -89,12 +83,6 @@ package final class LinkMulticast: Sendable {
   private let logger: Logger
   private let state = Mutex(State())
 
-  /// Makes a multicast that is not running yet.
-  ///
-  /// - Parameters:
-  ///   - configuration: The multicast groups, and the limits of datagrams.
-  ///   - eventLoopGroup: The threads, of which one is used.
-  ///   - logger: The log.
   package init(
     configuration: Configuration, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
@@ -105,12 +93,11 @@ package final class LinkMulticast: Sendable {
 
   // MARK: Use
 
-  /// Starts to listen, until ``stop()``. It may be called again after that.
+  /// Listens until ``stop()``; may be called again after it.
   ///
-  /// - Parameters:
-  ///   - onDatagram: Called with each datagram, at most ``NetworkLimits/datagramsPerSecond`` for a
-  ///     link. Called on an event loop, so it must not block.
-  ///   - onLinksChanged: Called on an event loop when a link becomes usable or unusable.
+  /// Both closures are called on an event loop, and must not block. `onDatagram` gets at most
+  /// ``NetworkLimits/datagramsPerSecond`` for a link. `onLinksChanged` is called when links or
+  /// addresses have changed.
   package func start(
     onDatagram: @escaping @Sendable (Datagram) -> Void,
     onLinksChanged: @escaping @Sendable () -> Void = {}
@@ -122,8 +109,7 @@ package final class LinkMulticast: Sendable {
     eventLoop.execute { self.scan() }
   }
 
-  /// Sends a datagram on every working link. If the system refuses it, it is lost, and the link is
-  /// retried later.
+  /// A datagram that the system refuses is lost.
   package func send(_ bytes: [UInt8]) {
     let channels = state.withLock { state in
       state.entries.compactMap { key, entry in entry.channel.map { (key, $0) } }
@@ -141,7 +127,7 @@ package final class LinkMulticast: Sendable {
     }
   }
 
-  /// Stops listening. No datagram is passed on after it has returned.
+  /// After it returns, no datagram is passed on.
   package func stop() async {
     let (timer, channels) = state.withLock { state in
       defer {
@@ -156,7 +142,7 @@ package final class LinkMulticast: Sendable {
     for channel in channels { try? await channel.close() }
   }
 
-  /// The links, by interface; a link without a problem works.
+  /// A link without a problem works.
   package var links: [Link] {
     state.withLock { state in
       state.entries.sorted { $0.key < $1.key }
@@ -233,7 +219,7 @@ package final class LinkMulticast: Sendable {
     .flatMapErrorThrowing { self.failed(key, $0) }
   }
 
-  /// Handles a socket that the system closed, as it does after an error.
+  /// The system closes a socket after an error.
   private func closed(_ key: Key, _ channel: any Channel) {
     let wasOurs = state.withLock { state in
       guard state.entries[key]?.channel === channel else { return false }

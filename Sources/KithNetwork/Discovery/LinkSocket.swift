@@ -10,14 +10,14 @@ internal import NIOPosix
   internal import Darwin
 #endif
 
-/// Makes the sockets of a ``LinkMulticast``: one for each interface and family. Each is bound to
-/// the group, so that it receives nothing that was sent to this host alone.
+/// Makes one socket for each interface and family. It is bound to the group, so it receives nothing
+/// sent to this host alone.
 enum LinkSocket {
-  /// `IP_MULTICAST_ALL` and `IPV6_MULTICAST_ALL` of Linux, missing in Glibc's module. Unless off, a
-  /// socket receives groups that others joined.
+  /// Linux's `IP_MULTICAST_ALL` and `IPV6_MULTICAST_ALL`, missing in Glibc's module. If on, a
+  /// socket also receives groups that others joined.
   private static let multicastAll: (ipv4: CInt, ipv6: CInt) = (49, 29)
 
-  /// Opens a socket. `received` is called on the event loop, only for datagrams of the right size.
+  /// Calls `received` on the event loop.
   static func open(
     _ eventLoop: any EventLoop, group: SocketAddress, key: LinkMulticast.Key, isLoopback: Bool,
     datagramBytes: Int, received: @escaping @Sendable ([UInt8], SocketAddress) -> Void
@@ -112,6 +112,6 @@ private final class LinkHandler: ChannelInboundHandler {
     received(Array(buffer: envelope.data), envelope.remoteAddress)
   }
 
-  /// Ignores errors: a failed sending to one host does not end listening.
+  /// A failed send to one host does not end listening.
   func errorCaught(context: ChannelHandlerContext, error: any Error) {}
 }

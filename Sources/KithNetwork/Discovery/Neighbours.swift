@@ -1,6 +1,6 @@
 internal import KithCore
 
-/// The devices heard on the link, with their addresses. Time, in milliseconds, is an argument.
+/// The devices heard on the link. Times are in milliseconds.
 struct Neighbours: Sendable {
   private struct Place {
     var address: PeerAddress
@@ -9,8 +9,8 @@ struct Neighbours: Sendable {
 
   private var places: [DeviceID: [Place]] = [:]
 
-  /// Records a device's address, and returns all. A known one keeps its place, so that links do not
-  /// alternate; a new one comes first, and the one heard longest ago is dropped.
+  /// Returns all addresses. A known one keeps its place, so that links do not alternate. A new one
+  /// comes first, and may replace the one heard longest ago.
   mutating func heard(_ device: DeviceID, at address: PeerAddress, now: UInt64) -> [PeerAddress] {
     var known = places[device] ?? []
     if let index = known.firstIndex(where: { $0.address == address }) {
@@ -26,8 +26,7 @@ struct Neighbours: Sendable {
     return known.map(\.address)
   }
 
-  /// Drops addresses not heard for long. Returns the changed devices with their
-  /// remaining addresses.
+  /// Returns the changed devices with the remaining addresses.
   mutating func expire(now: UInt64) -> [DeviceID: [PeerAddress]] {
     var changed: [DeviceID: [PeerAddress]] = [:]
     for (device, known) in places {
@@ -39,8 +38,7 @@ struct Neighbours: Sendable {
     return changed
   }
 
-  /// Returns the devices, by id, with their addresses and the time since they were heard,
-  /// in milliseconds.
+  /// Sorted by id, with the time since each was heard.
   func all(now: UInt64) -> [NodeStatus.Discovery.Neighbour] {
     places.sorted { $0.key < $1.key }.map { device, places in
       let heard = places.map(\.heardAt).max() ?? now

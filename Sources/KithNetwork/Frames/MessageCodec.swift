@@ -1,44 +1,30 @@
 internal import KithCrypto
 internal import NIOCore
 
-/// The error that ends a session because of its bytes.
 enum FrameError: Error, Equatable {
-  /// A frame does not decrypt.
   case notAuthentic
-  /// A frame or message has a length that the protocol does not allow.
+  /// A wrong length or padding.
   case malformed
-  /// A message is longer than the session allows.
+  /// Over the session's limit.
   case tooLong
-  /// The session's nonces are used up.
+  /// No nonce is left.
   case exhausted
 }
 
-/// Converts messages to frames and back.
+/// Converts messages to frames and back (`Docs/Protocol.md`, "Frames and messages").
 ///
-/// Let `plaintext` be
-/// - the message's length as 4 bytes, big-endian,
-/// - the message,
-/// - zero bytes up to a multiple of 64.
+/// A message's length decides the lengths of all its frames; any other cut is refused.
 ///
-/// It is cut into pieces of 65,519 bytes; the last may be shorter, none is empty. Each piece is a
-/// frame:
-/// - the number of bytes that follow in it, as 2 bytes, big-endian: 17 to 65,535,
-/// - the piece as a Noise transport message: ChaCha20-Poly1305 without additional data, its tag of
-///   16 bytes last, under this direction's key and a nonce that counts frames from 0.
-///
-/// So a message's length decides the lengths of all its frames. A reader refuses any other cut, and
-/// padding that is not zero.
-///
-/// Not `Sendable`: it belongs to one channel's event loop.
+/// Not `Sendable`: belongs to one channel's event loop.
 final class MessageCodec {
   private var ciphers: TransportPair
-  /// The maximum length of a message that is read.
+  /// For received messages.
   var messageLimit: Int
 
   private var message: [UInt8] = []
-  /// The number of bytes that `message` still lacks.
+  /// Bytes that `message` still lacks.
   private var missingBytes = 0
-  /// The number of plaintext bytes still to come, with padding; 0: the next frame starts a message.
+  /// With padding; 0: the next frame starts a message.
   private var missingPlaintext = 0
 
   init(ciphers: consuming TransportPair, messageLimit: Int) {
@@ -46,14 +32,13 @@ final class MessageCodec {
     self.messageLimit = messageLimit
   }
 
-  /// Returns the number of plaintext bytes of a message, with its length word and padding.
+  /// With the length word and padding.
   static func plaintextBytes(of messageBytes: Int) -> Int {
     let bytes = NetworkLimits.messageLengthBytes + messageBytes
     let padding = NetworkLimits.paddingBytes
     return (bytes + padding - 1) / padding * padding
   }
 
-  /// Returns the number of bytes of a message on the wire.
   static func wireBytes(of messageBytes: Int) -> Int {
     let plaintext = plaintextBytes(of: messageBytes)
     let piece = NetworkLimits.framePlaintextBytes
@@ -61,9 +46,7 @@ final class MessageCodec {
     return plaintext + frames * (NetworkLimits.frameLengthBytes + NetworkLimits.tagBytes)
   }
 
-  /// Appends the frames of a message.
-  ///
-  /// - Complexity: O(*n*); the message is copied once and encrypted in place.
+  /// - Complexity: O(*n*); one copy, encrypted in place.
   func seal(_ message: [UInt8], into buffer: inout ByteBuffer) throws(FrameError) {
     guard message.count <= NetworkLimits.messageBytes else { throw .tooLong }
     buffer.reserveCapacity(minimumWritableBytes: Self.wireBytes(of: message.count))
@@ -85,7 +68,7 @@ final class MessageCodec {
     }
   }
 
-  /// Writes `count` bytes of the message's plaintext, from `offset` on.
+  /// Writes `count` bytes of the plaintext, from `offset` on.
   private static func fill(
     _ target: UnsafeMutableRawBufferPointer, _ count: Int, from message: [UInt8], at offset: Int
   ) {
@@ -109,10 +92,10 @@ final class MessageCodec {
     }
   }
 
-  /// Takes the next complete message out of the buffer; nil: more bytes are needed.
+  /// Takes the next message; nil: more bytes are needed.
   ///
-  /// Memory grows with the received bytes, not with the length that they claim.
-  /// - Complexity: O(*n*); frames are decrypted in place and copied once.
+  /// Memory grows with the received bytes, not with the claimed length.
+  /// - Complexity: O(*n*); decrypted in place, copied once.
   func open(from buffer: inout ByteBuffer) throws(FrameError) -> [UInt8]? {
     while let length = buffer.getInteger(at: buffer.readerIndex, as: UInt16.self) {
       let frameBytes = Int(length)
@@ -132,7 +115,7 @@ final class MessageCodec {
     return nil
   }
 
-  /// Checks a frame's length before its bytes have come.
+  /// Called before the frame's bytes have come.
   private func check(frameBytes: Int) throws(FrameError) {
     let count = frameBytes - NetworkLimits.tagBytes
     if missingPlaintext > 0 {

@@ -1,7 +1,6 @@
 internal import KithCrypto
 
-/// The initiators' ephemeral keys that were answered last, so that a copied first message gets no
-/// second reply.
+/// The initiators' ephemeral keys answered last: a copied first message gets no second reply.
 struct AnsweredEphemerals {
   private let limit: Int
   private var ring: [TransportPublicKey] = []
@@ -12,7 +11,7 @@ struct AnsweredEphemerals {
     self.limit = limit
   }
 
-  /// Stores a key in place of the oldest. Returns false if it is stored already.
+  /// Returns false if the key is stored already. If full, replaces the oldest.
   ///
   /// - Complexity: O(1).
   mutating func insert(_ key: TransportPublicKey) -> Bool {

@@ -1,25 +1,23 @@
 internal import KithCrypto
 internal import NIOCore
 
-/// The owner of a dialler's handshake. Called on the channel's event loop.
+/// Called on the channel's event loop.
 protocol DiallerHandshakeOwner: AnyObject {
   /// Returns the payload of message 1.
   func offer() -> [UInt8]
-  /// Called when message 2 was authenticated. Returns the payload of message 3; throwing ends
-  /// the handshake.
+  /// Called with the payload of message 2. Returns that of message 3; an error ends the handshake.
   func answer(to reply: [UInt8], from key: TransportPublicKey) throws -> [UInt8]
-  /// Called when message 3 was sent. Returns the handler that takes over; nil ends the handshake.
+  /// Called after message 3. Returns the next handler; nil ends the handshake.
   func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler?
-  /// Called once before closing, if the handshake failed and no handler takes over.
+  /// Called once, before closing.
   func failed(_ failure: DiallerHandshakeFailure)
 }
 
 enum DiallerHandshakeFailure: Error {
-  /// The listener closed, or sent nothing in time, as it does if the dialler lacks the key.
+  /// The listener closed or sent nothing in time, as it does if the dialler lacks the key.
   case silence
-  /// The listener's bytes were not a valid message 2.
+  /// Message 2 is invalid, or the owner returned no handler.
   case wrongMessage
-  /// The owner's answer threw.
   case aborted(any Error)
 }
 
@@ -39,7 +37,6 @@ final class DiallerHandshakeHandler: ChannelInboundHandler, RemovableChannelHand
     self.timeout = timeout
   }
 
-  /// Starts the handshake on a connected channel.
   func handlerAdded(context: ChannelHandlerContext) {
     deadline = context.eventLoop.assumeIsolated().scheduleTask(in: timeout) {
       self.fail(.silence, context)

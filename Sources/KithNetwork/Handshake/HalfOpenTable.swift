@@ -1,15 +1,13 @@
 /// The accepted connections with an unfinished handshake, limited in all and by address.
 ///
-/// If full, the oldest connection without a valid first message is closed. So hostile connections
-/// push each other out, and a dialler with the account's key stays.
+/// If full, the oldest connection without a valid first message is closed. Hostile connections push
+/// each other out; a dialler with the account's key stays.
 struct HalfOpenTable {
-  /// The result for a new connection.
   enum Admission: Equatable {
-    /// The table has space.
     case admitted
-    /// The table has space once this connection is closed; it was removed from the table.
+    /// The connection to close, already removed.
     case admittedInsteadOf(UInt64)
-    /// The table is full, because all have a valid first message.
+    /// All have a valid first message.
     case refused
   }
 
@@ -21,7 +19,7 @@ struct HalfOpenTable {
 
   private let limit: Int
   private let limitPerAddress: Int
-  /// The connections, the oldest first.
+  /// The oldest first.
   private var connections: [Connection] = []
 
   init(limit: Int, limitPerAddress: Int) {
@@ -31,9 +29,7 @@ struct HalfOpenTable {
 
   var count: Int { connections.count }
 
-  /// Adds a connection.
-  ///
-  /// - Complexity: O(*n*) in the connections of the table, whose number is small.
+  /// - Complexity: O(*n*) in the table's few connections.
   mutating func admit(_ id: UInt64, from bucket: AddressBucket) -> Admission {
     let isAddressFull = connections.count { $0.bucket == bucket } >= limitPerAddress
     guard isAddressFull || connections.count >= limit else {
@@ -49,13 +45,12 @@ struct HalfOpenTable {
     return .admittedInsteadOf(evicted)
   }
 
-  /// Marks a connection whose first message was authenticated: it is no longer closed for others.
+  /// Called when the first message is authentic: the connection stays.
   mutating func markValid(_ id: UInt64) {
     guard let index = connections.firstIndex(where: { $0.id == id }) else { return }
     connections[index].hasValidFirstMessage = true
   }
 
-  /// Removes a connection that was closed, or whose handshake is finished.
   mutating func remove(_ id: UInt64) {
     connections.removeAll { $0.id == id }
   }

@@ -1,27 +1,25 @@
 internal import KithCrypto
 internal import NIOCore
 
-/// The owner of a listener's handshake. Called on the channel's event loop.
+/// Called on the channel's event loop.
 protocol ListenerHandshakeOwner: AnyObject {
-  /// Returns the pre-shared keys to try, in order.
+  /// Returns the keys in the order of trying.
   func presharedKeys() -> [SharedPresharedKey]
-  /// Returns the payload of message 2 for that of message 1; nil ends the handshake.
+  /// Returns the payload of message 2; nil ends the handshake.
   func reply(to offer: [UInt8]) -> [UInt8]?
-  /// Called when message 1 was authenticated. Returns false if it was answered before.
+  /// Called when message 1 is authentic; false refuses it, for example a replay.
   func accepts(ephemeral: TransportPublicKey) -> Bool
-  /// Called when message 3 was authenticated. Returns the handler that takes over; nil ends
-  /// the handshake.
+  /// Called when message 3 is authentic. Returns the next handler; nil ends the handshake.
   func finished(
     _ exchange: NoiseExchange, payload: [UInt8], pskIndex: Int, context: ChannelHandlerContext
   ) -> SessionHandler?
-  /// Called when the handshake failed, because of its bytes or a timeout.
   func failed(_ failure: ListenerHandshakeFailure)
-  /// Called when the connection is closed and no handler has taken over.
+  /// The connection closed without a next handler.
   func closed()
 }
 
 enum ListenerHandshakeFailure {
-  /// The bytes were not a valid message 1 or 3.
+  /// No valid message 1 or 3.
   case wrongMessage
   /// No complete message 1 came in time.
   case noFirstMessage
@@ -31,9 +29,8 @@ enum ListenerHandshakeFailure {
 
 /// The listener's side of a handshake.
 ///
-/// It writes nothing until a first message is authenticated. After a failure it is silent: it
-/// discards a limited number of bytes, and closes when the handshake's time, counted from
-/// accepting, is over.
+/// It writes nothing before an authentic first message. After a failure it silently discards a
+/// limited number of bytes, and closes at the timeout, counted from accepting.
 final class ListenerHandshakeHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 

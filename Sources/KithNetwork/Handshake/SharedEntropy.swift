@@ -1,7 +1,7 @@
 internal import KithCrypto
 internal import Synchronization
 
-/// A source of randomness, shared by all event loops.
+/// Shared by all event loops.
 final class SharedEntropy: Sendable {
   private let source: Mutex<any Entropy>
 
@@ -9,22 +9,20 @@ final class SharedEntropy: Sendable {
     self.source = Mutex(source)
   }
 
-  /// Returns a key for one handshake.
+  /// For one handshake.
   func transportKey() -> TransportPrivateKey {
     source.withLock { TransportPrivateKey(random: &$0) }
   }
 
-  /// Calls `body` with the source.
   func use<R: ~Copyable & Sendable, E: Error>(
     _ body: (inout any Entropy) throws(E) -> R
   ) throws(E) -> R {
     try source.withLock { source throws(E) in try body(&source) }
   }
 
-  /// Returns a number from 0 up to 1.
+  /// From 0 up to 1.
   func fraction() -> Double { Double(number(ofBytes: 6)) / Double(1 << 48) }
 
-  /// Returns a number of 64 bits.
   func number() -> UInt64 { number(ofBytes: 8) }
 
   private func number(ofBytes count: Int) -> UInt64 {

@@ -2,7 +2,7 @@ internal import KithCore
 internal import KithCrypto
 internal import NIOCore
 
-/// An accepted connection until its session is established. Belongs to its channel's event loop.
+/// An accepted connection before its session. Belongs to its channel's event loop.
 final class AcceptedConnection: ListenerHandshakeOwner {
   private let transport: Transport
   private let id: UInt64

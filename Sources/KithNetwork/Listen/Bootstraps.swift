@@ -10,12 +10,12 @@ internal import NIOPosix
 #endif
 
 enum Bootstraps {
-  /// `TCP_USER_TIMEOUT` of Linux, in milliseconds.
+  /// Linux's `TCP_USER_TIMEOUT`, in milliseconds.
   private static let userTimeout = ChannelOptions.Types.SocketOption(
     level: .tcp, name: .init(rawValue: 18))
 
-  /// `TCP_KEEPIDLE` and `TCP_KEEPINTVL` of Linux, in seconds: the idle time before the other end is
-  /// probed, and the time between probes.
+  /// Linux's `TCP_KEEPIDLE` and `TCP_KEEPINTVL`, in seconds: before the first probe, and between
+  /// probes.
   private static let keepAliveIdle = ChannelOptions.Types.SocketOption(
     level: .tcp, name: .init(rawValue: 4))
   private static let keepAliveInterval = ChannelOptions.Types.SocketOption(
@@ -24,10 +24,10 @@ enum Bootstraps {
   private static let onlyIPv6 = ChannelOptions.Types.SocketOption(
     level: .ipv6, name: .ipv6_v6only)
 
-  /// Listens on all hosts at one port (0: any), or on none. Without IPv6 `::` means `0.0.0.0`.
+  /// Listens on all hosts at one port (0: any), or on none. Without IPv6, `::` means `0.0.0.0`.
   ///
-  /// `initialize` is called for each accepted connection on its event loop; throwing closes it.
-  /// `onShortage` is called if the system has no resources for another; accepting then pauses.
+  /// `initialize` is called for each connection on its event loop; throwing closes it. `onShortage`
+  /// is called when accepting pauses for want of resources.
   static func bind(
     _ group: any EventLoopGroup, hosts: [String], port: UInt16, userTimeout: Duration,
     onShortage: @escaping @Sendable (IOError) -> Void = { _ in },
@@ -92,10 +92,10 @@ enum Bootstraps {
     return bootstrap.serverChannelOption(onlyIPv6, value: 0)
   }
 
-  /// Connects to the first of a name's addresses that accepts, and adds `handler`'s handler on its
-  /// event loop. Fails with a ``NetworkFailure``.
+  /// Connects to the first of a name's addresses that accepts, and adds a handler on the event
+  /// loop. Fails with a ``NetworkFailure``.
   ///
-  /// `admit` is called before each connection, and prevents it by throwing.
+  /// `admit` prevents a connection by throwing.
   static func connect(
     _ group: any EventLoopGroup, to address: PeerAddress, connectTimeout: Duration,
     userTimeout: Duration, admit: @escaping @Sendable (any Channel) throws -> Void = { _ in },
@@ -132,8 +132,8 @@ enum Bootstraps {
     .flatMapErrorThrowing { throw NetworkFailure(connectingTo: address, $0) }
   }
 
-  /// Sets the kernel's timeouts. While probing, it asks the other end each second, and ends the
-  /// connection without an answer within ``NetworkLimits/probeTime``.
+  /// While probing, the kernel asks the other end each second, and closes after
+  /// ``NetworkLimits/probeTime`` without an answer.
   static func setPatience(of channel: any Channel, isProbing: Bool, userTimeout: Duration) throws {
     #if os(Linux)
       guard let options = channel.syncOptions else { return }
@@ -168,7 +168,7 @@ extension PeerAddress {
 }
 
 extension NetworkFailure {
-  /// Tries to listen at a port, on all addresses or those given, and returns the failure, or nil.
+  /// Tries to listen, and returns the failure, if any.
   package static func listening(on hosts: [String] = ["::"], port: UInt16) async -> Self? {
     do throws(NetworkFailure) {
       let bound = try await Bootstraps.bind(

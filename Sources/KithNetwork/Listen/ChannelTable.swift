@@ -1,7 +1,7 @@
 internal import NIOCore
 internal import Synchronization
 
-/// All connections of a transport, at every stage, so that none outlives it.
+/// All connections of a transport: none outlives it.
 final class ChannelTable: Sendable {
   private struct State {
     var channels: [ObjectIdentifier: any Channel] = [:]
@@ -10,7 +10,7 @@ final class ChannelTable: Sendable {
 
   private let state = Mutex(State())
 
-  /// Adds a connection until it closes. Returns false if the transport is shutting down.
+  /// False if the transport is shutting down.
   func insert(_ channel: any Channel) -> Bool {
     let id = ObjectIdentifier(channel)
     let isOpen = state.withLock { state in
@@ -24,7 +24,7 @@ final class ChannelTable: Sendable {
     return true
   }
 
-  /// Accepts no more connections, and returns the open ones.
+  /// Accepts no more; returns the open ones.
   func close() -> [any Channel] {
     state.withLock { state in
       state.isClosed = true

@@ -2,8 +2,7 @@ internal import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
-/// The limits for half-open connections, and the answered first messages. Shared by all listeners
-/// of one transport or invitation.
+/// Limits half-open connections. Shared by all listeners of one transport or invitation.
 final class Gate: Sendable {
   private struct State {
     var table: HalfOpenTable
@@ -20,8 +19,8 @@ final class Gate: Sendable {
 
   var halfOpen: Int { state.withLock { $0.table.count } }
 
-  /// Adds an accepted connection until it closes or its handshake is finished. If full, closes
-  /// another one, or returns nil: refused.
+  /// Adds an accepted connection until it closes or its handshake is finished. If full, it closes
+  /// another, or refuses with nil.
   func admit(_ channel: any Channel) -> (id: UInt64, evicted: Bool)? {
     let bucket = AddressBucket(channel.remoteAddress)
     let (id, admission, evicted) = state.withLock { state in
@@ -36,14 +35,12 @@ final class Gate: Sendable {
     }
     evicted?.close(promise: nil)
     guard admission != .refused else { return nil }
-    // The channel does this: a handler that closes before its channel is active is not told of the
-    // end.
+    // If a handler closes before its channel is active, it gets no `channelInactive`.
     channel.closeFuture.whenComplete { _ in self.leave(id) }
     return (id, evicted != nil)
   }
 
-  /// Marks a connection whose first message was authenticated. Returns false if it was
-  /// answered before.
+  /// Called when the first message is authentic. False: it was answered before.
   func accept(_ id: UInt64, ephemeral: TransportPublicKey) -> Bool {
     state.withLock { state in
       guard state.answered.insert(ephemeral) else { return false }
@@ -52,7 +49,6 @@ final class Gate: Sendable {
     }
   }
 
-  /// Removes a connection whose handshake is finished.
   func leave(_ id: UInt64) {
     state.withLock { state in
       state.table.remove(id)

@@ -9,7 +9,7 @@ package import NIOCore
 #endif
 
 /// Pauses a listener if the system cannot make another connection, for example without a free file
-/// descriptor. Otherwise it would retry at once, endlessly.
+/// descriptor. Otherwise it retries at once, endlessly.
 ///
 /// NIO's `AcceptBackoffHandler` leaves the listener registered, so the system keeps waking it.
 package final class ShortageHandler: ChannelInboundHandler {
@@ -20,7 +20,7 @@ package final class ShortageHandler: ChannelInboundHandler {
   private let onShortage: @Sendable (IOError) -> Void
   private var rest: Scheduled<Void>?
 
-  /// Makes a handler that calls `onShortage` at the start of each pause.
+  /// Called at the start of each pause.
   package init(onShortage: @escaping @Sendable (IOError) -> Void = { _ in }) {
     self.onShortage = onShortage
   }

@@ -2,12 +2,11 @@ internal import KithCore
 internal import KithCrypto
 internal import NIOCore
 
-/// The first handler of a connection to an invitation with a code: the inviter's side of a
-/// ``CodeExchange``, then the handshake under its key.
+/// The inviter's side of a ``CodeExchange``, then the handshake under its key.
 ///
-/// Messages follow their lengths, as a handshake's do. A first message of a hello's length begins
-/// an exchange; one long enough for a handshake is the token's. A wrong proof is answered by one
-/// byte, the tries left, or 255 if the turn did not come in time; then the connection closes.
+/// A first message of a hello's length begins an exchange; one long enough for a handshake uses the
+/// token. A wrong proof is answered by one byte: the tries left. 255 means that the turn did not
+/// come in time.
 final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 
@@ -99,7 +98,7 @@ final class CodeInviterHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   private func begin(_ context: ChannelHandlerContext) {
     guard case .waiting(let hello) = stage else {
-      // Closed before its turn came.
+      // Closed before its turn.
       return listener.finishExchange()
     }
     stage = .awaitingProof

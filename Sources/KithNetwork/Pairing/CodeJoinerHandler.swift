@@ -2,7 +2,7 @@ internal import KithCore
 internal import KithCrypto
 internal import NIOCore
 
-/// The joiner's side of a ``CodeExchange``, and then the handshake under its key.
+/// The joiner's side of a ``CodeExchange``, then the handshake under its key.
 final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = ByteBuffer
 
@@ -39,7 +39,7 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
   }
 
   func handlerAdded(context: ChannelHandlerContext) {
-    // The inviter says first that it is busy.
+    // Longer than the inviter waits, so that the inviter can report that it is busy.
     wait(configuration.turnTimeout + configuration.handshakeTimeout, context)
     context.writeHandshakeMessage(joiner.hello)
   }
@@ -82,7 +82,7 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
     let proof = try parameters.entropy.use { entropy throws(CodeExchangeError) in
       try joiner.prove(to: offer, entropy: &entropy)
     }
-    // Counted before sending: its receiver can check one guess of the code.
+    // Counted before sending: the receiver can check one guess.
     guard code.spendExchange() else { return end(.exchangesSpent, context) }
     stage = .awaitingConfirmation
     wait(configuration.handshakeTimeout, context)

@@ -3,19 +3,13 @@ package import Logging
 package import NIOCore
 internal import Synchronization
 
-/// Announces an invitation on the LAN while it lives. It answers nothing.
+/// Announces an invitation on the LAN. It answers nothing.
 package final class InvitationAnnouncer: Sendable {
   private let link: LinkMulticast
   private let group: any EventLoopGroup
   private let task = Mutex<RepeatedTask?>(nil)
 
-  /// Makes an announcer that is not running yet.
-  ///
-  /// - Parameters:
-  ///   - port: The UDP port of joiners.
-  ///   - isLoopbackOnly: Whether only this host is told.
-  ///   - eventLoopGroup: The threads, which the caller shuts down.
-  ///   - logger: The log.
+  /// `port` is the joiners' UDP port.
   package init(
     port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
@@ -25,7 +19,7 @@ package final class InvitationAnnouncer: Sendable {
     group = eventLoopGroup
   }
 
-  /// Announces, now and every second.
+  /// Announces now, every second, and when links change.
   package func start(_ announcement: InvitationAnnouncement) {
     let (link, bytes) = (link, announcement.encoded())
     link.start { _ in
@@ -38,20 +32,15 @@ package final class InvitationAnnouncer: Sendable {
     task.withLock { $0 = sending }
   }
 
-  /// Announces no more.
   package func stop() async {
     task.withLock { $0.take() }?.cancel()
     await link.stop()
   }
 }
 
-/// Finds announced invitations on the LAN.
 package final class InvitationFinder: Sendable {
-  /// An invitation.
   package struct Found: Hashable, Sendable {
-    /// The announcement.
     package var announcement: InvitationAnnouncement
-    /// The address of the invitation.
     package var address: PeerAddress
   }
 
@@ -60,14 +49,13 @@ package final class InvitationFinder: Sendable {
     var timer: Scheduled<Void>?
   }
 
-  /// The found invitations, each once per address, until the time is over.
+  /// Each once per address, until the time is over.
   package let found: AsyncStream<Found>
   private let continuation: AsyncStream<Found>.Continuation
   private let link: LinkMulticast
   private let group: any EventLoopGroup
   private let state = Mutex(State())
 
-  /// Makes a finder that is not running yet.
   package init(
     port: UInt16, isLoopbackOnly: Bool, eventLoopGroup: any EventLoopGroup, logger: Logger
   ) {
@@ -79,13 +67,12 @@ package final class InvitationFinder: Sendable {
       bufferingPolicy: .bufferingOldest(NetworkLimits.announcedInvitations))
   }
 
-  /// Starts to listen, for at most the given time.
+  /// Listens for at most the given time.
   package func start(for time: Duration) {
     link.start { self.heard($0) }
     expect(within: time)
   }
 
-  /// Sets the remaining time.
   package func expect(within time: Duration) {
     let timer = group.next().scheduleTask(in: TimeAmount(time)) { [continuation] in
       continuation.finish()
@@ -97,7 +84,6 @@ package final class InvitationFinder: Sendable {
     }?.cancel()
   }
 
-  /// Ends listening.
   package func stop() async {
     state.withLock { $0.timer.take() }?.cancel()
     continuation.finish()

@@ -2,15 +2,14 @@ internal import KithCore
 internal import KithCrypto
 internal import NIOCore
 
-/// A connection to an invitation until its exchange is established. Belongs to its channel's event
-/// loop.
+/// A connection to an invitation before its exchange. Belongs to its channel's event loop.
 final class InvitingConnection: ListenerHandshakeOwner {
   private let listener: PairingListener
   private let id: UInt64
   private var isExchanging = false
-  /// Whether another exchange was under way: then this one spends no try.
+  /// Another exchange was under way, so this one spends no try.
   private var isTurnedAway = false
-  /// The key from the code's exchange; nil: the joiner has the token.
+  /// Nil: the joiner has the token.
   private let codeKey: SharedPresharedKey?
 
   init(listener: PairingListener, id: UInt64) {
@@ -19,7 +18,7 @@ final class InvitingConnection: ListenerHandshakeOwner {
     codeKey = nil
   }
 
-  /// A connection whose joiner proved the code.
+  /// The joiner has proved the code.
   init(listener: PairingListener, id: UInt64, codeKey: SharedPresharedKey) {
     self.listener = listener
     self.id = id

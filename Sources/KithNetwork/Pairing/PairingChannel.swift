@@ -3,21 +3,20 @@ package import KithCrypto
 internal import NIOCore
 internal import Synchronization
 
-/// The receiver of a pairing's messages after it became a session. Called on the channel's event
-/// loop, in order.
+/// Receives a pairing's messages after it became a session, in order, on the channel's event loop.
 package protocol PairingSessionOwner: AnyObject, Sendable {
-  /// A message came.
   func received(_ message: [UInt8])
-  /// Called when more can be sent, or not for now.
+  /// More can be sent, or not for now.
   func writable(_ isWritable: Bool)
-  /// Called as requested when little is left unsent.
+  /// See ``PairingChannel/awaitRoom()``.
   func hasRoom()
-  /// Called once, last, when the connection is closed.
+  /// Called once, last.
   func closed()
 }
 
-/// An established exchange between inviter and joiner: framed messages of at most 64 KiB, both
-/// ways. Once the device is certified it becomes a session, with a session's limits.
+/// Framed messages of at most 64 KiB between inviter and joiner.
+///
+/// Once the device is certified, the pairing becomes a session, with a session's limits.
 package final class PairingChannel: Sendable {
   private struct State {
     var messages: [[UInt8]] = []
@@ -25,17 +24,15 @@ package final class PairingChannel: Sendable {
     var end: PairingError?
     var owner: (any PairingSessionOwner)?
     var isSession = false
-    /// Whether the owner was told of the end.
     var isEndTold = false
   }
 
-  /// The other side's proved static key.
+  /// Proved by the other side.
   package let remoteStatic: TransportPublicKey
-  /// Names this exchange: the handshake's hash, equal on both sides.
+  /// Equal on both sides.
   package let handshakeHash: [UInt8]
-  /// The other side's address.
   package let remoteAddress: String
-  /// The other side's payload of the handshake.
+  /// From the other side's handshake.
   package let remotePayload: [UInt8]
 
   private let state = Mutex(State())
@@ -48,7 +45,7 @@ package final class PairingChannel: Sendable {
     remotePayload = payload
   }
 
-  /// Queues a message; it is not received yet on return.
+  /// Returns before the message is received.
   package func send(_ message: [UInt8]) throws(PairingError) {
     guard message.count <= NetworkLimits.pairingMessageBytes else {
       throw .messageTooLong(bytes: message.count, limit: NetworkLimits.pairingMessageBytes)
@@ -61,19 +58,20 @@ package final class PairingChannel: Sendable {
 
   // MARK: The session
 
-  /// Accepts messages of a session's length from now on, and closes the connection after
-  /// ``NetworkLimits/joinSilence`` without any. The other side must not send longer ones before:
-  /// the inviter does after the joiner's first message.
+  /// Accepts messages of a session's length, and closes the connection after
+  /// ``NetworkLimits/joinSilence`` without any.
+  ///
+  /// The inviter sends long ones only after the joiner's first message.
   package func allowSession() {
     state.withLock { $0.isSession = true }
     let link = link.withLock { $0 }
     link?.setMessageLimit(Limits.messageBytes)
     link?.watchForSilence(TimeAmount(NetworkLimits.joinSilence))
-    // The handshake's limit of a few seconds is too short for a device that is busy storing.
+    // A device that is busy storing needs more than a handshake's few seconds.
     link?.setPatience(NetworkLimits.joinSilence)
   }
 
-  /// Passes all messages, also waiting ones, to an owner.
+  /// Passes all messages, also waiting ones, to `owner`.
   package func carrySession(for owner: any PairingSessionOwner) {
     guard let link = link.withLock({ $0 }) else { return owner.closed() }
     // On the event loop no message arrives in between.
@@ -88,16 +86,14 @@ package final class PairingChannel: Sendable {
     }
   }
 
-  /// Sends a message of the session.
   package func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send([message]) }
 
-  /// Reports to the owner when little of the sent data is unsent.
+  /// Calls the owner's `hasRoom` when little is unsent.
   package func awaitRoom() { link.withLock { $0 }?.awaitRoom() }
 
-  /// Starts or stops reading from the socket.
   package func setReading(_ isReading: Bool) { link.withLock { $0 }?.setReading(isReading) }
 
-  /// Whether the exchange became a session, which outlasts its invitation.
+  /// A session outlasts its invitation.
   var isSession: Bool { state.withLock { $0.isSession } }
 
   fileprivate func tellEnd() {
@@ -113,9 +109,10 @@ package final class PairingChannel: Sendable {
 
   // MARK: Messages
 
-  /// Waits for the next message. One task at a time; another gets `busy`.
+  /// Waits for the next message.
   ///
-  /// Throws `closed` at the end, `expired` after the invitation's time, and `CancellationError`.
+  /// Throws `closed` at the end, `expired` after the invitation's time, `busy` if another task
+  /// waits, and `CancellationError`.
   package func receive() async throws -> [UInt8] {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
@@ -134,8 +131,8 @@ package final class PairingChannel: Sendable {
     }
   }
 
-  /// Waits until the other side ends the exchange, but no longer than the limit: the last message
-  /// would be lost with the process or by a reset.
+  /// Waits for the other side to end the exchange. Otherwise the last message may be lost with the
+  /// process or by a reset.
   package func awaitEnd(within limit: Duration = .seconds(2)) async {
     await withTaskGroup(of: Void.self) { group in
       group.addTask { while (try? await self.receive()) != nil {} }
@@ -155,7 +152,7 @@ package final class PairingChannel: Sendable {
     self.link.withLock { $0 = link }
   }
 
-  /// Stores a message; too many end the exchange.
+  /// Too many waiting messages end the exchange.
   func deliver(_ message: [UInt8]) {
     if let owner { return owner.received(message) }
     enum Step {
@@ -177,7 +174,7 @@ package final class PairingChannel: Sendable {
     }
   }
 
-  /// Accepts no more; stored messages can still be received.
+  /// Waiting messages can still be received.
   func end(_ error: PairingError) {
     let waiter = state.withLock { state in
       if state.end == nil { state.end = error }
@@ -192,7 +189,6 @@ package final class PairingChannel: Sendable {
   }
 }
 
-/// The handler of a ``PairingChannel``.
 final class PairingSink: SessionSink {
   private let pairing: PairingChannel
   private let channel: any Channel
@@ -200,7 +196,7 @@ final class PairingSink: SessionSink {
   private let ready: (PairingChannel) -> Void
   private let over: () -> Void
 
-  /// `ready` is called when messages can be sent, `over` when the connection is closed.
+  /// `ready` is called when messages can be sent, `over` after closing.
   init(
     _ pairing: PairingChannel, channel: any Channel, linger: Duration,
     ready: @escaping (PairingChannel) -> Void, over: @escaping () -> Void
@@ -234,7 +230,7 @@ final class PairingSink: SessionSink {
 }
 
 extension SessionHandler {
-  /// The handler of a pairing with a finished handshake; otherwise nil.
+  /// Nil if the handshake is not finished.
   static func pairing(
     _ exchange: NoiseExchange, payload: [UInt8], address: String, channel: any Channel,
     linger: Duration, ready: @escaping (PairingChannel) -> Void, over: @escaping () -> Void

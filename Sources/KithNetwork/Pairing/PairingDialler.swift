@@ -3,20 +3,14 @@ package import KithCrypto
 package import NIOCore
 internal import Synchronization
 
-/// The joiner's side: connects to an invitation and shakes hands under its token.
+/// Connects a joiner to an invitation, and shakes hands under its token or code.
 package struct PairingDialler: Sendable {
   private let configuration: PairingConfiguration
   private let keys: DeviceKeys
   private let group: any EventLoopGroup
   private let entropy: SharedEntropy
 
-  /// Makes a dialler.
-  ///
-  /// - Parameters:
-  ///   - keys: The joiner's keys, of which the transport key is used.
-  ///   - configuration: The time limits.
-  ///   - eventLoopGroup: The threads, which the caller shuts down.
-  ///   - entropy: The source of the ephemeral key.
+  /// Uses only the transport key of `keys`. The caller shuts down the event loops.
   package init(
     keys: DeviceKeys, configuration: PairingConfiguration = PairingConfiguration(),
     eventLoopGroup: any EventLoopGroup, entropy: any Entropy = SystemRandom()
@@ -27,14 +21,11 @@ package struct PairingDialler: Sendable {
     self.entropy = SharedEntropy(entropy)
   }
 
-  /// Connects to an invitation.
+  /// Connects with a token of 32 bytes.
   ///
-  /// - Parameters:
-  ///   - address: The inviter's address.
-  ///   - token: Its 32 bytes.
-  ///   - answer: Makes the payload of message 3 from message 2's, on an event-loop thread. Its
-  ///   error
-  ///     is rethrown, and the inviter learns nothing.
+  /// `answer` makes the payload of message 3 from message 2's, on an event-loop thread. If it
+  /// throws, the inviter learns nothing.
+  ///
   /// - Returns: The exchange, not yet confirmed by the inviter.
   /// - Throws: ``PairingError``, or the error of `answer`.
   package func connect(
@@ -55,14 +46,7 @@ package struct PairingDialler: Sendable {
     }
   }
 
-  /// Connects to an invitation with a code, and proves the code first.
-  ///
-  /// - Parameters:
-  ///   - address: The inviter's address.
-  ///   - code: The code, which the proof costs one exchange.
-  ///   - answer: As with a token.
-  /// - Returns: The exchange, not yet confirmed by the inviter.
-  /// - Throws: ``PairingError``, or the error of `answer`.
+  /// As with a token, but proves the code first, which costs an exchange.
   package func connect(
     to address: PeerAddress, code: TypedCode,
     answer:
@@ -109,7 +93,7 @@ package struct PairingDialler: Sendable {
   }
 }
 
-/// The result of one attempt, set once and awaited by one task.
+/// Set once, awaited by one task.
 final class PairingOutcome: Sendable {
   private struct State {
     var result: Result<PairingChannel, any Error>?
@@ -138,7 +122,6 @@ final class PairingOutcome: Sendable {
   }
 }
 
-/// A joiner's connection until its exchange is established.
 private final class JoiningConnection: DiallerHandshakeOwner {
   private let address: PeerAddress
   private let linger: Duration

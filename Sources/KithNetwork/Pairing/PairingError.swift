@@ -1,35 +1,28 @@
-/// The error of a failed pairing, with the remedy.
 package indirect enum PairingError: Error, Hashable, Sendable, CustomStringConvertible {
-  /// No connection could be made.
   case cannotConnect(NetworkFailure)
-  /// The other side closed silently: the invitation has another token, or is over.
+  /// The other side closed silently: it has another token, or the invitation is over.
   case wrongToken(address: PeerAddress)
-  /// The invitation's time is over.
   case expired
-  /// Too many wrong tokens were tried at the invitation.
   case triesExhausted
-  /// An exchange is under way on this listener.
+  /// Another exchange is under way, or another task waits.
   case busy
-  /// The inviter has another code; `nil`: it did not say how many tries are left.
+  /// The inviter has another code; `nil`: the number of tries is unknown.
   case wrongCode(address: PeerAddress, triesLeft: Int?)
-  /// The host takes no codes, or said nothing in time.
+  /// The host takes no codes, or did not answer in time.
   case noInviter(address: PeerAddress)
-  /// The typed code was proved to the maximum number of inviters.
+  /// The code was proved to the maximum number of inviters.
   case exchangesSpent
   /// The other side closed or sent a malformed message.
   case closed
-  /// None of several addresses is an inviter's; the reasons in the order of trying.
+  /// The reasons in the order of trying.
   case noneAnswered([PairingError])
-  /// A message is longer than a pairing allows.
   case messageTooLong(bytes: Int, limit: Int)
 
-  /// The problem and its remedy.
   package var description: String {
     let (fact, advice) = words
     return advice.map { "\(fact); \($0)" } ?? fact
   }
 
-  /// The problem and its remedy.
   private var words: (fact: String, advice: String?) {
     switch self {
     case .cannotConnect(let failure): ("\(failure)", Self.checkAddress)

@@ -3,11 +3,11 @@ package import KithCrypto
 package import NIOCore
 internal import Synchronization
 
-/// The inviter's side: a listener of its own, under the invitation's token.
+/// The inviter's own listener, under the invitation's token.
 ///
-/// It runs one exchange at a time; joiners with a code wait for their turn. With a code each wrong
-/// proof spends one of three tries (``CodeInviterHandler``). Without one, each handshake that fails
-/// after a complete first message, or never gets a valid one, does. Every failure is silent.
+/// It runs one exchange at a time; joiners with a code wait for their turn. Each wrong proof of the
+/// code spends one of three tries (``CodeInviterHandler``). So does each failed handshake with the
+/// token, unless the joiner closed or timed out before its first message; it fails silently.
 package final class PairingListener: Sendable {
   private struct State {
     var triesLeft = NetworkLimits.pairingTries
@@ -33,17 +33,11 @@ package final class PairingListener: Sendable {
   private let channels = ChannelTable()
   private let state = Mutex(State())
 
-  /// Makes an invitation's listener that is not running yet.
+  /// Makes a listener that is not running yet.
   ///
-  /// - Parameters:
-  ///   - keys: The inviter's keys, of which the transport key is used.
-  ///   - token: 32 bytes that the joiner gets in another way.
-  ///   - code: The joiner's alternative to the token; nil: none.
-  ///   - invitation: The payload of message 2.
-  ///   - configuration: The addresses and time limits.
-  ///   - eventLoopGroup: The threads, which the caller shuts down.
-  ///   - entropy: The source of ephemeral keys.
-  ///   - onWrongProof: Called after a wrong code, on an event-loop thread.
+  /// Only the transport key of `keys` is used. The joiner gets the 32 bytes of `token` in another
+  /// way, or uses `code`. `invitation` is the payload of message 2. `onWrongProof` is called after
+  /// a wrong code, on an event-loop thread. The caller shuts down the event loops.
   package init(
     keys: DeviceKeys, token: SharedPresharedKey, code: PairingCode? = nil, invitation: [UInt8],
     configuration: PairingConfiguration = PairingConfiguration(),
@@ -60,7 +54,7 @@ package final class PairingListener: Sendable {
       prologue: NoiseParameters.pairingPrologue, keys: keys, entropy: SharedEntropy(entropy))
   }
 
-  /// Starts to listen, and the invitation's time. Returns the addresses with their ports.
+  /// Starts to listen, and the invitation's time.
   @discardableResult
   package func bind() async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
@@ -77,8 +71,7 @@ package final class PairingListener: Sendable {
     return try bound.map { try PeerAddress(bound: $0) }
   }
 
-  /// Waits for a joiner's successful handshake. To allow another try, close the channel and call it
-  /// again.
+  /// Waits for a joiner's handshake. For another try, close the channel and call it again.
   ///
   /// Throws `triesExhausted`, `expired`, `closed` after ``close()``, `busy` if another task waits,
   /// and `CancellationError`.
@@ -100,7 +93,7 @@ package final class PairingListener: Sendable {
     }
   }
 
-  /// Ends the invitation: closes the listener and every connection.
+  /// Closes the listener and every connection.
   package func close() async {
     end(.closed)
     let listeners = state.withLock { $0.listeners }
@@ -112,7 +105,7 @@ package final class PairingListener: Sendable {
 
   // MARK: Events of connections
 
-  /// Handles an authenticated first message. Returns false if another exchange is under way.
+  /// False: another exchange is under way.
   func begin() -> Bool {
     state.withLock { state in
       guard !state.isExchanging, state.end == nil else { return false }
@@ -136,12 +129,11 @@ package final class PairingListener: Sendable {
     if let now { take(now) }
   }
 
-  /// Removes a joiner that waits no longer.
   func leaveTurns(_ id: UInt64) {
     state.withLock { $0.turns.leave(id) }
   }
 
-  /// Ends the exchange; the next may begin.
+  /// The next exchange may begin.
   func finishExchange() {
     let next = state.withLock { state -> PairingTurns.Take? in
       state.active = nil
@@ -153,7 +145,7 @@ package final class PairingListener: Sendable {
     next?(.begin)
   }
 
-  /// Handles a failed handshake or proof. Returns the tries left.
+  /// Returns the tries left.
   @discardableResult
   func spendTry() -> Int {
     let left = state.withLock { state in
@@ -164,14 +156,12 @@ package final class PairingListener: Sendable {
     return left
   }
 
-  /// Handles a wrong code. Returns the tries left.
   func spendTryOfCode() -> Int {
     let left = spendTry()
     onWrongProof(left)
     return left
   }
 
-  /// A handshake succeeded.
   func arrived(_ pairing: PairingChannel) {
     let waiter = state.withLock { state -> CheckedContinuation<PairingChannel, any Error>? in
       state.active = pairing
@@ -184,7 +174,7 @@ package final class PairingListener: Sendable {
     waiter?.resume(returning: pairing)
   }
 
-  /// Ends the invitation for good, but not an established exchange.
+  /// Ends the invitation, and the active exchange unless the tries are exhausted.
   private func end(_ error: PairingError) {
     let (waiter, active, listeners, timer, turns) = state.withLock { state in
       if state.end == nil { state.end = error }

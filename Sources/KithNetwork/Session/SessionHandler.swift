@@ -1,29 +1,27 @@
 internal import NIOCore
 
-/// The owner of a session, called on the channel's event loop.
+/// Called on the channel's event loop.
 protocol SessionSink: AnyObject {
-  /// Called when the session is established; messages can be sent.
+  /// Messages can be sent.
   func opened(_ handler: SessionHandler)
-  /// Called with each complete message.
   func received(_ message: [UInt8])
-  /// Called with the number of received bytes, complete messages or not.
+  /// Counts all received bytes, of complete messages or not.
   func receivedBytes(_ count: Int)
-  /// Called when more can be sent, or not for now.
+  /// More can be sent, or not for now.
   func writable(_ isWritable: Bool)
-  /// Called when few bytes are left unsent, if this was requested.
+  /// Few bytes are unsent, as requested.
   func hasRoom()
-  /// Called when received bytes end the session; it is being closed.
+  /// Received bytes end the session.
   func failed(_ error: FrameError)
-  /// Called when nothing came for too long; the session is being closed.
+  /// Nothing came for too long.
   func fellSilent()
-  /// Called once, last, when the session is closed.
+  /// Called once, last.
   func closed()
 }
 
-/// The last handler of an established session: it converts bytes to messages and back.
+/// Converts the bytes of an established session to messages and back.
 ///
-/// Not `Sendable`: it belongs to its channel's event loop; ``SessionLink`` is its handle for
-/// others.
+/// Not `Sendable`: belongs to its channel's event loop. Others use ``SessionLink``.
 final class SessionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
@@ -37,10 +35,10 @@ final class SessionHandler: ChannelInboundHandler {
   private var lastRead = NIODeadline.distantPast
   private var silenceCheck: Scheduled<Void>?
   private var lingerDeadline: Scheduled<Void>?
-  /// Whether no more messages are accepted.
+  /// No more messages are accepted.
   private var isClosing = false
   private var isPaused = false
-  /// Whether received messages wait for other work of the event loop.
+  /// Received messages wait for the event loop's other work.
   private var isPostponed = false
 
   init(codec: MessageCodec, sink: any SessionSink, silenceTimeout: TimeAmount?) {
@@ -49,16 +47,15 @@ final class SessionHandler: ChannelInboundHandler {
     self.silenceTimeout = silenceTimeout
   }
 
-  /// The maximum length of a received message.
+  /// For received messages.
   var messageLimit: Int {
     get { codec.messageLimit }
     set { codec.messageLimit = newValue }
   }
 
-  /// The time since the last message.
   var quietTime: TimeAmount { (context?.eventLoop.now ?? lastRead) - lastRead }
 
-  /// Takes over from a handshake's handler, with the bytes that came after its last message.
+  /// `rest` came after the handshake's last message.
   func install(
     insteadOf handler: some RemovableChannelHandler & ChannelHandler,
     context: ChannelHandlerContext, rest: ByteBuffer
@@ -101,7 +98,7 @@ final class SessionHandler: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     if isPostponed, !isPaused {
-      // A peer may send and then close: its messages are read, within one more turn.
+      // A peer may send and then close: its messages are read in one more turn.
       isPostponed = false
       handOn()
     }
@@ -125,7 +122,7 @@ final class SessionHandler: ChannelInboundHandler {
     if !isPostponed { handOn() }
   }
 
-  /// Passes on messages until reading is paused or the turn ends: the event loop also serves other
+  /// Passes on messages until reading pauses or the turn ends: the event loop also serves other
   /// sessions and the host's programs.
   private func handOn() {
     let end = NIODeadline.now() + NetworkLimits.turn
@@ -150,7 +147,6 @@ final class SessionHandler: ChannelInboundHandler {
     }
   }
 
-  /// Continues after the event loop's other work.
   private func postpone() {
     guard let context, !isPostponed else { return }
     isPostponed = true
@@ -168,7 +164,7 @@ final class SessionHandler: ChannelInboundHandler {
       .autoRead, value: !isPaused && !isPostponed)
   }
 
-  /// Encrypts messages and writes them to the socket; `written` gets the result.
+  /// Returns the bytes on the wire; `written` gets the result.
   func write(_ messages: [[UInt8]], written: EventLoopPromise<Void>) throws(FrameError) -> Int {
     guard let context else {
       written.fail(ChannelError.ioOnClosedChannel)
@@ -198,14 +194,12 @@ final class SessionHandler: ChannelInboundHandler {
     return bytes
   }
 
-  /// Tells the owner that few bytes are left unsent.
   func tellRoom() {
     if !isClosing { sink.hasRoom() }
   }
 
-  /// Closes the session gracefully: waits until the peer's kernel has all bytes and the peer has
-  /// closed, or the time is over. (Closing with unread bytes would reset the connection and lose
-  /// sent messages.)
+  /// Waits until the peer's kernel has all bytes and the peer has closed. Closing with unread bytes
+  /// would reset the connection and lose sent messages.
   func close(within linger: TimeAmount) {
     guard let context, lingerDeadline == nil else { return }
     isClosing = true
@@ -217,13 +211,11 @@ final class SessionHandler: ChannelInboundHandler {
     context.writeAndFlush(wrapOutboundOut(ByteBuffer()), promise: flushed)
   }
 
-  /// Closes at once.
   func abort() {
     isClosing = true
     context?.close(promise: nil)
   }
 
-  /// Starts or stops reading from the socket.
   func setReading(_ isReading: Bool) {
     isPaused = !isReading
     if isReading {
@@ -234,7 +226,7 @@ final class SessionHandler: ChannelInboundHandler {
     updateReading()
   }
 
-  /// Closes the session if nothing comes for so long, which it did not before.
+  /// Does nothing if the session is watched already.
   func watchForSilence(_ timeout: TimeAmount) {
     guard let context, silenceTimeout == nil else { return }
     silenceTimeout = timeout

@@ -1,30 +1,27 @@
 internal import NIOCore
 internal import Synchronization
 
-/// A session's handle for all threads: a queue of messages in order. The event loop takes the whole
-/// queue and writes it with one flush.
+/// A session's handle for all threads. The event loop writes the queued messages with one flush.
 final class SessionLink: Sendable {
-  /// The result of sending messages.
   enum Outcome {
-    /// The messages are queued.
     case queued
-    /// The session is closing; the messages are dropped.
+    /// The session is closing.
     case dropped
-    /// The queue exceeds its limit; the session is being closed.
+    /// Over the limit; the session is being closed.
     case overflow
   }
 
   private struct Outbox {
     var messages: [[UInt8]] = []
-    /// The number of bytes that were queued and are not in the kernel yet.
+    /// Not in the kernel yet.
     var unsentBytes = 0
-    /// Whether the event loop is about to take the queue, or is taking it.
+    /// The event loop will take the queue, or is taking it.
     var isScheduled = false
     var isClosing = false
     var isRoomAwaited = false
     var isProbing = false
 
-    /// Returns true once if the owner waits for room and few bytes are left unsent.
+    /// True once, if room is awaited and few bytes are unsent.
     mutating func takeRoom() -> Bool {
       guard isRoomAwaited, unsentBytes <= NetworkLimits.lowWaterBytes else { return false }
       isRoomAwaited = false
@@ -39,7 +36,7 @@ final class SessionLink: Sendable {
   private let queueLimit: Int
   private let outbox = Mutex(Outbox())
 
-  /// Makes a handle, on the channel's event loop.
+  /// Called on the event loop.
   init(
     channel: any Channel, handler: SessionHandler, counters: TransportCounters?,
     linger: TimeAmount, queueLimit: Int = NetworkLimits.queuedBytes
@@ -51,7 +48,6 @@ final class SessionLink: Sendable {
     self.queueLimit = queueLimit
   }
 
-  /// Identifies the session's channel.
   var channelID: ObjectIdentifier { ObjectIdentifier(channel) }
 
   @discardableResult
@@ -84,7 +80,7 @@ final class SessionLink: Sendable {
     }
   }
 
-  /// Tells the session's owner once when few of the bytes queued before are left unsent.
+  /// Calls the owner's `hasRoom` once, when few of the bytes queued before are unsent.
   func awaitRoom() {
     let hasRoom = outbox.withLock { outbox in
       outbox.isRoomAwaited = true
@@ -111,7 +107,6 @@ final class SessionLink: Sendable {
     }
   }
 
-  /// Ends the session at once.
   func abort() {
     outbox.withLock { outbox in
       outbox.isClosing = true
@@ -120,7 +115,6 @@ final class SessionLink: Sendable {
     onLoop { $0.handler.value.abort() }
   }
 
-  /// Starts or stops reading from the socket.
   func setReading(_ isReading: Bool) {
     onLoop { link in
       guard !link.outbox.withLock({ $0.isClosing }) else { return }
@@ -128,9 +122,10 @@ final class SessionLink: Sendable {
     }
   }
 
-  /// Ends the session within seconds if its peer is gone: the kernel probes it, once at a time,
-  /// without disturbing a live session. With `quiet`, only if nothing was received for that time
-  /// and nothing is unsent.
+  /// Ends the session within seconds if its peer is gone: the kernel probes it, without disturbing
+  /// a live session.
+  ///
+  /// With `quiet`, only if nothing was received for that time and nothing is unsent.
   func probe(usual userTimeout: Duration, ifQuietFor quiet: TimeAmount? = nil) {
     onLoop { link in
       if let quiet, link.handler.value.quietTime < quiet { return }
@@ -149,24 +144,23 @@ final class SessionLink: Sendable {
     }
   }
 
-  /// Sets how long sent bytes may stay unacknowledged before the kernel ends the connection.
+  /// The kernel ends the connection if sent bytes stay unacknowledged so long.
   func setPatience(_ userTimeout: Duration) {
     onLoop { link in
       try? Bootstraps.setPatience(of: link.channel, isProbing: false, userTimeout: userTimeout)
     }
   }
 
-  /// Sets the maximum length of a received message.
+  /// For received messages.
   func setMessageLimit(_ limit: Int) {
     onLoop { $0.handler.value.messageLimit = limit }
   }
 
-  /// Closes the session if nothing comes for so long.
   func watchForSilence(_ timeout: TimeAmount) {
     onLoop { $0.handler.value.watchForSilence(timeout) }
   }
 
-  /// Runs on the session's event loop, between two messages.
+  /// Runs on the event loop, between two messages.
   func execute(_ body: @escaping @Sendable () -> Void) {
     channel.eventLoop.execute(body)
   }
@@ -200,7 +194,7 @@ final class SessionLink: Sendable {
         let count = try handler.value.write(messages, written: written)
         counters?.update { $0.bytesSent += UInt64(count) }
       } catch {
-        // A message over the limit is the caller's mistake. Used-up nonces are nobody's mistake.
+        // A message is over the limit, or the nonces are used up.
         counters?.update { $0.protocolViolations += 1 }
         abort()
       }

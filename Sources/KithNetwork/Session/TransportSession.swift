@@ -2,8 +2,8 @@ internal import KithCore
 internal import KithCrypto
 internal import NIOCore
 
-/// The connection between an established channel and the transport's delegate. Belongs to the
-/// channel's event loop.
+/// Connects an established channel with the transport's delegate. Belongs to the channel's event
+/// loop.
 final class TransportSession: SessionSink {
   private let transport: Transport
   private let id: SessionID

@@ -1,15 +1,13 @@
-/// Many seeds, several at a time.
+/// Runs many seeds, several at a time.
 package struct Campaign: Sendable {
-  /// The first seed; the others follow it.
   package var firstSeed: UInt64
-  /// How many seeds; nil: until the time is over.
+  /// Nil: until the time is over.
   package var seeds: Int?
-  /// The time after which no new seed begins; nil: after all seeds.
+  /// After this time no new seed begins; nil: after all seeds.
   package var limit: Duration?
   package var bounds: ScheduleMaker.Bounds
-  /// Runs at one time.
   package var workers: Int
-  /// Failures after which no new seed is begun.
+  /// After so many failures no new seed begins.
   package var failureLimit: Int
 
   package init(
@@ -24,17 +22,16 @@ package struct Campaign: Sendable {
     self.failureLimit = failureLimit
   }
 
-  /// The result of the runs so far.
   package struct Summary: Sendable {
     package var runs = 0
     package var failures: [RunResult] = []
     package var tally = Tally()
-    /// Virtual time, summed over all devices of all runs, in microseconds.
+    /// Virtual time, summed over all devices of all runs.
     package var deviceMicroseconds: UInt64 = 0
     package var events = 0
-    /// In how many runs each fault was on.
+    /// Runs with each fault.
     package var faults: [Fault: Int] = [:]
-    /// In how many runs there were so many devices.
+    /// Runs by their number of devices.
     package var devices: [Int: Int] = [:]
     package var duration = Duration.zero
 
@@ -51,10 +48,7 @@ package struct Campaign: Sendable {
     }
   }
 
-  /// Runs the campaign.
-  ///
-  /// - Parameter progress: called after each run with the result so far.
-  /// - Returns: The result of all runs; failures in the order of their seeds.
+  /// `progress` is called after each run. Failures are returned in the order of their seeds.
   package func run(_ progress: (Summary) -> Void) async -> Summary {
     let clock = ContinuousClock()
     let start = clock.now

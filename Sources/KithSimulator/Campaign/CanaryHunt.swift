@@ -1,18 +1,15 @@
 /// Plants a bug and runs seeds until a promise breaks.
 package enum CanaryHunt {
-  /// The result for one bug.
   package struct Catch: Codable, Hashable, Sendable {
     package var canary: String
     package var bug: String
-    /// How many seeds it took; nil: it was not caught.
+    /// Nil: not caught.
     package var seeds: Int?
-    /// The seed that caught it, and the promise that broke.
     package var seed: UInt64?
     package var promise: String?
   }
 
-  /// Runs seeds with a bug until it is caught. A bug that only makes runs differ needs each seed
-  /// twice.
+  /// A bug that only makes runs differ needs each seed twice.
   package static func hunt(_ name: String, _ bug: String, from first: UInt64, seeds: Int) -> Catch {
     Canaries.plant(name)
     defer { Canaries.plant(nil) }

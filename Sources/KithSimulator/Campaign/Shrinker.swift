@@ -1,22 +1,14 @@
-/// Makes a failing schedule shorter by leaving things out (delta debugging: Zeller and Hildebrandt,
-/// "Simplifying and Isolating Failure-Inducing Input", 2002).
+/// Shortens a failing schedule by delta debugging (Zeller and Hildebrandt, "Simplifying and
+/// Isolating Failure-Inducing Input", 2002).
 package struct Shrinker {
-  /// The shortest failing schedule so far.
   package private(set) var schedule: Schedule
-  /// The promise that it breaks; another would be another failure.
+  /// Breaking another promise would be another failure.
   package let promise: Violation.Promise
-  /// Runs that were needed so far.
   package private(set) var runs = 0
   private let limit: Int
   private let progress: (Shrinker) -> Void
 
-  /// Begins with a failing schedule.
-  ///
-  /// - Parameters:
-  ///   - schedule: The failing schedule.
-  ///   - promise: The promise that it breaks.
-  ///   - limit: The maximum number of runs.
-  ///   - progress: Called after each run.
+  /// `limit` bounds the runs; `progress` is called after each.
   package init(
     _ schedule: Schedule, breaking promise: Violation.Promise, limit: Int = 1_500,
     progress: @escaping (Shrinker) -> Void = { _ in }
@@ -27,8 +19,7 @@ package struct Shrinker {
     self.progress = progress
   }
 
-  /// Leaves out phases, actions and faults, and shortens the rest, until nothing more can go or the
-  /// runs are used up.
+  /// Leaves things out until nothing more can go or the runs are used up.
   package mutating func shrink() {
     var before: Schedule
     repeat {

@@ -1,22 +1,22 @@
 internal import KithCore
 internal import KithCrypto
 
-/// The writes of programs, and their promises: checks promises 3 and 5.
+/// The writes of programs; checks promises 3 and 5.
 struct History {
-  /// One accepted transaction.
   struct Write {
     var device: DeviceNumber
     var author: DeviceID
     var store: StoreIdentifier
-    /// The clock of its stamp; nil if it changed nothing.
+    /// Nil if the write changed nothing.
     var clock: HybridTime?
-    /// The clocks that copies of its device's directory gave it when their clock was set back.
+    /// Other clocks that the write may have: a copy of the directory, or a stored draft, was
+    /// stamped again.
     var copied: [HybridTime] = []
     var operations: [Operation]
     var isDurable = false
-    /// Whether a directory was given up that may have been the only one to hold it.
+    /// Whether its device's directory was given up: perhaps no other device had it.
     var isAtRisk = false
-    /// Whether one or several later writes of its device replaced it among the drafts.
+    /// Whether later writes of its device replaced it among the drafts.
     var hasMadeWay = false
   }
 
@@ -28,12 +28,9 @@ struct History {
     order.append(id)
   }
 
-  /// A write was accepted: it may replace drafts of its device. Returns why one must not be
-  /// replaced.
-  ///
-  /// It replaces the draft of its one key, if it is no larger; with as many drafts as a device
-  /// keeps, also those of which later ones write every key
-  /// (`Docs/Decisions/drafts-and-first-sync.md`, 9).
+  /// Returns why an accepted write must not replace drafts of its device. It replaces the draft of
+  /// its one key, if it is no larger. With as many drafts as a device keeps, it also replaces those
+  /// of which later ones write every key (`Docs/Decisions/drafts-and-first-sync.md`, 9).
   mutating func makeWay(
     for draft: StoreInspection.Draft, on device: DeviceNumber, in store: StoreIdentifier,
     from before: StoreInspection, to after: StoreInspection
@@ -68,8 +65,8 @@ struct History {
     operations.reduce(256) { $0 + $1.key.utf8.count + ($1.value?.size ?? 0) + 256 }
   }
 
-  /// A device stamped drafts again: clocks before and after, in order. A write that one of them
-  /// replaced follows the first later one.
+  /// A device stamped drafts again; `pairs` are in order. A write that one of these drafts replaced
+  /// follows the first later one.
   mutating func restamp(
     on device: DeviceNumber, author: DeviceID, in store: StoreIdentifier,
     _ pairs: [(old: HybridTime, new: HybridTime)]
@@ -84,11 +81,11 @@ struct History {
           moved.first { $0.old == given }?.new
           ?? (write.hasMadeWay ? moved.first { $0.old > given && $0.new < given }?.new : nil)
         guard let new else { continue }
-        // A copy's directory may be given up unheard: it only gave the write one more possible
-        // stamp.
+        // A copy only gave the write one more possible stamp: its directory may be given up
+        // unheard.
         if write.device == device, given == clock {
           writes[id]?.clock = new
-          // After a failed commit the device has the stamp on its disk.
+          // After a failed commit the disk still has the old stamp.
           if !write.copied.contains(clock) { writes[id]?.copied.append(clock) }
         } else {
           writes[id]?.copied.append(new)
@@ -99,14 +96,16 @@ struct History {
 
   mutating func makeDurable(_ id: WriteID) { writes[id]?.isDurable = true }
 
-  /// A device's directory is given up: data that no remaining device ever covered may be lost.
+  /// A directory is given up: data that no remaining device ever covered may be lost.
   mutating func putAtRisk(on device: DeviceNumber) {
     for id in order where writes[id]?.device == device { writes[id]?.isAtRisk = true }
   }
 
-  /// Returns why an acknowledged write is lost. In the end it must be its key's newest entry, shown
-  /// or hidden, or superseded by a later stamp, or its program was told that it, or a write that
-  /// replaced it, was refused.
+  /// Returns why an acknowledged write is lost. It is not lost if one of these holds in the end:
+  /// - It is its key's newest entry, shown or hidden.
+  /// - A later stamp superseded it.
+  /// - Its program was told that it, or a write that replaced it, was refused.
+  /// - Its directory was given up, and it is not certainly covered.
   func loss(
     in states: [StoreIdentifier: StoreInspection],
     told: (DeviceNumber, StoreIdentifier) -> [Refusal],
@@ -121,8 +120,7 @@ struct History {
         // A device that is alone in the end has drafts.
         let key = Key(operation.key)
         let newest = state.drafted[key] ?? state.slots[key]?.first?.entry
-        // Removals are not in the digest: of a fork's two removals of one key either may stay,
-        // until another write.
+        // Removals are not in the digest: of a fork's two removals of one key either may stay.
         if let newest, newest.isRemoval, operation.value == nil { continue }
         let isAccounted = ([clock] + write.copied).contains { clock in
           let stamp = Stamp(clock: clock, device: write.author)
@@ -144,7 +142,6 @@ struct History {
     return nil
   }
 
-  /// Whether a draft of `later` replaced one of `earlier`.
   private static func covers(_ later: Operation, _ earlier: Operation) -> Bool {
     later.key == earlier.key
       && (later.value == nil || later.value?.size ?? 0 <= earlier.value?.size ?? -1)

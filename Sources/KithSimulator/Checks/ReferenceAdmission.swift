@@ -1,7 +1,7 @@
 internal import KithCore
 
-/// A slow model of `Docs/Protocol.md`, "Shown values", sentence by sentence, which shares no code
-/// with the product.
+/// A slow model of `Docs/Protocol.md`, "Shown values", sentence by sentence. Shares no code with
+/// the product.
 enum ReferenceAdmission {
   /// The steps of a key, least wanted first.
   private struct Step {
@@ -12,7 +12,7 @@ enum ReferenceAdmission {
     var claim: Claim
   }
 
-  /// Returns the shown value of each key, from its newest entry and runner-up.
+  /// Returns what each key shows, from its newest entry and runner-up.
   ///
   /// - Complexity: O(*g*² *s*) in groups and steps.
   static func shown(

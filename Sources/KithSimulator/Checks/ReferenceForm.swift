@@ -3,8 +3,8 @@ internal import KithCore
 /// The claim and fallback of a write, from the values shown before it (`Docs/Protocol.md`, "Writing
 /// and publishing"). Shares no code with the product.
 enum ReferenceForm {
-  /// The claim of all values of a transaction. A new claim belongs to a future publishing, under
-  /// the number `laid`.
+  /// Returns the claim of all values of a transaction. A new claim belongs to a future publishing,
+  /// in the group of `laid`.
   static func claim(
     of draft: StoreInspection.Draft, over before: StoreInspection, by device: DeviceID,
     _ laid: Entry
@@ -23,8 +23,8 @@ enum ReferenceForm {
     return replaced.max() ?? unpublished
   }
 
-  /// The fallback of an entry: the shown value, if its claim is earlier and published; otherwise
-  /// that value's own fallback.
+  /// Returns the shown value, if its claim is earlier and published; otherwise that value's own
+  /// fallback.
   static func fallback(of laid: Entry, over before: StoreInspection) -> Fallback? {
     guard laid.value != nil, let shown = before.shown[laid.key],
       let standing = standing(of: laid.key, in: before)
@@ -34,7 +34,6 @@ enum ReferenceForm {
       ? Fallback(value: shown.value, claim: standing.claim) : standing.fallback
   }
 
-  /// The claim of a key's shown value, and its fallback.
   private static func standing(
     of key: Key, in seen: StoreInspection
   ) -> (claim: Claim, fallback: Fallback?)? {

@@ -1,8 +1,8 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Every entry ever published, and the entries of each key that a device must hold for what it
-/// covers (`Docs/Protocol.md`, "Merging").
+/// Every entry ever published, and from these the merge of a device's coverage (`Docs/Protocol.md`,
+/// "Merging").
 struct ReferenceMerge {
   private struct Published {
     var entry: Entry
@@ -14,32 +14,30 @@ struct ReferenceMerge {
     var holders: Set<DeviceNumber>
   }
 
-  /// Names an entry of a change set.
   private struct Home: Hashable {
     var changeSet: ChangeSetReference
     var index: UInt32
   }
 
   private var published: [StoreIdentifier: [Key: [Home: Published]]] = [:]
-  /// Names a place in a chain; chains count apart in each store.
+  /// Each store counts its own chains.
   private struct Place: Hashable {
     var store: StoreIdentifier
     var chain: ChainID
     var sequence: UInt64
   }
 
-  /// Change sets of each place: several are a fork.
+  /// Several change sets of one place are a fork.
   private var changeSets: [Place: Set<Digest256>] = [:]
 
-  /// Records a change set that reached some device, even if that keeps nothing of it: another of
-  /// its sequence is still the other side of a fork.
+  /// Records a change set even if no device keeps it: another one of its sequence is still the
+  /// other side of a fork.
   mutating func note(_ changeSet: ChangeSetHeaderFacts, in store: StoreIdentifier) {
     let sequence = changeSet.reference.sequence
     changeSets[Place(store: store, chain: changeSet.chain, sequence: sequence), default: []]
       .insert(changeSet.reference.digest)
   }
 
-  /// Records an entry that some device keeps.
   mutating func note(
     _ kept: StoreInspection.Kept, in store: StoreIdentifier, by device: DeviceNumber
   ) {
@@ -74,13 +72,13 @@ struct ReferenceMerge {
     }
   }
 
-  /// Returns why a device's store is not the merge of what it covers; nil if it is.
+  /// Returns why a store is not the merge of its coverage; nil if it is.
   func difference(_ seen: StoreInspection, in store: StoreIdentifier) -> String? {
     for (key, all) in published[store] ?? [:] {
       let covered = all.values.filter { $0.sequence <= seen.covered[$0.chain] ?? 0 }
       // One side of a fork may be covered and missing.
       let hasFork = all.values.contains { isFork($0, in: store) }
-      // Data beyond the coverage is there too: then a difference proves nothing.
+      // With entries beyond the coverage, a difference proves nothing.
       let hasMore = seen.slots[key]?.contains { kept in
         let chain = ChainID(
           device: kept.changeSet.device, incarnation: kept.changeSet.incarnation)
@@ -99,7 +97,8 @@ struct ReferenceMerge {
     return nil
   }
 
-  /// Whether an entry with this stamp is certainly covered: of a fork the other side may be.
+  /// Whether an entry with this stamp is certainly covered; of a fork perhaps only the other side
+  /// is.
   func isCovered(
     _ stamp: Stamp, of key: Key, by seen: StoreInspection, in store: StoreIdentifier
   ) -> Bool {
@@ -126,8 +125,8 @@ struct ReferenceMerge {
     return [newest, sorted[1]]
   }
 
-  /// By stamp; of equal ones a removal wins, then the later `replaced` (none is the earliest), then
-  /// the larger digest.
+  /// By stamp; then a removal wins, then the later `replaced` (none is the earliest), then the
+  /// larger digest.
   private static func isNewer(_ left: Published, _ right: Published) -> Bool {
     let (mine, theirs) = (left.entry, right.entry)
     if mine.stamp.clock.rawValue != theirs.stamp.clock.rawValue {

@@ -3,11 +3,9 @@ internal import KithCrypto
 
 /// The end of a phase: all faults end, and all devices must show the same.
 extension Simulation {
-  /// The time for convergence, in virtual seconds: two full `Have`s of 30 s, and as many for each
-  /// hop if not all are connected.
+  /// Virtual seconds: two full `Have`s of 30 s, and as many for each hop if not all are connected.
   var convergenceSeconds: UInt64 { isMesh ? 120 : 300 }
 
-  /// Ends all faults.
   func heal() throws(Violation) {
     isHealing = true
     for pair in blocked.sorted(by: { $0.lexicographicallyPrecedes($1) }) {
@@ -36,7 +34,7 @@ extension Simulation {
       tally.count("clones ended")
       return giveUp(device)
     }
-    // A clock ahead by more heals; data ahead by less is accepted in time.
+    // A clock further ahead than this heals; data less far ahead is accepted in time.
     let clock = max(device.replica?.hybridClock ?? .zero, device.disk.durable.clock)
     let ahead = min(Int64(clock.milliseconds) - trueMilliseconds, 610_000)
     if ahead > 0 { clockExcess = max(clockExcess, UInt64(ahead) * 1_000) }
@@ -52,7 +50,7 @@ extension Simulation {
 
   func demandConvergence() throws(Violation) {
     let start = now
-    // A disk that has room again is tried again when the wait is over.
+    // Space on a full disk is noticed only after the longest retry.
     let retry = devices.contains(where: \.isFailing) ? Shell.longestRetryMilliseconds * 1_000 : 0
     let limit = convergenceSeconds * 1_000_000 + clockExcess + retry
     var gap = convergenceGap()
@@ -75,7 +73,6 @@ extension Simulation {
     try checkEnd()
   }
 
-  /// Returns the disagreements of the devices; nil: none.
   private func convergenceGap() -> String? {
     let all = devices.filter { !$0.isGone }
     for device in all {
@@ -94,7 +91,7 @@ extension Simulation {
           return "\(device.name) does not know \(store)"
         }
         if seen.policy != wanted.policy { return "\(device.name) has other limits for \(store)" }
-        // A device that is alone publishes nothing.
+        // A device alone publishes nothing.
         if !seen.drafts.isEmpty && all.count > 1 { return "\(device.name) has drafts in \(store)" }
         if seen.covered != wanted.covered {
           return "\(device.name) and \(first.name) cover different change sets of \(store)"
@@ -139,7 +136,7 @@ extension Simulation {
       }
       states[store] = first.replica?.inspect(store)
     }
-    // Of a flooded store devices may keep different things.
+    // Devices may keep different things of a flooded store.
     let loss = history.loss(
       in: states, told: { device, store in devices[device].told[store] ?? [] },
       isCovered: { stamp, key, store in
@@ -151,7 +148,7 @@ extension Simulation {
       if counters.damaged > 0 { throw Violation(.nothingLost, "\(device.name): damaged items") }
       guard !devices.contains(where: \.isTraitor) else { continue }
       // Forks, and networks worse than TCP, may announce coverage before the superseding entry.
-      // Both are noticed, and repaired by now.
+      // Devices have noticed and repaired both by now.
       let mayDiverge = !faults.isDisjoint(with: [
         .clone, .restore, .silentLoss, .reordering,
       ])
@@ -163,7 +160,6 @@ extension Simulation {
     }
   }
 
-  /// Each disk gives the replica that wrote it.
   func checkDisks() throws(Violation) {
     for device in devices where device.isRunning {
       // The shown values may be ahead of the disk, as long as a commit takes.
@@ -175,7 +171,7 @@ extension Simulation {
           account: account, keys: device.keys, snapshot: snapshot, process: device.process,
           entropy: keyChance)
       else { throw Violation(.nothingLost, "\(device.name)'s disk gives no replica") }
-      // Drafts are laid when a process starts.
+      // `again` was not started, so it has no drafts in its view: skip stores with drafts.
       for store in stores
       where !flooded.contains(store) && device.replica?.hasUnpublished(store) == false {
         let (found, wanted) = (again.inspect(store), device.replica?.inspect(store))
@@ -200,7 +196,7 @@ extension Simulation {
 }
 
 extension StoreInspection {
-  /// The first key of which another device keeps something else, and what both keep.
+  /// The first differing key, and what both keep.
   fileprivate func difference(from other: StoreInspection) -> String? {
     for key in Set(slots.keys).union(other.slots.keys).sorted() {
       let (mine, theirs) = (slots[key] ?? [], other.slots[key] ?? [])

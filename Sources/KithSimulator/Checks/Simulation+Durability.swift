@@ -1,10 +1,8 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Data that must be on disk before a message leaves or a program is told, and data that no message
-/// may hold.
 extension Simulation {
-  /// All that a message says or makes others believe is committed before its first byte is sent; it
+  /// All that a message says or makes others believe is committed before its first byte is sent. It
   /// holds no key and no value.
   func checkSent(
     _ message: InboundMessage, _ bytes: [UInt8], by device: SimulatedDevice
@@ -47,9 +45,8 @@ extension Simulation {
     }
   }
 
-  /// Whether an author's chains were dropped, because it is revoked: their data was kept and
-  /// dropped in one commit. Members that do not know accept it, and nobody is told that it stays
-  /// here under that name.
+  /// Whether a revoked author's chains were dropped. One commit may keep and drop their data, and
+  /// members that do not know of the revocation still accept it.
   private func wasDropped(
     _ author: DeviceID, _ disk: Snapshot, _ device: SimulatedDevice
   ) -> Bool {
@@ -73,7 +70,7 @@ extension Simulation {
     guard isKept || wasDropped(chain.device, disk, device) else {
       throw Violation(.nothingLost, "\(device.name) sent a change set before it was committed")
     }
-    // An unnoticed copy and its original may give a sequence twice, until they notice.
+    // An unnoticed copy and its original may use a sequence twice, until they notice.
     guard chain.device == device.keys.id, !device.wasRestoredUnnoticed, !device.isTraitor else {
       return
     }
@@ -99,7 +96,7 @@ extension Simulation {
     }
   }
 
-  /// The clock is persisted with the data that it stamped (`Docs/Protocol.md`, "Clocks").
+  /// A clock is persisted with the data that it stamped (`Docs/Protocol.md`, "Clocks").
   func checkClock(_ mutations: [Mutation], on device: SimulatedDevice) throws(Violation) {
     let durable = device.disk.durable.clock
     for case .putHeader(_, let reference, let header, _) in mutations

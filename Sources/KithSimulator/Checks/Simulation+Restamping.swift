@@ -1,11 +1,10 @@
 internal import KithCore
 internal import KithCrypto
 
-/// A device whose clock is set back stamps drafts again (`Docs/Protocol.md`, "Clocks"): they keep
-/// their order, and the history takes the new stamps.
+/// A device whose clock is set back stamps drafts again, in the same order (`Docs/Protocol.md`,
+/// "Clocks").
 extension Simulation {
-  /// The clocks of a device's drafts, by ordinal, before an input that may set its clock back;
-  /// otherwise none.
+  /// Clocks by the drafts' ordinals; empty unless the input may set the clock back.
   func draftClocks(
     of device: SimulatedDevice, before input: Input
   ) -> [StoreIdentifier: [UInt64: HybridTime]] {

@@ -25,8 +25,8 @@ extension Simulation {
     }
   }
 
-  /// A device believed to cover something does cover it (`synchronize`, `status`). Not checked of
-  /// devices that lie, run twice, or were restored and have not said so.
+  /// Devices cover all that others believe (`synchronize`, `status`), unless they lie, run twice,
+  /// or were restored and have not said so.
   private func checkBelieved(
     _ replica: Replica, on device: SimulatedDevice
   ) throws(Violation) {
@@ -42,8 +42,8 @@ extension Simulation {
         guard !believed.isEmpty, device.checkedBeliefs[store]?[id] != believed else { continue }
         guard let theirs = other.replica else { continue }
         let covered = theirs.covered(of: store)
-        // Data that a revoked device published is not covered under its name by a device that knows
-        // of the revocation.
+        // A device that knows of a revocation no longer covers the revoked device's data under its
+        // name.
         let isTrue = believed.allSatisfy {
           $0.value <= covered[$0.key] ?? 0 || theirs.roster.isRevoked($0.key.device)
         }
@@ -56,7 +56,6 @@ extension Simulation {
     }
   }
 
-  /// Stores that an input may have changed.
   private static func touched(_ input: Input, _ effects: [Effect]) -> Set<StoreIdentifier> {
     var stores = Set<StoreIdentifier>()
     switch input {
@@ -82,7 +81,7 @@ extension Simulation {
     }
   }
 
-  /// Promise 2, as a person would check it.
+  /// Promise 2: the shown values keep the limits.
   private func checkQuota(_ seen: StoreInspection, _ place: String) throws(Violation) {
     let bytes = seen.shown.values.reduce(0) { $0 + $1.value.bytes.count }
     guard bytes <= seen.policy.totalBytes, seen.shown.count <= seen.policy.keys,
@@ -107,7 +106,7 @@ extension Simulation {
       .quota, "\(place): the reference of admission shows \(keys.sorted()) otherwise")
   }
 
-  /// Promise 4: of the newest values of one group, all are shown or none.
+  /// Promise 4: all newest values of a group are shown, or none.
   private func checkGroups(_ seen: StoreInspection, _ place: String) throws(Violation) {
     var groups: [Claim: Set<Bool>] = [:]
     for key in Set(seen.slots.keys).union(seen.drafted.keys) {
@@ -125,7 +124,7 @@ extension Simulation {
     _ seen: StoreInspection, of device: SimulatedDevice, in store: StoreIdentifier,
     _ place: String
   ) throws(Violation) {
-    // The last change set may exceed it, by one change set's size.
+    // The last change set may exceed the limit.
     let limit = Replica.authorLimit(under: seen.policy) + Self.largestChangeSet
     for (author, weight) in seen.weights where author != device.keys.id && weight > limit {
       throw Violation(.bounds, "\(place): \(weight) bytes of one author are kept")
@@ -135,11 +134,11 @@ extension Simulation {
     }
   }
 
-  /// More bytes than the simulator's programs put into a change set.
+  /// The simulator's programs put less into a change set.
   private static var largestChangeSet: Int { 64 << 10 }
 
-  /// Promises 5 and 9: an accepted write is visible at once, later than all that its program saw,
-  /// and has the claim and fallback of `Docs/Protocol.md` ("Writing and publishing").
+  /// Promises 5 and 9. The stamp is later than all that the program saw; claim and fallback are
+  /// those of `Docs/Protocol.md` ("Writing and publishing").
   func checkAccepted(
     _ operations: [KithCore.Operation], _ draft: StoreInspection.Draft?,
     over before: StoreInspection, on device: SimulatedDevice, in store: StoreIdentifier
@@ -168,7 +167,6 @@ extension Simulation {
 }
 
 extension Mutation {
-  /// The store that it is about.
   fileprivate var store: StoreIdentifier? {
     switch self {
     case .setClock, .setIncarnation, .putRecord, .removeRecord, .setAddresses,

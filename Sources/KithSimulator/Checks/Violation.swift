@@ -1,6 +1,5 @@
 /// A promise that a run broke (`Docs/Testing.md`, "The promises").
 package struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
-  /// Which.
   package enum Promise: Int, Sendable, CaseIterable {
     case convergence = 1
     case quota = 2
@@ -22,6 +21,5 @@ package struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
     self.text = text
   }
 
-  /// The promise's number and name, and the finding.
   package var description: String { "promise \(promise.rawValue) (\(promise)): \(text)" }
 }

@@ -1,7 +1,7 @@
-/// One event of a schedule. Devices and stores are counted modulo their present number, so that a
-/// shortened schedule still means something.
+/// One event of a schedule. Devices and stores count modulo their present number, so that a
+/// shortened schedule stays valid.
 package struct Action: Codable, Hashable, Sendable {
-  /// The time, in microseconds since its phase began.
+  /// In microseconds since its phase began.
   package var at: UInt64
   package var kind: Kind
 
@@ -12,61 +12,52 @@ package struct Action: Codable, Hashable, Sendable {
 
   package struct Write: Codable, Hashable, Sendable {
     package var key: Int
-    /// The value's size, in characters; nil removes the key.
+    /// In characters; nil removes the key.
     package var size: Int?
   }
 
   package enum Kind: Codable, Hashable, Sendable {
-    /// A program writes a transaction.
     case write(device: Int, store: Int, [Write])
-    /// A program takes its refusals.
     case takeRefusals(device: Int, store: Int)
     /// The process dies after so many more effects, and starts again later.
     case crash(device: Int, afterEffects: Int, downMicroseconds: UInt64)
-    /// The process is stopped.
     case pause(device: Int, microseconds: UInt64)
-    /// The directory is copied away.
     case backUp(device: Int)
-    /// The device starts again from the last copy; `isNoticed`: its storage detects that.
+    /// The device starts from its last copy; `isNoticed`: its storage detects that.
     case restore(device: Int, isNoticed: Bool)
-    /// A copy of the directory is started beside the device.
+    /// A copy of the directory runs beside the device.
     case clone(device: Int)
-    /// A new device joins, certified by this one.
+    /// This device certifies a new one.
     case join(by: Int)
     /// No message passes between the devices whose bit is set and the others; `isOneWay`: only from
     /// the first to the others.
     case partition(side: UInt64, isOneWay: Bool)
-    /// The partitions end, each pair of devices at a random moment within so long ("swizzled").
+    /// Partitions end, each pair at a random moment within this time ("swizzled").
     case heal(withinMicroseconds: UInt64)
-    /// The connections of a device end.
+    /// All connections of a device end.
     case cut(device: Int)
-    /// A device receives and sends so many bytes a second.
     case slow(device: Int, bytesPerSecond: Int)
     case stepClock(device: Int, milliseconds: Int64)
-    /// A host's clock runs faster by so many millionths.
+    /// The clock runs faster by so many millionths.
     case drift(device: Int, partsPerMillion: Int)
     /// The kernel calls the clock synchronised, or no longer.
     case synchronise(device: Int, Bool)
-    /// The disk refuses writes, or accepts them again.
     case fillDisk(device: Int, Bool)
     /// A stored bit flips; the process dies of it.
     case flipBit(device: Int)
-    /// A member sends a forged message to a peer.
     case forge(device: Int, to: Int, store: Int, Forgery)
-    /// A person revokes a device on another.
     case revoke(device: Int, by: Int)
-    /// The program opens a store under limits of its own.
+    /// A program opens a store under other limits, or the usual ones.
     case changePolicy(device: Int, store: Int, isOther: Bool)
   }
 }
 
-/// A traitor's message.
 package enum Forgery: String, Codable, CaseIterable, Sendable {
   case badSignature
   case sequenceZero
   case sequenceGap
   case farFuture
-  /// In the last generation of clocks.
+  /// Its clock is in the last generation.
   case lastGeneration
   case stampAfterHeader
   case claimAfterHeader

@@ -1,5 +1,5 @@
-/// The faults. Each run has only some (swarm testing: Groce, Zhang, Eide, Chen and Regehr, "Swarm
-/// Testing", ISSTA 2012), because faults mask each other.
+/// Each run has only some faults, because faults mask each other (swarm testing: Groce, Zhang,
+/// Eide, Chen and Regehr, "Swarm Testing", ISSTA 2012).
 package enum Fault: String, Codable, CaseIterable, Sendable {
   /// A message is lost with its connection, as in TCP.
   case loss
@@ -11,19 +11,15 @@ package enum Fault: String, Codable, CaseIterable, Sendable {
   case reordering
   /// Messages take seconds.
   case delay
-  /// No message passes between two groups of devices.
   case partition
-  /// No message passes in one direction.
   case oneWayPartition
   /// A connection ends between two messages.
   case cut
   /// A process dies at any effect, and restarts from its disk.
   case crash
-  /// A process is stopped for a while.
   case pause
-  /// A disk refuses writes.
   case diskFull
-  /// A stored bit flips, which is noticed; the device restarts from an old copy.
+  /// A stored bit flips and is noticed; the device restarts from an old copy.
   case bitFlip
   /// A device restarts from an old copy of its disk.
   case restore
@@ -31,16 +27,14 @@ package enum Fault: String, Codable, CaseIterable, Sendable {
   case clone
   /// A clock steps by less than peers allow.
   case clockStep
-  /// A clock runs too fast or too slow.
   case clockDrift
-  /// Clocks of one or several devices are minutes to years ahead or behind; some are still called
-  /// synchronised, and some step back.
+  /// Clocks are minutes to years ahead or behind; some are still called synchronised, and some step
+  /// back.
   case farClock
   /// A peer reads slowly.
   case slowPeer
   /// A member signs data that its own replica would not.
   case traitor
-  /// A device joins in the middle.
   case join
   /// Devices have different limits for a store.
   case policies

@@ -1,15 +1,13 @@
 internal import KithCrypto
 
-/// Makes schedules of seeds: the nemesis.
+/// Makes schedules from seeds: the nemesis.
 package struct ScheduleMaker {
   private var random: SeededEntropy
   private let seed: UInt64
 
-  /// Bounds that a campaign sets.
   package struct Bounds: Codable, Hashable, Sendable {
-    /// The least and the most devices.
     package var devices: ClosedRange<Int>
-    /// Only these faults; nil: any.
+    /// Nil: any.
     package var faults: [Fault]?
 
     package init(devices: ClosedRange<Int> = 2...64, faults: [Fault]? = nil) {
@@ -32,8 +30,8 @@ package struct ScheduleMaker {
     return schedule
   }
 
-  /// A third of the runs with three devices or more revoke one. The chances are its own, so all
-  /// else of a seed stays.
+  /// A third of the runs with three devices or more revoke one. Separate chances keep the rest of a
+  /// seed's schedule.
   private static func addRevocations(to schedule: inout Schedule, _ bounds: Bounds) {
     var maker = ScheduleMaker(seed: schedule.seed ^ 0x0FF0_0FF0_0FF0_0FF0)
     guard bounds.faults?.contains(.revocation) ?? true, schedule.setup.devices > 2,
@@ -73,8 +71,7 @@ package struct ScheduleMaker {
     let keys = isTight ? number(4...12) : 1_024
     return Schedule.Setup(
       devices: devices, stores: chance(1, in: 2) ? 1 : number(2...4),
-      // Half of the runs with many devices use the production overlay, the others a fixed random
-      // one.
+      // Many devices: half of the runs use the production overlay, the others a fixed random one.
       degree: devices <= 8 ? devices : max(0, number(-1...6)) / 3 * 3,
       totalBytes: isTight ? number(300...1_200) : 1 << 20, keys: keys,
       valueBytes: isTight ? number(150...500) : 1 << 20,
@@ -107,7 +104,7 @@ package struct ScheduleMaker {
     for fault in Fault.allCases where faults.contains(fault) {
       add(fault, during: length, setup, to: &actions)
     }
-    // Sorted by time; equal times keep the order of making.
+    // Equal times keep the order of making.
     let sorted = actions.enumerated().sorted { left, right in
       left.element.at != right.element.at
         ? left.element.at < right.element.at : left.offset < right.offset

@@ -2,20 +2,18 @@ internal import HeapModule
 internal import KithCore
 internal import KithCrypto
 
-/// The spread of a change among many devices: the production core and overlay, in virtual time,
-/// from one seed, without faults, disks or checkers, so that hundreds fit.
+/// Measures the spread of a change: the production core and overlay, in virtual time, from one
+/// seed. It has no faults, real disks or checkers, so that hundreds of devices fit.
 ///
-/// After the overlay has formed, devices write in turn. It counts the traffic of each write until
-/// its writer knows that every device has it.
+/// After the overlay has formed, devices write in turn. The traffic of a write counts until its
+/// writer knows that every device has it.
 package struct Spread {
   package struct Setup: Codable, Hashable, Sendable {
     package var devices: Int
     package var seed: UInt64
-    /// How many writes are followed.
     package var changes: Int
     /// One way, in microseconds, at least and at most.
     package var latency: ClosedRange<UInt64>
-    /// How long a commit takes, in microseconds.
     package var commitMicroseconds: UInt64
 
     package init(devices: Int, seed: UInt64 = 1, changes: Int = 3) {
@@ -28,9 +26,8 @@ package struct Spread {
   }
 
   static let store = StoreIdentifier("com.example.Spread") ?? { preconditionFailure() }()
-  /// The longest wait for the overlay, and for a write, in microseconds.
+  /// The longest wait for a write.
   private static let patience: UInt64 = 600_000_000
-  /// The time between two decisions of the overlay, in microseconds.
   private static let planMicroseconds: UInt64 = 1_000_000
 
   let setup: Setup
@@ -71,7 +68,7 @@ package struct Spread {
     static func == (left: Self, right: Self) -> Bool { left.order == right.order }
   }
 
-  /// Runs, and returns the figures; the same setup gives the same ones.
+  /// The same setup gives the same figures.
   package static func run(_ setup: Setup) -> SpreadResult {
     var spread = Spread(setup)
     return spread.run()
@@ -82,7 +79,7 @@ package struct Spread {
     chance = SeededEntropy(seed: setup.seed ^ 0x5350_5245_4144_0001)
     let founder = Founder(devices: setup.devices, entropy: &chance)
     account = founder.account
-    // All have the same records, which are read once.
+    // All have the same records, read once.
     let roster = founder.roster
     ids = founder.members.map(\.keys.id).sorted()
     for (number, member) in founder.members.enumerated() {
@@ -110,7 +107,7 @@ package struct Spread {
     result.connections = SpreadResult.Range(degrees.map(UInt64.init))
     for _ in 0..<setup.changes {
       let knownAt = follow(Int(chance.next() % UInt64(devices.count)))
-      // All messages under way arrive before the next write, and count too.
+      // Messages under way arrive before the next write, and count too.
       pass(until: now + 30_000_000)
       result.changes.append(SpreadResult.Change(followed, knownAt: knownAt))
       followed = nil
@@ -120,7 +117,7 @@ package struct Spread {
 
   // MARK: Writes
 
-  /// Returns the time at which the writer knew that all have its write; nil: it never did.
+  /// Returns the time at which the writer knew that all have its write; nil: never.
   private mutating func follow(_ writer: Int) -> UInt64? {
     let replica = devices[writer].replica
     let sequence =
@@ -294,7 +291,6 @@ struct SpreadDevice {
 
   let keys: DeviceKeys
   var replica: Replica
-  /// Its change sets, to be sent again.
   let disk = MemoryStorage()
   var overlay: OverlayPlan
   var sessions: [SessionID: Session] = [:]

@@ -43,13 +43,12 @@ struct FollowedChange {
 }
 
 package struct SpreadResult: Codable, Hashable, Sendable {
-  /// Messages and their bytes, before the session's encryption and padding.
+  /// Before the session's encryption and padding.
   package struct Amount: Codable, Hashable, Sendable {
     package var messages = 0
     package var bytes = 0
   }
 
-  /// Minimum, median and maximum.
   package struct Range: Codable, Hashable, Sendable {
     package var least: UInt64 = 0
     package var median: UInt64 = 0
@@ -65,15 +64,15 @@ package struct SpreadResult: Codable, Hashable, Sendable {
   package struct Change: Codable, Hashable, Sendable {
     /// The hops to each device.
     package var hops: Range
-    /// Virtual milliseconds until all devices had it; nil: some never did.
+    /// Virtual time until all devices had it; nil: some never did.
     package var spreadMilliseconds: UInt64?
-    /// Virtual milliseconds until its writer knew that; nil: it never did.
+    /// Virtual time until its writer knew that; nil: it never did.
     package var knownMilliseconds: UInt64?
-    /// How often it arrived at a device that had it.
+    /// Arrivals at a device that had it.
     package var duplicates: Int
     /// Batches of change sets.
     package var changes: Amount
-    /// Devices' reports of their own vectors to peers.
+    /// Devices' reports of their own vectors.
     package var progress: Amount
     /// Statements, signed and relayed.
     package var statements: Amount

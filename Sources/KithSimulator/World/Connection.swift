@@ -2,26 +2,22 @@ internal import KithCore
 
 /// A TCP connection with its Noise session: two pipes of whole messages.
 struct Connection {
-  /// A message on its way.
   struct Packet {
     var bytes: Int
     var message: InboundMessage
     var arrivesAt: UInt64
   }
 
-  /// One direction.
   struct Pipe {
     let from: DeviceNumber
     let to: DeviceNumber
-    /// The receiver's process; a later one never hears of this connection.
+    /// The receiver's process; a later one ignores this connection.
     let life: Int
     /// The receiver's number of the session.
     let session: SessionID
     var packets: [Packet] = []
     var bytes = 0
-    /// The arrival time of the last packet.
     var lastArrival: UInt64 = 0
-    /// Whether the sender asked to be told of room.
     var isRoomAwaited = false
     /// Whether the sender was told to stop.
     var isFull = false
@@ -34,12 +30,12 @@ struct Connection {
   /// The first pipe is the dialler's.
   var pipes: [Pipe]
   var isOpen = true
-  /// When it was made, in microseconds, and whether by the overlay's plan.
+  /// In microseconds.
   var openedAt: UInt64 = 0
   /// Sides that know the other as a member.
   var promoted = [false, false]
 
-  /// The bytes of a pipe above which the sender is told to stop, and below which to continue.
+  /// Above the first the sender is told to stop; below the second, to continue.
   static let highWaterBytes = 1 << 20
   static let lowWaterBytes = 256 << 10
 }

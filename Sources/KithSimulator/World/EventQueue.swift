@@ -1,7 +1,7 @@
 internal import HeapModule
 internal import KithCore
 
-/// Future events, by virtual time, then in the order of their requests.
+/// Events by virtual time, then in the order of adding.
 struct EventQueue {
   private struct Item: Comparable {
     let time: UInt64
@@ -18,13 +18,12 @@ struct EventQueue {
   private var heap = Heap<Item>()
   private var count: UInt64 = 0
 
-  /// Requests an event at a time, in microseconds since the run began.
+  /// In microseconds since the run began.
   mutating func add(_ event: Event, at time: UInt64) {
     count += 1
     heap.insert(Item(time: time, order: count, event: event))
   }
 
-  /// Takes the next event up to a time.
   mutating func next(until limit: UInt64) -> (time: UInt64, event: Event)? {
     guard let first = heap.min, first.time <= limit else { return nil }
     let item = heap.removeMin()
@@ -32,34 +31,27 @@ struct EventQueue {
   }
 }
 
-/// An event. One of a process names its life, and is void in another.
+/// Events of a process name its life, and are dropped in a later one.
 enum Event {
   case action(Action.Kind)
-  /// An input for the core, a moment after its cause.
   case input(DeviceNumber, life: Int, Input)
   /// The shell commits and sends the effects that wait.
   case drain(DeviceNumber, life: Int)
-  /// A commit reaches the disk.
   case committed(DeviceNumber, life: Int, Round)
-  /// The shell has something to do.
   case wake(DeviceNumber, life: Int, atMonotonic: UInt64)
-  /// The local stores are emptied of the adopted writes.
+  /// Adopted writes are removed from a local store.
   case emptyLocal(DeviceNumber, life: Int, StoreIdentifier)
-  /// A dead process starts again.
   case start(DeviceNumber, life: Int)
-  /// A stopped process continues.
   case resume(DeviceNumber, life: Int)
   /// A device dials another, unless they are connected.
   case dial(DeviceNumber, to: DeviceNumber)
-  /// A device's overlay decides again.
   case plan(DeviceNumber)
-  /// A handshake is done.
   case established(DeviceNumber, to: DeviceNumber, lives: [Int])
   /// The next message of a pipe may arrive.
   case deliver(ConnectionNumber, end: Int)
   /// A side learns that its connection ended.
   case ended(ConnectionNumber, end: Int)
-  /// A silent connection is given up.
+  /// A silent connection is closed.
   case giveUp(ConnectionNumber)
   /// A stranger's session that proved nothing is closed.
   case strangerTime(ConnectionNumber)

@@ -1,16 +1,15 @@
 internal import KithCore
 internal import KithCrypto
 
-/// The traitors' counters: they publish under incarnations of their own beside their replica's.
+/// Counts for traitors, which publish under their own incarnations beside their replica's.
 struct Forger {
-  /// A traitor's chain in a store, and the last sequence that it used.
   struct Shadow {
     var chain: ChainID
     var sequence: UInt64 = 0
   }
 
   private var shadows: [DeviceNumber: [StoreIdentifier: Shadow]] = [:]
-  /// Messages that traitors saw and may repeat, the newest last.
+  /// Messages that traitors may repeat, the newest last.
   private var seen: [[UInt8]] = []
 
   mutating func next(
@@ -26,7 +25,6 @@ struct Forger {
     return shadow
   }
 
-  /// The traitor's chain continues after this sequence.
   mutating func skip(to sequence: UInt64, _ device: SimulatedDevice, _ store: StoreIdentifier) {
     shadows[device.number]?[store]?.sequence = sequence
   }

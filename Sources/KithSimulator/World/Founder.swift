@@ -1,9 +1,8 @@
 package import KithCore
 package import KithCrypto
 
-/// Founds the account of a run, or of a program's test: members with keys, and their first records.
+/// Founds the account of a run, or of a program's test.
 package struct Founder {
-  /// A member, and its disk's first content.
   package struct Member {
     package var keys: DeviceKeys
     package var snapshot: Snapshot
@@ -11,10 +10,10 @@ package struct Founder {
 
   package let account: AccountID
   package private(set) var members: [Member] = []
-  /// The records that all members know.
+  /// All members know them.
   let roster: Roster
 
-  /// Makes an account of so many devices: the first created it, the others joined it empty.
+  /// The first device creates the account, the others join it empty.
   package init(devices: Int, entropy: inout SeededEntropy) {
     let first = Self.makeKeys(&entropy)
     let recovery = RecoveryKey(entropy: &entropy)
@@ -44,7 +43,6 @@ package struct Founder {
     }
   }
 
-  /// The first content of a new member's disk.
   package static func snapshot(_ roster: Roster) -> Snapshot {
     var snapshot = Snapshot()
     for record in roster.records { snapshot.records[record.id] = record.encoded }

@@ -1,6 +1,7 @@
 internal import KithCore
 
-/// A host's two clocks: one that people and NTP step, one that only advances. Both may drift.
+/// A host's two clocks: people and NTP step the wall clock, the monotonic one only advances. Both
+/// may drift.
 struct HostClock {
   /// The true time at which every run begins, in milliseconds since 1970.
   static let origin: UInt64 = 1_800_000_000_000
@@ -8,11 +9,11 @@ struct HostClock {
   /// The wall clock's error besides its drift.
   private(set) var offsetMilliseconds: Int64 = 0
   private var partsPerMillion: Int64 = 0
-  /// Local microseconds so far, and the true time of that count.
+  /// Local microseconds, and the true time of that count.
   private var local: UInt64 = 0
   private var since: UInt64 = 0
 
-  /// The reading at a true time, in microseconds since the run began.
+  /// `now` is true microseconds since the run began.
   func instant(at now: UInt64) -> Instant {
     let local = self.local(at: now)
     let wall = Int64(Self.origin) + Int64(local / 1_000) + offsetMilliseconds
@@ -39,7 +40,7 @@ struct HostClock {
     offsetMilliseconds = Int64(now / 1_000) - Int64(local / 1_000)
   }
 
-  /// The true microseconds until the monotonic clock reads this.
+  /// Returns true microseconds.
   func wait(untilMonotonic milliseconds: UInt64, at now: UInt64) -> UInt64 {
     let reading = instant(at: now).monotonicMilliseconds
     guard milliseconds > reading else { return 0 }

@@ -1,12 +1,11 @@
 package struct RunResult: Sendable {
   package var schedule: Schedule
-  /// The broken promise; nil: none.
   package var violation: Violation?
   /// Virtual time.
   package var microseconds: UInt64
   /// Virtual time, summed over the devices.
   package var deviceMicroseconds: UInt64
-  /// A hash of all events, in hexadecimal: equal for equal runs.
+  /// A hash of all events: equal for equal runs.
   package var trace: String
   package var events: Int
   /// The events in words, if requested.
@@ -14,10 +13,10 @@ package struct RunResult: Sendable {
   package var tally: Tally
 }
 
-/// Counts of events over runs: a fault that never struck shows nothing.
+/// Counts of events; a fault that never struck is missing.
 package struct Tally: Sendable {
   package var counts: [String: Int] = [:]
-  /// The longest time from the end of the faults to convergence, in virtual microseconds.
+  /// From the end of the faults to convergence, in virtual microseconds.
   package var longestConvergence: UInt64 = 0
 
   package init() {}

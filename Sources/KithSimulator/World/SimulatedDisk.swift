@@ -1,24 +1,19 @@
 package import KithCore
 internal import Synchronization
 
-/// The in-memory twin of a device's database, and a model of crashes: committed data is there; a
-/// commit under way is there whole or not at all.
-///
-/// It is a write-ahead log over a checkpoint, as SQLite's. A commit appends one frame with a
-/// checksum; a crash leaves a torn frame, which opening leaves out. Now and then the log is
-/// checkpointed. A flipped bit is found on loading, as a row's seal finds it.
+/// A device's database in memory, with crashes: a commit under way is kept whole or not at all. As
+/// in SQLite, a log over a checkpoint: a commit appends one frame, and loading drops the torn frame
+/// of a crash. Loading reports a flipped bit, as a row's seal would.
 package final class SimulatedDisk: ReplicaStorage {
-  /// One commit in the log.
   private struct Frame {
     var mutations: [Mutation]
-    /// Of all mutations; of fewer, the checksum fails.
+    /// The number of mutations of the whole commit; a torn frame has fewer.
     var checksum: Int
   }
 
   private struct State {
     var checkpoint: Snapshot
     var log: [Frame] = []
-    /// The state of the log over the checkpoint.
     var current: Snapshot
     var isCopy: Bool
     var isFull = false
@@ -37,36 +32,31 @@ package final class SimulatedDisk: ReplicaStorage {
     }
   }
 
-  /// Frames until the log is checkpointed.
   private static let checkpointFrames = 64
 
   private let state: Mutex<State>
 
-  /// A disk that holds a snapshot.
   package init(_ snapshot: Snapshot = Snapshot(), isCopy: Bool = false) {
     state = Mutex(State(checkpoint: snapshot, current: snapshot, isCopy: isCopy))
   }
 
-  /// Whether it was made as a copy, and has no new incarnation yet.
+  /// Whether the disk was made as a copy, and has no new incarnation yet.
   package var isCopy: Bool { state.withLock { $0.isCopy } }
 
   package var durable: Snapshot { state.withLock { $0.current } }
 
-  /// Refuses writes, or accepts them again.
   package func setFull(_ isFull: Bool) { state.withLock { $0.isFull = isFull } }
 
-  /// Flips a stored bit: loading reports it from now on.
+  /// Loading reports damage from now on.
   package func flipBit() { state.withLock { $0.isDamaged = true } }
 
-  /// A copy of the durable data, as in a backup or a cloned directory.
+  /// As in a backup or a cloned directory.
   package func copy(isNoticed: Bool) -> SimulatedDisk {
     SimulatedDisk(durable, isCopy: isNoticed)
   }
 
-  /// All that survives, change sets by name only.
   package func outline() throws(StorageError) -> StorageOutline { StorageOutline(try load()) }
 
-  /// Change sets as they were committed.
   package func changeSets(
     _ references: [ChangeSetReference], in store: StoreIdentifier
   ) throws(StorageError) -> [StoredChangeSet?] {
@@ -76,7 +66,6 @@ package final class SimulatedDisk: ReplicaStorage {
     }
   }
 
-  /// All that survives, from checkpoint and log.
   package func load() throws(StorageError) -> Snapshot {
     let (isDamaged, snapshot) = state.withLock { state -> (Bool, Snapshot) in
       var snapshot = state.checkpoint
@@ -85,7 +74,7 @@ package final class SimulatedDisk: ReplicaStorage {
         for mutation in frame.mutations { snapshot.apply(mutation) }
         sound += 1
       }
-      // Only the last can be torn: a crash ends all writing.
+      // Only the last frame can be torn: a crash ends all writing.
       precondition(sound >= state.log.count - 1)
       state.log.removeAll { $0.checksum != $0.mutations.count }
       state.current = snapshot
@@ -98,7 +87,7 @@ package final class SimulatedDisk: ReplicaStorage {
     return snapshot
   }
 
-  /// Applies mutations durably, all or none.
+  /// All or none.
   package func commit(_ mutations: [Mutation]) throws(StorageError) {
     let isFull = state.withLock { state in
       if state.isFull { return true }
@@ -110,8 +99,8 @@ package final class SimulatedDisk: ReplicaStorage {
     }
   }
 
-  /// The power fails during `mutations`; the first `written` reach the disk. All of them are a
-  /// whole, unreported commit.
+  /// The power fails after `written` mutations reached the disk. If all did, the commit is whole,
+  /// but unreported.
   package func crash(writing mutations: [Mutation], written: Int) {
     state.withLock { state in
       if written >= mutations.count, !state.isFull {

@@ -1,7 +1,6 @@
 internal import KithCore
 internal import KithCrypto
 
-/// The events of a schedule.
 extension Simulation {
   func perform(_ kind: Action.Kind) throws(Violation) {
     switch kind {
@@ -90,7 +89,7 @@ extension Simulation {
     try hand(write: id, operations, to: device, in: store)
   }
 
-  /// A text in every key and value, and never on the wire.
+  /// In every key and value, and never on the wire.
   static let secret = "s3cret"
 
   private func hand(
@@ -130,7 +129,7 @@ extension Simulation {
     try nextDrain(device)
   }
 
-  /// A program has all that it wrote made durable.
+  /// A program waits until its writes are durable.
   private func flush(_ device: SimulatedDevice) {
     let mark = WriteID(rawValue: nextWrite)
     nextWrite += 1
@@ -164,7 +163,7 @@ extension Simulation {
 
   private func clone(_ number: Int) throws(Violation) {
     let device = devices[number % devices.count]
-    // As many as a device may have incarnations.
+    // At most as many clones as a device may have incarnations.
     guard !device.isGone, device.original == nil,
       devices.count(where: { $0.original == device.number }) < 3
     else { return }

@@ -1,8 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Devices that join over one connection, which may break off anywhere, with earlier writes on
-/// their hosts.
+/// Devices join over one connection, which may break off anywhere.
 extension Simulation {
   func join(by inviter: SimulatedDevice) throws(Violation) {
     guard devices.count < 96, let replica = inviter.replica else { return }
@@ -36,13 +35,12 @@ extension Simulation {
       throw Violation(
         .convergence, "\(inviter.name) took in \(device.name), which does not exist yet")
     }
-    // One of three dies on the way, or soon after.
+    // One of three dies while joining, or soon after.
     if faults.contains(.crash), Int.random(in: 0..<3, using: &nemesisChance) == 0 {
       device.fuse = (Int.random(in: 0..<12, using: &nemesisChance), 500_000)
     }
   }
 
-  /// The connection of a pairing.
   private func connect(
     _ joiner: SimulatedDevice, with inviter: SimulatedDevice
   ) -> (joiner: SessionID, inviter: SessionID) {
@@ -63,8 +61,7 @@ extension Simulation {
     return (first, second)
   }
 
-  /// All is pulled and durable: the directory gets its name, earlier writes are adopted, the
-  /// inviter is told.
+  /// The joiner has pulled all, and it is durable.
   func finishJoin(of device: SimulatedDevice, on session: SessionID) throws(Violation) {
     guard let join = device.join else { return }
     if devices[join.inviter].replica?.roster.isMember(device.keys.id) == true {
@@ -82,7 +79,7 @@ extension Simulation {
     queue.add(.strangerTime(number), at: now + 2_000_000)
   }
 
-  /// A join broke off: nothing is left. A person may try again.
+  /// A join broke off and leaves nothing. A person may try again.
   func discard(_ device: SimulatedDevice) {
     guard let join = device.join else { return }
     tally.count("joins broken off")
@@ -93,7 +90,7 @@ extension Simulation {
     }
   }
 
-  /// Whether a device's inviter was revoked before others knew the device: then it must join again.
+  /// Whether a device's inviter was revoked before others knew the device.
   func mustJoinAgain(_ device: SimulatedDevice) -> Bool {
     guard let inviter = device.inviter, revoked.contains(inviter), device.join == nil else {
       return false
@@ -106,7 +103,7 @@ extension Simulation {
 
   // MARK: Adoption
 
-  /// Programs write on a host while nobody is signed in.
+  /// Programs write while nobody is signed in.
   private func writeLocally(on device: SimulatedDevice) {
     for number in 0..<UInt64(Int.random(in: 0...3, using: &nemesisChance)) {
       guard let store = stores.randomElement(using: &nemesisChance) else { return }
@@ -120,8 +117,7 @@ extension Simulation {
     }
   }
 
-  /// Adopts the local stores' remaining writes. If they were emptied and the account does not know,
-  /// tells it.
+  /// Adopts the local stores' writes. Completes adoptions whose local store is already empty.
   func adoptLocal(on device: SimulatedDevice) throws(Violation) {
     guard device.join == nil else { return }
     for store in device.replica?.adoptingStores ?? [] where device.local[store] == nil {
@@ -160,8 +156,7 @@ extension Simulation {
     }
   }
 
-  /// An adoption is durable: each of its writes is now shown, superseded or refused. The local
-  /// stores are emptied a moment later.
+  /// An adoption is durable: each of its writes is now shown, superseded or refused.
   func noteAdopted(_ id: WriteID, on device: SimulatedDevice) {
     guard let store = device.adoptions.removeValue(forKey: id) else { return }
     let isFirst = device.adopted.insert(store).inserted
@@ -183,7 +178,7 @@ extension Simulation {
     queue.add(
       .emptyLocal(device.number, life: device.life, store),
       at: now + UInt64.random(in: 0...200_000, using: &nemesisChance))
-    // One process of three dies before that, and hands over the same writes again.
+    // One process of three dies before that, and adopts the same writes again.
     if faults.contains(.crash), Int.random(in: 0..<3, using: &nemesisChance) == 0 {
       device.fuse = (Int.random(in: 0..<3, using: &nemesisChance), 500_000)
     }

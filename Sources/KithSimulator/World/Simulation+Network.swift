@@ -1,11 +1,9 @@
 internal import KithCore
 internal import KithCrypto
 
-/// The network: connections, and the messages under way.
 extension Simulation {
-  /// The longest life of a silent connection.
   private static let silenceMicroseconds: UInt64 = 60_000_000
-  /// A stranger's time to prove that it is a member (`Docs/Protocol.md`, "Handshake").
+  /// The time to prove membership (`Docs/Protocol.md`, "Handshake").
   private static let strangerMicroseconds: UInt64 = 5_000_000
 
   // MARK: Dialling
@@ -29,7 +27,7 @@ extension Simulation {
 
   func isUp(_ number: DeviceNumber) -> Bool {
     let device = devices[number]
-    // A device that joins does not listen yet.
+    // A joining device does not listen yet.
     return device.isRunning && !device.isPaused && !device.isFailing && device.join == nil
   }
 
@@ -42,7 +40,6 @@ extension Simulation {
     return time + UInt64.random(in: 100_000...8_000_000, using: &networkChance)
   }
 
-  /// Whether a message fault strikes.
   private func strikes(_ fault: Fault) -> Bool {
     guard !isHealing, faults.contains(fault) else { return false }
     return Int.random(in: 0..<1_024, using: &networkChance) < setup.faultChance
@@ -160,7 +157,6 @@ extension Simulation {
     queue.add(.deliver(number, end: end), at: arrival)
   }
 
-  /// Tells a sender when its pipe is full, and when it has room again.
   private func fill(_ number: ConnectionNumber, _ end: Int) {
     guard let connection = connections[number], connection.isOpen else { return }
     let pipe = connection.pipes[end]
@@ -213,7 +209,6 @@ extension Simulation {
     try hand(.received(pipe.session, packet.message), to: devices[pipe.to])
   }
 
-  /// Lets messages that waited for a device arrive.
   func unstall(_ number: ConnectionNumber, to device: DeviceNumber) {
     guard let connection = connections[number], connection.isOpen else { return }
     for (end, pipe) in connection.pipes.enumerated() where pipe.isStalled && pipe.to == device {
@@ -224,7 +219,7 @@ extension Simulation {
     }
   }
 
-  /// Lets messages to or from a slow device arrive at full speed.
+  /// Lets all messages under way arrive soon, even those of slow devices.
   func hurry() {
     for number in connections.keys.sorted() {
       for end in 0...1 {
@@ -254,7 +249,6 @@ extension Simulation {
 
   // MARK: Ending
 
-  /// The core ends a session.
   func close(_ session: SessionID, of device: SimulatedDevice, because reason: CloseReason) {
     guard let (number, _) = sessions[device.number]?[session] else { return }
     tally.count("sessions closed: \(reason.rawValue)")
@@ -275,7 +269,6 @@ extension Simulation {
     }
   }
 
-  /// The receiver learns that its connection ended.
   func tell(ofEndOf number: ConnectionNumber, _ end: Int) throws(Violation) {
     guard let pipe = connections[number]?.pipes[end], !pipe.hasEnded else { return }
     connections[number]?.pipes[end].hasEnded = true

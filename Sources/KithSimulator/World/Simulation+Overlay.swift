@@ -1,9 +1,8 @@
 internal import KithCore
 internal import KithCrypto
 
-/// The production overlay of many devices.
 extension Simulation {
-  /// Lets a device's plan decide, follows it, and repeats later.
+  /// Follows the decisions of a device's plan, and repeats later.
   func plan(_ number: DeviceNumber) {
     let device = devices[number]
     guard !device.isGone, device.overlay != nil else { return }

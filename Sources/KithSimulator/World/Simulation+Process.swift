@@ -1,7 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 
-/// A device's process: drives the production `Shell` over a simulated disk and network.
+/// A device's process: the production `Shell` over a simulated disk and network.
 extension Simulation {
   // MARK: Life and death
 
@@ -12,7 +12,7 @@ extension Simulation {
     trace.note("start", [UInt64(device.number)], at: now)
     var replica = load(device)
     if replica == nil {
-      // The person does as the error message says: restores a copy.
+      // The person follows the error message and restores a copy.
       guard let copy = device.backups.last else { return giveUp(device) }
       tally.count("damaged disks restored")
       putAtRisk(device)
@@ -27,7 +27,7 @@ extension Simulation {
     try nextDrain(device)
   }
 
-  /// A replica of what the disk holds; nil if that is damaged.
+  /// Nil if the disk is damaged.
   private func load(_ device: SimulatedDevice) -> Replica? {
     guard let outline = try? device.disk.outline() else { return nil }
     let seed = keyChance.next()
@@ -36,8 +36,8 @@ extension Simulation {
       account: account, keys: device.keys, outline: outline, process: device.process,
       entropy: SeededEntropy(seed: seed)
     ) { (store, reference) throws(StorageError) in try disk.changeSet(reference, in: store) }
-    // In some runs answers come in pieces of a few change sets; in the others no answer is large
-    // enough. The last piece covers for those before it, so none may be lost without its session.
+    // In some runs answers come in pieces of a few change sets; elsewhere no answer is large
+    // enough. The last piece covers for all, so no session may lose or reorder one.
     if schedule.seed.isMultiple(of: 3), faults.isDisjoint(with: [.silentLoss, .reordering]) {
       replica?.pieceBytes = 2 << 10
     }
@@ -58,7 +58,6 @@ extension Simulation {
     }
   }
 
-  /// Ends a device's process at once.
   func kill(_ device: SimulatedDevice) {
     guard device.isRunning else { return }
     tally.count("processes killed")
@@ -81,14 +80,14 @@ extension Simulation {
     if device.join != nil { discard(device) }
   }
 
-  /// Gives up a device with its directory: data only there is lost.
+  /// Removes a device with its directory: data that only it has is lost.
   func giveUp(_ device: SimulatedDevice) {
     putAtRisk(device)
     kill(device)
     device.isGone = true
   }
 
-  /// Data only on this device may now be lost.
+  /// Data that only this device has may be lost from now on.
   func putAtRisk(_ device: SimulatedDevice) {
     history.putAtRisk(on: device.number)
     reference.giveUp(device.number)
@@ -131,7 +130,7 @@ extension Simulation {
     tally.count("steps")
     if showing { try show(effects, on: device, after: input) }
     effects += device.shell?.outbox.dropFirst(waiting) ?? []
-    // A program reads values only once its process has started.
+    // A program reads values only after its process has started.
     if showing { try checkStep(device, input, effects) }
     try nextDrain(device)
     return effects
@@ -169,8 +168,7 @@ extension Simulation {
 
   // MARK: Time
 
-  /// Plans the wake that the shell asks for. If work is about to begin, plans none yet: the shell
-  /// may wait for that work.
+  /// Plans nothing if work is about to begin: the shell may wait for that work.
   private func planWake(_ device: SimulatedDevice) {
     guard !device.isDrainPlanned, let reading = device.shell?.wakesAtMilliseconds,
       reading != device.wakesAt
@@ -193,7 +191,6 @@ extension Simulation {
 
   // MARK: Work
 
-  /// Has the shell's work begun soon, if it has some, and the shell woken.
   func nextDrain(_ device: SimulatedDevice) throws(Violation) {
     defer { planWake(device) }
     guard let shell = device.shell, !shell.isBusy, !device.isDrainPlanned,
@@ -204,7 +201,6 @@ extension Simulation {
     queue.add(.drain(device.number, life: device.life), at: now + delay)
   }
 
-  /// Begins the shell's next piece of work.
   func drain(_ device: SimulatedDevice) throws(Violation) {
     if device.shell?.wantsFlush == true { try hand(.flush, to: device) }
     device.isDrainPlanned = false
@@ -243,7 +239,6 @@ extension Simulation {
     try end(round, on: device)
   }
 
-  /// Carries out the effects after a commit, and tells the programs whose writes are durable.
   private func end(_ round: Round, on device: SimulatedDevice) throws(Violation) {
     let life = device.life
     try act(on: round.late, device)
@@ -253,14 +248,12 @@ extension Simulation {
     try nextDrain(device)
   }
 
-  /// Has a program wait until a write is durable.
   func expect(_ write: WriteID, on device: SimulatedDevice) {
     device.shell?.expect(write)
     device.awaited.insert(write.rawValue)
   }
 
-  /// Tells programs the fates of their writes. A write is never durable before an earlier one, so a
-  /// mark is not before all writes that were accepted before it.
+  /// Writes become durable in order, so a mark follows all writes that were accepted before it.
   private func tell(_ settled: [WriteID], on device: SimulatedDevice) throws(Violation) {
     device.awaited.subtract(settled.map(\.rawValue))
     for write in settled {
@@ -279,7 +272,7 @@ extension Simulation {
     }
   }
 
-  /// Carries out, in order, the effects that need no commit any more.
+  /// Carries out, in order, effects that need no further commit.
   private func act(on effects: ArraySlice<Effect>, _ device: SimulatedDevice) throws(Violation) {
     let life = device.life
     for effect in effects {
@@ -330,7 +323,7 @@ extension Simulation {
     try nextDrain(device)
   }
 
-  /// Goes back to what the disk holds. Programs are told of the changes that are undone.
+  /// Goes back to the disk's content. Programs are told of the undone changes.
   private func reload(_ device: SimulatedDevice) throws(Violation) {
     guard let replica = load(device) else { return giveUp(device) }
     let isCopy = device.disk.isCopy
@@ -349,7 +342,7 @@ extension Simulation {
     try nextDrain(device)
   }
 
-  /// The changes that programs were told lead from the values that they saw to the durable ones.
+  /// The told changes must lead from the values that programs saw to the durable ones.
   private func checkUndone(on device: SimulatedDevice) throws(Violation) {
     for (store, view) in device.views.sorted(by: { $0.key < $1.key })
     where device.replica?.view(of: store) != view {

@@ -1,9 +1,8 @@
 internal import KithCore
 internal import KithCrypto
 
-/// Revoked devices.
 extension Simulation {
-  /// A person revokes a device on another, and keeps those that it enrolled.
+  /// A person revokes a device, and keeps those that it enrolled.
   func revoke(_ device: SimulatedDevice, by revoker: SimulatedDevice) throws(Violation) {
     guard let roster = revoker.replica?.roster, device.keys.id != revoker.keys.id,
       roster.isMember(revoker.keys.id), roster.isMember(device.keys.id), hasEnough(without: device)
@@ -14,7 +13,6 @@ extension Simulation {
     try hand(.revoke(device.keys.id, keeping: staying), to: revoker)
   }
 
-  /// Whether any unrevoked device is left.
   private func hasEnough(without device: SimulatedDevice) -> Bool {
     devices.contains {
       !$0.isGone && $0.original == nil && $0.keys.id != device.keys.id
@@ -22,8 +20,7 @@ extension Simulation {
     }
   }
 
-  /// The person removes devices known to be revoked: nothing is demanded of them, and data only
-  /// there is lost.
+  /// The person removes devices known to be revoked: data that only they have is lost.
   func retireRevoked() {
     for device in devices where !device.isGone {
       let isRevoked = devices.contains { other in

@@ -2,9 +2,8 @@ internal import KithCore
 internal import KithCrypto
 
 /// One run of a schedule: devices with the production core, hosts with clocks and disks, a network,
-/// programs that write, and faults; one thread, virtual time, one seed.
-///
-/// It ends with the first broken promise, or after all phases.
+/// programs that write, and faults. One thread, virtual time, one seed. Ends with the first broken
+/// promise, or after all phases.
 package final class Simulation {
   let schedule: Schedule
   let setup: Schedule.Setup
@@ -16,7 +15,6 @@ package final class Simulation {
   var queue = EventQueue()
   var devices: [SimulatedDevice] = []
   var connections: [ConnectionNumber: Connection] = [:]
-  /// By which connection and end a device knows a session.
   var sessions: [DeviceNumber: [SessionID: (connection: ConnectionNumber, end: Int)]] = [:]
   /// Directions that are cut.
   var blocked: Set<[DeviceNumber]> = []
@@ -35,10 +33,10 @@ package final class Simulation {
   var nextConnection = 0
   var nextSession: UInt64 = 1
   var nextWrite: UInt64 = 1
-  /// The last sent message, often sent to others too.
+  /// The last message, decoded once: it often goes to several devices.
   var lastMessage: (bytes: [UInt8], message: InboundMessage)?
   var forger = Forger()
-  /// Stores in which some author published more than others keep: they need not agree.
+  /// Stores in which an author published more than others keep: devices need not agree.
   var flooded: Set<StoreIdentifier> = []
   var revoked: Set<DeviceID> = []
   /// How far a publishing clock may be ahead, in microseconds.
@@ -71,12 +69,7 @@ package final class Simulation {
     }
   }
 
-  /// Runs a schedule. The same schedule gives the same result.
-  ///
-  /// - Parameters:
-  ///   - schedule: The setup and the events.
-  ///   - isTold: Whether the result has the events in words.
-  /// - Returns: The broken promise, if any, and the hash over all events.
+  /// Runs a schedule: the same schedule gives the same result. `isTold` adds the events in words.
   package static func run(_ schedule: Schedule, isTold: Bool = false) -> RunResult {
     var simulation: Simulation?
     var violation: Violation?
@@ -102,7 +95,7 @@ package final class Simulation {
       try heal()
       try demandConvergence()
       isHealing = false
-      // From now on only the first device's clock is synchronised, or every one's.
+      // In the next phase all clocks are synchronised, or only the first device's.
       if Bool.random(using: &nemesisChance) { try unsynchronise() }
     }
     try checkDisks()
@@ -115,7 +108,6 @@ package final class Simulation {
     }
   }
 
-  /// Runs all events up to a time.
   func pass(until end: UInt64) throws(Violation) {
     while let (time, event) = queue.next(until: end) {
       now = time
@@ -155,7 +147,6 @@ package final class Simulation {
 
   // MARK: Devices
 
-  /// A device whose process has not started.
   @discardableResult
   func add(
     _ keys: DeviceKeys, _ disk: SimulatedDisk, opened: [StoreIdentifier],
@@ -169,14 +160,13 @@ package final class Simulation {
     return device
   }
 
-  /// The limits of every store, or others.
   func policy(isOther: Bool = false) -> Policy {
     Policy(
       totalBytes: setup.totalBytes + (isOther ? 64 : 0), keys: setup.keys,
       valueBytes: setup.valueBytes)
   }
 
-  /// A device's targets: its neighbours in a ring, so that all are connected, and random others.
+  /// Returns neighbours in a ring, so that all are connected, and random others.
   func targets(of number: DeviceNumber) -> [DeviceNumber] {
     let count = devices.count
     if isOverlay { return [] }
@@ -207,7 +197,7 @@ package final class Simulation {
     }
   }
 
-  /// The device of an action; nil if it can do nothing now.
+  /// Nil if the device can do nothing now.
   func acting(_ number: Int) -> SimulatedDevice? {
     let device = devices[number % devices.count]
     return device.isRunning && !device.isPaused && !device.isFailing ? device : nil
@@ -215,7 +205,7 @@ package final class Simulation {
 }
 
 extension Event {
-  /// The process that must act, and cannot while stopped.
+  /// A paused process handles the event later.
   fileprivate var process: (DeviceNumber, life: Int)? {
     switch self {
     case .input(let device, let life, _), .drain(let device, let life),

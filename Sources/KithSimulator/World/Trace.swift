@@ -1,15 +1,14 @@
 internal import KithCrypto
 
-/// A hash of all events: equal traces mean equal runs, event for event. Optionally also in words.
+/// A hash of all events: equal traces mean equal runs, event for event.
 package struct Trace {
   private var hasher = Blake2b.Hasher()
   private(set) var events = 0
-  /// Lines for people; nil: not requested.
+  /// Nil if not requested.
   package private(set) var lines: [String]?
 
   init(isTold: Bool) { lines = isTold ? [] : nil }
 
-  /// Adds an event of a kind, with numbers.
   mutating func note(
     _ kind: String, _ numbers: [UInt64], at time: UInt64, _ words: @autoclosure () -> String = ""
   ) {
@@ -24,10 +23,9 @@ package struct Trace {
       "\(seconds) \(kind) \(numbers.map(String.init).joined(separator: " ")) \(words())")
   }
 
-  /// Adds bytes of the last event.
   mutating func note(bytes: [UInt8]) { hasher.update(bytes) }
 
-  /// The hash so far, in hexadecimal.
+  /// Hexadecimal.
   var digest: String {
     hasher.digest256().bytes.map { byte in
       let text = String(byte, radix: 16)

@@ -1,8 +1,8 @@
 import GRDB
 package import KithCore
 
-/// The yardstick of durable commits: a database opened as a device's is, with one table of blobs.
-/// `kith bench` measures real commits against it in the same run.
+/// The yardstick of `kith bench` for durable commits: a database opened as a device's is, with one
+/// table of blobs.
 package final class BareDatabase: @unchecked Sendable {
   // Unchecked: `statements` is touched only inside `queue`, which runs one closure at a time.
 
@@ -10,7 +10,7 @@ package final class BareDatabase: @unchecked Sendable {
   private let queue: DatabaseQueue
   private var statements: Statements?
 
-  /// Creates the database at `path`, which must be free.
+  /// `path` must be free.
   package init(path: String) throws(StorageError) {
     self.path = path
     queue = try Connection.open(path)
@@ -25,7 +25,6 @@ package final class BareDatabase: @unchecked Sendable {
     }
   }
 
-  /// Inserts one row, durably.
   package func commit(_ blob: [UInt8]) throws(StorageError) {
     do {
       try queue.unsafeReentrantWrite { _ in
@@ -39,7 +38,7 @@ package final class BareDatabase: @unchecked Sendable {
     }
   }
 
-  /// Closes the database; its files stay.
+  /// The files stay.
   package func close() throws(StorageError) {
     queue.unsafeReentrantWrite { _ in statements = nil }
     try Connection.close(queue, path: path)

@@ -1,13 +1,12 @@
 import KithCore
 import KithCrypto
 
-/// Drafts, and the clock kept beside them.
+/// Drafts, and the clock kept beside them (`Docs/Decisions/database-layout.md`).
 ///
-/// Without a peer every durable write is a commit that puts one draft, perhaps in place of an
-/// earlier one, and sets the clock: three pages, if each had its own place. The new draft reuses
-/// the old one's row, with the clock in it: one page.
+/// A commit that replaces a draft and sets the clock dirties one page: the new draft reuses the old
+/// one's row, with the clock in it.
 extension CommitWriter {
-  /// Notes the commit's clock, before the drafts that will hold it.
+  /// Called before the drafts that will hold the clock.
   mutating func beginClock(_ mutations: [Mutation]) throws {
     var newest: HybridTime?
     for case .setClock(let clock) in mutations { newest = clock }
@@ -23,7 +22,7 @@ extension CommitWriter {
     }
   }
 
-  /// Writes a draft into a removed draft's row, or a new one.
+  /// Reuses a removed draft's row, if any.
   mutating func putDraft(
     _ store: StoreIdentifier, _ ordinal: UInt64, _ draft: [UInt8], _ seal: borrowing RowSeal
   ) throws {
@@ -41,7 +40,7 @@ extension CommitWriter {
     hasNewDraft = true
   }
 
-  /// Forgets a draft; the next one may reuse its row.
+  /// The next draft may reuse its row.
   mutating func removeDraft(_ store: StoreIdentifier, _ ordinal: UInt64) {
     guard let row = index.stores[store],
       let id = index.drafts.remove(DraftIndex.Key(store: row, ordinal: ordinal))
@@ -49,12 +48,12 @@ extension CommitWriter {
     freeDraftRows.append(id)
   }
 
-  /// Deletes rows that no new draft reused, and writes the clock if no draft holds it.
+  /// Deletes rows that no new draft reused. Writes the clock if no draft holds it.
   mutating func finishDrafts() throws {
     for row in freeDraftRows { try statements.run("DELETE FROM draft WHERE id = ?", .integer(row)) }
     freeDraftRows = []
-    // A clock without a draft is written even if unchanged: such a commit shows whether the disk
-    // accepts writes again.
+    // A clock without a draft is written even if unchanged: it shows whether the disk accepts
+    // writes again.
     if (hasNewClock && !hasNewDraft) || !index.drafts.isClockKept { try writeClock() }
     hasNewClock = false
     hasNewDraft = false

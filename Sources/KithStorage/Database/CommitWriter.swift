@@ -3,21 +3,20 @@ import GRDB
 import KithCore
 import KithCrypto
 
-/// Turns a commit's mutations into as few statements as possible: each touched row may dirty a
-/// page, and each dirty page is written before the commit counts.
+/// Turns mutations into as few SQL statements as possible: each touched row may dirty a page, and
+/// each dirty page is written before the commit counts.
 struct CommitWriter {
   let database: Database
   let statements: Statements
   var index: RowIndex
-  /// A header not yet written, because its first entry may follow into the same row.
+  /// Not written yet, because its first entry may follow into the same row.
   private var pending: PendingHeader?
-  /// Change sets that this commit will still remove, the last first. A new one reuses their rows:
-  /// one page instead of two, and no half-empty page for SQLite to balance.
+  /// Change sets that this commit will still remove, the last first. A new one reuses a row: one
+  /// page instead of two, and no half-empty page to balance.
   private var doomed: [RowIndex.ChangeSetKey] = []
-  /// Free rows of change sets that this commit removed.
+  /// Of removed change sets.
   private var freeRows: [Int64] = []
-  /// Free rows of drafts that this commit removed. The core removes replaced drafts before it puts
-  /// the new one.
+  /// Of removed drafts. The core removes replaced drafts before it puts the new one.
   var freeDraftRows: [Int64] = []
   var hasNewClock = false
   /// Whether this commit wrote the clock in a draft's row.
@@ -35,7 +34,6 @@ struct CommitWriter {
     self.index = index
   }
 
-  /// Applies mutations in order.
   mutating func apply(_ mutations: [Mutation], seal: borrowing RowSeal) throws {
     doomed = mutations.reversed().compactMap { mutation in
       guard case .removeChangeSet(let store, let reference) = mutation,
@@ -227,8 +225,8 @@ extension CommitWriter {
     RowChecksum.of(digest: reference.digest.bytes, index: index, box: box)
   }
 
-  /// Returns the row of a change set that this commit removes, or a new one. Other mutations of the
-  /// removed one have no effect, so its row is free at once.
+  /// Returns a row of a change set that this commit removes, or a new one. No other mutation of the
+  /// removed one has an effect, so its row is free at once.
   private mutating func takeRow(for key: RowIndex.ChangeSetKey) throws -> Int64 {
     if let row = freeRows.popLast() { return row }
     while let old = doomed.popLast() {
@@ -282,7 +280,7 @@ extension CommitWriter {
   ) throws {
     guard let row = index.stores[store] else { return }
     let key = RowIndex.ChangeSetKey(store: row, reference: reference)
-    // An entry leaves with its change set.
+    // An entry is deleted with its change set.
     guard pending?.key != key, doomed.last != key, let slot = index.changeSets[key] else { return }
     if slot.inlineIndex == entry {
       try statements.run(

@@ -1,26 +1,21 @@
 import GRDB
 import KithCore
 
-/// Opens every database of this module, so that the yardstick equals what it measures.
+/// Shared by all databases, so that the yardstick equals what it measures.
 enum Connection {
-  /// The pages of the write-ahead log before a commit copies them into the database: 8 MiB, so that
-  /// few commits pay for it, and replay is quick.
+  /// At 8 MiB a commit copies the write-ahead log into the database: few commits pay for it, and
+  /// replay is quick.
   static let checkpointPages = 2_000
 
-  /// With less free space the log is kept short: four commits of a whole store of the standard
-  /// size.
+  /// With less free space the log is kept short: four commits of a whole store of standard size.
   static let tightRoom = 4 << 20
 
-  /// The size of a short log.
   static let shortLog = 256 << 10
 
-  /// Copies the write-ahead log into the database, and truncates it.
   static let emptyingLog = "PRAGMA wal_checkpoint(TRUNCATE)"
 
-  /// Opens a database, or creates it.
-  ///
-  /// The connection keeps its locks (`locking_mode = EXCLUSIVE`), as the directory has one owner:
-  /// no locking calls, and the shared index is memory, without a `-shm` file.
+  /// The directory has one owner, so the connection keeps its locks: no locking calls, and no
+  /// `-shm` file.
   static func open(_ path: String) throws(StorageError) -> DatabaseQueue {
     var configuration = Configuration()
     configuration.foreignKeysEnabled = false
@@ -44,7 +39,7 @@ enum Connection {
     }
   }
 
-  /// Empties the write-ahead log into the database and closes it.
+  /// Empties the write-ahead log first.
   static func close(_ queue: DatabaseQueue, path: String) throws(StorageError) {
     do {
       try queue.writeWithoutTransaction { try $0.execute(sql: emptyingLog) }

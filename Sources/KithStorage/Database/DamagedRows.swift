@@ -1,7 +1,7 @@
 import GRDB
 import KithCore
 
-/// Rows that differ from their checksums, until they are dropped.
+/// Rows that differ from their checksums.
 struct DamagedRows {
   /// Change sets, by row.
   var changeSets: [Int64] = []
@@ -14,7 +14,8 @@ struct DamagedRows {
   /// The sound rows of small tables with a damaged one.
   var remains: [String: [[Argument]]] = [:]
 
-  /// Drops them all, without a lookup in a tree whose order may be damaged.
+  /// Rewrites small tables and entries without a lookup, because the order of their trees may be
+  /// damaged.
   func drop(_ database: Database) throws {
     for row in changeSets {
       try database.execute(sql: "DELETE FROM change_set WHERE id = ?", arguments: [row])

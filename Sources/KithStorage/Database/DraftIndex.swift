@@ -2,9 +2,9 @@ import KithCore
 
 /// The rows of drafts, and the place of the clock.
 ///
-/// The clock is the latest of its own row, the counter row, and of every draft's row, which holds
-/// the clock of its commit. So a commit that writes a draft writes the counter row only if nothing
-/// else holds the latest reading.
+/// The clock is the latest reading in the counter row and the drafts' rows, each of which holds its
+/// commit's clock. So a commit with a draft writes the counter row only if nothing else holds the
+/// latest reading.
 struct DraftIndex {
   struct Key: Hashable {
     var store: Int64
@@ -13,18 +13,16 @@ struct DraftIndex {
 
   struct Slot {
     var id: Int64
-    /// The clock in it.
     var clock: HybridTime
   }
 
   private var slots: [Key: Slot] = [:]
-  /// The highest used row id.
   private(set) var lastRow: Int64 = 0
-  /// The clock as loading finds it once ``isClockKept``.
+  /// The clock that loading finds once ``isClockKept``.
   private(set) var clock = HybridTime.zero
-  /// The counter row's clock, never later than ``clock`` after a commit.
+  /// Never later than ``clock`` after a commit.
   private(set) var counterClock = HybridTime.zero
-  /// How many drafts' rows hold ``clock``.
+  /// The number of drafts' rows with ``clock``.
   private var holders = 0
 
   /// Whether loading would give ``clock``.
@@ -32,7 +30,7 @@ struct DraftIndex {
 
   subscript(key: Key) -> Int64? { slots[key]?.id }
 
-  /// Records a draft's row, whose later clock raises the clock.
+  /// A later clock in the row raises the clock.
   mutating func insert(_ slot: Slot, for key: Key) {
     raiseClock(to: slot.clock)
     _ = remove(key)
@@ -41,24 +39,23 @@ struct DraftIndex {
     if slot.clock == clock { holders += 1 }
   }
 
-  /// Forgets a draft, and returns its row.
+  /// Returns the draft's row.
   mutating func remove(_ key: Key) -> Int64? {
     guard let slot = slots.removeValue(forKey: key) else { return nil }
     if slot.clock == clock { holders -= 1 }
     return slot.id
   }
 
-  /// Raises the clock; it is kept once a row holds it.
   mutating func raiseClock(to time: HybridTime) {
     guard time > clock else { return }
     clock = time
     holders = 0
   }
 
-  /// Records that the counter row holds the clock.
+  /// The counter row holds the clock now.
   mutating func noteCounter() { counterClock = clock }
 
-  /// Sets the clock back: no draft's row holds one any more, and the counter row must be written.
+  /// Clears the clocks in drafts' rows; the counter row must be written.
   ///
   /// - Complexity: O(*n*) in the drafts.
   mutating func setClockBack(to time: HybridTime) {

@@ -2,17 +2,16 @@ import Foundation
 
 /// Tells a write-ahead log cut by a crash from one with a flipped bit.
 ///
-/// SQLite ends the log at the first frame that fails its checksum, silently, with all later
-/// commits. A crash cuts only the last commit, because each is durable before the next. So if a
-/// sound commit follows the first failing frame, the log was damaged. Damage to the last commit
-/// looks like a crash.
+/// SQLite silently ends the log at the first frame that fails its checksum. A crash cuts only the
+/// last commit, because each is durable before the next. So a sound commit after a failing frame
+/// means damage. Damage to the last commit looks like a crash.
 ///
 /// The format: <https://www.sqlite.org/fileformat2.html#the_write_ahead_log>.
 enum LogDamage {
   private static let headerBytes = 32
   private static let frameHeaderBytes = 24
 
-  /// Returns whether commits in the log of a closed database are damaged.
+  /// The database must be closed.
   ///
   /// - Complexity: O(*n*) in the log's bytes.
   static func isThere(in path: String) -> Bool {
@@ -39,7 +38,7 @@ enum LogDamage {
     func start(_ frame: Int) -> Int { headerBytes + frame * frameBytes }
     func isOfThisLog(_ frame: Int) -> Bool { Sums.Pair(log, at: start(frame) + 8) == salt }
     func endsCommit(_ frame: Int) -> Bool { log.number(at: start(frame) + 4) != 0 }
-    /// Returns whether a frame is sound after its predecessor's checksum.
+    /// Checks a frame after its predecessor's checksum.
     func isSound(_ frame: Int) -> Bool {
       guard isOfThisLog(frame) else { return false }
       let place = start(frame)
@@ -61,7 +60,6 @@ enum LogDamage {
     return false
   }
 
-  /// The checksum of a log.
   private struct Sums {
     struct Pair: Equatable {
       var first: UInt32 = 0
@@ -76,7 +74,7 @@ enum LogDamage {
 
     let isBigEndian: Bool
 
-    /// Continues the checksum with bytes, eight at a time.
+    /// Eight bytes at a time.
     func of(_ log: UnsafeRawBufferPointer, _ range: Range<Int>, after before: Pair) -> Pair {
       var sum = before
       for place in stride(from: range.lowerBound, to: range.upperBound, by: 8) {
@@ -94,7 +92,7 @@ enum LogDamage {
 }
 
 extension UnsafeRawBufferPointer {
-  /// A big-endian number of the log.
+  /// Big-endian.
   fileprivate func number(at place: Int) -> UInt32 {
     UInt32(bigEndian: loadUnaligned(fromByteOffset: place, as: UInt32.self))
   }

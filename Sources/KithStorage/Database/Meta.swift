@@ -2,13 +2,12 @@ import Foundation
 import GRDB
 import KithCore
 
-/// Single facts: rows of the table `meta`.
+/// Rows of the table `meta`.
 enum Meta {
   enum Name: String {
     case incarnation
     case fileIdentity = "file_identity"
     case generations
-    /// The database's device.
     case device
   }
 
@@ -26,7 +25,7 @@ enum Meta {
     try set(name, bytes, statements)
   }
 
-  /// Reads a fact, from the copy if its row is damaged.
+  /// Falls back to the copy.
   static func get(_ name: Name, _ database: Database) throws -> [UInt8]? {
     for table in [Twin.meta.table, Twin.meta.copy] {
       for row in try CheckedRows(database, table).rows
@@ -39,7 +38,7 @@ enum Meta {
 }
 
 extension UInt64 {
-  /// Reads eight bytes as a big-endian number; otherwise nil.
+  /// Nil unless there are eight bytes.
   init?(bigEndian bytes: some Collection<UInt8>) {
     guard bytes.count == 8 else { return nil }
     self = bytes.reduce(0) { $0 << 8 | UInt64($1) }

@@ -1,9 +1,9 @@
 import GRDB
 import KithCrypto
 
-/// Detects flipped bits in rows, as SQLite has no checksum of pages: the first 8 bytes of the
-/// BLAKE2b-256 of all columns, each with kind and length. Without a key: for accidents, not
-/// attacks.
+/// Detects flipped bits: the first 8 bytes of the BLAKE2b-256 of all columns, with kind and length.
+///
+/// SQLite has no checksum of pages. Without a key, it is for accidents, not attacks.
 enum RowChecksum {
   static func of(_ columns: [Argument]) -> Int64 {
     var head: [UInt8] = []
@@ -34,7 +34,7 @@ enum RowChecksum {
 
   static func of(_ columns: Argument...) -> Argument { .integer(of(columns)) }
 
-  /// Of a change set's row, without its row id and the entry in it.
+  /// Without the row id and the entry in the row.
   static func of(
     _ reference: ChangeSetName, header: [UInt8], signature: [UInt8]
   ) -> Argument {
@@ -43,13 +43,12 @@ enum RowChecksum {
       .blob(header), .blob(signature))
   }
 
-  /// Of an entry, in either table.
+  /// In either table.
   static func of(digest: [UInt8], index: UInt32, box: [UInt8]) -> Argument {
     of(.blob(digest), .integer(Int64(index)), .blob(box))
   }
 }
 
-/// The columns that name a change set.
 struct ChangeSetName {
   var device: [UInt8]
   var incarnation: Argument
@@ -58,7 +57,6 @@ struct ChangeSetName {
 }
 
 extension Argument {
-  /// A column's content.
   init(_ value: DatabaseValue) {
     switch value.storage {
     case .null: self = .null

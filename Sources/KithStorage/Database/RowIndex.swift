@@ -1,22 +1,21 @@
 import KithCore
 
-/// The rows of stores, change sets and drafts, in memory, so that commits look nothing up.
+/// Rows in memory, so that commits look nothing up.
 struct RowIndex {
   struct ChangeSetKey: Hashable {
     var store: Int64
     var reference: ChangeSetReference
   }
 
-  /// A change set's row.
   struct Slot {
     var id: Int64
     /// The entry in the row itself.
     var inlineIndex: UInt32?
-    /// Whether the table of further entries may hold some of it.
+    /// Whether the table `entry` may have more.
     var hasMore = false
   }
 
-  /// The content of a store's row, which is written whole.
+  /// The row is written whole.
   struct Store {
     var policy: Policy
     var adopted = HybridTime.zero
@@ -28,7 +27,6 @@ struct RowIndex {
   var changeSets: [ChangeSetKey: Slot] = [:]
   var drafts = DraftIndex()
   var damaged = DamagedRows()
-  /// The highest used row id.
   var lastChangeSet: Int64 = 0
   var lastStore: Int64 = 0
 }

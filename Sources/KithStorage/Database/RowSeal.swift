@@ -3,8 +3,7 @@ import KithCrypto
 
 /// Seals the rows with keys or values: drafts and refusals.
 ///
-/// The plaintext begins with the row's place (kind, number, store identifier), so a row opens only
-/// there.
+/// The plaintext begins with the row's place, so a row opens only there.
 struct RowSeal: ~Copyable {
   enum Kind: UInt8 {
     case draft = 1
@@ -15,7 +14,6 @@ struct RowSeal: ~Copyable {
 
   init(key: consuming StorageKey) { self.key = key }
 
-  /// Seals a row under a random nonce.
   borrowing func seal(
     _ kind: Kind, _ store: StoreIdentifier, _ number: UInt64, _ bytes: [UInt8]
   ) -> [UInt8] {
@@ -25,7 +23,7 @@ struct RowSeal: ~Copyable {
     return key.seal(plaintext, using: &random)
   }
 
-  /// Opens a row; nil if another key or place sealed it.
+  /// Nil if another key or place sealed the row.
   borrowing func open(
     _ kind: Kind, _ store: StoreIdentifier, _ number: UInt64, _ sealed: [UInt8]
   ) -> [UInt8]? {
@@ -39,7 +37,7 @@ struct RowSeal: ~Copyable {
   ) -> [UInt8] {
     var place = [kind.rawValue]
     withUnsafeBytes(of: number.bigEndian) { place.append(contentsOf: $0) }
-    // One byte is enough: an identifier has at most 255.
+    // An identifier has at most 255 bytes.
     place.append(UInt8(store.rawValue.utf8.count))
     place.append(contentsOf: store.rawValue.utf8)
     return place

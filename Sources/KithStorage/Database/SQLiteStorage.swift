@@ -2,23 +2,21 @@ import GRDB
 package import KithCore
 import KithCrypto
 
-/// A replica's memory in one SQLite database: write-ahead log, synchronous commits, one writer.
+/// A replica's memory in one SQLite database, with one writer.
 ///
-/// Calls run one after another on their threads, and block until the disk has answered. A commit
-/// that throws has changed nothing; the next may succeed.
+/// Calls run one after another, and block until the disk has answered. A commit that throws has
+/// changed nothing; the next may succeed.
 package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   // Unchecked: `state` is touched only inside `queue`, which runs one closure at a time.
 
-  /// The state of the open connection.
   private struct State {
     let statements: Statements
-    /// The rows; nil before loading and after a failed commit.
+    /// Nil before loading and after a failed commit.
     var index: RowIndex?
-    /// Whether a damaged write-ahead log lost commits, until that is noted.
+    /// A damaged write-ahead log lost commits, which was not noted yet.
     var lacksCommits: Bool
   }
 
-  /// The database file's path.
   package let path: String
 
   private let queue: DatabaseQueue
@@ -26,7 +24,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
   private let origin: OriginGuard
   private var state: State?
 
-  /// Opens a device's database, or creates it if `isNew`, and checks its origin.
+  /// Creates the database if `isNew`; otherwise checks its origin.
   init(
     path: String, device: DeviceID, key: consuming StorageKey, lock: DirectoryLock, isNew: Bool
   ) throws(StorageError) {
@@ -61,8 +59,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     self.queue = queue
   }
 
-  /// Whether the database was copied or restored since this device wrote it, until it takes a new
-  /// incarnation.
+  /// Whether the database was copied or restored, until it takes a new incarnation.
   package var isCopy: Bool { queue.unsafeReentrantWrite { _ in origin.isCopy } }
 
   /// Loads all that was committed, change sets by name. Checks the structure and every row.
@@ -76,8 +73,6 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// Reads change sets.
-  ///
   /// - Complexity: O(*n*) in their bytes.
   package func changeSets(
     _ references: [ChangeSetReference], in store: StoreIdentifier
@@ -123,7 +118,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       WHERE id BETWEEN ?1 << 32 AND (?1 << 32) | 4294967295
       """, slot.id
     ) { row in
-      // Damaged ones are left out until they are dropped.
+      // Damaged entries are left out until they are dropped.
       let place = (slot.id, row.integer(0))
       guard !known.entries.contains(where: { $0 == place }) else { return }
       guard let entry = EntryRow(row, from: 0, of: reference) else { throw damaged }
@@ -132,7 +127,6 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     return changeSet
   }
 
-  /// Reads the membership records alone.
   package func records() throws(StorageError) -> [[UInt8]] {
     try withDatabase { database, _ in
       for table in [Twin.record.table, Twin.record.copy] {
@@ -143,12 +137,11 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// Applies mutations in order, durably, all or none. With `setIncarnation` among them the
-  /// database is no longer a copy.
+  /// Applies mutations in order, durably, all or none; `setIncarnation` ends being a copy.
   ///
-  /// With little space left the write-ahead log is kept short: otherwise it would fill the disk,
-  /// and could not be copied into the database. If others filled the disk, the log is emptied, and
-  /// the commit tried once more.
+  /// With little free space the write-ahead log is kept short: otherwise it fills the disk, and
+  /// cannot be copied into the database. If the disk is full, the log is emptied and the commit
+  /// retried once.
   ///
   /// - Complexity: O(*n* log *m*), and one `fdatasync`.
   package func commit(_ mutations: [Mutation]) throws(StorageError) {
@@ -182,8 +175,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// Copies the write-ahead log into the database, which needs little space: most pages exist.
-  /// Returns whether it succeeded.
+  /// Needs little space: most pages exist in the database. Returns whether it succeeded.
   private func emptyLog() -> Bool {
     do throws(StorageError) {
       try withDatabase { database, _ in try database.execute(sql: Connection.emptyingLog) }
@@ -193,7 +185,7 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
     }
   }
 
-  /// Empties the write-ahead log into the database and closes it. Later calls throw.
+  /// Empties the write-ahead log first. Later calls throw.
   package func close() throws(StorageError) {
     do {
       try queue.unsafeReentrantWrite { database in
@@ -240,26 +232,25 @@ package final class SQLiteStorage: ReplicaStorage, @unchecked Sendable {
       try body()
       try statements.run("COMMIT")
     } catch {
-      // SQLite may have rolled back. If rolling back fails, the first error matters, and the
-      // transaction ends with the connection.
+      // SQLite may have rolled back. If `ROLLBACK` fails, the first error matters; the transaction
+      // ends with the connection.
       if database.isInsideTransaction { try? statements.run("ROLLBACK") }
       throw error
     }
   }
 
-  /// Bounds the file, for tests of a full disk; nil: no bound.
+  /// For tests of a full disk; nil: no bound.
   func limitPages(_ pages: Int?) throws(StorageError) {
     try execute("PRAGMA max_page_count = \(pages ?? 0x3fff_ffff)")
   }
 
-  /// Runs SQL, for tests that damage the database.
+  /// For tests that damage the database.
   func execute(_ sql: String) throws(StorageError) {
     try withDatabase { database, _ in try database.execute(sql: sql) }
   }
 }
 
 extension Mutation {
-  /// Whether this begins a new incarnation.
   fileprivate var isSetIncarnation: Bool {
     if case .setIncarnation = self { true } else { false }
   }

@@ -1,37 +1,34 @@
 import GRDB
 import KithCore
 
-/// The tables, and the migration of older ones.
+/// The tables, and the migration of older ones (`Docs/Decisions/database-layout.md`).
 ///
-/// The version is SQLite's `user_version`; `application_id` marks Kith's files. Numbers are 64 bits
-/// wide, stored as the signed number with the same bits.
+/// The version is SQLite's `user_version`; `application_id` marks Kith's files. A 64-bit number is
+/// stored as the signed number with the same bits.
 ///
-/// - `counter`: the hybrid clock (store 0, no device) and the vectors, because a publish raises
-///   both: one page. A draft's row may hold a later clock.
-/// - `change_set` has row ids although it has a natural key: rows are too large for WITHOUT ROWID,
-///   new ones belong at the end, and the rows are known in memory. One entry lies in the row itself
-///   (`entry_index`, `entry_box`): most have only one.
+/// - `counter`: the hybrid clock (store 0, no device) and the vectors. A draft's row may hold a
+///   later clock.
+/// - `change_set`: with one entry in the row itself (`entry_index`, `entry_box`). New rows belong
+///   at the end, and are too large for WITHOUT ROWID.
 /// - `entry`: the others. A row id is the change set's, shifted by 32 bits, and the entry's index,
 ///   so a box of up to 4,000 bytes needs no overflow page.
-/// - `draft` has row ids for the same reasons, and reuses rows. `clock` is the hybrid clock of the
-///   commit (see ``DraftIndex``).
-/// - `draft` and `refusal` hold sealed bytes (see ``RowSeal``).
-/// - Every other row has a `checksum` (see ``RowChecksum``); a draft's covers its clock. A row
-///   names another twice (`…_again`), so that damage is found in the right one.
-/// - `meta`, `record` and `store` are small, seldom written and needed for everything: each has a
-///   copy, and a damaged row is rewritten from the other.
+/// - `draft`: `clock` is its commit's clock (``DraftIndex``).
+/// - `draft` and `refusal` hold sealed bytes (``RowSeal``).
+/// - Every other row has a `checksum` (``RowChecksum``); a draft's covers its clock. A row names
+///   another twice (`…_again`), so that damage is found in the right one.
+/// - `meta`, `record` and `store` are needed for everything: each has a copy.
 /// - No table has a further index, which could differ from it.
 enum Schema {
-  /// Marks a database as Kith's: "Kith" in ASCII.
+  /// "Kith" in ASCII.
   static let applicationID: Int32 = 0x4b69_7468
 
-  /// The columns of the table of further entries.
+  /// Of the table of further entries.
   static let entryColumns = """
     id INTEGER NOT NULL PRIMARY KEY, change_set INTEGER NOT NULL, checksum INTEGER NOT NULL,
     box BLOB NOT NULL
     """
 
-  /// The migration from the version that is its index to the next.
+  /// From the version that is its index to the next.
   static let migrations = [
     """
     CREATE TABLE meta (
@@ -99,7 +96,7 @@ enum Schema {
 
   static var version: Int { migrations.count }
 
-  /// Migrates the database to ``version``. Refuses a newer one, or a database that is not Kith's.
+  /// Refuses a newer database, or one that is not Kith's.
   static func migrate(_ database: Database, path: String, isNew: Bool) throws {
     let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
     let application = try Int32.fetchOne(database, sql: "PRAGMA application_id") ?? 0

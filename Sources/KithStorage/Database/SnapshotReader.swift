@@ -3,8 +3,9 @@ import GRDB
 import KithCore
 import KithCrypto
 
-/// Reads all committed data, of change sets one after the other, keeping the names. A damaged row
-/// is left out and noted; if there is no replica without it, it is reported with table and number.
+/// Reads all committed data; of change sets it keeps the names.
+///
+/// A damaged row is left out and noted. If the replica needs it, the error names table and row.
 struct SnapshotReader {
   private let database: Database
   private let statements: Statements
@@ -13,7 +14,7 @@ struct SnapshotReader {
   private(set) var snapshot = Snapshot()
   private(set) var changeSets: [StoreIdentifier: [ChangeSetReference]] = [:]
   private(set) var damage = StorageDamage()
-  /// Rows of change sets with damage, with the stores that may be meant.
+  /// By row, with the stores that may be meant.
   private var damagedChangeSets: [Int64: Set<StoreIdentifier>] = [:]
   private var storesByRow: [Int64: StoreIdentifier] = [:]
   private var changeSetsByRow: [Int64: RowIndex.ChangeSetKey] = [:]
@@ -53,8 +54,7 @@ struct SnapshotReader {
 
   // MARK: Tables with a copy
 
-  /// Reads the rows of a table with a copy, each from the one that is sound. The other is
-  /// rewritten.
+  /// Reads the table or its copy, whichever is sound, and rewrites the other.
   private mutating func rows(of twin: Twin) throws -> [[Argument]] {
     let first = try CheckedRows(database, twin.table)
     let second = try CheckedRows(database, twin.copy)
@@ -70,7 +70,7 @@ struct SnapshotReader {
     return second.sound
   }
 
-  /// If the disk refuses now, the next opening does it.
+  /// If the disk refuses, the next opening does it.
   private func rewrite(_ table: String, _ rows: [[Argument]]) {
     try? database.inTransaction(.immediate) {
       try CheckedRows.rewrite(database, table, rows)
@@ -122,7 +122,7 @@ struct SnapshotReader {
 
   // MARK: Small tables
 
-  /// Reads the sound rows of a small table. If one is damaged, all are rewritten later.
+  /// If one is damaged, they are rewritten later.
   private mutating func soundRows(of table: String) throws -> [[Argument]] {
     let rows = try CheckedRows(database, table)
     if !rows.areSound {
@@ -247,8 +247,8 @@ struct SnapshotReader {
     }
   }
 
-  /// Records damage to a row with a change set of one of these stores, or of any if there is none.
-  /// Returns the stores that may be meant.
+  /// Records damage to a change set of one of these stores, or of any if there is none. Returns the
+  /// stores that may be meant.
   private mutating func noteDamage(of rows: [Int64], entries: Int) -> Set<StoreIdentifier> {
     damage.rows += 1
     let named = Set(rows.compactMap { storesByRow[$0] })
@@ -257,7 +257,7 @@ struct SnapshotReader {
     return stores
   }
 
-  /// Records damage to a row with an entry of one of these change sets, or of none that is left.
+  /// Records damage to an entry of one of these change sets, or of none that is left.
   private mutating func noteDamagedEntry(of rows: [Int64]) {
     if let id = rows.first(where: { damagedChangeSets[$0] != nil }),
       let stores = damagedChangeSets[id]
@@ -290,7 +290,7 @@ struct SnapshotReader {
     while let row = try rows.next() {
       let ordinal = UInt64(bitPattern: row[2] as Int64)
       let key = DraftIndex.Key(store: row[1], ordinal: ordinal)
-      // The table does not keep a draft from being there twice.
+      // The table may hold a draft twice.
       guard let store = storesByRow[key.store], index.drafts[key] == nil,
         let bytes = seal.open(.draft, store, ordinal, row.bytes(5))
       else { throw damagedRow("draft", ordinal) }
@@ -321,9 +321,7 @@ struct SnapshotReader {
   }
 }
 
-/// A row of the table of change sets, compared with its checksums.
-///
-/// Its columns: `device, incarnation, sequence, digest, header, signature, checksum, entry_index,
+/// Columns: `device, incarnation, sequence, digest, header, signature, checksum, entry_index,
 /// entry_checksum, entry_box`.
 struct ChangeSetRow {
   let reference: ChangeSetReference?
@@ -332,7 +330,7 @@ struct ChangeSetRow {
   /// Whether all but the entry is sound.
   let isSound: Bool
   let holdsEntry: Bool
-  /// The entry, if sound.
+  /// Nil if damaged or absent.
   let entry: (index: UInt32, box: [UInt8])?
 
   init(_ row: StatementRow, from first: Int32) {
@@ -364,14 +362,12 @@ struct ChangeSetRow {
   }
 }
 
-/// A row of the table of further entries.
-///
-/// Its columns: `entry_index, checksum, box`.
+/// Columns: `entry_index, checksum, box`.
 struct EntryRow {
   let index: UInt32
   let box: [UInt8]
 
-  /// Nil if it differs from its checksum.
+  /// Nil if damaged.
   init?(_ row: StatementRow, from first: Int32, of reference: ChangeSetReference) {
     guard let index = UInt32(exactly: row.integer(first)) else { return nil }
     let box = row.bytes(first + 2)

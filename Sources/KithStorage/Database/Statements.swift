@@ -2,30 +2,27 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// A parameter of a statement.
 enum Argument {
   case integer(Int64)
   case blob([UInt8])
   case text(String)
   case null
 
-  /// A number that is never negative.
   static func count(_ number: Int) -> Self { .integer(Int64(number)) }
 
-  /// 1 for true.
   static func flag(_ isSet: Bool) -> Self { .integer(isSet ? 1 : 0) }
 }
 
-/// A connection's prepared statements, made by GRDB when first needed, then bound and stepped by
-/// SQLite's own calls, without copies.
+/// Prepared SQL statements: made by GRDB when first needed, then bound and stepped by SQLite's own
+/// calls, without copies.
 final class Statements {
   private let database: Database
-  /// By the address of their text, a literal, which never moves.
+  /// By the address of their text: a literal never moves.
   private var prepared: [UnsafePointer<UInt8>: Statement] = [:]
 
   init(_ database: Database) { self.database = database }
 
-  /// Runs a statement without rows; it takes exactly its parameters.
+  /// For an SQL statement without rows, with all its parameters.
   func run(_ sql: StaticString, _ arguments: Argument...) throws {
     let handle = try statement(sql)
     defer { sqlite3_reset(handle) }
@@ -33,7 +30,6 @@ final class Statements {
     guard code == SQLITE_DONE else { throw error(code, sql) }
   }
 
-  /// Passes on the rows of a statement; its parameters are numbers.
   func read(
     _ sql: StaticString, _ numbers: Int64..., each: (StatementRow) throws -> Void
   ) throws {
@@ -64,8 +60,7 @@ final class Statements {
       sql: sql.description)
   }
 
-  /// Binds the arguments in nested closures, so that SQLite reads the bytes in place, then runs the
-  /// statement.
+  /// Binds in nested closures, so that SQLite reads the bytes in place.
   private static func step(
     _ handle: OpaquePointer, _ arguments: ArraySlice<Argument>, _ position: Int32
   ) -> Int32 {
@@ -97,14 +92,14 @@ final class Statements {
   }
 }
 
-/// A statement's current row. Columns are read in place; bytes are copied once.
+/// Columns are read in place; bytes are copied once.
 struct StatementRow {
   fileprivate let handle: OpaquePointer
 
-  /// A number; 0 if null.
+  /// 0 if null.
   func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
 
-  /// A blob as bytes; none if null.
+  /// Empty if null.
   func bytes(_ column: Int32) -> [UInt8] {
     guard let start = sqlite3_column_blob(handle, column) else { return [] }
     let count = Int(sqlite3_column_bytes(handle, column))
@@ -115,7 +110,7 @@ struct StatementRow {
 }
 
 extension UInt64 {
-  /// The signed number with the same bits, as SQLite stores it.
+  /// As SQLite stores it: with the same bits.
   var signed: Argument { .integer(Int64(bitPattern: self)) }
 }
 

@@ -1,11 +1,10 @@
 import GRDB
 import GRDBSQLite
 
-/// The `errno` of the last failed system call on a database's write-ahead log, or else its main
-/// file; 0: none.
+/// The `errno` of the last failed system call on the write-ahead log, or else the main file; 0:
+/// none.
 ///
-/// SQLite keeps a failed commit's number with the file alone, so `sqlite3_system_errno` does not
-/// know it.
+/// After a failed commit only the file knows it, not `sqlite3_system_errno`.
 func lastSystemError(of database: Database) -> Int32 {
   for pointer in [SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER] {
     var file: UnsafeMutablePointer<sqlite3_file>?

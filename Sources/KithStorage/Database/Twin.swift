@@ -1,7 +1,6 @@
 import Foundation
 import GRDB
 
-/// A table with a copy.
 enum Twin: String {
   case meta, record, store
 
@@ -9,10 +8,10 @@ enum Twin: String {
   var copy: String { rawValue + "_copy" }
 }
 
-/// The rows of a table; its last column is the checksum of the others.
+/// The last column is the checksum of the others.
 struct CheckedRows {
   struct Row {
-    /// All columns but the checksum.
+    /// All but the checksum.
     var columns: [Argument]
     var isSound: Bool
   }
@@ -30,10 +29,9 @@ struct CheckedRows {
 
   var areSound: Bool { rows.allSatisfy(\.isSound) }
 
-  /// Those that hold.
   var sound: [[Argument]] { rows.filter(\.isSound).map(\.columns) }
 
-  /// Replaces all rows, without a lookup in a tree whose order may be damaged.
+  /// Works without a lookup, because the tree's order may be damaged.
   static func rewrite(_ database: Database, _ table: String, _ rows: [[Argument]]) throws {
     try database.execute(sql: "DELETE FROM \(table)")
     for row in rows {

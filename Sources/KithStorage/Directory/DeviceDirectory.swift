@@ -10,25 +10,19 @@ package import KithCrypto
 /// | `kith.sqlite`, `-wal` | the database |
 /// | `control` | the control socket, while a node runs |
 ///
-/// The directory must have mode 0700 and its files mode 0600. All must belong to this user, and
-/// none may be a link. Otherwise opening fails with the command that repairs it. A directory
-/// without Kith's files only holds no device: the error then gives no command that would change it.
+/// The directory must have mode 0700 and its files 0600. All must belong to this user, and none may
+/// be a symbolic link; otherwise opening fails with the command that repairs it. A directory
+/// without Kith's files gets no such command.
 ///
-/// To create a device, database and secrets are first written as `*.new`. Then the secrets are
-/// renamed, which creates the device, and then the database. A crash before the first renaming
-/// leaves no device; after a crash between the two, the next `open` finishes. Existing files are
-/// never replaced.
+/// Creation writes database and secrets as `*.new`, then renames the secrets, which creates the
+/// device, then the database. After a crash before the first renaming there is no device; between
+/// the two, the next `open` finishes. Existing files are never replaced.
 package enum DeviceDirectory {
   /// Creates a device and opens it.
   ///
-  /// - Parameters:
-  ///   - path: The directory, which is created if it is missing; otherwise its mode must be 0700.
-  ///   - secrets: The new device's secrets.
-  ///   - initial: The first content of the database.
-  ///   - passphrase: The passphrase that protects the secrets; nil leaves them in plaintext, in a
-  ///     file that only this user can read.
-  ///   - stretching: The cost of one guess at the passphrase.
-  /// - Returns: The device, open and locked.
+  /// `path` is created if it is missing; otherwise its mode must be 0700. Without `passphrase` the
+  /// secrets are plaintext, in a file that only this user can read.
+  ///
   /// - Throws: `alreadyExists` if the directory holds a device or a part of one, `inUse`,
   ///   `unsafePermissions`, or an error of the file system.
   package static func create(
@@ -40,9 +34,8 @@ package enum DeviceDirectory {
       stretching: stretching)
   }
 
-  /// Reserves a directory for a new device, and keeps other processes from it: it exists, is
-  /// private, locked and writable, and holds no device. For callers that need this before the
-  /// device becomes a member.
+  /// Reserves a directory for a device that is not a member yet: private, locked, writable, without
+  /// a device.
   ///
   /// Throws as ``create(at:secrets:initial:passphrase:stretching:)``.
   package static func reserve(_ path: String) throws(StorageError) -> ReservedDirectory {
@@ -60,8 +53,7 @@ package enum DeviceDirectory {
     return ReservedDirectory(layout: layout, lock: lock)
   }
 
-  /// Creates a device in a reserved directory and opens it; see
-  /// ``create(at:secrets:initial:passphrase:stretching:)``.
+  /// See ``create(at:secrets:initial:passphrase:stretching:)``.
   package static func create(
     in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
     passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
@@ -72,8 +64,7 @@ package enum DeviceDirectory {
     ).open()
   }
 
-  /// Writes a device to a reserved directory, durably. It exists only after
-  /// ``PreparedDevice/open()``; see ``create(at:secrets:initial:passphrase:stretching:)``.
+  /// The device is durable, but exists only after ``PreparedDevice/open()``.
   package static func prepare(
     in reserved: ReservedDirectory, secrets: consuming DeviceSecrets, initial: [Mutation],
     passphrase: Passphrase? = nil, stretching: Argon2Parameters = .moderate
@@ -91,7 +82,7 @@ package enum DeviceDirectory {
     return PreparedDevice(reserved: reserved, secrets: secrets)
   }
 
-  /// Renames a prepared device's files, which creates the device, and opens it.
+  /// Renames a prepared device's files, which creates the device.
   fileprivate static func keep(
     _ reserved: ReservedDirectory, _ secrets: consuming DeviceSecrets
   ) throws(StorageError) -> OpenDevice {
@@ -115,10 +106,10 @@ package enum DeviceDirectory {
     return try open(layout, secrets: secrets, lock: lock)
   }
 
-  /// Changes the passphrase of the secrets, or, with nil, removes it. No node may run.
+  /// Changes the passphrase of the secrets; nil removes it. No node may run.
   ///
-  /// The old file is replaced in one step, and its bytes overwritten if the file system writes in
-  /// place; copies and snapshots keep them (`Docs/Decisions/passphrase.md`).
+  /// The old bytes are overwritten if the file system writes in place; copies and snapshots keep
+  /// them (`Docs/Decisions/passphrase.md`).
   ///
   /// - Throws: `passphrase` if the old one is wrong, `missing`, `inUse`, or a storage code; then
   ///   nothing has changed.
@@ -144,8 +135,6 @@ package enum DeviceDirectory {
     remains.overwrite()
   }
 
-  /// Returns whether a passphrase protects the secrets of a directory.
-  ///
   /// - Throws: `missing` if there is no device, or the error of reading the file.
   package static func isUnderPassphrase(_ path: String) throws(StorageError) -> Bool {
     let layout = Layout(path)
@@ -153,19 +142,15 @@ package enum DeviceDirectory {
     return try SecretsFile(path: layout.secrets).isUnderPassphrase()
   }
 
-  /// Returns whether the directory holds a device, without opening it.
   package static func holdsDevice(_ path: String) -> Bool {
     Files.exists(Layout(path).secrets)
   }
 
-  /// Returns the refusal of a directory that belongs to another user, with the way to use it. Nil
-  /// if it belongs to this user, or does not exist.
+  /// Nil unless the directory is another user's.
   package static func refusalOfForeign(_ path: String) -> StorageError? { Files.foreign(path) }
 
-  /// Returns the path of the control socket of a directory's node.
   package static func controlSocketPath(_ path: String) -> String { Layout(path).control }
 
-  /// Takes the lock of a directory that holds a device.
   private static func lock(_ layout: Layout) throws(StorageError) -> DirectoryLock {
     try check(layout)
     let lock = try DirectoryLock(directory: layout.directory)
@@ -174,11 +159,11 @@ package enum DeviceDirectory {
     return lock
   }
 
-  /// Checks that the directory holds a device, and that all its files are private to this user.
+  /// All files must be private to this user.
   private static func check(_ layout: Layout) throws(StorageError) {
     guard Files.exists(layout.directory) else { throw missing(layout) }
     if try !Files.isPrivateDirectory(layout.directory) {
-      // The caller may mean another user's directory, which cannot be read.
+      // It may be another user's directory, which cannot be read.
       guard layout.isKiths || !Files.canLookInto(layout.directory) else { throw missing(layout) }
       try Files.checkPrivate(layout.directory, directory: true)
     }
@@ -189,8 +174,8 @@ package enum DeviceDirectory {
     for file in layout.files { try Files.checkPrivateIfThere(file) }
   }
 
-  /// Removes the remains of an unfinished change of the passphrase, which may hold the secrets in
-  /// plaintext. If that fails, for example on a read-only file system, the next opening does it.
+  /// They may hold the secrets in plaintext. If removing fails, for example on a read-only file
+  /// system, the next opening does it.
   private static func removeUnfinishedSecrets(_ layout: Layout) {
     guard Files.exists(layout.newSecrets) else { return }
     let remains = FileRemains(layout.newSecrets)
@@ -204,7 +189,7 @@ package enum DeviceDirectory {
       message: "holds no device; create or join an account there, or give another --directory")
   }
 
-  /// Renames the database if a creation ended between the two renamings.
+  /// Renames the database if creation ended between the two renamings.
   private static func finishCreation(_ layout: Layout) throws(StorageError) {
     guard !Files.exists(layout.database), Files.exists(layout.newDatabase) else { return }
     try Files.rename(layout.newDatabase, to: layout.database)
@@ -222,8 +207,7 @@ package enum DeviceDirectory {
   }
 }
 
-/// A directory that this process holds until the last reference is released, and that has no
-/// device yet.
+/// A directory without a device, held by this process until the last reference is released.
 package final class ReservedDirectory: Sendable {
   let layout: Layout
   let lock: DirectoryLock
@@ -234,7 +218,7 @@ package final class ReservedDirectory: Sendable {
   }
 }
 
-/// A device that is written completely and durably, and does not exist yet.
+/// A durable device that does not exist yet.
 package struct PreparedDevice: ~Copyable {
   private let reserved: ReservedDirectory
   private let secrets: DeviceSecrets
@@ -244,24 +228,21 @@ package struct PreparedDevice: ~Copyable {
     self.secrets = secrets
   }
 
-  /// The device's keys.
   package var keys: DeviceKeys { secrets.makeKeys() }
 
-  /// Opens the database for data that must be in it before the device exists. Close it before
-  /// ``open()``.
+  /// For data that must be in the database before the device exists. Close it before ``open()``.
   package func openStorage() throws(StorageError) -> SQLiteStorage {
     try SQLiteStorage(
       path: reserved.layout.newDatabase, device: keys.id, key: secrets.storage.copy(),
       lock: reserved.lock, isNew: false)
   }
 
-  /// Makes the device exist, and opens it.
+  /// Makes the device exist.
   package consuming func open() throws(StorageError) -> OpenDevice {
     try Files.synchronize(reserved.layout.newDatabase)
     return try DeviceDirectory.keep(reserved, secrets)
   }
 
-  /// Removes the written files, because the device is not wanted.
   package consuming func discard() throws(StorageError) {
     for file in [reserved.layout.newSecrets] + reserved.layout.newDatabaseFiles {
       try Files.remove(file)
@@ -269,7 +250,6 @@ package struct PreparedDevice: ~Copyable {
   }
 }
 
-/// The names of a device's files.
 struct Layout {
   let directory: String
 
@@ -281,13 +261,12 @@ struct Layout {
   var newDatabase: String { directory + "/kith.sqlite.new" }
   var newDatabaseFiles: [String] { ["", "-wal", "-shm", "-journal"].map { newDatabase + $0 } }
   var control: String { directory + "/control" }
-  /// Whether the directory is one of Kith's, by file names that only Kith uses. Of a device's files
-  /// the database is created first.
+  /// By file names that only Kith uses. Of a device's files the database is created first.
   var isKiths: Bool {
     [database, newDatabase, directory + "/accounts.json", directory + "/local/kith.sqlite"]
       .contains(where: Files.exists)
   }
-  /// The files that may hold secrets or data, or that decide about the owner.
+  /// Files with secrets or data, or that decide about the owner.
   var files: [String] {
     [secrets, newSecrets, directory + "/lock", database, database + "-wal"] + newDatabaseFiles
   }

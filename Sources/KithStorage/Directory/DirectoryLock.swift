@@ -13,10 +13,10 @@ struct Generation: Equatable, Sendable {
 }
 
 /// The lock of a device's directory: `flock` on the file `lock`. The kernel releases it when its
-/// owner ends, for any reason. The file is never removed.
+/// owner ends; the file is never removed.
 ///
-/// It holds two lines of fixed length, so that rewriting them is one write within one sector: the
-/// owner's process id, and the generation (see ``OriginGuard``).
+/// It holds the owner's process id, and the generation (see ``OriginGuard``). The lines have a
+/// fixed length, so that rewriting is one write within one sector.
 /// ```
 /// pid 0000004711
 /// generation 00112233445566778899aabbccddeeff
@@ -30,7 +30,7 @@ final class DirectoryLock: Sendable {
   private let path: String
   private let state: Mutex<State>
 
-  /// Takes the lock of the directory, or throws `inUse` with its owner.
+  /// Throws `inUse` with the owner.
   init(directory: String) throws(StorageError) {
     path = directory + "/lock"
     let descriptor = Glibc.open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
@@ -42,7 +42,7 @@ final class DirectoryLock: Sendable {
       guard number == EWOULDBLOCK else { throw .system("lock it", path, errno: number) }
       throw Self.inUse(directory, by: content.owner)
     }
-    // Read again, because the owner may have changed it before it released the lock.
+    // Read again, because the owner may have changed it before releasing the lock.
     let generation = Self.read(descriptor).generation
     state = Mutex(State(descriptor: descriptor, generation: generation))
     // Names the new owner. A directory without a generation gets one with its database.
@@ -51,10 +51,10 @@ final class DirectoryLock: Sendable {
 
   deinit { release() }
 
-  /// The generation in the file; nil if there is none.
+  /// Nil if the file has none.
   var generation: Generation? { state.withLock { $0.generation } }
 
-  /// Writes the process id and a generation, durably.
+  /// Durable; with the process id.
   func write(_ generation: Generation) throws(StorageError) {
     let owner = String(getpid())
     let zeros = String(repeating: "0", count: max(0, 10 - owner.count))
@@ -70,8 +70,8 @@ final class DirectoryLock: Sendable {
     guard number == 0 else { throw .system("write it", path, errno: number) }
   }
 
-  /// Releases the lock. Closing alone is not enough: a child that the program is just starting has
-  /// the descriptor too, until it executes another program (flock(2)).
+  /// Closing alone is not enough: a child that the program is starting has the descriptor until it
+  /// executes another program (flock(2)).
   func release() {
     state.withLock { state in
       guard state.descriptor >= 0 else { return }

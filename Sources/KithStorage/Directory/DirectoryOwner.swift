@@ -1,9 +1,9 @@
 import Foundation
 
-/// Finds the process that has a directory open, for messages to people.
+/// For messages to people.
 package enum DirectoryOwner {
-  /// Returns the process named in the directory's lock; nil if there is none. The lock still names
-  /// an owner that has ended: call this only if another process is known to own it.
+  /// The lock still names an owner that has ended: call this only if another process is known to
+  /// own the directory.
   package static func processID(of directory: String) -> Int32? {
     guard let file = FileHandle(forReadingAtPath: directory + "/lock"),
       let bytes = try? file.read(upToCount: 128)

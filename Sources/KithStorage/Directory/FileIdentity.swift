@@ -4,22 +4,21 @@ import KithCrypto
 
 /// The identity of a database's file and machine (`Docs/Decisions/file-identity.md`).
 ///
-/// The kernel draws an inode's generation with the inode, so a copy has another, even with the same
-/// inode number. The device number is left out: a reboot may change it. Unknown parts are zero and
+/// The kernel draws a generation with each inode, so a copy has another, even with the same inode
+/// number. A reboot may change the device number, so it is left out. Unknown parts are zero and
 /// match anything.
 struct FileIdentity: Equatable {
   /// `FS_IOC_GETVERSION` of `linux/fs.h`: `_IOR('v', 1, long)`.
   private static let getVersion: UInt = 2 << 30 | UInt(MemoryLayout<Int>.size) << 16 | 0x7601
 
-  /// The file's inode number.
   var inode: UInt64
-  /// The inode's generation; 0: unknown (ext4, xfs, btrfs and f2fs report it).
+  /// 0: unknown (ext4, xfs, btrfs and f2fs report it).
   var inodeGeneration: UInt64
-  /// The first half of a digest of `/etc/machine-id`; 0: unknown.
+  /// From a digest of `/etc/machine-id`; 0: unknown.
   var machine: UInt64
 
-  /// Returns the identity and the size of the file at `path`. Never call it while SQLite has the
-  /// file open: closing any descriptor of a file releases the process's locks on it.
+  /// Never call it while SQLite has the file open: closing any descriptor releases the process's
+  /// locks on the file.
   static func read(
     _ path: String
   ) throws(StorageError) -> (identity: Self, byteCount: Int) {
@@ -28,7 +27,7 @@ struct FileIdentity: Equatable {
     defer { close(file) }
     var status = stat()
     guard fstat(file, &status) == 0 else { throw .system("read its status", path, errno: errno) }
-    // The call is declared for a long, but writes an int.
+    // Declared for a long, but writes an int.
     var buffer: [UInt32] = [0, 0]
     let isKnown = ioctl(file, getVersion, &buffer) == 0
     let identity = Self(
@@ -37,14 +36,14 @@ struct FileIdentity: Equatable {
     return (identity, Int(status.st_size))
   }
 
-  /// The three numbers, the most significant byte first.
+  /// Big-endian.
   var bytes: [UInt8] {
     [inode, inodeGeneration, machine].flatMap { number in
       withUnsafeBytes(of: number.bigEndian) { Array($0) }
     }
   }
 
-  /// Returns whether both can be the same file on the same machine.
+  /// Whether both can be the same file on the same machine.
   func matches(_ other: Self) -> Bool {
     inode == other.inode
       && (inodeGeneration == other.inodeGeneration || inodeGeneration == 0
@@ -52,8 +51,8 @@ struct FileIdentity: Equatable {
       && (machine == other.machine || machine == 0 || other.machine == 0)
   }
 
-  /// Returns a hash of the machine's id with a fixed text: `machine-id(5)` asks programs not to
-  /// expose the id. Containers often have none, or all the same.
+  /// Hashed, because `machine-id(5)` asks programs not to expose the id. Containers often have
+  /// none, or all the same.
   private static func thisMachine() -> UInt64 {
     guard let text = try? String(contentsOfFile: "/etc/machine-id", encoding: .utf8) else {
       return 0
@@ -66,7 +65,6 @@ struct FileIdentity: Equatable {
 }
 
 extension FileIdentity {
-  /// Reads the bytes of ``bytes``.
   init?(_ bytes: [UInt8]) {
     guard bytes.count == 24, let inode = UInt64(bigEndian: bytes[0..<8]),
       let inodeGeneration = UInt64(bigEndian: bytes[8..<16]),

@@ -1,10 +1,9 @@
 import Foundation
 
-/// An unlinked file's bytes, held open to be overwritten.
+/// An unlinked file, held open to be overwritten.
 ///
-/// Overwriting reaches the blocks on file systems that write in place (ext4, xfs). It
-/// reaches neither those of copy-on-write systems (btrfs, zfs), nor blocks that the disk has
-/// remapped itself.
+/// That reaches the blocks on file systems that write in place (ext4, xfs). It misses those of
+/// copy-on-write systems (btrfs, zfs), and blocks that the disk has remapped.
 struct FileRemains: ~Copyable {
   private let descriptor: Int32
 
@@ -17,8 +16,7 @@ struct FileRemains: ~Copyable {
     if descriptor >= 0 { close(descriptor) }
   }
 
-  /// Overwrites the bytes with zeros if the file has no other name: a link may be a
-  /// person's backup.
+  /// Only if the file has no other name, which may be a person's backup.
   func overwrite() {
     var status = stat()
     guard descriptor >= 0, fstat(descriptor, &status) == 0, status.st_nlink == 0 else { return }

@@ -2,20 +2,19 @@ import Foundation
 import KithCore
 import KithCrypto
 
-/// System calls on files, with errors that include the remedy.
+/// The errors include the remedy.
 enum Files {
   static func exists(_ path: String) -> Bool {
     access(path, F_OK) == 0
   }
 
-  /// Returns the file's size in bytes; 0 if there is none.
+  /// 0 if there is no file.
   static func size(_ path: String) -> Int {
     var status = stat()
     return stat(path, &status) == 0 ? Int(status.st_size) : 0
   }
 
-  /// Returns the bytes that this user may still write to the file system of a path; nil if they
-  /// are unknown.
+  /// The bytes that this user may still write to the file system; nil: unknown.
   static func room(_ path: String) -> Int? {
     var status = statvfs()
     guard statvfs(path, &status) == 0 else { return nil }
@@ -24,9 +23,11 @@ enum Files {
         .partialValue)
   }
 
-  /// Checks that a path is of its kind, that this user owns it and may use it, and that no other
-  /// user may. A link is refused, never followed. Call it for a directory only if it is Kith's or
-  /// empty: the error's command would harm any other.
+  /// Checks that a path is of its kind, and that this user alone owns and may use it. A symbolic
+  /// link is refused.
+  ///
+  /// Call it for a directory only if it is Kith's or empty: the error's command would harm any
+  /// other.
   ///
   /// - Throws: `unsafePermissions` with the command that repairs it; `damaged` if it is of another
   ///   kind; or the error of `lstat`.
@@ -57,7 +58,7 @@ enum Files {
     }
   }
 
-  /// Returns the status of a path, which must be a directory, or a regular file.
+  /// Refuses another kind, and symbolic links.
   private static func status(_ path: String, directory: Bool) throws(StorageError) -> stat {
     var status = stat()
     guard lstat(path, &status) == 0 else { throw .system("read its status", path, errno: errno) }
@@ -72,17 +73,16 @@ enum Files {
     return status
   }
 
-  /// Returns whether a directory's owner and mode are right, so that no error is needed.
+  /// Whether owner and mode are right.
   static func isPrivateDirectory(_ path: String) throws(StorageError) -> Bool {
     let status = try status(path, directory: true)
     return status.st_uid == geteuid() && status.st_mode & 0o7777 & ~0o700 == 0
       && status.st_mode & 0o500 == 0o500
   }
 
-  /// Returns whether this user may list the files of a directory.
   static func canLookInto(_ path: String) -> Bool { access(path, R_OK | X_OK) == 0 }
 
-  /// Returns whether a directory is empty and this user can list it.
+  /// False if this user cannot list it.
   static func isEmptyDirectory(_ path: String) -> Bool {
     guard let directory = opendir(path) else { return false }
     defer { closedir(directory) }
@@ -91,7 +91,7 @@ enum Files {
     return readdir(directory) == nil
   }
 
-  /// Returns the refusal of a path that is another user's directory; otherwise nil.
+  /// Nil unless the path is another user's directory.
   static func foreign(_ path: String) -> StorageError? {
     var status = stat()
     guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFDIR,
@@ -114,7 +114,6 @@ enum Files {
         + "--directory \(ShellText.quoted(path)); or give another --directory")
   }
 
-  /// Returns the host's name for a user; nil if there is none.
   private static func userName(_ user: uid_t) -> String? {
     var entry = passwd()
     var found: UnsafeMutablePointer<passwd>?
@@ -125,16 +124,15 @@ enum Files {
     return entry.pw_name.map { String(cString: $0) }
   }
 
-  /// Checks a file if it exists; see ``checkPrivate(_:directory:)``.
+  /// See ``checkPrivate(_:directory:)``.
   static func checkPrivateIfThere(_ path: String) throws(StorageError) {
     var status = stat()
     guard lstat(path, &status) == 0 || errno != ENOENT else { return }
     try checkPrivate(path, directory: false)
   }
 
-  /// Creates a directory of mode 0700, with missing parents. An existing one must be private
-  /// already. If it holds other files, no command to change it is given, because they may be
-  /// a host's.
+  /// Also makes missing parents. An existing directory must be private already. If it holds other
+  /// files, the error has no command to change it: they may be a host's.
   static func makePrivateDirectory(_ path: String) throws(StorageError) {
     if exists(path) {
       guard try !isPrivateDirectory(path) else { return }
@@ -157,14 +155,14 @@ enum Files {
     guard chmod(path, 0o700) == 0 else { throw .system("set its mode", path, errno: errno) }
   }
 
-  /// Creates an empty file of mode 0600; fails if it exists.
+  /// Fails if the file exists.
   static func makePrivateFile(_ path: String) throws(StorageError) {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw .system("make it", path, errno: errno) }
     close(file)
   }
 
-  /// Writes a new file of mode 0600 and waits for the disk.
+  /// Waits for the disk; fails if the file exists.
   static func writeDurably(_ content: borrowing SecretBytes, to path: String) throws(StorageError) {
     let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
     guard file >= 0 else { throw .system("make it", path, errno: errno) }
@@ -175,7 +173,7 @@ enum Files {
     guard isWritten, fsync(file) == 0 else { throw .system("write it", path, errno: errno) }
   }
 
-  /// Reads a small file directly into guarded memory.
+  /// Into guarded memory.
   static func read(_ path: String, atMost limit: Int) throws(StorageError) -> SecretBytes {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard file >= 0 else { throw .system("open it", path, errno: errno) }
@@ -193,7 +191,7 @@ enum Files {
     return content
   }
 
-  /// Returns the first bytes of a file, or all if it has fewer.
+  /// All if there are fewer.
   static func head(_ path: String, count: Int) throws(StorageError) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
     guard file >= 0 else { throw .system("open it", path, errno: errno) }
@@ -204,20 +202,19 @@ enum Files {
     return Array(bytes.prefix(read))
   }
 
-  /// Renames a file within its directory; a file at the new path is replaced.
+  /// Replaces a file at the new path.
   static func rename(_ old: String, to new: String) throws(StorageError) {
     guard Glibc.rename(old, new) == 0 else { throw .system("rename it", old, errno: errno) }
   }
 
-  /// Removes a file, if it exists.
+  /// Succeeds if there is no file.
   static func remove(_ path: String) throws(StorageError) {
     guard unlink(path) == 0 || errno == ENOENT else {
       throw .system("remove it", path, errno: errno)
     }
   }
 
-  /// Waits until changed names in a directory are on the disk. With a file's path, it waits for
-  /// the file.
+  /// Waits until the names in a directory, or the bytes of a file, are on the disk.
   static func synchronize(_ path: String) throws(StorageError) {
     let file = open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw .system("open it", path, errno: errno) }

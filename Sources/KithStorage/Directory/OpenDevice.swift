@@ -1,13 +1,10 @@
 package import KithCore
 
-/// A device whose directory this process has open and locked, until ``close()`` or until the last
-/// reference is released.
+/// A device whose directory this process holds until ``close()``, or until the last reference is
+/// released.
 package final class OpenDevice: Sendable {
-  /// The device's keys.
   package let keys: DeviceKeys
-  /// The storage of the device.
   package let storage: SQLiteStorage
-  /// The directory.
   package let directory: String
 
   private let layout: Layout
@@ -21,11 +18,10 @@ package final class OpenDevice: Sendable {
     directory = layout.directory
   }
 
-  /// The path of the control socket of this device's node. Only the holder of this object may
-  /// remove the socket.
+  /// Only this object's holder may remove the socket.
   package var controlSocketPath: String { layout.control }
 
-  /// Closes the database and releases the lock, even if it throws. Committed data stays.
+  /// Releases the lock even if it throws.
   package func close() throws(StorageError) {
     defer { lock.release() }
     try storage.close()

@@ -2,17 +2,17 @@ import GRDB
 import KithCore
 import KithCrypto
 
-/// Detects a copied or restored database by the file's identity and by a random generation in lock
-/// file and database, new at every opening and closing. A database restored alone has an old one.
+/// Detects a copied or restored database by file identity and generation
+/// (`Docs/Decisions/file-identity.md`).
 ///
-/// The database has two generations: that of the lock file, and the next, which the lock file gets
-/// once the database is durable. So a crash in between looks like no copy. A copy stays one, also
-/// after a crash, until it takes a new incarnation (`Docs/Protocol.md`, "Entries and change sets").
-/// Used on the storage's queue.
+/// The database has two generations: the lock file's, and the next, which the lock file gets once
+/// the database is durable. So a crash in between looks like no copy. A copy stays one until it
+/// takes a new incarnation (`Docs/Protocol.md`, "Entries and change sets"). Used on the storage's
+/// queue.
 final class OriginGuard {
   private let identity: FileIdentity
   private let lock: DirectoryLock
-  /// The generation in the database that is not in the lock file yet.
+  /// Not in the lock file yet.
   private var next: Generation?
   private(set) var isCopy: Bool
 
@@ -32,13 +32,13 @@ final class OriginGuard {
     publish()
   }
 
-  /// Writes this file's identity and a new generation; part of the caller's transaction.
+  /// Writes this file's identity and a new generation, in the caller's transaction.
   func settle(_ statements: Statements) throws {
     try Meta.set(.fileIdentity, identity.bytes, statements)
     try renew(statements)
   }
 
-  /// Writes a new generation; part of the caller's transaction.
+  /// Writes a new generation, in the caller's transaction.
   func renew(_ statements: Statements) throws {
     var random = SystemRandom()
     let next = Generation(random.draw(Digest128.self))
@@ -47,8 +47,8 @@ final class OriginGuard {
     self.next = next
   }
 
-  /// Writes the new generation, if any, into the lock file, after the transaction is durable. If
-  /// that fails, the database still knows the file's.
+  /// Called after the transaction is durable. If writing fails, the database still knows the lock
+  /// file's generation.
   func publish() {
     guard let next else { return }
     self.next = nil

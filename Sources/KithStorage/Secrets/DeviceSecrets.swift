@@ -3,19 +3,14 @@ package import KithCrypto
 
 /// The identity of a device: four secrets of 32 bytes, drawn once.
 package struct DeviceSecrets: ~Copyable, Sendable {
-  /// The seed of the key that signs.
   let signing: SigningSeed
-  /// The seed of the key that opens boxes.
   let box: BoxSeed
-  /// The Noise static key.
   let transport: TransportPrivateKey
-  /// The key that seals data on this device's disk.
+  /// For data on this device's disk.
   let storage: StorageKey
 
-  /// The number of bytes of all four secrets.
   static let byteCount = 4 * secretKeyByteCount
 
-  /// Draws new secrets.
   package init(random entropy: inout some Entropy) {
     signing = SigningSeed(random: &entropy)
     box = BoxSeed(random: &entropy)
@@ -23,7 +18,6 @@ package struct DeviceSecrets: ~Copyable, Sendable {
     storage = StorageKey(random: &entropy)
   }
 
-  /// Reads the bytes of ``joined()``, whose number must be right.
   init(joined: borrowing SecretBytes) {
     precondition(joined.count == Self.byteCount, "device secrets have \(Self.byteCount) bytes")
     signing = SigningSeed(unchecked: Self.part(0, of: joined))
@@ -32,12 +26,11 @@ package struct DeviceSecrets: ~Copyable, Sendable {
     storage = StorageKey(unchecked: Self.part(3, of: joined))
   }
 
-  /// Returns the device's keys, which follow from the secrets.
   package borrowing func makeKeys() -> DeviceKeys {
     DeviceKeys(signingSeed: signing, boxSeed: box, transport: transport.copy())
   }
 
-  /// Returns all four secrets in one piece of guarded memory.
+  /// In one piece of guarded memory.
   borrowing func joined() -> SecretBytes {
     signing.withUnsafeBytes { signing in
       box.withUnsafeBytes { box in

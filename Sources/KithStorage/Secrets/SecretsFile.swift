@@ -25,8 +25,7 @@ struct SecretsFile {
 
   let path: String
 
-  /// Writes the secrets durably to `temporary`, which the caller renames, so that the file is
-  /// complete or absent.
+  /// Durable; the caller renames `temporary`, so that the file is complete or absent.
   func write(
     _ secrets: borrowing DeviceSecrets, passphrase: Passphrase?, stretching: Argon2Parameters,
     temporary: String
@@ -45,7 +44,6 @@ struct SecretsFile {
     try Files.writeDurably(Self.content(head, SecretBytes(zeroing: &sealed)), to: temporary)
   }
 
-  /// Returns head, body and the digest of both.
   private static func content(_ head: [UInt8], _ body: borrowing SecretBytes) -> SecretBytes {
     body.withUnsafeBytes { body in
       SecretBytes(count: head.count + body.count + digestByteCount) { target in
@@ -60,14 +58,14 @@ struct SecretsFile {
     }
   }
 
-  /// Returns whether a passphrase protects the secrets, without checking the rest of the file.
+  /// Without checking the rest of the file.
   func isUnderPassphrase() throws(StorageError) -> Bool {
     try Files.checkPrivate(path, directory: false)
     let head = try Files.head(path, count: Self.magic.count + 2)
     return head.starts(with: Self.magic) && head.last == 1
   }
 
-  /// Reads the secrets. A passphrase must be given if, and only if, the file has one.
+  /// Give a passphrase if, and only if, the file has one.
   func read(passphrase: Passphrase?) throws(StorageError) -> DeviceSecrets {
     try Files.checkPrivate(path, directory: false)
     let content = try Files.read(path, atMost: 4_096)

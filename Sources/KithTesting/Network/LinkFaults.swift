@@ -9,7 +9,7 @@ public struct LinkFaults: Hashable, Sendable {
   public var delay: Duration
   /// The chance, 0 to 1, that a message is lost.
   ///
-  /// As with TCP, its connection is lost too. The devices connect again a second later.
+  /// Its connection is lost too, as in TCP. The devices connect again a second later.
   public var loss: Double
   /// The chance, 0 to 1, that a message is delivered twice.
   public var duplication: Double
@@ -20,9 +20,9 @@ public struct LinkFaults: Hashable, Sendable {
   /// Makes faults; the defaults are none.
   ///
   /// - Parameters:
-  ///   - delay: the time that a message takes.
-  ///   - loss: the chance that a message is lost, 0 to 1.
-  ///   - duplication: the chance that a message is delivered twice, 0 to 1.
+  ///   - delay: The time that a message takes.
+  ///   - loss: The chance, 0 to 1, that a message is lost.
+  ///   - duplication: The chance, 0 to 1, that a message is delivered twice.
   public init(delay: Duration = .zero, loss: Double = 0, duplication: Double = 0) {
     self.delay = delay
     self.loss = loss

@@ -16,9 +16,9 @@ internal import Synchronization
 /// try desktop.store("com.example.Editor").value(forKey: "theme")  // "dark", at once
 /// account.cut(0, 1)                                               // they are apart from here on
 /// ```
-/// Without faults, a write is on all linked devices when the call returns. Delays
-/// (``LinkFaults/delay``) and lost connections take virtual time, which passes in ``advance(by:)``.
-/// The seed decides all random choices of the network.
+/// Without faults, a write is on all linked devices when the call returns. Delays and lost
+/// connections take virtual time, which passes in ``advance(by:)``. The seed decides the network's
+/// random choices.
 public final class TestAccount: Sendable {
   let network: VirtualNetwork
   let account: AccountID
@@ -27,9 +27,7 @@ public final class TestAccount: Sendable {
   /// Makes an account whose devices are all linked.
   ///
   /// - Parameters:
-  ///   - devices: The number of devices, 1 to 64. The first created the account, the others joined
-  ///   it
-  ///     empty.
+  ///   - devices: 1 to 64. The first created the account, the others joined it empty.
   ///   - seed: Decides keys and the network's chances.
   /// - Throws: ``KithError`` if a device cannot be made.
   public init(devices: Int = 2, seed: UInt64 = 1) throws(KithError) {
@@ -51,7 +49,7 @@ public final class TestAccount: Sendable {
     TestDevice(number: number, testAccount: self)
   }
 
-  /// Enrols another device through device `inviter`, and links it with all others.
+  /// Enrols another device, and links it with all others.
   ///
   /// ```swift
   /// let tablet = try account.join(by: 0)
@@ -118,12 +116,12 @@ public final class TestAccount: Sendable {
 
   /// Lets virtual time pass, and handles all events that are due in it.
   ///
-  /// - Parameter duration: the time; less than a microsecond has no effect.
+  /// - Parameter duration: The time; less than a microsecond has no effect.
   public func advance(by duration: Duration) { network.advance(by: duration) }
 
   /// Ends a device's process as a crash does, and starts it again with its durable data.
   ///
-  /// Stores that were opened before belong to the dead process: open them again.
+  /// Open its stores again: those opened before belong to the dead process.
   ///
   /// ```swift
   /// try account.crash(1)

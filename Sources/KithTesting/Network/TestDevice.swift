@@ -6,7 +6,7 @@ internal import Synchronization
 
 /// One device of a ``TestAccount``.
 public struct TestDevice: Sendable {
-  /// The device's number, counted from 0.
+  /// The device's number, from 0.
   public let number: Int
   let testAccount: TestAccount
 
@@ -17,7 +17,7 @@ public struct TestDevice: Sendable {
 
   /// Returns a store of the device, created if it is new, as `Accounts.store(_:policy:)` does.
   ///
-  /// Opening it again returns the same object, which stays through signing in and out.
+  /// Opening it again returns the same object, even after signing in or out.
   ///
   /// ```swift
   /// let store = try account[0].store("com.example.Editor")
@@ -25,8 +25,8 @@ public struct TestDevice: Sendable {
   /// ```
   ///
   /// - Parameters:
-  ///   - identifier: the store's identifier.
-  ///   - policy: the store's limits, which must be the same on all devices.
+  ///   - identifier: The store's identifier.
+  ///   - policy: The limits, the same on all devices.
   /// - Returns: The store.
   /// - Throws: ``KithError`` with `invalidStoreIdentifier` or `invalidPolicy`.
   public func store(
@@ -36,7 +36,7 @@ public struct TestDevice: Sendable {
       throw KithError(.invalidStoreIdentifier, "\"\(identifier)\" is no store identifier")
     }
     let host = network.host(number)
-    // Opened even if it is open, so that different limits are refused.
+    // Opens it even if it is open, so that different limits are refused.
     let store = try (host.signedOut ?? host.device).store(name, policy: policy)
     if let known = host.stores[name] { return known.store }
     network.change(number) { $0.stores[name] = (store, policy) }
@@ -45,7 +45,7 @@ public struct TestDevice: Sendable {
 
   // MARK: Signing in and out
 
-  /// Whether the device's program is signed in to the account, as it is at first.
+  /// Whether the device's program is signed in to the account, as at first.
   public var isSignedIn: Bool { network.host(number).signedOut == nil }
 
   /// Signs out, as `Accounts.signOut()` does, if the device is signed in.
@@ -76,8 +76,8 @@ public struct TestDevice: Sendable {
   /// Signs in to the account again, as `Accounts.signIn(to:)` does, if the device is signed out.
   ///
   /// The stores show the account's values, with the reasons `accountChange` and
-  /// `initialSyncChange`, and the device is linked again. Writes made while signed out become the account's, unless the account already
-  /// has the key.
+  /// `initialSyncChange`, and the device is linked again. The account adopts writes made while
+  /// signed out, except for keys that it has.
   ///
   /// - Throws: ``KithError`` if a store cannot be opened.
   public func signIn() throws(KithError) {

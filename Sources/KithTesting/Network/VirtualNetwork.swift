@@ -3,23 +3,22 @@ internal import KithCore
 internal import KithCrypto
 internal import Synchronization
 
-/// The links between a test's devices, in virtual time, without threads. A message's sender
+/// The links between a test's devices, in virtual time, without threads: the sender of a message
 /// delivers it, unless another call is delivering.
 final class VirtualNetwork: Sendable {
-  /// A device, and the state that survives its process.
   struct Host {
     var device: VirtualDevice
     let keys: DeviceKeys
     let storage: MemoryStorage
     /// The stores that the program has open.
     var stores: [StoreIdentifier: (store: KeyValueStore, policy: Policy)] = [:]
-    /// The local data while the device is signed out; nil before the first sign-out.
+    /// The local data; nil before the first sign-out.
     var local: LocalStores?
     /// The local device that the stores show while signed out; nil while signed in.
     var signedOut: VirtualDevice?
   }
 
-  /// The local stores: an account that no other device can join.
+  /// An account that no other device can join.
   struct LocalStores {
     let account: AccountID
     let keys: DeviceKeys
@@ -35,9 +34,9 @@ final class VirtualNetwork: Sendable {
 
   fileprivate struct Session {
     let sides: [(device: Int, session: SessionID)]
-    /// Whether a device joins over it: it knows no faults, and is not made anew.
+    /// Whether a device joins over it: it has no faults, and does not reconnect.
     var isPairing = false
-    /// The arrival time of the last message to each side.
+    /// The arrival of the last message to each side.
     var lastArrival: [UInt64] = [0, 0]
   }
 
@@ -53,11 +52,10 @@ final class VirtualNetwork: Sendable {
     var isDelivering = false
   }
 
-  /// The time after which devices connect again, in microseconds.
   private static let reconnectMicroseconds: UInt64 = 1_000_000
 
   private let state: Mutex<State>
-  /// The virtual time, in microseconds since the start.
+  /// Microseconds since the start.
   private let now = Atomic<UInt64>(0)
 
   init(seed: UInt64) {
@@ -100,7 +98,6 @@ final class VirtualNetwork: Sendable {
     }
   }
 
-  /// Starts a device again with its durable data.
   func restart(
     _ number: Int, _ account: AccountID, _ process: () -> ProcessID
   ) throws(KithError) {
@@ -122,7 +119,6 @@ final class VirtualNetwork: Sendable {
     connectAll()
   }
 
-  /// Changes the state of a device.
   func change(_ number: Int, _ body: (inout Host) -> Void) {
     state.withLock { state in
       precondition(state.hosts.indices.contains(number), "there is no device \(number)")
@@ -200,7 +196,7 @@ final class VirtualNetwork: Sendable {
     }
   }
 
-  /// Adds a device that joins through another: it is there once it has all that the other has.
+  /// Adds a device that joins through another; it stays once it has all that the inviter has.
   func join(
     _ account: AccountID, _ keys: DeviceKeys, _ process: ProcessID, _ storage: MemoryStorage,
     by inviter: Int, _ records: [Record]
@@ -219,7 +215,7 @@ final class VirtualNetwork: Sendable {
       return (sides[0].session, sides[1].session)
     }
     let (host, joiner) = (host(inviter), host(number))
-    // The joiner first: what the inviter sends is delivered at once.
+    // The joiner first: the inviter's messages are delivered at once.
     joiner.device.input(
       .join(
         second,
@@ -279,7 +275,7 @@ final class VirtualNetwork: Sendable {
     state.withLock { $0.add(event, at: time) }
   }
 
-  /// Handles all events that are due, one after the other.
+  /// Handles all due events, in order.
   private func deliver() {
     let isOurs = state.withLock { state in
       defer { state.isDelivering = true }
@@ -297,7 +293,7 @@ final class VirtualNetwork: Sendable {
       guard let event else { return }
       switch event {
       case .message(let bytes, let device, let session):
-        // Skipped if the session has ended meanwhile.
+        // The session may have ended meanwhile.
         guard state.withLock({ $0.find(session, of: device) }) != nil else { continue }
         host(device).device.receive(bytes, on: session)
       case .room(let device, let session): host(device).device.input(.room(session))
@@ -339,7 +335,6 @@ extension VirtualNetwork.State {
     nextOrder += 1
   }
 
-  /// Returns the first event that is due.
   fileprivate func due(by now: UInt64) -> Int? {
     events.indices.filter { events[$0].time <= now }
       .min { (events[$0].time, events[$0].order) < (events[$1].time, events[$1].order) }
@@ -361,14 +356,13 @@ extension VirtualNetwork.State {
 }
 
 extension Duration {
-  /// The duration in whole microseconds; 0 if it is negative.
+  /// 0 if negative.
   fileprivate var microseconds: UInt64 {
     let (seconds, attoseconds) = components
     return UInt64(max(0, seconds * 1_000_000 + attoseconds / 1_000_000_000_000))
   }
 }
 
-/// The link over which one device's engine sends.
 private final class VirtualLink: VirtualDevice.Link {
   private weak let network: VirtualNetwork?
   private let device: Int

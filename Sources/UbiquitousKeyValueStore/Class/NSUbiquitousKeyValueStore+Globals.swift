@@ -1,16 +1,17 @@
 #if !canImport(Darwin)
   public import Foundation
 
-  /// The key of `userInfo` for the reason of a notification, an `NSNumber`.
+  /// The `userInfo` key of a notification's reason, an `NSNumber`.
   public let NSUbiquitousKeyValueStoreChangeReasonKey = "NSUbiquitousKeyValueStoreChangeReasonKey"
 
-  /// The key of `userInfo` for the changed keys, a `[String]`.
+  /// The `userInfo` key of the changed keys, a `[String]`.
   public let NSUbiquitousKeyValueStoreChangedKeysKey = "NSUbiquitousKeyValueStoreChangedKeysKey"
 
   /// The reason for a write of another device.
   public let NSUbiquitousKeyValueStoreServerChange = 0
 
-  /// Signing in brought the account's data: keys that were written before may have lost.
+  /// The reason when signing in brought the account's data: local writes of these keys may have
+  /// lost.
   public let NSUbiquitousKeyValueStoreInitialSyncChange = 1
 
   /// The reason for an exceeded quota: writes of these keys were refused or are hidden.
@@ -30,7 +31,7 @@
   extension FileManager {
     /// A token for the account that is signed in, also offline; nil when signed out.
     ///
-    /// Compare it with `isEqual` and keep it with `NSKeyedArchiver`. It has no other use.
+    /// Only compare it with `isEqual`, and archive it with `NSKeyedArchiver`.
     ///
     /// - Complexity: O(1).
     public var ubiquityIdentityToken: (any NSCoding & NSCopying & NSObjectProtocol)? {

@@ -4,7 +4,7 @@
 
   /// A key-value store that all devices of an account share: Apple's class of this name, on Kith.
   ///
-  /// Reads come from memory. A write is visible at once. It is durable soon, at the latest when
+  /// Reads come from memory, and a write is visible at once. It is durable soon, at the latest when
   /// ``synchronize()`` returns or the process ends normally. Writes within 20 ms are published
   /// together. ``didChangeExternallyNotification`` announces writes of other devices. Any thread
   /// may use an object.
@@ -16,13 +16,12 @@
   /// print(store.string(forKey: "theme") ?? "not set")
   /// ```
   ///
-  /// Members call each other through the class, so a subclass may override them. Typed setters call
-  /// `set(_:forKey:)` of any value and typed getters call ``object(forKey:)``; a test double needs
-  /// only those two.
+  /// A subclass may override members. Typed setters call `set(_:forKey:)` of any value and typed
+  /// getters call ``object(forKey:)``; a test double needs only those two.
   ///
   /// The rules are those of Apple's
-  /// [NSUbiquitousKeyValueStore](https://developer.apple.com/documentation/foundation/nsubiquitouskeyvaluestore);
-  /// <doc:Differences> lists the differences.
+  /// [NSUbiquitousKeyValueStore](https://developer.apple.com/documentation/foundation/nsubiquitouskeyvaluestore),
+  /// except for <doc:Differences>.
   // Unchecked, because NSObject is not Sendable: the one stored property is constant and Sendable.
   // A subclass documents how its state is guarded.
   open class NSUbiquitousKeyValueStore: NSObject, @unchecked Sendable {
@@ -38,16 +37,16 @@
       return shared
     }
 
-    /// Posted when another program or device changed the store, or a write of this program
-    /// was refused.
+    /// Posted when another program or device changed the store, or a write of this program was
+    /// refused.
     ///
     /// `object` is the store, for each living object. `userInfo` holds the reason as `NSNumber`
     /// under ``NSUbiquitousKeyValueStoreChangeReasonKey`` and the keys as `[String]` under
     /// ``NSUbiquitousKeyValueStoreChangedKeysKey``. Changes within 50 ms become one notification
     /// for each reason.
     ///
-    /// Notifications are posted one after the other, on a thread of their own. An observer that
-    /// must run on the main thread asks for `queue: .main`:
+    /// Notifications are posted in sequence, on their own thread. For the main thread, observe with
+    /// `queue: .main`:
     ///
     /// ```swift
     /// let observer = NotificationCenter.default.addObserver(
@@ -77,43 +76,42 @@
       hub.backing.value(forKey: aKey)?.foundationObject
     }
 
-    /// Returns the string of a key, or the text of its number; nil if it is missing or of another
-    /// type.
+    /// Returns a key's string, or the text of its number; nil if missing or of another type.
     open func string(forKey aKey: String) -> String? {
       Conversion.string(object(forKey: aKey))
     }
 
-    /// Returns the array of a key; nil if it is missing or of another type.
+    /// Returns a key's array; nil if missing or of another type.
     open func array(forKey aKey: String) -> [Any]? {
       object(forKey: aKey) as? [Any]
     }
 
-    /// Returns the dictionary of a key; nil if it is missing or of another type.
+    /// Returns a key's dictionary; nil if missing or of another type.
     open func dictionary(forKey aKey: String) -> [String: Any]? {
       object(forKey: aKey) as? [String: Any]
     }
 
-    /// Returns the data of a key; nil if it is missing or of another type.
+    /// Returns a key's data; nil if missing or of another type.
     open func data(forKey aKey: String) -> Data? {
       object(forKey: aKey) as? Data
     }
 
-    /// Returns the integer of a key; 0 if it is missing or of another type.
+    /// Returns a key's integer; 0 if missing or of another type.
     ///
-    /// True is 1, and fractions are cut off. A string returns the number that it begins with, a
-    /// number out of range the nearest integer.
+    /// True is 1, and fractions are cut off. A string returns its leading number, a number out of
+    /// range the nearest integer.
     open func longLong(forKey aKey: String) -> Int64 {
       Conversion.integer(object(forKey: aKey))
     }
 
-    /// Returns the number of a key; 0 if it is missing or of another type.
+    /// Returns a key's number; 0 if missing or of another type.
     ///
-    /// True is 1, and a string returns the number that it begins with.
+    /// True is 1, and a string returns its leading number.
     open func double(forKey aKey: String) -> Double {
       Conversion.double(object(forKey: aKey))
     }
 
-    /// Returns the bool of a key; false if it is missing or of another type.
+    /// Returns a key's bool; false if missing or of another type.
     ///
     /// A number is true unless it is 0. A string follows `NSString.boolValue`.
     open func bool(forKey aKey: String) -> Bool {
@@ -129,7 +127,7 @@
 
     // MARK: Writing
 
-    /// Sets the value of a key, which is visible at once. Nil removes the key.
+    /// Sets a key's value, which is visible at once; nil removes the key.
     ///
     /// A value that property lists cannot hold is logged and ignored. If a value does not fit, or a
     /// key is too long, nothing changes, and a notification with
@@ -147,37 +145,37 @@
       hub.set(anObject, forKey: aKey)
     }
 
-    /// Sets a string; nil removes the key. See `set(_:forKey:)` of any value.
+    /// Sets a string; nil removes the key.
     open func set(_ aString: String?, forKey aKey: String) {
       set(aString.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets data; nil removes the key. See `set(_:forKey:)` of any value.
+    /// Sets data; nil removes the key.
     open func set(_ aData: Data?, forKey aKey: String) {
       set(aData.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets an array; nil removes the key. See `set(_:forKey:)` of any value.
+    /// Sets an array; nil removes the key.
     open func set(_ anArray: [Any]?, forKey aKey: String) {
       set(anArray.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets a dictionary; nil removes the key. See `set(_:forKey:)` of any value.
+    /// Sets a dictionary; nil removes the key.
     open func set(_ aDictionary: [String: Any]?, forKey aKey: String) {
       set(aDictionary.map { $0 as Any }, forKey: aKey)
     }
 
-    /// Sets an integer; see `set(_:forKey:)` of any value.
+    /// Sets an integer.
     open func set(_ value: Int64, forKey aKey: String) {
       set(NSNumber(value: value) as Any, forKey: aKey)
     }
 
-    /// Sets a number; see `set(_:forKey:)` of any value.
+    /// Sets a number.
     open func set(_ value: Double, forKey aKey: String) {
       set(NSNumber(value: value) as Any, forKey: aKey)
     }
 
-    /// Sets a bool; see `set(_:forKey:)` of any value.
+    /// Sets a bool.
     open func set(_ value: Bool, forKey aKey: String) {
       set(NSNumber(value: value) as Any, forKey: aKey)
     }
@@ -187,9 +185,7 @@
       set(nil as Any?, forKey: aKey)
     }
 
-    /// Makes all earlier writes durable.
-    ///
-    /// It waits for the disk if there is something to write, and never for the network.
+    /// Makes all earlier writes durable; blocks for the disk, never for the network.
     ///
     /// - Returns: False if the store is not configured (``UbiquityBootstrap``) or the disk failed;
     ///   otherwise true, also offline and signed out.
@@ -198,7 +194,6 @@
       hub.synchronize()
     }
 
-    /// Makes an object on the data of a hub, which tells it of changes while it lives.
     init(hub: Hub) {
       self.hub = hub
       super.init()

@@ -6,15 +6,15 @@
   ///
   /// | member | value | if missing |
   /// | --- | --- | --- |
-  /// | `storeIdentifier` | text | set by the environment or code |
-  /// | `directory` | a path; a relative one begins at the file's directory, `~/` at the home | `$XDG_DATA_HOME/kith` |
+  /// | `storeIdentifier` | text | from code or the environment |
+  /// | `directory` | a path, from the file's directory, or `~/…` | `$XDG_DATA_HOME/kith` |
   /// | `hosts`, `peers` | lists of text | every address, none |
   /// | `port` | 0 to 65535 | 4114 |
   /// | `discoversPeers` | true or false | true |
-  /// | `passphraseFile` | a path, as `directory` | set by the environment or code; otherwise none |
+  /// | `passphraseFile` | a path, as `directory` | from code or the environment, or none |
   struct ConfigurationFile: Equatable, Sendable {
     static let fileName = "kith.json"
-    /// The maximum size of a file, in bytes.
+    /// In bytes.
     static let sizeLimit = 1 << 16
 
     var storeIdentifier: String?
@@ -25,18 +25,13 @@
     var discoversPeers: Bool?
     var passphraseFile: String?
 
-    /// A file that exists and cannot be used, with the reason.
+    /// The reason why an existing file cannot be used.
     struct Malformed: Error, Equatable, CustomStringConvertible {
       var description: String
     }
 
-    /// Reads the file's bytes.
-    ///
-    /// - Parameters:
-    ///   - data: The bytes.
-    ///   - base: The directory of the file.
-    ///   - home: The user's home directory.
-    /// - Throws: ``Malformed``, also for an unknown member, which may be mistyped.
+    /// Reads the file's bytes. `base` is its directory. An unknown member, which may be mistyped,
+    /// is an error.
     init(_ data: Data, base: String, home: String) throws(Malformed) {
       guard data.count <= Self.sizeLimit else {
         throw Malformed(description: "it has more than \(Self.sizeLimit) bytes")

@@ -2,32 +2,25 @@
   internal import Foundation
   internal import Kith
 
-  /// All sources of the settings of a program's store.
   struct SettingSources: Sendable {
-    /// The configuration made in code.
     var code: UbiquityBootstrap.Configuration?
-    /// The environment variables.
     var environment: [String: String] = [:]
-    /// The bytes of `kith.json`, if the file exists.
+    /// Of `kith.json`, if it exists.
     var file: Data?
-    /// The executable's path.
     var executable: String
-    /// The user's home directory.
     var home: String
   }
 
-  /// The store of a program, its directory and its options.
   struct Settings: Sendable {
     /// Whether the program named a store. Otherwise it gets its own store, on this device only.
     var isConfigured: Bool
     var storeIdentifier: StoreIdentifier
     var directory: String
-    /// The other options, from all sources.
     var configuration: UbiquityBootstrap.Configuration
-    /// The warnings to log: ignored settings, and how to write them correctly.
+    /// The ignored settings, and how to write them correctly.
     var warnings: [String]
 
-    /// Resolves the settings. The first source with a value is used: code, environment, file.
+    /// Each setting comes from the first source that has it: code, environment, file.
     init(resolving sources: SettingSources) {
       let (folder, program) = Self.split(sources.executable)
       let filePath = folder + "/" + ConfigurationFile.fileName
@@ -92,8 +85,7 @@
     private static let identifierRule =
       "no text of 1 to \(StoreIdentifier.maximumBytes) bytes without control characters"
 
-    /// Returns the identifier made of a program's file name. A name may hold line feeds, and is
-    /// never too long.
+    /// A program's file name may hold line feeds, but is never too long.
     private static func identifier(ofProgram name: String) -> StoreIdentifier {
       guard let identifier = StoreIdentifier(name) ?? StoreIdentifier("program") else {
         preconditionFailure("“program” is an identifier")
@@ -101,7 +93,7 @@
       return identifier
     }
 
-    /// Returns the user's data directory (XDG Base Directory Specification: absolute paths only).
+    /// The XDG Base Directory Specification accepts absolute paths only.
     private static func dataHome(_ variable: String?, home: String) -> String {
       if let variable, variable.hasPrefix("/") { return variable }
       return home + "/.local/share"

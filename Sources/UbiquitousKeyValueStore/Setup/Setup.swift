@@ -4,7 +4,7 @@
   internal import Logging
   internal import Synchronization
 
-  /// The program's configuration, which can be changed until the store is first used.
+  /// The program's configuration, fixed at the first use of the store.
   final class Setup: Sendable {
     private struct State {
       var code: UbiquityBootstrap.Configuration?
@@ -13,8 +13,6 @@
 
     private let state = Mutex(State())
 
-    /// Stores the configuration made in code; see
-    /// ``UbiquityBootstrap/configure(storeIdentifier:directory:_:)``.
     func configure(_ configuration: UbiquityBootstrap.Configuration) throws(KithError) {
       if let text = configuration.storeIdentifier, StoreIdentifier(text) == nil {
         throw KithError(
@@ -39,13 +37,12 @@
       }
     }
 
-    /// Whether the program has named its store already.
     var isConfigured: Bool {
       let code = state.withLock { $0.code }
       return Settings(resolving: Self.sources(code)).isConfigured
     }
 
-    /// Opens the configured store. If that fails, opens one in memory.
+    /// Opens the configured store; if that fails, one in memory.
     func open() -> Hub.Basis {
       let code = state.withLock { state in
         state.isSettled = true

@@ -9,33 +9,31 @@
   /// ```swift
   /// try UbiquityBootstrap.configure(storeIdentifier: "com.example.Bookmarks")
   /// ```
-  /// Call it first in the program: the first use of the store fixes the configuration. For each
-  /// setting the first source with a value is used: code, the environment, `kith.json` beside the
+  /// Call it first in the program: the first use of the store fixes the configuration. Each setting
+  /// comes from the first source that has it: code, the environment, `kith.json` beside the
   /// executable. See <doc:Configuration>.
   public enum UbiquityBootstrap {
-    /// The settings of the program's store. A setting of nil is read from the other sources.
+    /// The settings of the program's store; those of nil come from the other sources.
     public struct Configuration: Sendable {
       /// The store's identifier, such as `com.example.Bookmarks`.
       ///
       /// Programs with the same identifier share the store.
       public var storeIdentifier: String?
-      /// The directory of this user's accounts on this host, as Kith's `Accounts` keeps it.
-      ///
-      /// It may have been made by `kith account create` or `kith join`.
+      /// The directory of this user's accounts, which `kith account create` or `kith join` may have
+      /// made.
       public var directory: String?
-      /// The hosts to listen on; an empty list disables listening.
+      /// The hosts to listen on; empty: does not listen.
       public var hosts: [String]?
-      /// The port to listen on; 0 selects any. If it is taken, any other port is used.
+      /// The port to listen on, or any other if it is taken; 0: any.
       public var port: UInt16?
-      /// Addresses that are dialled continually, such as `192.0.2.1:4114`.
+      /// Addresses that are dialled for ever, such as `192.0.2.1:4114`.
       public var peers: [String]?
-      /// Whether to find the account's other devices on the LAN, and to be found by them.
+      /// Whether to find the account's devices on the LAN, and be found by them.
       public var discoversPeers: Bool?
-      /// Returns the passphrase of the directory's secrets.
+      /// Returns the passphrase of the directory's secrets; called only if they have one.
       ///
-      /// It is called only if they have one. Nil uses `KITH_PASSPHRASE_FILE`, the systemd
-      /// credential `kith-passphrase`, `KITH_PASSPHRASE` or `passphraseFile` in `kith.json`, in
-      /// this order.
+      /// Nil uses `KITH_PASSPHRASE_FILE`, the systemd credential `kith-passphrase`,
+      /// `KITH_PASSPHRASE` or `passphraseFile` in `kith.json`, in this order.
       public var passphrase: PassphraseQuestion?
       /// The store's limits, which must be the same on all devices.
       public var policy = Policy.standard
@@ -43,9 +41,7 @@
       ///
       /// Otherwise the write is logged, refused, and announced as a quota violation.
       public var trapsOnInvalidKeys = false
-      /// The log, which never holds keys or values.
-      ///
-      /// Its level is `notice`, unless the program changes it.
+      /// The log, by default at level `notice`; it never holds keys or values.
       public var logger = Logger(label: "kith")
 
       /// Makes a configuration without settings.
@@ -54,15 +50,15 @@
 
     static let setup = Setup()
 
-    /// Configures the program's store. The last call before the first use counts.
+    /// Configures the program's store; the last call before the first use counts.
     ///
     /// - Parameters:
-    ///   - storeIdentifier: The store's identifier; nil: read from the other sources.
-    ///   - directory: The directory; nil: read from the other sources, by default
-    ///     `$XDG_DATA_HOME/kith`, which all programs of the user share.
+    ///   - storeIdentifier: The store's identifier; nil: from the other sources.
+    ///   - directory: The directory; nil: from the other sources, by default `$XDG_DATA_HOME/kith`,
+    ///     which all programs of the user share.
     ///   - adjust: Changes further settings.
-    /// - Throws: `KithError` with `invalidStoreIdentifier`, `invalidPolicy`, or, if the store was
-    ///   used before, `alreadyInUse`; then nothing has changed.
+    /// - Throws: `KithError` with `invalidStoreIdentifier`, `invalidPolicy`, or, after the store's
+    ///   first use, `alreadyInUse`; then nothing has changed.
     public static func configure(
       storeIdentifier: String? = nil, directory: String? = nil,
       _ adjust: (inout Configuration) -> Void = { _ in }
@@ -76,8 +72,7 @@
 
     /// The accounts of the program's store, for signing in and out.
     ///
-    /// They are served already: do not call their `run()`. The first use fixes the configuration,
-    /// as the first use of the store does.
+    /// They are served already: do not call their `run()`. The first use fixes the configuration.
     ///
     /// ```swift
     /// try await UbiquityBootstrap.accounts.signOut()
@@ -88,13 +83,13 @@
       get throws(KithError) { try Hub.shared.accounts.get() }
     }
 
-    /// Makes an object of Apple's class on a store of the program's own.
+    /// Makes an object of Apple's class on any store, for tests and for programs with several
+    /// stores.
     ///
-    /// It is independent of the program's configuration: for tests, and for programs with
-    /// several stores.
+    /// The program's configuration does not affect it.
     ///
     /// - Parameter store: The store. The caller still runs and closes it.
-    /// - Returns: The object. Each call makes another one.
+    /// - Returns: A new object for each call.
     public static func makeStore(on store: KeyValueStore) -> NSUbiquitousKeyValueStore {
       NSUbiquitousKeyValueStore(
         hub: Hub {

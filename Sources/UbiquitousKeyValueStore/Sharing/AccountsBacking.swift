@@ -2,16 +2,16 @@
   internal import Kith
   internal import Logging
 
-  /// A store of the account that is signed in on this host. It stays the same store through signing
-  /// in and out.
+  /// A store of the account that is signed in on this host, the same one through signing in and
+  /// out.
   struct AccountsBacking: Backing {
-    /// The first and the longest wait before accounts that failed are served again.
+    /// Before accounts that failed are served again.
     private static let waits = (first: Duration.seconds(1), longest: Duration.seconds(60))
 
     let accounts: Accounts
     private let plain: PlainBacking
 
-    /// Opens the accounts of a directory and the store. Both are created if they are missing.
+    /// Creates the directory and the store if they are missing.
     init(_ settings: Settings) throws(KithError) {
       var configuration = Accounts.Configuration(directory: settings.directory)
       let chosen = settings.configuration
@@ -38,8 +38,8 @@
     var account: AccountID? { accounts.signedIn }
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { accounts.signedInUpdates }
 
-    /// Serves the accounts. A failure is logged and retried after a wait, because the program
-    /// cannot be told of it, and an address may become available later.
+    /// Logs a failure and retries after a wait: the program cannot learn of it, and an address may
+    /// become available.
     func run() async {
       var wait = Self.waits.first
       while !Task.isCancelled {

@@ -1,31 +1,29 @@
 #if !canImport(Darwin)
   internal import Kith
 
-  /// The data and services that objects of the class use.
+  /// The data and services of the class's objects.
   protocol Backing: Sendable {
-    /// Returns the value that a key shows, from memory.
+    /// From memory.
     func value(forKey key: String) -> PropertyListValue?
-    /// All values shown at one moment.
+    /// All shown at one moment.
     var values: [KeyValueStore.Key: PropertyListValue] { get }
-    /// Sets a key's value, visible at once; nil removes the key. It is published with other writes
-    /// of the next moment, or before the next ``flush()``.
+    /// Sets a key's value, visible at once; nil removes the key. It is published soon, with other
+    /// writes, or by the next ``flush()``.
     func set(_ value: PropertyListValue?, forKey key: String) throws(KithError)
-    /// Makes all writes durable. It waits for the disk, never for the network.
+    /// Makes all writes durable. It blocks for the disk, never for the network.
     func flush() throws(KithError)
-    /// The changes from outside from now on; nil if there are never any.
+    /// From outside and from now on; nil if there are never any.
     var changes: StoreChanges? { get }
-    /// The transactions that were accepted and refused later, oldest first.
+    /// Oldest first.
     var refusals: [KeyValueStore.Refusal] { get }
-    /// Removes refusals that the program was told of.
     func takeRefusals(through number: UInt64)
     var account: AccountID? { get }
     /// The account now, and after each change.
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { get }
-    /// Serves the store until cancelled: listens, dials, commits.
     func run() async
   }
 
-  /// A `KeyValueStore` that its maker, such as a test, runs and closes.
+  /// A store that its maker, such as a test, runs and closes.
   struct PlainBacking: Backing {
     let store: KeyValueStore
 
@@ -43,7 +41,6 @@
     func run() async {}
   }
 
-  /// A sequence that ends at once.
   struct Nothing<Element: Sendable>: AsyncSequence, AsyncIteratorProtocol, Sendable {
     func next(isolation actor: isolated (any Actor)?) async -> Element? { nil }
     func makeAsyncIterator() -> Self { self }

@@ -4,15 +4,13 @@
   internal import Logging
   internal import Synchronization
 
-  /// The data shared by several objects, the living objects, and their poster.
+  /// The data that several objects share.
   final class Hub: Sendable {
-    /// The opened data, and the task that serves it.
     private struct Opened {
       var basis: Basis
       var serving: Task<Void, Never>
     }
 
-    /// The opened data and its settings.
     struct Basis: Sendable {
       var backing: any Backing
       /// The accounts of the data, or the reason why there are none.
@@ -24,7 +22,6 @@
       var logger: Logger
     }
 
-    /// The program's hub.
     static let shared = Hub { UbiquityBootstrap.setup.open() }
 
     private let open: @Sendable () -> Basis
@@ -32,15 +29,11 @@
     private let opened = Mutex<Opened?>(nil)
     private let objects = LiveObjects()
     private let poster: Poster
-    /// The failure that was logged last: programs synchronise after every write, and a failing disk
-    /// is logged once.
+    /// The last logged failure: programs synchronise after every write, and a failing disk is
+    /// logged once.
     private let failure = Mutex<KithError.Code?>(nil)
 
-    /// Makes a hub that opens its data at the first use.
-    ///
-    /// - Parameters:
-    ///   - gather: Waits while changes are gathered for one notification.
-    ///   - open: Opens the data.
+    /// Opens its data at the first use.
     init(
       gathering gather: @escaping @Sendable () async -> Void = Server.gather,
       opening open: @escaping @Sendable () -> Basis
@@ -58,43 +51,41 @@
 
     /// Opens the store if the program is configured; otherwise code may still configure it.
     func openIfConfigured() {
-      // Looking for the configuration reads a file, and programs read `default` often.
+      // This reads a file, and programs read `default` often.
       if opened.withLock({ $0 != nil }) { return }
       if UbiquityBootstrap.setup.isConfigured { _ = basis }
     }
 
-    /// The opened data. The first use opens it, while other threads wait.
+    /// Opened at the first use, while other threads wait.
     private var basis: Basis {
       opened.withLock { opened in
         if let opened { return opened.basis }
         let basis = open()
         let server = Server(backing: basis.backing, poster: poster, gather: gather)
-        // Made before any read, so that no change is missed between.
+        // Before any read, so that no change is missed.
         let changes = basis.backing.changes
         let account = basis.backing.account
-        // Never awaited: Apple's class has no `run()`, and its objects hear of changes while the
-        // process lives.
+        // Never awaited: Apple's class has no `run()`, and its objects get changes for as long as
+        // the process lives.
         let serving = Task.detached { await server.run(changes, since: account) }
         opened = Opened(basis: basis, serving: serving)
         return basis
       }
     }
 
-    /// Tells an object of changes from now on, as long as it lives.
     func add(_ object: NSUbiquitousKeyValueStore) { objects.add(object) }
 
     var accounts: Result<Accounts, KithError> { basis.accounts }
 
-    /// The account that is signed in, as an opaque token. Reading it does not fix the
-    /// configuration, since programs read it first.
+    /// The account that is signed in. Reading it does not fix the configuration, since programs
+    /// read it first.
     var identityToken: NSData? {
       openIfConfigured()
       let account = opened.withLock { $0?.basis.backing.account }
       return account.map { NSData(data: Data($0.bytes)) }
     }
 
-    /// Sets a key's value. As in Apple's class, a refusal is announced and not returned to
-    /// the caller.
+    /// Sets a key's value. As in Apple's class, a refusal is announced, not returned.
     func set(_ object: Any?, forKey key: String) {
       let basis = basis
       let value: PropertyListValue?
@@ -137,7 +128,6 @@
       }
     }
 
-    /// Makes all writes durable; see ``NSUbiquitousKeyValueStore/synchronize()``.
     func synchronize() -> Bool {
       let basis = basis
       do throws(KithError) {

@@ -1,7 +1,7 @@
 #if !canImport(Darwin)
   internal import Synchronization
 
-  /// The objects on the same data. Each is told of changes as long as the program holds it.
+  /// The objects on the same data, held weakly.
   final class LiveObjects: Sendable {
     private struct Weak {
       weak var object: NSUbiquitousKeyValueStore?
@@ -9,15 +9,15 @@
 
     private let objects = Mutex<[Weak]>([])
 
-    /// The living objects, in the order in which they were made.
+    /// In the order in which they were made.
     ///
     /// - Complexity: O(*n*).
     var all: [NSUbiquitousKeyValueStore] { objects.withLock { $0.compactMap(\.object) } }
 
-    /// The number of registered objects, including dead ones.
+    /// Includes dead objects.
     var count: Int { objects.withLock { $0.count } }
 
-    /// Registers an object, and drops the dead ones.
+    /// Also drops dead objects.
     ///
     /// - Complexity: O(*n*).
     func add(_ object: NSUbiquitousKeyValueStore) {

@@ -2,8 +2,7 @@
   internal import Kith
   internal import Synchronization
 
-  /// A store in this process's memory, used if the directory cannot be, so that the program goes
-  /// on. Flushing throws the reason.
+  /// A store in memory, used if the directory cannot be. Flushing throws the reason.
   final class MemoryBacking: Backing {
     private let state = Mutex<[KeyValueStore.Key: PropertyListValue]>([:])
     private let problem: KithError

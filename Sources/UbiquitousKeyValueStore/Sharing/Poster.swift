@@ -4,17 +4,16 @@
   internal import Kith
   internal import Synchronization
 
-  /// The content of a notification.
   struct Notice: Equatable, Sendable {
-    /// One of the reasons of Apple's class.
+    /// One of Apple's constants.
     var reason: Int
-    /// The keys in order.
+    /// In order.
     var keys: [String]
   }
 
   extension Notice {
-    /// Joins changes into one notice for each reason, in order of first occurrence, with the keys
-    /// of changed values and of lost writes.
+    /// Makes one notice for each reason, in order of first occurrence. Its keys are those of
+    /// changed values and of lost writes.
     static func joining(_ changes: [KeyValueStore.Change]) -> [Notice] {
       var reasons: [Int] = []
       var keys: [Int: Set<KeyValueStore.Key>] = [:]
@@ -42,9 +41,9 @@
   /// Posts notifications one after the other, on its own queue.
   ///
   /// On Linux an observer with `queue: .main` blocks the poster until the main thread has time. So
-  /// no lock is held, and only the task that serves the store waits; `synchronize()` never does.
+  /// it holds no lock, and `synchronize()` never waits for it.
   final class Poster: Sendable {
-    /// The maximum number of refused keys that wait for a notification; each was logged too.
+    /// Further keys are only logged.
     static let refusedKeysLimit = 1_024
 
     private struct Refused {
@@ -60,19 +59,19 @@
       self.objects = objects
     }
 
-    /// Posts to each living object, and returns once all observers were called.
+    /// Returns once all observers were called.
     func post(_ notice: Notice) async {
       await onQueue { [objects] in Self.post(notice, to: objects) }
     }
 
-    /// Posts that the account has changed, and returns once all observers were called.
+    /// Returns once all observers were called.
     func postIdentityChange() async {
       await onQueue {
         NotificationCenter.default.post(name: .NSUbiquityIdentityDidChange, object: nil)
       }
     }
 
-    /// Posts soon that a key's write was refused, joined with others that wait.
+    /// Posts soon that a write was refused, joined with others that wait.
     func refuse(_ key: String) {
       let isFirst = refused.withLock { refused in
         if refused.keys.count < Self.refusedKeysLimit, !refused.keys.contains(key) {

@@ -3,23 +3,17 @@
 
   /// Turns a store's events into notifications. It keeps no object of the class alive.
   struct Server: Sendable {
-    /// The time for gathering changes, counted from the first one, so that a steady stream is
-    /// told too.
+    /// Counted from the first change, so that a steady stream is announced too.
     private static let gatheringTime = Duration.milliseconds(50)
 
     let backing: any Backing
     let poster: Poster
-    /// Waits while changes are gathered for one notification.
     let gather: @Sendable () async -> Void
 
-    /// Waits while changes are gathered, or until the task is cancelled.
     @Sendable static func gather() async { try? await Task.sleep(for: gatheringTime) }
 
-    /// Runs until cancelled, or until the store is closed.
-    ///
-    /// - Parameters:
-    ///   - changes: The changes from outside, subscribed to before the program could read.
-    ///   - account: The account that was signed in then.
+    /// Runs until cancelled, or until the store is closed. The program read nothing before
+    /// `changes` began and `account` was noted.
     func run(_ changes: StoreChanges?, since account: AccountID?) async {
       await withDiscardingTaskGroup { group in
         group.addTask { await backing.run() }
@@ -40,7 +34,6 @@
       }
     }
 
-    /// Announces refusals from before the process began.
     private func tellOfOldRefusals() async {
       let refusals = backing.refusals
       guard let last = refusals.last else { return }

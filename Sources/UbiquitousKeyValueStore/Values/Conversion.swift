@@ -2,10 +2,9 @@
   internal import Foundation
   internal import Kith
 
-  /// The conversions of the typed getters. A subclass may return any object, so it is first
-  /// converted as if a program had set it.
+  /// Converts for the typed getters. A subclass may return any object, so it is first converted as
+  /// if a program had set it.
   enum Conversion {
-    /// Returns a string, or a number's text.
     static func string(_ object: Any?) -> String? {
       switch value(object) {
       case .string(let text): text
@@ -16,7 +15,7 @@
       }
     }
 
-    /// Returns whether a number is not 0; a string follows the rule of `NSString.boolValue`.
+    /// A number is true unless it is 0; a string follows `NSString.boolValue`.
     static func bool(_ object: Any?) -> Bool {
       switch value(object) {
       case .bool(let value): value
@@ -27,7 +26,6 @@
       }
     }
 
-    /// Returns an integer; a number out of range returns the nearest one.
     static func integer(_ object: Any?) -> Int64 {
       switch value(object) {
       case .bool(let value): value ? 1 : 0
@@ -39,7 +37,6 @@
       }
     }
 
-    /// Returns a number.
     static func double(_ object: Any?) -> Double {
       switch value(object) {
       case .bool(let value): value ? 1 : 0
@@ -55,7 +52,7 @@
       return try? PropertyListValue(foundationObject: object)
     }
 
-    /// Returns the nearest integer towards zero; 0 for NaN.
+    /// The nearest integer towards zero; 0 for NaN.
     private static func clamped(_ value: Double) -> Int64 {
       if value.isNaN { return 0 }
       // 2^63 itself is too large. Doubles below it are integers that fit.
@@ -64,8 +61,8 @@
       return Int64(value)
     }
 
-    /// Returns the shortest text of a number. A whole number has no fraction, as
-    /// `NSNumber.stringValue` has none on Apple's systems.
+    /// The shortest text. A whole number has no fraction, as in `NSNumber.stringValue` on Apple's
+    /// systems.
     private static func text(_ value: Double) -> String {
       let text = value.description
       return text.hasSuffix(".0") ? String(text.dropLast(2)) : text

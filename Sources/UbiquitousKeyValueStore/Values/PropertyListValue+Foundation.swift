@@ -3,10 +3,8 @@
   internal import Kith
 
   extension PropertyListValue {
-    /// The value as programs of Apple's class know it, with numbers and bools as `NSNumber`, also
-    /// nested, so that `as? Bool`, `as? Int`, `as? Int64` and `as? Double` all work.
-    ///
-    /// - Complexity: O(*n*) in the size of the value.
+    /// Numbers and bools are `NSNumber`, also nested, so that `as? Bool`, `as? Int`, `as? Int64`
+    /// and `as? Double` all work.
     var foundationObject: Any {
       switch self {
       case .bool(let value): NSNumber(value: value)
@@ -20,10 +18,6 @@
       }
     }
 
-    /// Makes the value of an object from a program.
-    ///
-    /// - Throws: ``UnsupportedValue``, with the type that property lists cannot hold.
-    /// - Complexity: O(*n*) in the size of the value.
     init(foundationObject object: Any, depth: Int = 0) throws(UnsupportedValue) {
       // NSNumber, NSDecimalNumber, and Swift's numbers and bools, which bridge.
       if let number = object as? NSNumber {
@@ -75,14 +69,11 @@
     }
   }
 
-  /// The error for an object that no property list can hold. It never holds the value.
+  /// It never holds the value.
   struct UnsupportedValue: Error, Equatable, CustomStringConvertible {
     enum Reason: Equatable {
-      /// An object of this type.
       case type(String)
-      /// An integer beyond signed 64 bits.
       case range
-      /// Too many nested containers.
       case depth
     }
 
@@ -98,10 +89,8 @@
   }
 
   extension [KeyValueStore.Key: PropertyListValue] {
-    /// All values for a program. If Swift treats two keys as equal though their bytes differ, the
-    /// last in order of bytes is returned.
-    ///
-    /// - Complexity: O(*n*) in the size of the store.
+    /// All values for a program. If Swift treats two keys with different bytes as equal, the last
+    /// in order of bytes is returned.
     var foundationDictionary: [String: Any] {
       var result: [String: Any] = [:]
       result.reserveCapacity(count)

@@ -1,6 +1,5 @@
 internal import KithCore
 
-/// The members of a dictionary while it is being decoded.
 struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   let members: [String: PropertyListValue]
   let path: CodingPath?
@@ -32,7 +31,6 @@ struct KeyedValues<Key: CodingKey>: KeyedDecodingContainerProtocol {
   func superDecoder(forKey key: Key) throws -> any Decoder { try decoder(key) }
 }
 
-/// The elements of an array while it is being decoded.
 struct UnkeyedValues: UnkeyedDecodingContainer {
   let values: [PropertyListValue]
   let path: CodingPath?
@@ -46,7 +44,7 @@ struct UnkeyedValues: UnkeyedDecodingContainer {
     self.path = path
   }
 
-  /// Decodes an element; if that fails, the position stays.
+  /// If decoding fails, the position stays.
   private mutating func next<T>(_ body: (PropertyListValueDecoder) throws -> T) throws -> T {
     let path = path.appending(PlaceKey(index: currentIndex))
     guard !isAtEnd else {

@@ -1,6 +1,6 @@
 internal import KithCore
 
-/// The encoder that `encode(to:)` receives, and its container for a single value.
+/// The encoder that `encode(to:)` receives, also for a single value.
 struct NodeEncoder: Encoder, SingleValueEncodingContainer {
   let node: EncodingNode
   let path: CodingPath?
@@ -48,7 +48,6 @@ struct NodeEncoder: Encoder, SingleValueEncodingContainer {
   }
 }
 
-/// The members of a dictionary while it is being encoded.
 struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
   let node: EncodingNode
   let path: CodingPath?
@@ -84,7 +83,6 @@ struct KeyedNodes<Key: CodingKey>: KeyedEncodingContainerProtocol {
   func superEncoder(forKey key: Key) -> any Encoder { encoder(key) }
 }
 
-/// The elements of an array while it is being encoded.
 struct UnkeyedNodes: UnkeyedEncodingContainer {
   let node: EncodingNode
   let path: CodingPath?

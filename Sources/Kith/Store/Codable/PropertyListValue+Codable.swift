@@ -3,18 +3,18 @@ public import KithCore
 extension PropertyListValue {
   /// Makes the property-list value of any `Encodable` value.
   ///
-  /// Keyed containers become dictionaries, unkeyed containers become arrays. Dates and data keep
-  /// their types, and a URL becomes its absolute string. If a member is nil, its key is left out.
+  /// Keyed containers become dictionaries, unkeyed containers arrays. Dates and data keep their
+  /// types, a URL becomes its absolute string, and nil leaves out its key.
   ///
   /// ```swift
   /// let value = try PropertyListValue(encoding: ["width": 800, "height": 600])
   /// ```
   ///
   /// - Parameter value: The value to encode.
-  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``. Its message names the coding
-  ///   path. Causes are: nil in an array or as the whole value, an integer beyond signed 64 bits,
-  ///   more than 64 nested arrays and dictionaries, or an error of the type itself.
-  /// - Complexity: O(*n*) in the size of the value.
+  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue`` and the coding path. Causes:
+  ///   nil in an array or as the whole value, an integer beyond signed 64 bits, more than 64 nested
+  ///   arrays and dictionaries, or an error of the type itself.
+  /// - Complexity: O(*n*) in the value's size.
   public init(encoding value: some Encodable) throws(KithError) {
     do {
       self = try PropertyListValueEncoder.encode(value)
@@ -27,9 +27,9 @@ extension PropertyListValue {
   ///
   /// - Parameter type: The type to decode.
   /// - Returns: The decoded value.
-  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``. Its message names the coding
-  ///   path and the kind of value found there.
-  /// - Complexity: O(*n*) in the size of the value.
+  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``, the coding path, and the
+  ///   kind of value there.
+  /// - Complexity: O(*n*) in the value's size.
   public func decoded<T: Decodable>(as type: T.Type = T.self) throws(KithError) -> T {
     do {
       return try PropertyListValueDecoder(self).decode(type)
@@ -40,8 +40,7 @@ extension PropertyListValue {
 }
 
 extension KithError {
-  /// Makes the error of a failed encoding or decoding. The coding error is not kept as the cause,
-  /// because it may hold the value.
+  /// Drops the coding error, which may hold the value.
   init(coding error: any Error, _ what: String) {
     let context: (path: [any CodingKey], reason: String)? =
       switch error {

@@ -6,8 +6,7 @@ internal import KithCore
   internal import Foundation
 #endif
 
-/// Decodes any `Decodable` type from a property-list value; the reverse of
-/// ``PropertyListValueEncoder``.
+/// Decodes any `Decodable` type; the reverse of ``PropertyListValueEncoder``.
 struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
   let value: PropertyListValue
   let path: CodingPath?
@@ -51,7 +50,7 @@ struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
 
   func decode<T: Decodable>(_ type: T.Type) throws -> T {
     let found: Any?
-    // The encoder's special types, each in the form that a store has for it.
+    // The encoder's special types, in the form that stores have for them.
     if T.self == Date.self {
       found = Date(propertyListValue: value)
     } else if T.self == Data.self {
@@ -79,7 +78,7 @@ struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
 }
 
 extension PropertyListValue {
-  /// The kind of the value for messages, which never hold the value itself.
+  /// The kind of the value, for messages, which never hold the value.
   var kind: String {
     switch self {
     case .bool: "a bool"

@@ -6,16 +6,13 @@ internal import KithCore
   internal import Foundation
 #endif
 
-/// Encodes any `Encodable` value as a property-list value. `PropertyListSerialization` would take a
-/// tenth of a second for a full store.
+/// Encodes any `Encodable` value. `PropertyListSerialization` would take a tenth of a second for a
+/// full store.
 ///
-/// Keyed containers become dictionaries, unkeyed containers become arrays. In a keyed container,
-/// nil leaves its key out. Elsewhere nil has no representation, so encoding fails.
+/// Nil leaves out its key in a keyed container; elsewhere encoding nil fails.
 package enum PropertyListValueEncoder {
-  /// Returns the property-list value of `value`.
-  ///
-  /// - Throws: `EncodingError`, or the error that the value's own `encode(to:)` throws.
-  /// - Complexity: O(*n*) in the size of the value.
+  /// Throws `EncodingError`, or the error of the value's own `encode(to:)`. O(*n*) in the value's
+  /// size.
   package static func encode(_ value: some Encodable) throws -> PropertyListValue {
     let node = EncodingNode()
     try node.encode(value, at: nil)
@@ -23,9 +20,7 @@ package enum PropertyListValueEncoder {
   }
 }
 
-/// One value while it is being encoded.
 final class EncodingNode {
-  /// The kind of value that the calls so far have made.
   private enum Content {
     case nothing
     case value(PropertyListValue)
@@ -35,27 +30,23 @@ final class EncodingNode {
 
   private var content = Content.nothing
 
-  /// The number of elements of an unkeyed container.
   var count: Int {
     if case .array(let nodes) = content { nodes.count } else { 0 }
   }
 
-  /// Makes the value a dictionary, unless it is one already.
   func becomeDictionary() {
     if case .dictionary = content { return }
     content = .dictionary([:])
   }
 
-  /// Makes the value an array, unless it is one already.
   func becomeArray() {
     if case .array = content { return }
     content = .array([])
   }
 
-  /// Makes the value a scalar.
   func set(_ value: PropertyListValue) { content = .value(value) }
 
-  /// Returns the node of a member, always the same one, because a container may be requested twice.
+  /// Returns a member's node, the same at each call: a container may be requested twice.
   func member(_ key: String) -> EncodingNode {
     guard case .dictionary(var members) = content else { return EncodingNode() }
     if let node = members[key] { return node }
@@ -66,7 +57,6 @@ final class EncodingNode {
     return node
   }
 
-  /// Adds an element and returns its node.
   func append() -> EncodingNode {
     guard case .array(var elements) = content else { return EncodingNode() }
     let node = EncodingNode()
@@ -76,14 +66,13 @@ final class EncodingNode {
     return node
   }
 
-  /// Encodes a value here.
   func encode<T: Encodable>(_ value: T, at path: CodingPath?) throws {
     guard path.depth <= PropertyListValue.maximumDepth else {
       throw EncodingError.refused(
         value, at: path,
         "it lies inside more than \(PropertyListValue.maximumDepth) arrays and dictionaries")
     }
-    // Foundation would encode these as numbers or dictionaries; property lists have types for them.
+    // Foundation would encode these as numbers or dictionaries.
     if T.self == Date.self, let date = value as? Date {
       set(.date(date))
     } else if T.self == Data.self, let data = value as? Data {
@@ -97,7 +86,6 @@ final class EncodingNode {
     }
   }
 
-  /// Returns the finished value.
   func finished(at path: CodingPath?) throws -> PropertyListValue {
     switch content {
     case .value(let value):
@@ -121,7 +109,7 @@ final class EncodingNode {
     }
   }
 
-  /// Returns the finished value of a child. Its path is made only if it is not a scalar.
+  /// Builds the child's path only if it is no scalar.
   private func finished(
     in path: CodingPath?, _ key: () -> PlaceKey?
   ) throws -> PropertyListValue {
@@ -131,8 +119,7 @@ final class EncodingNode {
 }
 
 extension EncodingError {
-  /// Makes the error for a value that cannot be encoded. It holds the value, for the program alone;
-  /// ``KithError`` leaves the value out.
+  /// The error holds the value, for the program alone; ``KithError`` leaves it out.
   static func refused(_ value: Any?, at path: CodingPath?, _ reason: String) -> Self {
     .invalidValue(value as Any, .init(codingPath: path.keys, debugDescription: reason))
   }
