@@ -65,3 +65,43 @@ extension [DeviceID: [Incarnation: UInt64]] {
     if self[device]?.isEmpty == true { self[device] = nil }
   }
 }
+
+extension Snapshot {
+  /// The mutations that give another device the same data. Drafts name no device: the device that
+  /// publishes them is their author.
+  package var forAnotherDevice: [Mutation] {
+    var mutations: [Mutation] = [.setClock(clock)]
+    for (device, addresses) in addresses { mutations.append(.setAddresses(device, addresses)) }
+    for (identifier, store) in stores {
+      mutations.append(.putStore(identifier, store.policy))
+      if store.adopted > .zero { mutations.append(.setAdopted(identifier, store.adopted)) }
+      for (reference, changeSet) in store.changeSets {
+        mutations.append(
+          .putHeader(
+            identifier, reference, header: changeSet.header, signature: changeSet.signature))
+        for (index, box) in changeSet.entries {
+          mutations.append(.putEntry(identifier, reference, index: index, box: box))
+        }
+      }
+      for (device, incarnations) in store.vector {
+        for (incarnation, sequence) in incarnations {
+          mutations.append(.setVector(identifier, device, incarnation, sequence))
+        }
+      }
+      for (device, incarnations) in store.lost {
+        for (incarnation, sequence) in incarnations {
+          mutations.append(.setLost(identifier, device, incarnation, sequence))
+        }
+      }
+      if let loss = store.loss { mutations.append(.setLoss(identifier, loss)) }
+      if store.isOpened { mutations.append(.setOpened(identifier)) }
+      for (ordinal, draft) in store.drafts {
+        mutations.append(.putDraft(identifier, ordinal, draft))
+      }
+      for (number, refusal) in store.refusals {
+        mutations.append(.putRefusal(identifier, number, refusal))
+      }
+    }
+    return mutations
+  }
+}

@@ -1,0 +1,32 @@
+import KithCrypto
+import Testing
+
+@testable import KithCore
+
+struct SnapshotTests {
+  @Test func `another device gets all of a store, and nothing that names the old one`() throws {
+    let device = deviceKeys(1).id
+    let name = try #require(StoreIdentifier("com.example.test"))
+    var store = StoredStore(policy: .maximum)
+    store.adopted = HybridTime(milliseconds: 3)
+    store.isOpened = true
+    store.vector = [device: [Incarnation(rawValue: 1): 4]]
+    store.lost = [device: [Incarnation(rawValue: 1): 5]]
+    store.loss = StoreLoss(changeSets: 1, entries: 2, isAccepted: true)
+    let reference = ChangeSetReference(
+      device: device, incarnation: Incarnation(rawValue: 1), sequence: 4,
+      digest: Blake2b.digest256([1]))
+    store.changeSets = [reference: StoredChangeSet(header: [1], signature: [2], entries: [0: [3]])]
+    store.drafts = [7: [4]]
+    store.refusals = [8: [5]]
+    var old = Snapshot()
+    old.clock = HybridTime(milliseconds: 9)
+    old.incarnation = Incarnation(rawValue: 6)
+    old.addresses = [device: ["192.0.2.1:4114"]]
+    old.stores = [name: store]
+    var new = Snapshot()
+    for mutation in old.forAnotherDevice { new.apply(mutation) }
+    old.incarnation = nil
+    #expect(new == old)
+  }
+}
