@@ -56,8 +56,8 @@ package enum NetworkLimits {
   /// A session with so many unsent bytes is not writable until ``lowWaterBytes`` are left.
   static let highWaterBytes = 1 << 20
   static let lowWaterBytes = 256 << 10
-  /// Unsent bytes of one session: the core's largest batch, data before it, their frames, and as
-  /// much again.
+  /// Unsent bytes of one session; beyond them it ends. The core sends pieces of about 8 MiB, and
+  /// waits for room between them.
   package static let queuedBytes = 160 << 20
   /// The size of a buffer into which small messages are joined.
   static let joinedBytes = 256 << 10
