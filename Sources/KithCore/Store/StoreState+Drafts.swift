@@ -51,7 +51,7 @@ extension StoreState {
     let stamp = Stamp(clock: draft.clock, device: author)
     var rest = draft
     rest.operations.removeAll { operation in
-      slots[Key(operation.key)].map { stamp < $0.newest.entry.stamp } ?? false
+      slots[Key(operation.key)]?.yields(to: stamp, isRemoval: operation.value == nil) == false
     }
     if draft.clock.isAdopted, rest != draft { return .refused(draft, .initialSync) }
     guard !rest.operations.isEmpty else { return .superseded }

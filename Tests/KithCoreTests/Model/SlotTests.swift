@@ -61,6 +61,22 @@ import Testing
     }
   }
 
+  /// A draft that is laid over a slot is shown, so publishing it must make it the newest entry.
+  @Test(arguments: [nil, 1] as [Int64?], [4, 5, 6] as [UInt64])
+  func `a draft is laid only if it will be the newest`(published: Int64?, clock: UInt64) throws {
+    for replaced in [nil, stamp(3), stamp(5)] {
+      let slot = Slot(try kept(published, stamp(5), replaced: replaced))
+      for number in [nil, 2, 3] as [Int64?] {
+        let draft = try kept(number, stamp(clock), replaced: slot.newest.entry.stamp)
+        let yields = slot.yields(to: draft.entry.stamp, isRemoval: number == nil)
+        let isNewest = merged(slot.newest, draft).newest.digest == draft.digest
+        #expect(!yields || isNewest)
+        // With `replaced` at the same stamp too, only the digests decide.
+        if replaced != stamp(5) { #expect(yields == isNewest) }
+      }
+    }
+  }
+
   @Test func `of equal stamps the later replaced wins, and none is the earliest`() throws {
     try expectSecondNewer("later replaced") { number in
       (
