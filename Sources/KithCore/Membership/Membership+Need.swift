@@ -68,7 +68,8 @@ extension Membership {
         }
       }
       steps.merge(next) { old, _ in old }
-      reached = Array(next.keys)
+      // In order, since the first signer of a record counts, alike on every device.
+      reached = next.keys.sorted()
     }
     return steps
   }

@@ -21,8 +21,6 @@ struct Membership: Sendable {
   private(set) var paths: [DeviceID: Path] = [:]
   /// Nil until it is learnt.
   private(set) var genesis: Genesis?
-  /// Devices, except the creator, that the recovery key certified.
-  private(set) var recovered: Set<DeviceID> = []
   /// The records that count or are history: they are kept and relayed.
   private(set) var attached: Set<Digest256> = []
 
@@ -111,12 +109,6 @@ struct Membership: Sendable {
       guard device != genesis.recoverySigningKey else { continue }
       for signer in edge.signers { enrolled[signer, default: []].insert(device) }
       if certificates[device] == nil { certificates[device] = edge.certificate }
-      let isCounting = certificates[device]?.hasSameKeys(as: edge.certificate) ?? false
-      if isCounting, device != genesis.firstDevice.device,
-        edge.signers.contains(genesis.recoverySigningKey)
-      {
-        recovered.insert(device)
-      }
     }
   }
 

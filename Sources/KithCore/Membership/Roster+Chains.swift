@@ -24,21 +24,20 @@ extension Roster {
   }
 
   /// Returns the records for a joining device if the roster exceeds its reply: the device's chain,
-  /// which holds its inviter's, then as much of the rest as fits in
-  /// ``MembershipLimits/strangerBytes``.
+  /// which holds its inviter's; the chain of the newest epoch's signer, without which the epoch does
+  /// not count; then as much of the rest as fits in ``MembershipLimits/strangerBytes``.
   package func recordsForJoiner(_ joiner: DeviceID) -> [Record] {
-    let chain = chain(of: joiner)
-    var sent = Set(chain.map(\.id))
-    var room = MembershipLimits.strangerBytes - chain.map(Self.size).reduce(0, +)
-    var result = chain
-    for record in rest(for: joiner) where !sent.contains(record.id) {
+    let rest = rest(for: joiner)
+    let epoch = rest.first { if case .epoch = $0.kind { true } else { false } }
+    let signed = epoch?.signers.lazy.map(chain).first { !$0.isEmpty } ?? []
+    var sent = Set<Digest256>()
+    var room = MembershipLimits.strangerBytes
+    return (chain(of: joiner) + signed + rest).filter { record in
       let size = Self.size(record)
-      guard size <= room else { continue }
+      guard size <= room, sent.insert(record.id).inserted else { return false }
       room -= size
-      sent.insert(record.id)
-      result.append(record)
+      return true
     }
-    return result
   }
 
   /// Returns the revocations of a known device that is not a member, and of all enrollers above it.

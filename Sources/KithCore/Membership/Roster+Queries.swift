@@ -64,11 +64,6 @@ extension Roster {
     membership.genesis?.firstDevice.device == device
   }
 
-  /// Returns whether the recovery key certified the device after the genesis.
-  package func wasCertifiedByRecoveryKey(_ device: DeviceID) -> Bool {
-    membership.recovered.contains(device)
-  }
-
   /// Returns the signer, a device or the recovery key, of the last step of a shortest path. Nil
   /// without a path.
   package func enroller(of device: DeviceID) -> SigningPublicKey? {

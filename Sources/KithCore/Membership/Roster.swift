@@ -1,24 +1,5 @@
 package import KithCrypto
 
-package enum Learned: Hashable, Sendable {
-  case new
-  case known
-  /// A known record gained a signature that counts.
-  case improved
-  /// No signer is known, or there is no space. The record is held, within a limit.
-  case notYet
-  case rejected(RecordRejection)
-}
-
-package enum RecordRejection: String, Error, Hashable, Sendable {
-  /// It is the genesis of another account.
-  case wrongAccount
-  /// A required signature is missing or forged.
-  case missingSignature
-  /// The roster is full of records of that kind that come first.
-  case full
-}
-
 /// The membership records of one account, and the members that follow from them
 /// (`Docs/Protocol.md`, "Membership").
 ///
@@ -46,28 +27,6 @@ package struct Roster: Sendable {
   /// The number of records without a known signer, or without a place.
   package var pendingCount: Int { held.count - records.count + heldBack.count }
 
-  /// Learns a record. Only ``learn(all:)`` also returns earlier ones that it attaches.
-  ///
-  /// - Complexity: O(*r*) in the held records, and one verification for each signature.
-  package mutating func learn(_ record: Record) -> Learned {
-    learn(CheckedRecord(record, account: account))
-  }
-
-  private mutating func learn(_ record: CheckedRecord) -> Learned {
-    let id = record.record.id
-    let before = self.record(id)
-    switch take(record) {
-    case .rejected(let rejection): return .rejected(rejection)
-    case .nothingNew: return before == nil ? .notYet : .known
-    case .held: evaluate()
-    }
-    guard let after = self.record(id) else {
-      return held[id] == nil && heldBack[id] == nil ? .rejected(.full) : .notYet
-    }
-    guard let before else { return .new }
-    return before == after ? .known : .improved
-  }
-
   /// Learns records in any order, and returns those to store and relay, ascending by id: new or
   /// improved ones, and earlier ones attached only now.
   ///
@@ -83,7 +42,7 @@ package struct Roster: Sendable {
   /// - Complexity: O(*n*) if no record is new.
   mutating func take(all new: [CheckedRecord]) -> (fresh: [Record], gone: [Digest256]) {
     var hasChanged = false
-    for record in new where take(record) == .held { hasChanged = true }
+    for record in new where hold(record) { hasChanged = true }
     guard hasChanged else { return ([], []) }
     let before = Dictionary(uniqueKeysWithValues: records.map { ($0.id, $0) })
     evaluate()
@@ -97,25 +56,15 @@ package struct Roster: Sendable {
     membership.attached.contains(id) ? held[id].map(counting) : nil
   }
 
-  private enum Taken: Equatable {
-    /// The record or some of its signatures are new, so the members may change.
-    case held
-    case nothingNew
-    case rejected(RecordRejection)
-  }
-
-  /// Holds a record without computing the members.
-  private mutating func take(_ checked: CheckedRecord) -> Taken {
+  /// Holds a record without computing the members. Returns whether it or some of its signatures are
+  /// new, so that the members may change.
+  private mutating func hold(_ checked: CheckedRecord) -> Bool {
     let record = checked.record
-    if record.isGenesis, record.id != account.digest { return .rejected(.wrongAccount) }
+    if record.isGenesis, record.id != account.digest { return false }
     let before = held[record.id]
     let known = (before ?? heldBack[record.id])?.signatures ?? []
     let valid = record.signatures
-    if known.isEmpty {
-      guard hasNecessarySigners(record, valid.map(\.signer)) else {
-        return .rejected(.missingSignature)
-      }
-    }
+    guard !known.isEmpty || hasNecessarySigners(record, valid.map(\.signer)) else { return false }
     var taken = record.with(signatures: known + valid)
     if taken.signatures.count > MembershipLimits.signatures {
       // Signatures of known signers come first.
@@ -124,11 +73,11 @@ package struct Roster: Sendable {
       taken = record.with(
         signatures: Array((better + others).prefix(MembershipLimits.signatures)))
     }
-    guard taken != before else { return .nothingNew }
+    guard taken != before else { return false }
     // Considered again, because its sender has space for it.
     if let back = heldBack.removeValue(forKey: record.id) { heldBackBytes -= back.body.count }
     held[record.id] = taken
-    return .held
+    return true
   }
 
   private func hasNecessarySigners(_ record: Record, _ signers: [SigningPublicKey]) -> Bool {

@@ -97,7 +97,7 @@ import Testing
     var fixture = try LinkFixture(joined: [gone])
     var roster = fixture.roster
     let revocation = try fixture.fixture.revocation(of: gone.id, by: fixture.fixture.creator)
-    _ = roster.learn(revocation)
+    _ = roster.learn(all: [revocation])
     let room = BatchRoom(
       own: deviceKeys(9).id, roster: roster, authorBytes: 1 << 20, elsewhereBytes: 0)
     var assembly = BatchAssembly()

@@ -18,7 +18,7 @@ struct LinkFixture {
     fixture = try Fixture()
     var roster = fixture.roster(fixture.records)
     for keys in joined {
-      _ = roster.learn(try fixture.certificate(of: keys, by: fixture.creator))
+      _ = try roster.learn(all: [fixture.certificate(of: keys, by: fixture.creator)])
     }
     self.roster = roster
     keyring.refresh(from: roster, keys: fixture.creator)

@@ -103,7 +103,7 @@ struct MembershipTextTests {
       if round.isMultiple(of: 3) {
         bytes = Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &random)))
       }
-      if let record = try? Record(decoding: bytes) { _ = roster.learn(record) }
+      if let record = try? Record(decoding: bytes) { _ = roster.learn(all: [record]) }
       _ = JoinReply(decoding: bytes)
       _ = Invitation(decoding: bytes)
       _ = JoinRequestMessage(decoding: bytes)

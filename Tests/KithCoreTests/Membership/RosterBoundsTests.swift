@@ -252,11 +252,11 @@ struct RosterBoundsTests {
     let unknown = deviceKeys(60)
     var roster = fixture.roster(base)
     for issued in 0..<300 as Range<UInt64> {
-      _ = roster.learn(try fixture.revocation(of: unknown.id, by: liar, issued: issued))
+      _ = try roster.learn(all: [fixture.revocation(of: unknown.id, by: liar, issued: issued)])
     }
     #expect(roster.records.count == base.count)
     #expect(roster.pendingCount == MembershipLimits.pendingRecords)
-    #expect(roster.learn(try fixture.certificate(of: unknown, by: honest)) == .new)
+    #expect(try !roster.learn(all: [fixture.certificate(of: unknown, by: honest)]).isEmpty)
     #expect(roster.isRevoked(unknown.id) && !roster.isMember(unknown.id))
   }
 
