@@ -9,11 +9,20 @@ extension Replica {
   mutating func beginCoverage(on id: SessionID, with device: DeviceID, isMember: Bool) {
     coverage.begin(id, with: device, isMember: isMember)
     if coverage.started == nil {
-      coverage.start(at: timeKeeper.tickForAll(), stores: stores.keys)
+      startCoverage()
     } else {
       coverage.sayFirst(stores.keys)
     }
     planCoverage()
+  }
+
+  /// Copies of a directory may begin from one reading. So the counter's lower 11 bits are filled from
+  /// the process's random id: with one start, no device could tell their statements apart.
+  private mutating func startCoverage() {
+    let random = process.digest.bytes.prefix(2).reduce(0) { $0 << 8 | UInt64($1) } & 0x7ff
+    let reading = HybridTime(rawValue: timeKeeper.tickForAll().rawValue | random)
+    timeKeeper.witness(reading)
+    coverage.start(at: reading, stores: stores.keys)
   }
 
   /// The statements of a full `Have`.
@@ -98,7 +107,7 @@ extension Replica {
     case .otherProcess(let reading):
       self.timeKeeper.witness(reading)
       if coverage.mayStartAnew(at: now.monotonicMilliseconds) {
-        coverage.start(at: self.timeKeeper.tickForAll(), stores: stores.keys)
+        startCoverage()
         sendHaves()
       }
     case .saidAhead(let reading):

@@ -259,6 +259,20 @@ import Testing
     #expect(heard?.age == StatementAge(started: started, number: 1))
   }
 
+  /// Seed 406010240: a copy had ended, and its later statements were taken for those of the original.
+  @Test func `processes that begin from one reading start apart`() throws {
+    var starts = Set<HybridTime>()
+    for process in 0..<4 {
+      let world = try line(2, seed: 918)
+      for _ in 0..<process { _ = world.random.draw(Digest128.self) }
+      try world.restart(1)
+      world.connect(0, 1)
+      world.settle()
+      starts.insert(try #require(world.devices[1].replica.coverage.started))
+    }
+    #expect(starts.count == 4)
+  }
+
   @Test func `what a later process said while an earlier one was connected was never believed`()
     throws
   {
