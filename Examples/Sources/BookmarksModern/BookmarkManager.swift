@@ -27,7 +27,7 @@ struct BookmarkManager {
     }
   }
 
-  /// What other devices change, from now on, and what is shown then.
+  /// The changes of other devices from now on, and the bookmarks shown then.
   func watch(_ show: (KeyValueStore.Change, [Bookmark]) -> Void) async {
     for await change in store.changes where change.keys.contains(StoreKey.bookmarks.name) {
       show(change, all)

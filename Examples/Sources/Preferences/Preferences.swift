@@ -13,7 +13,7 @@ struct Preferences: AsyncParsableCommand {
     abstract: "Settings in UserDefaults, the same on all devices.",
     subcommands: [Show.self, Write.self, Run.self])
 
-  /// What is shared. Everything else, such as where the window was, stays on its device.
+  /// The shared settings. Everything else, such as the window's place, stays on its device.
   static let shared = ["theme", "fontSize"]
 }
 

@@ -173,7 +173,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
 
     package struct Neighbour: Codable, Hashable, Sendable {
       package var device: DeviceID
-      /// Where it was heard, `host:port`.
+      /// The address at which it was heard, `host:port`.
       package var addresses: [String]
       /// Since it was last heard.
       package var milliseconds: UInt64

@@ -27,7 +27,7 @@ protocol CloudStoring: AnyObject {
 
 extension NSUbiquitousKeyValueStore: CloudStoring {}
 
-/// What `ObservableObject` is on Apple's systems: somebody who is told before a change.
+/// Like `ObservableObject` on Apple's systems: it is told before a change.
 final class ChangePublisher {
   var sink: (() -> Void)?
   func send() { sink?() }

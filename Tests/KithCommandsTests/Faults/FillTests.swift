@@ -16,7 +16,7 @@ extension Faults {
       async throws
     {
       let authors = Faults.number("KITH_FILL_AUTHORS", or: 3)
-      let mebibytes = Faults.number("KITH_FILL_MEBIBYTES", or: 40)
+      let megabytes = Faults.number("KITH_FILL_MEGABYTES", or: 40)
       let household = try Household()
       let victim = try await household.create("victim")
       var directories: [String] = []
@@ -25,9 +25,9 @@ extension Faults {
       }
       try await household.start(victim)
       // More than the budget of memory: without bounds all of it would be kept.
-      let offered = authors * 2 * mebibytes * 1_000_000
+      let offered = authors * 2 * megabytes * 1_000_000
       let filler = try IndependentDevice.start(
-        "fill.py", ["\(victim.port)", "2", "\(mebibytes)"] + directories, in: household.root)
+        "fill.py", ["\(victim.port)", "2", "\(megabytes)"] + directories, in: household.root)
       let filled = try await filler.wait(seconds: 900)
       try #require(filled.status == 0 && filled.output.contains("filled"), "\(filled.talk)")
 

@@ -50,7 +50,7 @@ extension Faults {
       #expect(values == ["old": "value", "new": "value"])
     }
 
-    /// What Linux does when a disk fails: the file system refuses all writes until it is mounted anew.
+    /// As Linux does when a disk fails: the file system refuses all writes until it is mounted anew.
     ///
     /// Nothing is being written at that moment: ext4 itself may call an `fdatasync` that is under way
     /// a success although it is lost (seen in one of ten tries of a plain program).

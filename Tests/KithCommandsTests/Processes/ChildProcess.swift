@@ -12,7 +12,7 @@ import Synchronization
 final class ChildProcess: Sendable {
   /// The process's id.
   let id: pid_t
-  /// What `waitpid` said at its end; nil until then.
+  /// The status that `waitpid` gave at its end; nil until then.
   private let ended = Mutex<Int32?>(nil)
 
   /// Starts a program.

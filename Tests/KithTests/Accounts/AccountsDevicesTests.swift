@@ -5,7 +5,7 @@ import Testing
 
 @testable import Kith
 
-/// What ``Accounts`` says and does about the devices of the account, in the program that has the
+/// ``Accounts`` lists and changes the devices of the account, in the program that has the
 /// directory open and in one that is attached to it.
 @Suite(.timeLimit(.minutes(5)))
 struct AccountsDevicesTests {
