@@ -74,17 +74,6 @@ struct Slot {
     return .kept(dropped: dropped)
   }
 
-  /// Whether a draft of the key will be the newest entry once it is published. It then names the
-  /// newest stamp as `replaced`; a tie that only the digest would decide counts as lost.
-  ///
-  /// Stamps are equal only if a restored or copied directory gave one twice.
-  func yields(to stamp: Stamp, isRemoval: Bool) -> Bool {
-    let entry = newest.entry
-    if entry.stamp != stamp { return entry.stamp < stamp }
-    if entry.isRemoval != isRemoval { return isRemoval }
-    return entry.replaced.map { $0 < stamp } ?? true
-  }
-
   private func keeps(runnerUp: KeptEntry) -> Bool {
     guard !newest.entry.isRemoval else { return false }
     guard let replaced = newest.entry.replaced else { return true }

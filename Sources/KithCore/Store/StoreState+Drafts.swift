@@ -50,8 +50,11 @@ extension StoreState {
   mutating func layAnew(_ draft: Draft, author: DeviceID) -> DraftFate {
     let stamp = Stamp(clock: draft.clock, device: author)
     var rest = draft
+    // Merging compares neither claims nor fallbacks. The least digest lets a tie count as lost.
+    let claim = Claim(clock: Claim.unpublished, device: author, group: group)
     rest.operations.removeAll { operation in
-      slots[Key(operation.key)]?.yields(to: stamp, isRemoval: operation.value == nil) == false
+      guard let slot = slots[Key(operation.key)] else { return false }
+      return !KeptEntry.isOlder(slot.newest, than: entry(of: operation, stamp, claim))
     }
     if draft.clock.isAdopted, rest != draft { return .refused(draft, .initialSync) }
     guard !rest.operations.isEmpty else { return .superseded }
@@ -61,16 +64,23 @@ extension StoreState {
   /// The entries that a draft would publish now.
   private func form(of draft: Draft, author: DeviceID) -> [KeptEntry] {
     let claim = claim(of: draft, author: author)
+    let stamp = Stamp(clock: draft.clock, device: author)
     return draft.operations.map { operation in
-      let key = Key(operation.key)
-      let entry = Entry(
-        key: key, stamp: Stamp(clock: draft.clock, device: author),
-        content: operation.value.map(Entry.Content.value) ?? .removed, claim: claim,
-        replaced: slots[key]?.newest.entry.stamp,
-        fallback: operation.value == nil ? nil : fallback(of: key, claimedAt: claim))
-      // A draft has no plaintext yet; its digest is never compared.
-      return KeptEntry(entry: entry, digest: .zero, home: nil)
+      let fallback =
+        operation.value == nil ? nil : fallback(of: Key(operation.key), claimedAt: claim)
+      return entry(of: operation, stamp, claim, fallback: fallback)
     }
+  }
+
+  /// It has no plaintext yet, and no digest.
+  private func entry(
+    of operation: Operation, _ stamp: Stamp, _ claim: Claim, fallback: Fallback? = nil
+  ) -> KeptEntry {
+    let key = Key(operation.key)
+    let entry = Entry(
+      key: key, stamp: stamp, content: operation.value.map(Entry.Content.value) ?? .removed,
+      claim: claim, replaced: slots[key]?.newest.entry.stamp, fallback: fallback)
+    return KeptEntry(entry: entry, digest: .zero, home: nil)
   }
 
   /// Claims room anew if a value grows its key; else keeps the latest claim that it replaces.

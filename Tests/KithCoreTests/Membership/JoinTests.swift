@@ -71,6 +71,7 @@ struct JoinTests {
     _ = roster.learn(all: added)
     let sent = roster.recordsForJoiner(joiner.id)
     #expect(sent.map(\.encoded.count).reduce(0, +) <= MembershipLimits.strangerBytes)
+    #expect(roster.chain(of: deviceKeys(99).id).isEmpty)
     let reply = JoinReply(isAccepted: true, records: sent, addresses: [:], clock: .zero)
     let (theirs, theirKeyring) = try JoinRequest.check(
       reply,

@@ -256,7 +256,8 @@ struct RosterBoundsTests {
     }
     #expect(roster.records.count == base.count)
     #expect(roster.pendingCount == MembershipLimits.pendingRecords)
-    #expect(try !roster.learn(all: [fixture.certificate(of: unknown, by: honest)]).isEmpty)
+    let counting = try fixture.certificate(of: unknown, by: honest)
+    #expect(roster.learn(all: [counting]).contains { $0.id == counting.id })
     #expect(roster.isRevoked(unknown.id) && !roster.isMember(unknown.id))
   }
 
