@@ -12,7 +12,7 @@ import Testing
 // MARK: Declarations
 
 enum Theme: String, StoreValue { case system, light, dark }
-struct Window: Codable, StoreValue { var width = 800, height = 600 }
+struct Window: StoreValue { var width = 800, height = 600 }
 
 extension StoreKey where Value == Theme {
   static var theme: Self { .init("theme", default: .system) }

@@ -7,7 +7,7 @@ import Testing
 // says otherwise: what does not compile here does not compile in such programs.
 
 enum Theme: String, StoreValue { case system, dark }
-struct Window: Codable, Equatable, StoreValue { var width = 800 }
+struct Window: Equatable, StoreValue { var width = 800 }
 
 nonisolated enum Keys {
   static let theme = StoreKey("theme", default: Theme.system)

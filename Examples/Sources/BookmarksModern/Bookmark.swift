@@ -1,8 +1,8 @@
 import Foundation
 import Kith
 
-/// A page to come back to. `StoreValue` is all that a `Codable` type needs to be a store's value.
-struct Bookmark: Codable, StoreValue, Equatable {
+/// A page to come back to. `StoreValue` makes it `Codable`, and a store's value.
+struct Bookmark: StoreValue, Equatable {
   var url: URL
   var title: String
   var added: Date

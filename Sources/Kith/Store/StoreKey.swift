@@ -36,6 +36,19 @@ public struct StoreKey<Value: StoreValue>: Sendable {
   }
 }
 
+extension StoreKey where Value: ExpressibleByNilLiteral {
+  /// Makes a key that reads as nil if it has no value; setting nil removes it.
+  ///
+  /// ```swift
+  /// let draft = StoreKey<String?>("draft")
+  /// ```
+  ///
+  /// - Parameter name: The key's ``name``.
+  public init(_ name: String) {
+    self.init(name, default: nil)
+  }
+}
+
 extension StoreKey {
   func value(in shown: PropertyListValue?) -> Value {
     shown.flatMap(Value.init(propertyListValue:)) ?? defaultValue

@@ -1,78 +1,74 @@
 public import KithCore
 
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
 /// A type whose values a store can hold under a ``StoreKey``.
 ///
 /// Property-list scalars, integers and floats of every width, dates, data, URLs and UUIDs conform,
-/// also in arrays, optionals, and dictionaries with string keys. An enum with raw values, or any
-/// `Codable` type, conforms by naming the protocol:
+/// also in arrays, optionals, and dictionaries with string keys. Any other `Codable` type conforms
+/// by naming the protocol, also if the compiler makes its coding. An enum with raw values is stored
+/// as its raw value:
 ///
 /// ```swift
 /// enum Theme: String, StoreValue { case system, dark }
-/// struct Window: Codable, StoreValue { var width = 0, height = 0 }
+/// struct Window: StoreValue { var width = 0, height = 0 }
 /// extension Calendar.Identifier: @retroactive StoreValue {}
 /// ```
-/// If a store shows a value of another type, such as an older program's, the key reads as its
-/// default. The value stays until the program sets the key.
-public protocol StoreValue: Sendable {
-  /// Makes the value, or nil if the property-list value has another type.
-  init?(propertyListValue: PropertyListValue)
+/// ``KithCore/PropertyListValue/init(encoding:)`` says how values are encoded. If a store shows a
+/// value of another type, such as an older program's, the key reads as its default. The value stays
+/// until the program sets the key.
+public protocol StoreValue: Codable, Sendable {}
 
-  /// Returns the property-list value.
-  ///
-  /// - Throws: ``KithError`` with ``KithError/Code/unsupportedValue``.
-  func propertyListValue() throws(KithError) -> PropertyListValue
-}
+extension PropertyListValue: StoreValue {}
+extension Bool: StoreValue {}
+extension String: StoreValue {}
+extension Date: StoreValue {}
+extension Data: StoreValue {}
+extension URL: StoreValue {}
+extension UUID: StoreValue {}
+extension Double: StoreValue {}
+extension Float: StoreValue {}
+extension Int: StoreValue {}
+extension Int8: StoreValue {}
+extension Int16: StoreValue {}
+extension Int32: StoreValue {}
+extension Int64: StoreValue {}
+extension UInt: StoreValue {}
+extension UInt8: StoreValue {}
+extension UInt16: StoreValue {}
+extension UInt32: StoreValue {}
+extension UInt64: StoreValue {}
+extension Array: StoreValue where Element: StoreValue {}
+extension Dictionary: StoreValue where Key == String, Value: StoreValue {}
+extension Optional: StoreValue where Wrapped: StoreValue {}
 
 extension StoreValue {
-  /// Returns the value to write, or nil to remove the key, which only an optional may return.
-  package func storedValue() throws(KithError) -> PropertyListValue? {
-    if let optional = self as? any OptionalStoreValue { return try optional.wrappedStoredValue() }
-    return try propertyListValue()
-  }
-}
-
-/// Lets ``StoreValue/storedValue()`` recognise an optional.
-protocol OptionalStoreValue {
-  func wrappedStoredValue() throws(KithError) -> PropertyListValue?
-}
-
-extension StoreValue where Self: RawRepresentable, RawValue: StoreValue {
-  /// Makes the case with this raw value.
-  public init?(propertyListValue: PropertyListValue) {
-    guard let raw = RawValue(propertyListValue: propertyListValue) else { return nil }
-    self.init(rawValue: raw)
-  }
-
-  /// Returns the raw value.
-  public func propertyListValue() throws(KithError) -> PropertyListValue {
-    try rawValue.propertyListValue()
-  }
-}
-
-extension StoreValue where Self: RawRepresentable, RawValue: StoreValue, Self: Codable {
-  /// Makes the case with this raw value.
-  public init?(propertyListValue: PropertyListValue) {
-    guard let raw = RawValue(propertyListValue: propertyListValue) else { return nil }
-    self.init(rawValue: raw)
-  }
-
-  /// Returns the raw value.
-  public func propertyListValue() throws(KithError) -> PropertyListValue {
-    try rawValue.propertyListValue()
-  }
-}
-
-extension StoreValue where Self: Codable {
-  /// Decodes the value; nil if it has another shape.
-  public init?(propertyListValue: PropertyListValue) {
+  /// Makes the value, or nil if the property-list value has another type.
+  package init?(propertyListValue: PropertyListValue) {
     guard let value = try? PropertyListValueDecoder(propertyListValue).decode(Self.self) else {
       return nil
     }
     self = value
   }
 
-  /// Encodes the value; see ``KithCore/PropertyListValue/init(encoding:)``.
-  public func propertyListValue() throws(KithError) -> PropertyListValue {
-    try PropertyListValue(encoding: self)
+  /// Returns the value to write, or nil to remove the key, which only an optional may return.
+  package func storedValue() throws(KithError) -> PropertyListValue? {
+    if let optional = self as? any OptionalStoreValue { return try optional.wrappedStoredValue() }
+    return try PropertyListValue(encoding: self)
+  }
+}
+
+/// Lets ``StoreValue/storedValue()`` recognise an optional.
+private protocol OptionalStoreValue {
+  func wrappedStoredValue() throws(KithError) -> PropertyListValue?
+}
+
+extension Optional: OptionalStoreValue where Wrapped: StoreValue {
+  fileprivate func wrappedStoredValue() throws(KithError) -> PropertyListValue? {
+    try self?.storedValue()
   }
 }

@@ -171,7 +171,7 @@ struct CodableValueTests {
 
   @Test func `inside Codable types a property-list value stays as it is`() throws {
     let envelope = Envelope(rest: Self.all, more: ["k": Self.all])
-    let value = try envelope.propertyListValue()
+    let value = try PropertyListValue(encoding: envelope)
     #expect(value == ["rest": Self.all, "more": ["k": Self.all]])
     #expect(Envelope(propertyListValue: value) == envelope)
     #expect(try PropertyListValue(encoding: Self.all) == Self.all)

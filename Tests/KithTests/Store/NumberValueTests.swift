@@ -6,7 +6,7 @@ struct NumberValueTests {
   @Test func integersOfEveryWidthComeBack() throws {
     func roundTrip<Value: StoreValue & FixedWidthInteger>(_ type: Value.Type) throws {
       for value in [Value.min, 0, 1] {
-        #expect(try value.propertyListValue() == .integer(Int64(value)))
+        #expect(try value.storedValue() == .integer(Int64(value)))
         #expect(Value(propertyListValue: .integer(Int64(value))) == value)
       }
     }
@@ -32,12 +32,12 @@ struct NumberValueTests {
   }
 
   @Test func unsignedIntegersBeyondSignedOnesAreRefused() {
-    let error = #expect(throws: KithError.self) { try UInt64.max.propertyListValue() }
+    let error = #expect(throws: KithError.self) { try UInt64.max.storedValue() }
     #expect(error?.code == .unsupportedValue)
   }
 
   @Test func floatsAreExactAsDoublesAndNearestBack() throws {
-    #expect(try Float(0.1).propertyListValue() == .double(Double(Float(0.1))))
+    #expect(try Float(0.1).storedValue() == .double(Double(Float(0.1))))
     #expect(Float(propertyListValue: .double(0.1)) == 0.1)
     #expect(Float(propertyListValue: 3) == 3)
     #expect(Float(propertyListValue: .double(1e300)) == nil)

@@ -46,10 +46,10 @@ struct OptionalValueTests {
   }
 
   @Test func nilInsideAContainerIsRefused() {
-    let inArray = #expect(throws: KithError.self) { try [1, nil].propertyListValue() }
+    let inArray = #expect(throws: KithError.self) { try [1, nil].storedValue() }
     #expect(inArray?.code == .unsupportedValue)
     let members: [String: Int?] = ["a": nil]
-    let inDictionary = #expect(throws: KithError.self) { try members.propertyListValue() }
+    let inDictionary = #expect(throws: KithError.self) { try members.storedValue() }
     #expect(inDictionary?.code == .unsupportedValue)
     #expect([Int?](propertyListValue: [1, 2]) == [1, 2])
   }

@@ -16,25 +16,34 @@ struct Window: Codable, StoreValue, Equatable {
 enum CodableTheme: Int, Codable, StoreValue { case light, dark }
 
 struct StoreValueTests {
-  private func roundTrip<Value: StoreValue & Equatable>(_ value: Value) throws {
-    let encoded = try value.propertyListValue()
-    #expect(Value(propertyListValue: encoded) == value)
+  private func roundTrip<Value: StoreValue & Equatable>(
+    _ value: Value, _ stored: PropertyListValue
+  ) throws {
+    #expect(try value.storedValue() == stored)
+    #expect(Value(propertyListValue: stored) == value)
   }
 
   @Test func valuesComeBack() throws {
-    try roundTrip(true)
-    try roundTrip(-3)
-    try roundTrip(Int64.min)
-    try roundTrip(2.5)
-    try roundTrip("text")
-    try roundTrip(Date(timeIntervalSinceReferenceDate: 12.25))
-    try roundTrip(Data([0, 255]))
-    try roundTrip(UUID())
-    try roundTrip(try #require(URL(string: "https://example.com/")))
-    try roundTrip([["a": 1], [:]])
-    try roundTrip(Theme.dark)
-    try roundTrip(CodableTheme.dark)
-    try roundTrip(Window())
+    let (date, data, id) = (Date(timeIntervalSinceReferenceDate: 12.25), Data([0, 255]), UUID())
+    try roundTrip(true, true)
+    try roundTrip(-3, -3)
+    try roundTrip(Int64.min, .integer(.min))
+    try roundTrip(2.5, 2.5)
+    try roundTrip("text", "text")
+    try roundTrip(date, .date(date))
+    try roundTrip([data], [.data(data)])
+    try roundTrip(id, .string(id.uuidString))
+    try roundTrip(try #require(URL(string: "https://example.com/")), "https://example.com/")
+    try roundTrip([["a": 1], [:]], [["a": 1], [:]])
+    try roundTrip(PropertyListValue.date(date), .date(date))
+    try roundTrip(Theme.dark, "dark")
+    try roundTrip(CodableTheme.dark, 1)
+    try roundTrip(
+      Window(),
+      [
+        "frames": [["width": 3]], "titles": ["a": .date(Date(timeIntervalSinceReferenceDate: 1.5))],
+        "blob": .data(Data([1, 2])), "link": "https://example.com/a", "theme": 1,
+      ])
   }
 
   @Test func otherTypesGiveNil() {

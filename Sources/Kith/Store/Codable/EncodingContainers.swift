@@ -26,16 +26,8 @@ struct NodeEncoder: Encoder, SingleValueEncodingContainer {
   func encode(_ value: String) { node.set(.string(value)) }
   func encode(_ value: Double) { node.set(.double(value)) }
   func encode(_ value: Float) { node.set(.double(Double(value))) }
-  func encode(_ value: Int) { node.set(.integer(Int64(value))) }
-  func encode(_ value: Int8) { node.set(.integer(Int64(value))) }
-  func encode(_ value: Int16) { node.set(.integer(Int64(value))) }
-  func encode(_ value: Int32) { node.set(.integer(Int64(value))) }
-  func encode(_ value: Int64) { node.set(.integer(value)) }
-  func encode(_ value: UInt) throws { try integer(value) }
-  func encode(_ value: UInt8) { node.set(.integer(Int64(value))) }
-  func encode(_ value: UInt16) { node.set(.integer(Int64(value))) }
-  func encode(_ value: UInt32) { node.set(.integer(Int64(value))) }
-  func encode(_ value: UInt64) throws { try integer(value) }
+  func encode(_ value: some Encodable & FixedWidthInteger) throws { try integer(value) }
+  // Not generic, because the standard library's own functions, which only throw, would be chosen.
   func encode(_ value: Int128) throws { try integer(value) }
   func encode(_ value: UInt128) throws { try integer(value) }
   func encode(_ value: some Encodable) throws { try node.encode(value, at: path) }

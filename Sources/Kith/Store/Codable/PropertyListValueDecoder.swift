@@ -31,43 +31,68 @@ struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
   func singleValueContainer() -> any SingleValueDecodingContainer { self }
 
   func decodeNil() -> Bool { false }
-  func decode(_ type: Bool.Type) throws -> Bool { try scalar(type) }
-  func decode(_ type: String.Type) throws -> String { try scalar(type) }
-  func decode(_ type: Double.Type) throws -> Double { try scalar(type) }
-  func decode(_ type: Float.Type) throws -> Float { try scalar(type) }
-  func decode(_ type: Int.Type) throws -> Int { try scalar(type) }
-  func decode(_ type: Int8.Type) throws -> Int8 { try scalar(type) }
-  func decode(_ type: Int16.Type) throws -> Int16 { try scalar(type) }
-  func decode(_ type: Int32.Type) throws -> Int32 { try scalar(type) }
-  func decode(_ type: Int64.Type) throws -> Int64 { try scalar(type) }
-  func decode(_ type: UInt.Type) throws -> UInt { try scalar(type) }
-  func decode(_ type: UInt8.Type) throws -> UInt8 { try scalar(type) }
-  func decode(_ type: UInt16.Type) throws -> UInt16 { try scalar(type) }
-  func decode(_ type: UInt32.Type) throws -> UInt32 { try scalar(type) }
-  func decode(_ type: UInt64.Type) throws -> UInt64 { try scalar(type) }
-  func decode(_ type: Int128.Type) throws -> Int128 { Int128(try scalar(Int64.self)) }
-  func decode(_ type: UInt128.Type) throws -> UInt128 { UInt128(try scalar(UInt64.self)) }
-
-  func decode<T: Decodable>(_ type: T.Type) throws -> T {
-    let found: Any?
-    // The encoder's special types, in the form that stores have for them.
-    if T.self == Date.self {
-      found = Date(propertyListValue: value)
-    } else if T.self == Data.self {
-      found = Data(propertyListValue: value)
-    } else if T.self == URL.self {
-      found = URL(propertyListValue: value)
-    } else if T.self == PropertyListValue.self {
-      found = value
-    } else {
-      return try T(from: self)
-    }
-    guard let found = found as? T else { throw mismatch(type) }
+  func decode(_ type: Bool.Type) throws -> Bool {
+    guard case .bool(let found) = value else { throw mismatch(type) }
     return found
   }
+  func decode(_ type: String.Type) throws -> String {
+    guard case .string(let found) = value else { throw mismatch(type) }
+    return found
+  }
+  /// An integer counts if a double holds it exactly.
+  func decode(_ type: Double.Type) throws -> Double {
+    let found: Double? =
+      switch value {
+      case .double(let double): double
+      case .integer(let integer): Double(exactly: integer)
+      default: nil
+      }
+    return try unwrap(found)
+  }
+  /// The float nearest to a double. A finite double that is too large counts as another type.
+  func decode(_ type: Float.Type) throws -> Float {
+    let found: Float? =
+      switch value {
+      case .double(let double): Float(double).isFinite || !double.isFinite ? Float(double) : nil
+      case .integer(let integer): Float(exactly: integer)
+      default: nil
+      }
+    return try unwrap(found)
+  }
+  func decode<T: Decodable & FixedWidthInteger>(_ type: T.Type) throws -> T { try integer(type) }
+  // Not generic, because the standard library's own functions, which only throw, would be chosen.
+  func decode(_ type: Int128.Type) throws -> Int128 { try integer(type) }
+  func decode(_ type: UInt128.Type) throws -> UInt128 { try integer(type) }
 
-  private func scalar<T: StoreValue>(_ type: T.Type) throws -> T {
-    guard let found = T(propertyListValue: value) else { throw mismatch(type) }
+  func decode<T: Decodable>(_ type: T.Type) throws -> T {
+    // The encoder's special types, in the form that stores have for them.
+    if T.self == PropertyListValue.self, let found = value as? T { return found }
+    guard T.self == Date.self || T.self == Data.self || T.self == URL.self else {
+      return try T(from: self)
+    }
+    let found: Any? =
+      switch value {
+      case .date(let date): date
+      case .data(let data): data
+      case .string(let text): URL(string: text)
+      default: nil
+      }
+    return try unwrap(found as? T)
+  }
+
+  /// A double without a fraction counts as an integer.
+  private func integer<T: FixedWidthInteger>(_ type: T.Type) throws -> T {
+    let found: T? =
+      switch value {
+      case .integer(let integer): T(exactly: integer)
+      case .double(let double): T(exactly: double)
+      default: nil
+      }
+    return try unwrap(found)
+  }
+
+  private func unwrap<T>(_ found: T?) throws -> T {
+    guard let found else { throw mismatch(T.self) }
     return found
   }
 
