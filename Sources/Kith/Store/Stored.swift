@@ -1,3 +1,6 @@
+internal import KithCore
+internal import Synchronization
+
 /// A property whose value is a key of a store.
 ///
 /// ```swift
@@ -21,16 +24,19 @@
 /// holds the reason until a write is accepted. To throw it instead, call `try $theme.set(.dark)`.
 @propertyWrapper
 public struct Stored<Value: StoreValue>: Sendable {
-  /// The key in its store, with its values, last error, and throwing writes.
-  public let projectedValue: StoredKey<Value>
-
-  /// The value that the store shows, or the key's default.
-  ///
-  /// - Complexity: As for reading and writing the store.
-  public var wrappedValue: Value {
-    get { projectedValue.value }
-    nonmutating set { projectedValue.assign(newValue) }
+  /// The last error, shared by all copies of the property.
+  private final class LastError: Sendable {
+    let error = Mutex<KithError?>(nil)
   }
+
+  /// The key.
+  public let key: StoreKey<Value>
+  /// The store.
+  public let store: KeyValueStore
+  /// The observed ``store``, if the property was made with one.
+  private let observable: ObservableStore?
+  private let onRefusal: (@Sendable (KithError) -> Void)?
+  private let last = LastError()
 
   /// Makes a property of a key.
   ///
@@ -42,7 +48,10 @@ public struct Stored<Value: StoreValue>: Sendable {
     _ key: StoreKey<Value>, in store: KeyValueStore,
     onRefusal: (@Sendable (KithError) -> Void)? = nil
   ) {
-    projectedValue = StoredKey(key, .plain(store), onRefusal)
+    self.key = key
+    self.store = store
+    observable = nil
+    self.onRefusal = onRefusal
   }
 
   /// Makes a property of a key that `withObservationTracking` follows.
@@ -55,6 +64,69 @@ public struct Stored<Value: StoreValue>: Sendable {
     _ key: StoreKey<Value>, in store: ObservableStore,
     onRefusal: (@Sendable (KithError) -> Void)? = nil
   ) {
-    projectedValue = StoredKey(key, .observable(store), onRefusal)
+    self.key = key
+    self.store = store.store
+    observable = store
+    self.onRefusal = onRefusal
   }
+
+  /// The property itself: `$theme` has the key, the last error, and writes that throw.
+  public var projectedValue: Stored<Value> { self }
+
+  /// The value that the store shows, or the key's default.
+  ///
+  /// - Complexity: As for reading and writing the store.
+  public var wrappedValue: Value {
+    get { if let observable { observable[key] } else { store[key] } }
+    nonmutating set {
+      do throws(KithError) {
+        try set(newValue)
+      } catch {
+        onRefusal?(error)
+      }
+    }
+  }
+
+  /// Whether the property reads as its default because the store shows no value of its type.
+  ///
+  /// ```swift
+  /// resetButton.isEnabled = !settings.$theme.isDefault
+  /// ```
+  public var isDefault: Bool { observable?.isDefault(key) ?? store.isDefault(key) }
+
+  /// The reason why the last write was refused; nil after an accepted one.
+  public var error: KithError? { last.error.withLock { $0 } }
+
+  /// Sets the value as an assignment does, but throws if the store refuses it.
+  ///
+  /// ```swift
+  /// try settings.$theme.set(.dark)
+  /// ```
+  ///
+  /// - Throws: ``KithError`` as ``KeyValueStore/set(_:for:)`` does; then nothing has changed.
+  public func set(_ value: Value) throws(KithError) {
+    try write { (store) throws(KithError) in try store.set(value, for: key) }
+  }
+
+  /// Removes the key, so that the property reads as its default.
+  ///
+  /// - Throws: ``KithError`` as ``KeyValueStore/reset(_:)`` does.
+  public func remove() throws(KithError) {
+    try write { (store) throws(KithError) in try store.reset(key) }
+  }
+
+  private func write(_ body: (KeyValueStore) throws(KithError) -> Void) throws(KithError) {
+    do throws(KithError) {
+      if let observable { try observable.write([Key(key.name)], body) } else { try body(store) }
+      last.error.withLock { $0 = nil }
+    } catch {
+      last.error.withLock { $0 = error }
+      throw error
+    }
+  }
+}
+
+extension Stored where Value: Equatable {
+  /// The value now and after each change, by any writer.
+  public var values: StoreValues<Value> { store.values(for: key) }
 }
