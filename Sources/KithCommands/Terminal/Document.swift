@@ -32,7 +32,7 @@ indirect enum Document {
       default: .value(value)
       }
     }
-    return (try? PropertyListValueEncoder.encode(value)).map(document) ?? .members([])
+    return (try? PropertyListValue(encoding: value)).map(document) ?? .members([])
   }
 
   /// Drops nil members.

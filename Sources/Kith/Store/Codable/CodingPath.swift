@@ -39,23 +39,16 @@ struct PlaceKey: CodingKey {
   let stringValue: String
   let intValue: Int?
 
-  init(index: Int) {
-    stringValue = "\(index)"
-    intValue = index
-  }
-
-  init?(stringValue: String) {
+  init(stringValue: String) {
     self.stringValue = stringValue
     intValue = nil
   }
 
-  init?(intValue: Int) { self.init(index: intValue) }
-
-  private init(_ name: String) {
-    stringValue = name
-    intValue = nil
+  init(intValue: Int) {
+    stringValue = "\(intValue)"
+    self.intValue = intValue
   }
 
   /// The member that holds a superclass's value.
-  static let `super` = PlaceKey("super")
+  static let `super` = PlaceKey(stringValue: "super")
 }

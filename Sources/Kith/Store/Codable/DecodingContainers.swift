@@ -46,7 +46,7 @@ struct UnkeyedValues: UnkeyedDecodingContainer {
 
   /// If decoding fails, the position stays.
   private mutating func next<T>(_ body: (PropertyListValueDecoder) throws -> T) throws -> T {
-    let path = path.appending(PlaceKey(index: currentIndex))
+    let path = path.appending(PlaceKey(intValue: currentIndex))
     guard !isAtEnd else {
       throw DecodingError.valueNotFound(
         T.self,

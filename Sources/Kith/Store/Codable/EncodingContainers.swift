@@ -82,7 +82,7 @@ struct UnkeyedNodes: UnkeyedEncodingContainer {
   var count: Int { node.count }
 
   private func encoder() -> NodeEncoder {
-    let key = PlaceKey(index: node.count)
+    let key = PlaceKey(intValue: node.count)
     return NodeEncoder(node: node.append(), path: path.appending(key))
   }
 

@@ -17,7 +17,9 @@ extension PropertyListValue {
   /// - Complexity: O(*n*) in the value's size.
   public init(encoding value: some Encodable) throws(KithError) {
     do {
-      self = try PropertyListValueEncoder.encode(value)
+      let node = EncodingNode()
+      try node.encode(value, at: nil)
+      self = try node.finished(at: nil)
     } catch {
       throw KithError(coding: error, "The value cannot be stored")
     }

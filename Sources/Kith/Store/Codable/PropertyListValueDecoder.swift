@@ -6,7 +6,7 @@ internal import KithCore
   internal import Foundation
 #endif
 
-/// Decodes any `Decodable` type; the reverse of ``PropertyListValueEncoder``.
+/// Decodes any `Decodable` type; the reverse of ``EncodingNode``.
 struct PropertyListValueDecoder: Decoder, SingleValueDecodingContainer {
   let value: PropertyListValue
   let path: CodingPath?

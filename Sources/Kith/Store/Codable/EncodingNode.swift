@@ -6,20 +6,10 @@ internal import KithCore
   internal import Foundation
 #endif
 
-/// Encodes any `Encodable` value. `PropertyListSerialization` would take a tenth of a second for a
-/// full store.
+/// A place of an encoded value, while it is encoded. `PropertyListSerialization` would take a tenth
+/// of a second for a full store.
 ///
 /// Nil leaves out its key in a keyed container; elsewhere encoding nil fails.
-package enum PropertyListValueEncoder {
-  /// Throws `EncodingError`, or the error of the value's own `encode(to:)`. O(*n*) in the value's
-  /// size.
-  package static func encode(_ value: some Encodable) throws -> PropertyListValue {
-    let node = EncodingNode()
-    try node.encode(value, at: nil)
-    return try node.finished(at: nil)
-  }
-}
-
 final class EncodingNode {
   private enum Content {
     case nothing
@@ -94,7 +84,7 @@ final class EncodingNode {
       var values: [PropertyListValue] = []
       values.reserveCapacity(nodes.count)
       for (index, node) in nodes.enumerated() {
-        values.append(try node.finished(in: path) { PlaceKey(index: index) })
+        values.append(try node.finished(in: path) { PlaceKey(intValue: index) })
       }
       return .array(values)
     case .dictionary(let members):
@@ -111,10 +101,10 @@ final class EncodingNode {
 
   /// Builds the child's path only if it is no scalar.
   private func finished(
-    in path: CodingPath?, _ key: () -> PlaceKey?
+    in path: CodingPath?, _ key: () -> PlaceKey
   ) throws -> PropertyListValue {
     if case .value(let value) = content { return value }
-    return try finished(at: key().map { path.appending($0) } ?? path)
+    return try finished(at: path.appending(key()))
   }
 }
 
