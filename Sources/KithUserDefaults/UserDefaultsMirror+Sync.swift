@@ -74,11 +74,6 @@ extension UserDefaultsMirror {
     try set(try value.storedValue(), forKey: key.name)
   }
 
-  /// Removes a mirrored key on both sides; see ``set(_:forKey:)``.
-  ///
-  /// - Throws: As ``set(_:forKey:)`` does.
-  public func remove(_ key: String) throws(KithError) { try set(nil, forKey: key) }
-
   /// The store's values, of one moment and account. Drops another account's marks, whose values
   /// were never in this store.
   private func look(_ state: inout State) -> [KeyValueStore.Key: PropertyListValue] {

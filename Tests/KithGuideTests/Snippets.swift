@@ -102,7 +102,7 @@ func readAndWrite(_ store: KeyValueStore) async throws {
   try await store.commit {
     $0[.theme] = .dark
     $0[.window].width += 100
-    $0.remove(.draft)
+    $0.reset(.draft)
   }
 
   let size = store[Keys.fontSize]

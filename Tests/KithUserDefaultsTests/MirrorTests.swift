@@ -272,7 +272,7 @@ struct MirrorTests {
     fixture.account.isolate(0)
     try fixture.account.crash(0)
     #expect(try fixture.store().value(forKey: "theme") == "dark")
-    try fixture.mirror(try fixture.store()).remove("theme")
+    try fixture.mirror(try fixture.store()).set(nil, forKey: "theme")
     #expect(fixture.defaults.object(forKey: "theme") == nil)
     #expect(try fixture.store().keys.isEmpty)
   }

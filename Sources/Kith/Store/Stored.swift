@@ -111,7 +111,7 @@ public struct Stored<Value: StoreValue>: Sendable {
   /// Removes the key, so that the property reads as its default.
   ///
   /// - Throws: ``KithError`` as ``KeyValueStore/reset(_:)`` does.
-  public func remove() throws(KithError) {
+  public func reset() throws(KithError) {
     try write { (store) throws(KithError) in try store.reset(key) }
   }
 

@@ -40,10 +40,10 @@ extension KeyValueStore {
       write(nil, forKey: key)
     }
 
-    /// Removes a key.
+    /// Removes a key, so that it reads as its default.
     ///
     /// - Complexity: O(1).
-    public mutating func remove<Value>(_ key: StoreKey<Value>) {
+    public mutating func reset<Value>(_ key: StoreKey<Value>) {
       write(nil, forKey: key.name)
     }
 
@@ -54,7 +54,7 @@ extension KeyValueStore {
     /// ```swift
     /// try await store.commit {
     ///   $0[.window].width += 100
-    ///   $0.remove(.draft)
+    ///   $0.reset(.draft)
     /// }
     /// ```
     public subscript<Value>(key: StoreKey<Value>) -> Value {

@@ -33,7 +33,7 @@ struct OptionalValueTests {
     }
     try await store.commit {
       $0[.theme] = .system
-      $0.remove(.draft)
+      $0.reset(.draft)
     }
     #expect(store.dictionary == ["theme": "system"])
   }

@@ -26,7 +26,7 @@ struct StoredTests {
     try store.set(4, for: .count)
     settings.count += 1
     #expect(store[.count] == 5)
-    try settings.$theme.remove()
+    try settings.$theme.reset()
     #expect(settings.theme == .system)
     #expect(store.keys == ["count"])
   }
