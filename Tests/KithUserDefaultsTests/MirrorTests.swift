@@ -64,7 +64,7 @@ struct MirrorTests {
     let fixture = try MirrorFixture(devices: 1)
     try fixture.store().set("dark", forKey: "theme")
     // It joins, and is mirrored before it has met anybody again.
-    fixture.account.setFaults(LinkFaults(delay: .seconds(60)))
+    fixture.account.setFaults(delay: .seconds(60))
     let device = try fixture.account.join()
     let store = try device.store("com.example.App")
     fixture.defaults.set("light", forKey: "theme")
@@ -73,7 +73,7 @@ struct MirrorTests {
     let first = mirror.sync()
     #expect(first.stored == ["fontSize"])
     #expect(first.taken == ["theme"])
-    fixture.account.setFaults(.none)
+    fixture.account.setFaults()
     fixture.account.advance(by: .seconds(600))
     #expect(fixture.defaults.string(forKey: "theme") == "dark")
     #expect(try fixture.store().value(forKey: "theme") == "dark")

@@ -107,12 +107,21 @@ public final class TestAccount: Sendable {
     for one in 0..<count { for other in 0..<one { network.mend(other, one) } }
   }
 
-  /// Sets the faults of all links from now on.
+  /// Sets the faults of all links from now on; without an argument, they have none.
   ///
   /// ```swift
-  /// account.setFaults(LinkFaults(delay: .milliseconds(200)))
+  /// account.setFaults(delay: .milliseconds(200), loss: 0.1)
+  /// account.advance(by: .seconds(5))
   /// ```
-  public func setFaults(_ faults: LinkFaults) { network.setFaults(faults) }
+  ///
+  /// - Parameters:
+  ///   - delay: The time that a message takes; ``advance(by:)`` lets it pass.
+  ///   - loss: The chance, 0 to 1, that a message is lost. Its connection is lost too, as in TCP.
+  ///     The devices connect again a second later.
+  ///   - duplication: The chance, 0 to 1, that a message is delivered twice.
+  public func setFaults(delay: Duration = .zero, loss: Double = 0, duplication: Double = 0) {
+    network.setFaults(.init(delay: delay, loss: loss, duplication: duplication))
+  }
 
   /// Lets virtual time pass, and handles all events that are due in it.
   ///

@@ -25,6 +25,13 @@ final class VirtualNetwork: Sendable {
     let storage: MemoryStorage
   }
 
+  struct Faults {
+    var delay = Duration.zero
+    /// The chances, 0 to 1, of each message.
+    var loss = 0.0
+    var duplication = 0.0
+  }
+
   fileprivate enum Event {
     case message([UInt8], to: Int, SessionID)
     case room(Int, SessionID)
@@ -47,7 +54,7 @@ final class VirtualNetwork: Sendable {
     var events: [(time: UInt64, order: UInt64, event: Event)] = []
     var nextSession: UInt64 = 1
     var nextOrder: UInt64 = 1
-    var faults = LinkFaults.none
+    var faults = Faults()
     var chance: SeededEntropy
     var isDelivering = false
   }
@@ -71,7 +78,7 @@ final class VirtualNetwork: Sendable {
     }
   }
 
-  func setFaults(_ faults: LinkFaults) { state.withLock { $0.faults = faults } }
+  func setFaults(_ faults: Faults) { state.withLock { $0.faults = faults } }
 
   // MARK: Devices
 
@@ -240,7 +247,7 @@ final class VirtualNetwork: Sendable {
       guard let (pair, end) = state.find(session, of: device),
         let other = state.sessions[pair]?.sides[1 - end]
       else { return nil }
-      let faults = state.sessions[pair]?.isPairing == true ? LinkFaults.none : state.faults
+      let faults = state.sessions[pair]?.isPairing == true ? Faults() : state.faults
       if state.happens(faults.loss) { return pair }
       let copies = state.happens(faults.duplication) ? 2 : 1
       let arrival = max(

@@ -58,7 +58,7 @@ import Testing
   @Test func `a delay takes virtual time, and no real one`() throws {
     let account = try TestAccount()
     let (laptop, desktop) = (try account[0].store(Self.store), try account[1].store(Self.store))
-    account.setFaults(LinkFaults(delay: .seconds(3_600)))
+    account.setFaults(delay: .seconds(3_600))
     try laptop.set(1, forKey: "n")
     account.advance(by: .seconds(3_599))
     #expect(desktop.value(forKey: "n") == nil)
@@ -70,14 +70,13 @@ import Testing
     throws
   {
     let account = try TestAccount(devices: 4, seed: seed)
-    account.setFaults(
-      LinkFaults(delay: .milliseconds(20), loss: 0.05, duplication: 0.1))
+    account.setFaults(delay: .milliseconds(20), loss: 0.05, duplication: 0.1)
     for number in 0..<60 {
       try account[number % 4].store(Self.store).set(
         .integer(Int64(number)), forKey: "key\(number % 7)")
       account.advance(by: .milliseconds(300))
     }
-    account.setFaults(.none)
+    account.setFaults()
     account.advance(by: .seconds(60))
     let views = try (0..<4).map { try account[$0].store(Self.store).dictionary }
     #expect(views.allSatisfy { $0 == views[0] }, "seed \(seed)")
