@@ -45,9 +45,6 @@ public struct TestDevice: Sendable {
 
   // MARK: Signing in and out
 
-  /// Whether the device's program is signed in to the account, as at first.
-  public var isSignedIn: Bool { network.host(number).signedOut == nil }
-
   /// Signs out, as `Accounts.signOut()` does, if the device is signed in.
   ///
   /// The device leaves its links, and its stores show local data, with the reason `accountChange`.

@@ -36,7 +36,7 @@ final class VirtualNetwork: Sendable {
     case message([UInt8], to: Int, SessionID)
     case room(Int, SessionID)
     case ended(Int, SessionID)
-    case connect(Int, Int)
+    case connect([Int])
   }
 
   fileprivate struct Session {
@@ -136,58 +136,54 @@ final class VirtualNetwork: Sendable {
   // MARK: Links
 
   func cut(_ one: Int, _ other: Int) {
-    state.withLock { _ = $0.cuts.insert([min(one, other), max(one, other)]) }
-    disconnect(one, other)
+    let pair = Self.pair(one, other)
+    state.withLock { _ = $0.cuts.insert(pair) }
+    disconnect(pair)
   }
 
   func mend(_ one: Int, _ other: Int) {
-    state.withLock { _ = $0.cuts.remove([min(one, other), max(one, other)]) }
-    connect(one, other)
+    let pair = Self.pair(one, other)
+    state.withLock { _ = $0.cuts.remove(pair) }
+    connect(pair)
   }
 
   func connectAll() {
-    for one in 0..<count { for other in 0..<one { connect(other, one) } }
+    for one in 0..<count { for other in 0..<one { connect(Self.pair(one, other)) } }
   }
 
-  private func connect(_ one: Int, _ other: Int) {
-    schedule(.connect(min(one, other), max(one, other)))
+  /// The key of two devices in `cuts` and `sessions`.
+  private static func pair(_ one: Int, _ other: Int) -> [Int] {
+    [min(one, other), max(one, other)]
+  }
+
+  private func connect(_ pair: [Int]) {
+    schedule(.connect(pair))
     deliver()
   }
 
   func disconnectAll(of device: Int) {
-    for other in 0..<count where other != device { disconnect(device, other) }
+    for other in 0..<count where other != device { disconnect(Self.pair(device, other)) }
   }
 
-  private func disconnect(_ one: Int, _ other: Int) {
-    let session = state.withLock {
-      $0.sessions.removeValue(forKey: [min(one, other), max(one, other)])
-    }
+  private func disconnect(_ pair: [Int]) {
+    let session = state.withLock { $0.sessions.removeValue(forKey: pair) }
     for side in session?.sides ?? [] { schedule(.ended(side.device, side.session)) }
     deliver()
   }
 
   /// Ends a connection early; the devices connect again later.
-  private func lose(_ one: Int, _ other: Int) {
-    let isPairing = state.withLock {
-      $0.sessions[[min(one, other), max(one, other)]]?.isPairing == true
-    }
-    disconnect(one, other)
-    if isPairing { return }
-    schedule(.connect(min(one, other), max(one, other)), after: Self.reconnectMicroseconds)
+  private func lose(_ pair: [Int]) {
+    let isPairing = state.withLock { $0.sessions[pair]?.isPairing == true }
+    disconnect(pair)
+    if !isPairing { schedule(.connect(pair), after: Self.reconnectMicroseconds) }
   }
 
-  private func establish(_ one: Int, _ other: Int) {
+  private func establish(_ pair: [Int]) {
     let session = state.withLock { state -> Session? in
-      let pair = [one, other]
       guard !state.cuts.contains(pair), state.sessions[pair] == nil,
         pair.allSatisfy({ state.hosts[$0].signedOut == nil })
       else { return nil }
-      let sides = [
-        (one, SessionID(rawValue: state.nextSession)),
-        (other, SessionID(rawValue: state.nextSession + 1)),
-      ]
-      state.nextSession += 2
-      let session = Session(sides: sides.map { (device: $0.0, session: $0.1) })
+      let session = state.makeSession(of: pair)
       state.sessions[pair] = session
       return session
     }
@@ -210,16 +206,11 @@ final class VirtualNetwork: Sendable {
   ) throws(KithError) {
     try add(account, keys, process, storage)
     let number = count - 1
+    let pair = Self.pair(inviter, number)
     let (first, second) = state.withLock { state in
-      let sides = [
-        (device: inviter, session: SessionID(rawValue: state.nextSession)),
-        (device: number, session: SessionID(rawValue: state.nextSession + 1)),
-      ]
-      state.nextSession += 2
-      if state.hosts[inviter].signedOut == nil {
-        state.sessions[[inviter, number]] = Session(sides: sides, isPairing: true)
-      }
-      return (sides[0].session, sides[1].session)
+      let session = state.makeSession(of: pair, isPairing: true)
+      if state.hosts[inviter].signedOut == nil { state.sessions[pair] = session }
+      return (session.sides[0].session, session.sides[1].session)
     }
     let (host, joiner) = (host(inviter), host(number))
     // The joiner first: the inviter's messages are delivered at once.
@@ -234,7 +225,7 @@ final class VirtualNetwork: Sendable {
     deliver()
     if joiner.device.hasPulledAll { send(JoinDone().encodedMessage(), from: number, on: second) }
     guard host.device.membership.roster.isMember(joiner.keys.id) else {
-      disconnect(inviter, number)
+      disconnect(pair)
       state.withLock { _ = $0.hosts.removeLast() }
       throw KithError(.network, "device \(inviter) cannot be reached to join through it")
     }
@@ -259,7 +250,7 @@ final class VirtualNetwork: Sendable {
       }
       return nil
     }
-    if let lost { lose(lost[0], lost[1]) }
+    if let lost { lose(lost) }
     deliver()
   }
 
@@ -270,11 +261,11 @@ final class VirtualNetwork: Sendable {
 
   fileprivate func close(_ session: SessionID, of device: Int) {
     guard let (pair, _) = state.withLock({ $0.find(session, of: device) }) else { return }
-    lose(pair[0], pair[1])
+    lose(pair)
   }
 
   fileprivate func closeAll(of device: Int) {
-    for other in 0..<count where other != device { lose(device, other) }
+    for other in 0..<count where other != device { lose(Self.pair(device, other)) }
   }
 
   private func schedule(_ event: Event, after microseconds: UInt64 = 0) {
@@ -305,7 +296,7 @@ final class VirtualNetwork: Sendable {
         host(device).device.receive(bytes, on: session)
       case .room(let device, let session): host(device).device.input(.room(session))
       case .ended(let device, let session): host(device).device.input(.disconnected(session))
-      case .connect(let one, let other): establish(one, other)
+      case .connect(let pair): establish(pair)
       }
     }
   }
@@ -337,6 +328,17 @@ final class VirtualNetwork: Sendable {
 }
 
 extension VirtualNetwork.State {
+  fileprivate mutating func makeSession(
+    of pair: [Int], isPairing: Bool = false
+  ) -> VirtualNetwork.Session {
+    defer { nextSession += 2 }
+    return VirtualNetwork.Session(
+      sides: [
+        (device: pair[0], session: SessionID(rawValue: nextSession)),
+        (device: pair[1], session: SessionID(rawValue: nextSession + 1)),
+      ], isPairing: isPairing)
+  }
+
   fileprivate mutating func add(_ event: VirtualNetwork.Event, at time: UInt64) {
     events.append((time, nextOrder, event))
     nextOrder += 1
