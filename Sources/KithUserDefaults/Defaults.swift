@@ -69,22 +69,17 @@ struct Defaults {
 
   // MARK: Marks
 
-  private var kept: [String: Any] { defaults.dictionary(forKey: marksKey) ?? [:] }
-
-  /// The marks of a device's store, or all if the device is unknown. Another device's values were
-  /// never in this store.
-  func marks(of device: String?) -> [String: Mark] {
-    let kept = kept
-    guard device == nil || kept["device"] as? String == device,
+  /// The marks of a device's store. Another device's values were never in this store.
+  func marks(of device: String) -> [String: Mark] {
+    guard let kept = defaults.dictionary(forKey: marksKey), kept["device"] as? String == device,
       let marks = kept["marks"] as? [String: Any]
     else { return [:] }
     return marks.compactMapValues { ($0 as? Data).flatMap(Mark.init(data:)) }
   }
 
   /// Saves the marks, and writes all defaults to the disk.
-  func save(_ marks: [String: Mark], of device: String?) {
-    var kept: [String: Any] = ["marks": marks.mapValues(\.data)]
-    kept["device"] = device ?? self.kept["device"] as? String
+  func save(_ marks: [String: Mark], of device: String) {
+    let kept: [String: Any] = ["device": device, "marks": marks.mapValues(\.data)]
     defaults.set(kept, forKey: marksKey)
     defaults.synchronize()
   }

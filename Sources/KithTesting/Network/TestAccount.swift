@@ -37,7 +37,9 @@ public final class TestAccount: Sendable {
     account = founder.account
     network = VirtualNetwork(seed: seed)
     self.entropy = Mutex(entropy)
-    for member in founder.members { try add(member.keys, member.snapshot) }
+    for member in founder.members {
+      try network.add(account, member.keys, drawProcess(), MemoryStorage(member.snapshot))
+    }
     network.connectAll()
   }
 
@@ -77,17 +79,13 @@ public final class TestAccount: Sendable {
     }
     var known = roster
     _ = known.learn(all: records)
-    let process = entropy.withLock { ProcessID($0.draw()) }
     try network.join(
-      account, keys, process, MemoryStorage(Founder.snapshot(known)), by: inviter, records)
+      account, keys, drawProcess(), MemoryStorage(Founder.snapshot(known)), by: inviter, records)
     network.connectAll()
     return self[count - 1]
   }
 
-  private func add(_ keys: DeviceKeys, _ snapshot: Snapshot) throws(KithError) {
-    let process = entropy.withLock { ProcessID($0.draw()) }
-    try network.add(account, keys, process, MemoryStorage(snapshot))
-  }
+  func drawProcess() -> ProcessID { entropy.withLock { ProcessID($0.draw()) } }
 
   // MARK: Links
 
@@ -139,6 +137,6 @@ public final class TestAccount: Sendable {
   ///
   /// - Throws: ``KithError`` if the stored data makes no device.
   public func crash(_ device: Int) throws(KithError) {
-    try network.restart(device, account) { entropy.withLock { ProcessID($0.draw()) } }
+    try network.restart(device, account, drawProcess)
   }
 }

@@ -61,7 +61,8 @@ public struct TestDevice: Sendable {
     let host = network.host(number)
     guard host.signedOut == nil else { return }
     let stores = host.local ?? makeLocalStores()
-    let local = try network.make(stores.account, stores.keys, drawProcess(), stores.storage)
+    let local = try network.make(
+      stores.account, stores.keys, testAccount.drawProcess(), stores.storage)
     network.change(number) { host in
       host.local = stores
       host.signedOut = local
@@ -96,9 +97,5 @@ public struct TestDevice: Sendable {
       return .init(
         account: founder.account, keys: member.keys, storage: MemoryStorage(member.snapshot))
     }
-  }
-
-  private func drawProcess() -> ProcessID {
-    testAccount.entropy.withLock { ProcessID($0.draw()) }
   }
 }
