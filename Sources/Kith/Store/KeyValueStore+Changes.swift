@@ -44,14 +44,7 @@ extension KeyValueStore {
   /// ```
   public func values<Value: Equatable>(for key: StoreKey<Value>) -> StoreValues<Value> {
     let name = Key(key.name)
-    return values(
-      .init {
-        $0 == name
-      } answer: {
-        $0[key]
-      } isSame: {
-        $0 == $1
-      })
+    return values(.init(concerns: { $0 == name }, answer: { $0[key] }, isSame: { $0 == $1 }))
   }
 
   /// Returns the values of several keys now and after each change of one of them, by any writer.
@@ -99,13 +92,9 @@ extension KeyValueStore {
     prefix: String, as type: Value.Type = PropertyListValue.self
   ) -> StoreValues<[Key: Value]> {
     values(
-      .init {
-        $0.hasPrefix(prefix)
-      } answer: {
-        $0.values(prefix: prefix, as: type)
-      } isSame: {
-        $0 == $1
-      })
+      .init(
+        concerns: { $0.hasPrefix(prefix) }, answer: { $0.values(prefix: prefix, as: type) },
+        isSame: { $0 == $1 }))
   }
 
   /// Returns the result of a closure over the store, now and after each change, by any writer.
@@ -123,14 +112,7 @@ extension KeyValueStore {
   public func values<Value: Sendable & Equatable>(
     of body: @escaping @Sendable (StoreSnapshot) -> Value
   ) -> StoreValues<Value> {
-    values(
-      .init { _ in
-        true
-      } answer: {
-        body($0)
-      } isSame: {
-        $0 == $1
-      })
+    values(.init(concerns: { _ in true }, answer: body, isSame: { $0 == $1 }))
   }
 
   private func values<Value>(_ question: StoreValues<Value>.Question) -> StoreValues<Value> {
