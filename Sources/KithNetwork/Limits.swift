@@ -72,6 +72,15 @@ package enum NetworkLimits {
   /// A larger receive buffer is released when empty.
   static let keptBufferBytes = 128 << 10
 
+  static let connectTimeout = Duration.seconds(5)
+  /// The time that sent bytes may stay unacknowledged by the peer's kernel.
+  static let userTimeout = Duration.seconds(45)
+  /// The longest wait before another attempt at a learned address.
+  static let mostLearnedRedialMilliseconds: UInt64 = 300_000
+  /// The time between attempts at a device because it is heard on the link.
+  static let foundRedialMilliseconds: UInt64 = 5_000
+  /// A session of this duration counts as a success.
+  static let stableSessionMilliseconds: UInt64 = 10_000
   package static let staticTargets = 256
   /// Devices with learned addresses.
   package static let learnedDevices = 1_024

@@ -5,13 +5,13 @@ extension Transport {
   /// end. If it has several addresses, its kernel answers and they stay.
   func probeSessions(with key: TransportPublicKey, butAt host: String) {
     for id in dialler.sessions(with: key, butAt: host) {
-      registry.withLock { $0.link(of: id) }?.probe(usual: configuration.userTimeout)
+      registry.withLock { $0.link(of: id) }?.probe()
     }
   }
 
   /// Called when this host's addresses changed: sessions from an old address hang.
   func probeSessions() {
-    for link in registry.withLock({ $0.links }) { link.probe(usual: configuration.userTimeout) }
+    for link in registry.withLock({ $0.links }) { link.probe() }
   }
 
   /// Called because a person looks at the connected devices.
@@ -21,7 +21,7 @@ extension Transport {
   /// up).
   package func probeQuietSessions() {
     for link in registry.withLock({ $0.links }) {
-      link.probe(usual: configuration.userTimeout, ifQuietFor: NetworkLimits.quietTime)
+      link.probe(ifQuietFor: NetworkLimits.quietTime)
     }
   }
 }

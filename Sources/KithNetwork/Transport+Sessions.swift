@@ -97,16 +97,3 @@ extension Transport {
     return .nanoseconds(Int64(nanoseconds * (0.875 + 0.25 * entropy.fraction())))
   }
 }
-
-extension DialSchedule.Delays {
-  init(_ configuration: TransportConfiguration) {
-    func milliseconds(_ duration: Duration) -> UInt64 {
-      UInt64(clamping: TimeAmount(duration).nanoseconds / 1_000_000)
-    }
-    self.init(
-      least: max(1, milliseconds(configuration.leastRedialDelay)),
-      most: milliseconds(configuration.mostRedialDelay),
-      mostLearned: milliseconds(configuration.mostLearnedRedialDelay),
-      stable: milliseconds(configuration.stableSession))
-  }
-}

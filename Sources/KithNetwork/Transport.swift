@@ -39,15 +39,12 @@ package final class Transport: Sendable {
     group = eventLoopGroup
     self.entropy = SharedEntropy(entropy)
     gate = Gate(
-      limit: configuration.halfOpenLimit, limitPerAddress: configuration.halfOpenPerAddressLimit)
-    registry = Mutex(
-      SessionRegistry(
-        limit: configuration.sessionLimit, membershipLimit: configuration.membershipSessionLimit))
+      limit: NetworkLimits.halfOpen, limitPerAddress: NetworkLimits.halfOpenPerAddress)
+    registry = Mutex(SessionRegistry(limit: configuration.sessionLimit))
     parameters = NoiseParameters(
       prologue: NoiseParameters.sessionPrologue, keys: keys, entropy: self.entropy)
     dialler = Dialler(
-      delays: DialSchedule.Delays(configuration), eventLoop: eventLoopGroup.next(),
-      entropy: self.entropy)
+      configuration: configuration, eventLoop: eventLoopGroup.next(), entropy: self.entropy)
   }
 
   // MARK: Serving
@@ -61,7 +58,7 @@ package final class Transport: Sendable {
   package func bind(port: UInt16? = nil) async throws -> [PeerAddress] {
     let bound = try await Bootstraps.bind(
       group, hosts: configuration.hosts, port: port ?? configuration.port,
-      userTimeout: configuration.userTimeout, onShortage: { self.noteShortage($0) }
+      onShortage: { self.noteShortage($0) }
     ) { try self.accept($0) }
     listeners.withLock { $0 += bound }
     return try bound.map { try PeerAddress(bound: $0) }
@@ -77,10 +74,9 @@ package final class Transport: Sendable {
     for listener in listeners.withLock({ $0 }) {
       listener.closeFuture.whenComplete { _ in continuation.finish() }
     }
-    dialler.start { [weak self] dial in
-      self?.connect(dial)
-    } close: { [weak self] session in
-      self?.close(session, reason: .surplus)
+    dialler.start { [weak self] dials, surplus in
+      for session in surplus { self?.close(session, reason: .surplus) }
+      for dial in dials { self?.connect(dial) }
     }
     logger.debug("transport serves", metadata: ["hosts": "\(configuration.hosts)"])
     for await _ in ended {}
@@ -137,12 +133,7 @@ package final class Transport: Sendable {
 extension Transport {
   // MARK: Dialling
 
-  /// Configured addresses are dialled continually.
-  package func setTargets(_ addresses: [PeerAddress]) {
-    dialler.update { $0.setStatic(addresses) }
-  }
-
-  /// An address that turned out to be this node is tried again.
+  /// A configured address is dialled continually, unless it turns out to be this node.
   package func addTarget(_ address: PeerAddress) {
     dialler.update { $0.addStatic(address) }
   }
@@ -176,8 +167,7 @@ extension Transport {
     let pskIndex = dial.pskIndex % psks.count
     let psk = psks[psks.startIndex + pskIndex]
     Bootstraps.connect(
-      group, to: dial.address, connectTimeout: configuration.connectTimeout,
-      userTimeout: configuration.userTimeout,
+      group, to: dial.address,
       admit: { channel in
         guard self.channels.insert(channel) else { throw TransportError.shutDown }
       },

@@ -8,31 +8,21 @@ package struct TransportConfiguration: Sendable {
   package var handshakeTimeout: Duration = .seconds(5)
   /// Of a membership-only session.
   package var membershipTimeout: Duration = .seconds(5)
-  package var connectTimeout: Duration = .seconds(5)
   /// A session without a message for this time is closed.
   package var silenceTimeout: Duration = .seconds(90)
   /// The age at which a session is closed and made again, varied by up to an eighth.
   package var sessionLifetime: Duration = .seconds(86_400)
   /// The time until the last bytes of a closed session are taken.
   package var lingerTimeout: Duration = .seconds(2)
-  /// The time that sent bytes may stay unacknowledged by the peer's kernel.
-  package var userTimeout: Duration = .seconds(45)
 
   /// The maximum of the first wait; the minimum is two fifths of it.
-  package var leastRedialDelay: Duration = .milliseconds(250)
+  package var leastRedialMilliseconds: UInt64 = 250
   /// For a configured address.
-  package var mostRedialDelay: Duration = .seconds(30)
-  /// For a learned address.
-  package var mostLearnedRedialDelay: Duration = .seconds(300)
-  /// A session of this duration counts as a success.
-  package var stableSession: Duration = .seconds(10)
+  package var mostRedialMilliseconds: UInt64 = 30_000
 
   /// A session with more unsent bytes is closed.
   package var queueLimit = NetworkLimits.queuedBytes
-  package var halfOpenLimit = NetworkLimits.halfOpen
-  package var halfOpenPerAddressLimit = NetworkLimits.halfOpenPerAddress
   package var sessionLimit = NetworkLimits.sessions
-  package var membershipSessionLimit = NetworkLimits.membershipSessions
 
   package init() {}
 }

@@ -45,8 +45,8 @@ struct MembershipSessionTests {
   @Test func whatALimitedSessionBringsInAllIsBounded() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))
     var configuration = testConfiguration()
-    configuration.leastRedialDelay = .seconds(60)
-    configuration.mostRedialDelay = .seconds(60)
+    configuration.leastRedialMilliseconds = 60_000
+    configuration.mostRedialMilliseconds = 60_000
     try await withTransports([one, two], configuration) { transports, addresses in
       transports[0].addTarget(addresses[1])
       try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
@@ -66,8 +66,8 @@ struct MembershipSessionTests {
     let later = TestNode(3, psks: [psk(1)])
     var configuration = testConfiguration()
     configuration.membershipTimeout = .seconds(3)
-    configuration.leastRedialDelay = .seconds(60)
-    configuration.mostRedialDelay = .seconds(60)
+    configuration.leastRedialMilliseconds = 60_000
+    configuration.mostRedialMilliseconds = 60_000
     try await withTransports([one, two, later], configuration) { transports, addresses in
       transports[0].addTarget(addresses[1])
       try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }

@@ -111,8 +111,8 @@ func testConfiguration(
   configuration.hosts = hosts
   configuration.port = 0
   configuration.handshakeTimeout = handshake
-  configuration.leastRedialDelay = .milliseconds(20)
-  configuration.mostRedialDelay = .milliseconds(100)
+  configuration.leastRedialMilliseconds = 20
+  configuration.mostRedialMilliseconds = 100
   configuration.lingerTimeout = .milliseconds(500)
   return configuration
 }

@@ -50,7 +50,7 @@ extension Node {
     listening.withLock { $0 = bound }
     defer { listening.withLock { $0 = [] } }
     engine.progress.raise()
-    transport.setTargets(staticPeers)
+    for peer in staticPeers { transport.addTarget(peer) }
     sessions.setAddresses(engine.read { $0.memberAddresses }.filter { $0.key != device })
     configuration.logger.info("the node serves", metadata: ["device": "\(device)"])
     let discovery = makeDiscovery(transport, sessions, bound)

@@ -3,19 +3,6 @@ internal import KithCrypto
 
 /// Decides which targets to dial, and when. Times are in milliseconds.
 struct DialSchedule {
-  struct Delays: Sendable {
-    /// The maximum of the first wait.
-    var least: UInt64 = 250
-    /// For a configured address.
-    var most: UInt64 = 30_000
-    /// For a learned address.
-    var mostLearned: UInt64 = 300_000
-    /// A session of this duration counts as a success.
-    var stable: UInt64 = 10_000
-    /// The minimum time between attempts at a device because it is heard on the link.
-    var leastFound: UInt64 = 5_000
-  }
-
   private enum Phase: Equatable {
     case waiting(until: UInt64)
     case dialling
@@ -25,7 +12,7 @@ struct DialSchedule {
 
   private struct Entry {
     /// For a device, ``found`` and then ``learned``.
-    var addresses: [PeerAddress]
+    var addresses: [PeerAddress] = []
     /// Heard on the link.
     var found: [PeerAddress] = []
     /// From this or another device's sessions.
@@ -54,39 +41,30 @@ struct DialSchedule {
     var openedAt: UInt64
   }
 
-  private let delays: Delays
+  private let leastWait: UInt64
+  private let mostWait: UInt64
   private var entries: [DialTarget: Entry] = [:]
   private var sessions: [SessionID: Session] = [:]
   private var overlay: OverlayPlan
   private var dialled: Set<DeviceID> = []
   private var surplus: [SessionID] = []
 
-  init(delays: Delays = Delays(), overlay: OverlayPlan = OverlayPlan(seed: 0)) {
-    self.delays = delays
+  init(
+    configuration: TransportConfiguration = TransportConfiguration(),
+    overlay: OverlayPlan = OverlayPlan(seed: 0)
+  ) {
+    leastWait = configuration.leastRedialMilliseconds
+    mostWait = configuration.mostRedialMilliseconds
     self.overlay = overlay
   }
 
   // MARK: Targets
 
-  /// Addresses that stay keep their state.
-  mutating func setStatic(_ addresses: [PeerAddress]) {
-    let kept = Set(addresses)
-    for case .address(let address) in Array(entries.keys) where !kept.contains(address) {
-      entries[.address(address)] = nil
-    }
-    for address in addresses { addStatic(address) }
-  }
-
-  /// An address that turned out to be this node is tried again.
+  /// A known address keeps its state.
   mutating func addStatic(_ address: PeerAddress) {
-    let target = DialTarget.address(address)
-    if let entry = entries[target] {
-      if entry.phase == .ourselves { entries[target] = Entry(addresses: [address]) }
-      return
-    }
     let count = entries.keys.count { if case .address = $0 { true } else { false } }
-    guard count < NetworkLimits.staticTargets else { return }
-    entries[target] = Entry(addresses: [address])
+    guard entries[.address(address)] == nil, count < NetworkLimits.staticTargets else { return }
+    entries[.address(address)] = Entry(addresses: [address])
   }
 
   /// Tries new addresses at once. An empty list forgets the learned ones.
@@ -101,8 +79,8 @@ struct DialSchedule {
   /// Sets the addresses at which a device is heard on the link, which are tried first; empty: not
   /// heard.
   ///
-  /// A device that is heard waits at most ``Delays/most`` after its last attempt, and if `isNew` (a
-  /// new boot or address) at most ``Delays/leastFound``.
+  /// A device that is heard waits at most `mostWait` after its last attempt, and if `isNew` (a new
+  /// boot or address) at most ``NetworkLimits/foundRedialMilliseconds``.
   mutating func setFound(
     _ addresses: [PeerAddress], of device: DeviceID, key: TransportPublicKey?, isNew: Bool,
     at now: UInt64
@@ -115,7 +93,7 @@ struct DialSchedule {
     guard var entry = entries[target], let before, !addresses.isEmpty,
       case .waiting(let until) = before.phase
     else { return }
-    let wait = isNew ? delays.leastFound : delays.most
+    let wait = isNew ? NetworkLimits.foundRedialMilliseconds : mostWait
     entry.failures = before.failures
     entry.phase = .waiting(until: min(until, max(now, before.triedAt.map { $0 + wait } ?? now)))
     entries[target] = entry
@@ -125,31 +103,24 @@ struct DialSchedule {
     of device: DeviceID, key: TransportPublicKey?, _ change: (inout Entry) -> Void
   ) {
     let target = DialTarget.device(device)
-    if var entry = entries[target] {
-      entry.key = key ?? entry.key
-      change(&entry)
-      let addresses = entry.ranked
-      guard !addresses.isEmpty else {
-        entries[target] = nil
-        return
-      }
-      if entry.addresses != addresses {
-        entry.addresses = addresses
-        entry.nextAddress = 0
-        entry.failures = 0
-        switch entry.phase {
-        case .waiting, .ourselves: entry.phase = .waiting(until: 0)
-        case .dialling, .connected: break
-        }
-      }
-      entries[target] = entry
+    var entry = entries[target] ?? Entry()
+    entry.key = key ?? entry.key
+    change(&entry)
+    let others = entries.keys.count { if case .device = $0 { $0 != target } else { false } }
+    let addresses = entry.ranked
+    guard !addresses.isEmpty, others < NetworkLimits.learnedDevices else {
+      entries[target] = nil
       return
     }
-    var entry = Entry(addresses: [], key: key)
-    change(&entry)
-    entry.addresses = entry.ranked
-    let count = entries.keys.count { if case .device = $0 { true } else { false } }
-    guard !entry.addresses.isEmpty, count < NetworkLimits.learnedDevices else { return }
+    if entry.addresses != addresses {
+      entry.addresses = addresses
+      entry.nextAddress = 0
+      entry.failures = 0
+      switch entry.phase {
+      case .waiting, .ourselves: entry.phase = .waiting(until: 0)
+      case .dialling, .connected: break
+      }
+    }
     entries[target] = entry
   }
 
@@ -235,7 +206,7 @@ struct DialSchedule {
     if let target = session.target, var entry = entries[target],
       entry.phase == .connected(id)
     {
-      let lasted = now >= session.openedAt + delays.stable
+      let lasted = now >= session.openedAt + NetworkLimits.stableSessionMilliseconds
       switch reason {
       case .membershipOnly? where entry.quickRedials < NetworkLimits.quickRedials:
         entry.quickRedials += 1
@@ -274,8 +245,9 @@ struct DialSchedule {
 
   /// The wait doubles with each failure, and is then multiplied by a random factor from 0.4 to 1.
   private func delay(_ failures: Int, _ target: DialTarget, _ random: Double) -> UInt64 {
-    let most = if case .address = target { delays.most } else { delays.mostLearned }
-    let doubled = delays.least << UInt64(min(max(failures - 1, 0), 20))
+    let most =
+      if case .address = target { mostWait } else { NetworkLimits.mostLearnedRedialMilliseconds }
+    let doubled = leastWait << UInt64(min(max(failures - 1, 0), 20))
     return UInt64(Double(min(doubled, most)) * (0.4 + 0.6 * random))
   }
 }

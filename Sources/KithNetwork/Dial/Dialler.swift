@@ -8,41 +8,37 @@ final class Dialler: Sendable {
   private struct State {
     var schedule: DialSchedule
     var timer: Scheduled<Void>?
-    var isRunning = false
+    /// Nil while stopped.
+    var act: Act?
   }
+
+  /// Makes each attempt and reports its result, and ends the surplus sessions.
+  typealias Act = @Sendable (_ dials: [Dial], _ surplus: [SessionID]) -> Void
 
   private let state: Mutex<State>
   private let eventLoop: any EventLoop
   private let entropy: SharedEntropy
-  private let connect: Mutex<(@Sendable (Dial) -> Void)?> = Mutex(nil)
-  private let close: Mutex<(@Sendable (SessionID) -> Void)?> = Mutex(nil)
 
-  init(delays: DialSchedule.Delays, eventLoop: any EventLoop, entropy: SharedEntropy) {
+  init(
+    configuration: TransportConfiguration, eventLoop: any EventLoop, entropy: SharedEntropy
+  ) {
     let overlay = OverlayPlan(seed: entropy.number())
-    state = Mutex(State(schedule: DialSchedule(delays: delays, overlay: overlay)))
+    state = Mutex(State(schedule: DialSchedule(configuration: configuration, overlay: overlay)))
     self.eventLoop = eventLoop
     self.entropy = entropy
   }
 
-  /// `connect` makes one attempt and reports its result; `close` ends a surplus session.
-  func start(
-    _ connect: @escaping @Sendable (Dial) -> Void,
-    close: @escaping @Sendable (SessionID) -> Void
-  ) {
-    self.connect.withLock { $0 = connect }
-    self.close.withLock { $0 = close }
-    change { $0.isRunning = true }
+  func start(_ act: @escaping Act) {
+    change { $0.act = act }
   }
 
   func stop() {
     let timer = state.withLock { state in
-      state.isRunning = false
+      state.act = nil
       defer { state.timer = nil }
       return state.timer
     }
     timer?.cancel()
-    connect.withLock { $0 = nil }
-    close.withLock { $0 = nil }
   }
 
   func update(_ body: (inout DialSchedule) -> Void) {
@@ -75,9 +71,9 @@ final class Dialler: Sendable {
 
   /// Makes the due attempts after the lock is released.
   private func change(_ body: (inout State) -> Void) {
-    let (dials, surplus) = state.withLock { state -> ([Dial], [SessionID]) in
+    let work = state.withLock { state -> (@Sendable () -> Void)? in
       body(&state)
-      guard state.isRunning else { return ([], []) }
+      guard let act = state.act else { return nil }
       let now = Self.now
       let dials = state.schedule.takeDue(at: now)
       state.timer?.cancel()
@@ -86,12 +82,9 @@ final class Dialler: Sendable {
           self.change { _ in }
         }
       }
-      return (dials, state.schedule.takeSurplus())
+      let surplus = state.schedule.takeSurplus()
+      return { act(dials, surplus) }
     }
-    if !surplus.isEmpty, let close = close.withLock({ $0 }) {
-      for session in surplus { close(session) }
-    }
-    guard !dials.isEmpty, let connect = connect.withLock({ $0 }) else { return }
-    for dial in dials { connect(dial) }
+    work?()
   }
 }

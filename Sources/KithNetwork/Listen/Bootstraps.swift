@@ -29,7 +29,8 @@ enum Bootstraps {
   /// `initialize` is called for each connection on its event loop; throwing closes it. `onShortage`
   /// is called when accepting pauses for want of resources.
   static func bind(
-    _ group: any EventLoopGroup, hosts: [String], port: UInt16, userTimeout: Duration,
+    _ group: any EventLoopGroup, hosts: [String], port: UInt16,
+    userTimeout: Duration = NetworkLimits.userTimeout,
     onShortage: @escaping @Sendable (IOError) -> Void = { _ in },
     initialize: @escaping @Sendable (any Channel) throws -> Void
   ) async throws(NetworkFailure) -> [any Channel] {
@@ -97,8 +98,10 @@ enum Bootstraps {
   ///
   /// `admit` prevents a connection by throwing.
   static func connect(
-    _ group: any EventLoopGroup, to address: PeerAddress, connectTimeout: Duration,
-    userTimeout: Duration, admit: @escaping @Sendable (any Channel) throws -> Void = { _ in },
+    _ group: any EventLoopGroup, to address: PeerAddress,
+    connectTimeout: Duration = NetworkLimits.connectTimeout,
+    userTimeout: Duration = NetworkLimits.userTimeout,
+    admit: @escaping @Sendable (any Channel) throws -> Void = { _ in },
     handler: @escaping @Sendable () throws -> any ChannelHandler
   ) -> EventLoopFuture<any Channel> {
     let bootstrap = ClientBootstrap(group: group)
@@ -134,7 +137,9 @@ enum Bootstraps {
 
   /// While probing, the kernel asks the other end each second, and closes after
   /// ``NetworkLimits/probeTime`` without an answer.
-  static func setPatience(of channel: any Channel, isProbing: Bool, userTimeout: Duration) throws {
+  static func setPatience(
+    of channel: any Channel, isProbing: Bool, userTimeout: Duration = NetworkLimits.userTimeout
+  ) throws {
     #if os(Linux)
       guard let options = channel.syncOptions else { return }
       let timeout = isProbing ? NetworkLimits.probeTime : TimeAmount(userTimeout)
@@ -172,7 +177,7 @@ extension NetworkFailure {
   package static func listening(on hosts: [String] = ["::"], port: UInt16) async -> Self? {
     do throws(NetworkFailure) {
       let bound = try await Bootstraps.bind(
-        MultiThreadedEventLoopGroup.singleton, hosts: hosts, port: port, userTimeout: .seconds(1)
+        MultiThreadedEventLoopGroup.singleton, hosts: hosts, port: port
       ) { _ in throw TransportError.shutDown }
       for channel in bound { try? await channel.close() }
       return nil

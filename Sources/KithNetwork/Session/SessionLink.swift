@@ -126,7 +126,7 @@ final class SessionLink: Sendable {
   /// a live session.
   ///
   /// With `quiet`, only if nothing was received for that time and nothing is unsent.
-  func probe(usual userTimeout: Duration, ifQuietFor quiet: TimeAmount? = nil) {
+  func probe(ifQuietFor quiet: TimeAmount? = nil) {
     onLoop { link in
       if let quiet, link.handler.value.quietTime < quiet { return }
       let isWanted = link.outbox.withLock { outbox in
@@ -135,11 +135,11 @@ final class SessionLink: Sendable {
         return true
       }
       guard isWanted else { return }
-      try? Bootstraps.setPatience(of: link.channel, isProbing: true, userTimeout: userTimeout)
+      try? Bootstraps.setPatience(of: link.channel, isProbing: true)
       let time = NetworkLimits.probeTime
       link.channel.eventLoop.scheduleTask(in: time + time) {
         link.outbox.withLock { $0.isProbing = false }
-        try? Bootstraps.setPatience(of: link.channel, isProbing: false, userTimeout: userTimeout)
+        try? Bootstraps.setPatience(of: link.channel, isProbing: false)
       }
     }
   }

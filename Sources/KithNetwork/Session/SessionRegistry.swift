@@ -8,21 +8,20 @@ struct SessionRegistry {
   }
 
   private let limit: Int
-  private let membershipLimit: Int
   private var entries: [SessionID: Entry] = [:]
   private var lastID: UInt64 = 0
   private var isClosed = false
 
-  init(limit: Int, membershipLimit: Int) {
+  init(limit: Int) {
     self.limit = limit
-    self.membershipLimit = membershipLimit
   }
 
   /// Nil: too many sessions, or the transport is shutting down.
   mutating func admit(isMembershipOnly: Bool) -> SessionID? {
     guard !isClosed, entries.count < limit else { return nil }
     if isMembershipOnly {
-      guard entries.values.count(where: \.isMembershipOnly) < membershipLimit else { return nil }
+      let count = entries.values.count(where: \.isMembershipOnly)
+      guard count < NetworkLimits.membershipSessions else { return nil }
     }
     lastID += 1
     let id = SessionID(rawValue: lastID)
