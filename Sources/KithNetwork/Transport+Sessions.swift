@@ -12,12 +12,7 @@ extension Transport {
   /// ``NetworkLimits/messageBytes``.
   /// - Complexity: O(*n*) on the session's event loop.
   package func send(_ id: SessionID, _ message: [UInt8]) {
-    send(id, many: [message])
-  }
-
-  /// Sends messages in order with one flush; see ``send(_:_:)``.
-  package func send(_ id: SessionID, many messages: [[UInt8]]) {
-    registry.withLock { $0.link(of: id) }?.send(messages)
+    registry.withLock { $0.link(of: id) }?.send(message)
   }
 
   /// Requests one call of `sessionHasRoom` when few of the bytes sent before are unsent. It comes

@@ -15,8 +15,10 @@ struct SessionTests {
       try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
       let sizes = [0, 1, 59, 60, 61, 65_451, 65_515, 65_516, 65_535, 65_536, 65_537, 8 << 20, 3]
       let messages = sizes.map { size in (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 7) } }
-      for message in messages { transports[0].send(one.live[0], message) }
-      transports[1].send(two.live[0], many: messages)
+      for message in messages {
+        transports[0].send(one.live[0], message)
+        transports[1].send(two.live[0], message)
+      }
       try await eventually("all came") {
         one.received.count == sizes.count && two.received.count == sizes.count
       }

@@ -51,7 +51,7 @@ package final class PairingChannel: Sendable {
       throw .messageTooLong(bytes: message.count, limit: NetworkLimits.pairingMessageBytes)
     }
     if let end = state.withLock({ $0.end }) { throw end }
-    guard let link = link.withLock({ $0 }), case .queued = link.send([message]) else {
+    guard let link = link.withLock({ $0 }), case .queued = link.send(message) else {
       throw .closed
     }
   }
@@ -86,7 +86,7 @@ package final class PairingChannel: Sendable {
     }
   }
 
-  package func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send([message]) }
+  package func sendSession(_ message: [UInt8]) { link.withLock { $0 }?.send(message) }
 
   /// Calls the owner's `hasRoom` when little is unsent.
   package func awaitRoom() { link.withLock { $0 }?.awaitRoom() }

@@ -7,7 +7,7 @@ final class SessionLink: Sendable {
     case queued
     /// The session is closing.
     case dropped
-    /// Over the limit; the session is being closed.
+    /// Over the limit; the session ends.
     case overflow
   }
 
@@ -51,33 +51,25 @@ final class SessionLink: Sendable {
   var channelID: ObjectIdentifier { ObjectIdentifier(channel) }
 
   @discardableResult
-  func send(_ messages: [[UInt8]]) -> Outcome {
-    enum Step { case schedule, wait, drop, overflow }
-    let bytes = messages.reduce(0) { $0 + MessageCodec.wireBytes(of: $1.count) }
-    let step: Step = outbox.withLock { outbox in
-      if outbox.isClosing { return .drop }
+  func send(_ message: [UInt8]) -> Outcome {
+    let bytes = MessageCodec.wireBytes(of: message.count)
+    let (outcome, isFirst): (Outcome, Bool) = outbox.withLock { outbox in
+      if outbox.isClosing { return (.dropped, false) }
       guard outbox.unsentBytes + bytes <= queueLimit else {
         outbox.isClosing = true
-        outbox.messages = []
-        return .overflow
+        return (.overflow, false)
       }
       outbox.unsentBytes += bytes
-      outbox.messages += messages
-      if outbox.isScheduled { return .wait }
-      outbox.isScheduled = true
-      return .schedule
+      outbox.messages.append(message)
+      defer { outbox.isScheduled = true }
+      return (.queued, !outbox.isScheduled)
     }
-    switch step {
-    case .drop: return .dropped
-    case .wait: return .queued
-    case .schedule:
-      onLoop { $0.drain() }
-      return .queued
-    case .overflow:
+    if isFirst { onLoop { $0.drain() } }
+    if outcome == .overflow {
       counters?.update { $0.overflows += 1 }
       abort()
-      return .overflow
     }
+    return outcome
   }
 
   /// Calls the owner's `hasRoom` once, when few of the bytes queued before are unsent.
