@@ -16,16 +16,8 @@ struct AddressBucket: Hashable, Sendable {
 
   /// All addresses without IP share one bucket.
   init(_ address: SocketAddress?) {
-    var bytes: [UInt8] = []
-    switch address {
-    case .v4(let v4):
-      bytes = withUnsafeBytes(of: v4.address.sin_addr) { Array($0) }
-    case .v6(let v6):
-      bytes = withUnsafeBytes(of: v6.address.sin6_addr) { Array($0) }
-    case .unixDomainSocket, nil:
-      break
-    }
-    if bytes.count == 16, let mapped = IPAddressText.mappedIPv4(bytes) { bytes = mapped }
+    let own = address?.ipBytes ?? []
+    let bytes = IPAddressText.mappedIPv4(own) ?? own
     isIPv4 = bytes.count == 4
     bits = bytes.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
   }
@@ -47,12 +39,16 @@ enum IPAddressText {
   /// In the form of ``PeerAddress``; a mapped IPv4 address as IPv4.
   static func host(of address: SocketAddress?) -> String? {
     guard let address, let text = address.ipAddress else { return nil }
-    if case .v6(let v6) = address {
-      let bytes = withUnsafeBytes(of: v6.address.sin6_addr) { Array($0) }
-      if let mapped = mappedIPv4(bytes) { return mapped.map(String.init).joined(separator: ".") }
-      let scope = v6.address.sin6_scope_id
-      if scope != 0 { return "\(text)%\(scope)" }
+    guard case .v6(let v6) = address else { return text }
+    if let mapped = mappedIPv4(address.ipBytes) {
+      return mapped.map(String.init).joined(separator: ".")
     }
-    return text
+    let scope = v6.address.sin6_scope_id
+    return scope == 0 ? text : "\(text)%\(scope)"
+  }
+
+  /// An IPv6 address in brackets.
+  static func place(_ host: String, _ port: some BinaryInteger) -> String {
+    host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
   }
 }

@@ -22,6 +22,15 @@ extension SocketAddress {
     return index == 0 ? nil : address.onLink(index)
   }
 
+  /// In network byte order; empty without an IP address.
+  var ipBytes: [UInt8] {
+    switch self {
+    case .v4(let v4): withUnsafeBytes(of: v4.address.sin_addr) { Array($0) }
+    case .v6(let v6): withUnsafeBytes(of: v6.address.sin6_addr) { Array($0) }
+    case .unixDomainSocket: []
+    }
+  }
+
   func onLink(_ index: UInt32) -> SocketAddress {
     guard case .v6(let v6) = self else { return self }
     var address = v6.address

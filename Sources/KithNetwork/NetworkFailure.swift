@@ -97,17 +97,16 @@ package struct NetworkFailure: Error, Hashable, Sendable, CustomStringConvertibl
 
   /// The beginning of a sentence, without a capital letter.
   package var description: String {
-    let host = self.host.contains(":") ? "[\(self.host)]" : self.host
-    let place = "\(host):\(port)"
+    let place = IPAddressText.place(host, port)
     return switch reason {
     case .portTaken: "port \(port) is taken"
-    case .notLocal: "\(self.host) is no address of this host"
+    case .notLocal: "\(host) is no address of this host"
     case .forbidden: "the system does not let this user use \(place)"
     case .nothingListens: "nothing listens at \(place)"
     case .noAnswer: "\(place) does not answer"
     case .noRoute: "there is no route to \(place)"
-    case .unknownHost: "no address is known for \(self.host)"
-    case .unsupported: "this host has no IPv\(self.host.contains(":") ? 6 : 4) for \(place)"
+    case .unknownHost: "no address is known for \(host)"
+    case .unsupported: "this host has no IPv\(host.contains(":") ? 6 : 4) for \(place)"
     case .other(let words): "\(place): \(words)"
     }
   }

@@ -51,9 +51,7 @@ package struct PeerAddress: Hashable, Comparable, Sendable, CustomStringConverti
   }
 
   /// Always with the port.
-  package var description: String {
-    host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
-  }
+  package var description: String { IPAddressText.place(host, port) }
 
   package static func < (left: Self, right: Self) -> Bool {
     (left.host, left.port) < (right.host, right.port)

@@ -1,5 +1,3 @@
-internal import NIOCore
-
 #if canImport(Glibc)
   internal import Glibc
 #elseif canImport(Musl)
@@ -104,15 +102,4 @@ package enum LinkFamily: String, CaseIterable, Comparable, Sendable {
 
   /// IPv4 first.
   package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
-}
-
-extension SocketAddress {
-  /// In network byte order; empty without an IP address.
-  var ipBytes: [UInt8] {
-    switch self {
-    case .v4(let v4): withUnsafeBytes(of: v4.address.sin_addr) { Array($0) }
-    case .v6(let v6): withUnsafeBytes(of: v6.address.sin6_addr) { Array($0) }
-    case .unixDomainSocket: []
-    }
-  }
 }

@@ -38,10 +38,9 @@ final class AcceptedConnection: ListenerHandshakeOwner {
     guard let hello = Hello(decoding: payload), hello.version == version else { return nil }
     let remote = context.channel.remoteAddress
     let port = hello.port != 0 ? Int(hello.port) : remote?.port ?? 0
-    let host = IPAddressText.host(of: remote) ?? "unknown"
-    let address = host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     let handler = transport.establish(
-      exchange, hello: hello, pskIndex: pskIndex, address: address, dial: nil,
+      exchange, hello: hello, pskIndex: pskIndex,
+      address: IPAddressText.place(IPAddressText.host(of: remote) ?? "unknown", port), dial: nil,
       channel: context.channel)
     if handler != nil { transport.gate.leave(id) }
     return handler

@@ -45,11 +45,10 @@ final class InvitingConnection: ListenerHandshakeOwner {
   ) -> SessionHandler? {
     let remote = context.channel.remoteAddress
     let (listener, id) = (listener, id)
-    let host = IPAddressText.host(of: remote) ?? "unknown"
-    let port = remote?.port ?? 0
     let handler = SessionHandler.pairing(
       exchange, payload: payload,
-      address: host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)",
+      address: IPAddressText.place(
+        IPAddressText.host(of: remote) ?? "unknown", remote?.port ?? 0),
       channel: context.channel, linger: listener.configuration.lingerTimeout,
       ready: { listener.arrived($0) }, over: { listener.finishExchange() })
     if handler != nil { listener.gate.leave(id) }
