@@ -42,8 +42,8 @@ struct MulticastCheck: Check {
     let heard = Heard()
     multicast.start { datagram in
       guard datagram.bytes == token else { return }
-      let family: LinkFamily = datagram.source.contains(":") ? .ipv6 : .ipv4
-      heard.links.withLock { _ = $0.insert("\(datagram.interface) \(family.rawValue)") }
+      let family = datagram.source.contains(":") ? "IPv6" : "IPv4"
+      heard.links.withLock { _ = $0.insert("\(datagram.interface) \(family)") }
     }
     let end = ContinuousClock.now + Self.longestWait
     var links: [Link] = []
@@ -54,8 +54,8 @@ struct MulticastCheck: Check {
       let known = heard.links.withLock { $0 }
       links = multicast.links.map { link in
         Link(
-          interface: link.interface, isLoopback: link.isLoopback, family: link.family.rawValue,
-          isHeard: known.contains("\(link.interface) \(link.family.rawValue)"),
+          interface: link.interface, isLoopback: link.isLoopback, family: link.family,
+          isHeard: known.contains("\(link.interface) \(link.family)"),
           problem: link.problem)
       }
     } while ContinuousClock.now < end

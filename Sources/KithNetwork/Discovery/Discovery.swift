@@ -75,11 +75,7 @@ package final class Discovery: Sendable {
   }
 
   package var status: NodeStatus.Discovery {
-    let links = link.links.map {
-      NodeStatus.Discovery.Link(
-        interface: $0.interface, isLoopback: $0.isLoopback, family: $0.family.rawValue,
-        problem: $0.problem)
-    }
+    let links = link.links
     return state.withLock { state in
       NodeStatus.Discovery(
         links: links, neighbours: state.neighbours.all(now: Dialler.now), sent: state.sent,

@@ -96,10 +96,10 @@ package struct LinkInterface: Hashable, Sendable {
   }
 }
 
-package enum LinkFamily: String, CaseIterable, Comparable, Sendable {
+enum LinkFamily: String, CaseIterable, Comparable, Sendable {
   case ipv4 = "IPv4"
   case ipv6 = "IPv6"
 
   /// IPv4 first.
-  package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+  static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }

@@ -1,4 +1,4 @@
-internal import KithCore
+package import KithCore
 package import Logging
 package import NIOCore
 internal import NIOPosix
@@ -13,11 +13,12 @@ internal import Synchronization
 /// Nothing leaves or enters the LAN: the hop limit is 1, and a source must be on the link. A sender
 /// hears itself. If no interface works, that is logged once.
 package final class LinkMulticast: Sendable {
+  /// Local scope (RFC 2365).
+  private static let groupIPv4 = "239.255.75.104"
+  /// Link-local scope, not permanent (RFC 4291, RFC 3307).
+  private static let groupIPv6 = "ff12::cb69:7468"
+
   package struct Configuration: Sendable {
-    /// Local scope (RFC 2365).
-    package var groupIPv4 = "239.255.75.104"
-    /// Link-local scope, not permanent (RFC 4291, RFC 3307).
-    package var groupIPv6 = "ff12::cb69:7468"
     /// Several processes may share it.
     package var port: UInt16
     /// Other datagrams are dropped.
@@ -42,15 +43,6 @@ package final class LinkMulticast: Sendable {
   }
 
   /// One interface in one family.
-  package struct Link: Sendable, Hashable {
-    package var interface: String
-    /// Whether only this host is reached.
-    package var isLoopback: Bool
-    package var family: LinkFamily
-    /// The error of the last failed attempt; nil if the link works.
-    package var problem: String?
-  }
-
   struct Key: Hashable, Comparable {
     var index: UInt32
     var family: LinkFamily
@@ -143,14 +135,14 @@ package final class LinkMulticast: Sendable {
   }
 
   /// A link without a problem works.
-  package var links: [Link] {
+  package var links: [NodeStatus.Discovery.Link] {
     state.withLock { state in
       state.entries.sorted { $0.key < $1.key }
         .filter { $0.value.channel != nil || $0.value.problem != nil }
         .map { key, entry in
-          Link(
+          NodeStatus.Discovery.Link(
             interface: entry.name, isLoopback: state.interfaces[key.index]?.isLoopback ?? false,
-            family: key.family, problem: entry.problem)
+            family: key.family.rawValue, problem: entry.problem)
         }
     }
   }
@@ -292,9 +284,9 @@ package final class LinkMulticast: Sendable {
   private func group(_ key: Key) -> SocketAddress? {
     switch key.family {
     case .ipv4:
-      try? SocketAddress(ipAddress: configuration.groupIPv4, port: Int(configuration.port))
+      try? SocketAddress(ipAddress: Self.groupIPv4, port: Int(configuration.port))
     case .ipv6:
-      (try? SocketAddress(ipAddress: configuration.groupIPv6, port: Int(configuration.port)))?
+      (try? SocketAddress(ipAddress: Self.groupIPv6, port: Int(configuration.port)))?
         .onLink(key.index)
     }
   }

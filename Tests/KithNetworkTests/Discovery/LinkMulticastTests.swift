@@ -40,7 +40,7 @@ struct LinkMulticastTests {
     var heard: [Heard] = []
     for link in links { heard.append(try await started(link)) }
     #expect(
-      links[0].links == [.init(interface: "lo", isLoopback: true, family: .ipv4, problem: nil)])
+      links[0].links == [.init(interface: "lo", isLoopback: true, family: "IPv4")])
     let bytes = [UInt8](repeating: 7, count: 160)
     links[0].send(bytes)
     try await eventually("all heard it") { heard.allSatisfy { !$0.all.isEmpty } }
