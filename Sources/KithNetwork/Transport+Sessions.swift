@@ -50,7 +50,7 @@ extension Transport {
     link?.setMessageLimit(NetworkLimits.messageBytes)
   }
 
-  package var statistics: TransportStatistics {
+  var statistics: TransportStatistics {
     var statistics = counters.snapshot
     statistics.halfOpen = gate.halfOpen
     return statistics

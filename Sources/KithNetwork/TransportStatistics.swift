@@ -1,31 +1,25 @@
 internal import Synchronization
 
-/// The counters of a ``Transport`` since it was made.
-package struct TransportStatistics: Hashable, Sendable {
+/// The counters of a ``Transport`` since it was made, for tests.
+struct TransportStatistics: Hashable, Sendable {
   /// At present.
-  package var halfOpen = 0
-  /// At present.
-  package var sessions = 0
-  package var accepted = 0
+  var halfOpen = 0
+  var accepted = 0
   /// Connections and sessions refused because of a limit.
-  package var refused = 0
+  var refused = 0
   /// Half-open connections closed for newer ones.
-  package var evicted = 0
+  var evicted = 0
   /// On either side.
-  package var handshakeFailures = 0
+  var handshakeFailures = 0
   /// First messages that were answered before.
-  package var replays = 0
-  package var decryptFailures = 0
+  var replays = 0
+  var decryptFailures = 0
   /// Malformed frames and messages over a limit.
-  package var protocolViolations = 0
+  var protocolViolations = 0
   /// Sessions closed because of too many unsent bytes.
-  package var overflows = 0
+  var overflows = 0
   /// Sessions closed because no message came for too long.
-  package var silences = 0
-  /// On sessions, as on the wire.
-  package var bytesReceived: UInt64 = 0
-  /// Passed to sessions' sockets, as on the wire.
-  package var bytesSent: UInt64 = 0
+  var silences = 0
 }
 
 final class TransportCounters: Sendable {

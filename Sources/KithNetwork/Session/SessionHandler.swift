@@ -164,13 +164,9 @@ final class SessionHandler: ChannelInboundHandler {
       .autoRead, value: !isPaused && !isPostponed)
   }
 
-  /// Returns the bytes on the wire; `written` gets the result.
-  func write(_ messages: [[UInt8]], written: EventLoopPromise<Void>) throws(FrameError) -> Int {
-    guard let context else {
-      written.fail(ChannelError.ioOnClosedChannel)
-      return 0
-    }
-    var bytes = 0
+  /// `written` gets the result.
+  func write(_ messages: [[UInt8]], written: EventLoopPromise<Void>) throws(FrameError) {
+    guard let context else { return written.fail(ChannelError.ioOnClosedChannel) }
     var joined = context.channel.allocator.buffer(
       capacity: min(
         messages.reduce(0) { $0 + MessageCodec.wireBytes(of: $1.count) },
@@ -178,7 +174,6 @@ final class SessionHandler: ChannelInboundHandler {
     for message in messages {
       let next = MessageCodec.wireBytes(of: message.count)
       if joined.readableBytes > 0, joined.readableBytes + next > NetworkLimits.joinedBytes {
-        bytes += joined.readableBytes
         context.write(wrapOutboundOut(joined), promise: nil)
         joined = context.channel.allocator.buffer(capacity: next)
       }
@@ -189,9 +184,7 @@ final class SessionHandler: ChannelInboundHandler {
         throw error
       }
     }
-    bytes += joined.readableBytes
     context.writeAndFlush(wrapOutboundOut(joined), promise: written)
-    return bytes
   }
 
   func tellRoom() {

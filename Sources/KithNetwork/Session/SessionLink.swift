@@ -183,8 +183,7 @@ final class SessionLink: Sendable {
         if hasRoom { self.tellRoom() }
       }
       do {
-        let count = try handler.value.write(messages, written: written)
-        counters?.update { $0.bytesSent += UInt64(count) }
+        try handler.value.write(messages, written: written)
       } catch {
         // A message is over the limit, or the nonces are used up.
         counters?.update { $0.protocolViolations += 1 }

@@ -47,7 +47,6 @@ final class TransportSession: SessionSink {
         transport.close(id, reason: .aged)
       })
     transport.dialler.opened(id, key: peer.transportKey, address: peer.address, by: dial)
-    transport.counters.update { $0.sessions += 1 }
     transport.delegate.sessionOpened(id, peer)
   }
 
@@ -56,9 +55,8 @@ final class TransportSession: SessionSink {
   }
 
   func receivedBytes(_ count: Int) {
-    transport.counters.update { $0.bytesReceived += UInt64(count) }
-    guard limitedBytes <= NetworkLimits.membershipSessionBytes else { return }
-    guard transport.isMembershipOnly(id) else { return }
+    guard limitedBytes <= NetworkLimits.membershipSessionBytes, transport.isMembershipOnly(id)
+    else { return }
     limitedBytes += count
     if limitedBytes > NetworkLimits.membershipSessionBytes {
       transport.counters.update { $0.protocolViolations += 1 }
@@ -96,7 +94,6 @@ final class TransportSession: SessionSink {
     let reason = transport.registry.withLock { $0.remove(id) }
     guard isOpen else { return }
     isOpen = false
-    transport.counters.update { $0.sessions -= 1 }
     transport.delegate.sessionClosed(id)
     transport.dialler.closed(id, reason: reason)
   }
