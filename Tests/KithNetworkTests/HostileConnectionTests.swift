@@ -179,9 +179,7 @@ struct HostileConnectionTests {
   }
 
   @Test func sessionsAreBounded() async throws {
-    let nodes = [
-      TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]), TestNode(3, psks: [psk(1)]),
-    ]
+    let nodes = (1...3).map { TestNode($0, psks: [psk(1)]) }
     var configuration = testConfiguration(handshake: .milliseconds(200))
     configuration.sessionLimit = 1
     try await withTransports(nodes, configuration) { transports, addresses in
@@ -190,6 +188,20 @@ struct HostileConnectionTests {
       transports[2].addTarget(addresses[0])
       try await eventually("refused") { transports[0].statistics.refused > 0 }
       #expect(nodes[0].live.count == 1)
+    }
+  }
+
+  /// The handshake was right: the next attempt must use the same key.
+  @Test func aFullDiallerDoesNotCountAFailedHandshake() async throws {
+    let nodes = (1...3).map { TestNode($0, psks: [psk(1)]) }
+    var configuration = testConfiguration()
+    configuration.sessionLimit = 1
+    try await withTransports(nodes, configuration) { transports, addresses in
+      transports[1].addTarget(addresses[0])
+      try await eventually("met") { nodes[0].live.count == 1 }
+      transports[0].addTarget(addresses[2])
+      try await eventually("refused twice") { transports[0].statistics.refused > 1 }
+      #expect(transports[0].statistics.handshakeFailures == 0)
     }
   }
 }

@@ -14,7 +14,7 @@ struct Dial: Equatable, Sendable {
 }
 
 enum DialFailure: Equatable, Sendable {
-  /// No connection, no pre-shared key, or another device answered.
+  /// No connection, no pre-shared key, no room for a session, or another device answered.
   case unreachable
   /// The handshake failed.
   case refused

@@ -12,6 +12,8 @@ final class DialledConnection: DiallerHandshakeOwner {
   private let dial: Dial
   private let pskIndex: Int
   private var hello: Hello?
+  /// This node has too many sessions.
+  private var isRefused = false
 
   init(transport: Transport, dial: Dial, pskIndex: Int) {
     self.transport = transport
@@ -37,14 +39,18 @@ final class DialledConnection: DiallerHandshakeOwner {
 
   func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler? {
     guard let hello else { return nil }
-    return transport.establish(
+    let handler = transport.establish(
       exchange, hello: hello, pskIndex: pskIndex, address: dial.address.description, dial: dial,
       channel: context.channel)
+    isRefused = handler == nil
+    return handler
   }
 
   func failed(_ failure: DiallerHandshakeFailure) {
     if case .aborted(let error) = failure, error is Ourselves {
       transport.dialler.failed(dial, .ourselves)
+    } else if isRefused {
+      transport.dialler.failed(dial, .unreachable)
     } else {
       transport.counters.update { $0.handshakeFailures += 1 }
       transport.dialler.failed(dial, .refused)

@@ -7,6 +7,8 @@ final class AcceptedConnection: ListenerHandshakeOwner {
   private let transport: Transport
   private let id: UInt64
   private var version: UInt32 = 0
+  /// This node has too many sessions.
+  private var isRefused = false
 
   init(transport: Transport, id: UInt64) {
     self.transport = transport
@@ -42,12 +44,13 @@ final class AcceptedConnection: ListenerHandshakeOwner {
       exchange, hello: hello, pskIndex: pskIndex,
       address: IPAddressText.place(IPAddressText.host(of: remote) ?? "unknown", port), dial: nil,
       channel: context.channel)
-    if handler != nil { transport.gate.leave(id) }
+    isRefused = handler == nil
+    if !isRefused { transport.gate.leave(id) }
     return handler
   }
 
   func failed(_ failure: ListenerHandshakeFailure) {
-    transport.counters.update { $0.handshakeFailures += 1 }
+    if !isRefused { transport.counters.update { $0.handshakeFailures += 1 } }
   }
 
   func closed() {}
