@@ -160,15 +160,15 @@ let package = Package(
     .testTarget(
       name: "KithNetworkTests",
       dependencies: [
-        "KithNetwork", "KithCore", "KithCrypto", "KithProxy", "KithTestSupport", "KithTesting",
+        "KithNetwork", "KithCore", "KithCrypto", "KithProxy", "KithSimulator", "KithTestSupport",
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ],
       swiftSettings: strict),
     .testTarget(
       name: "KithTests",
       dependencies: [
-        "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithStorage", "KithTestSupport",
-        "KithUserDefaults",
+        "Kith", "KithCore", "KithCrypto", "KithNetwork", "KithSimulator", "KithStorage",
+        "KithTestSupport", "KithUserDefaults",
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ],

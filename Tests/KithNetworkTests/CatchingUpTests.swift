@@ -1,4 +1,5 @@
 import KithCrypto
+import KithSimulator
 import KithTestSupport
 import NIOCore
 import Synchronization
@@ -101,26 +102,14 @@ struct CatchingUpTests {
   /// Two devices of one account.
   private func devices() throws -> (one: ReplicaNode, two: ReplicaNode) {
     var random = SeededEntropy(seed: 180)
-    let (one, two) = (deviceKeys(1), deviceKeys(2))
-    let (account, records) = try Account.create(
-      recovery: RecoveryKey(entropy: &random), keys: one, name: "one", issued: 1,
-      entropy: &random)
-    var roster = Roster(account: account)
-    _ = roster.learn(all: records)
-    var keyring = Keyring()
-    keyring.refresh(from: roster, keys: one)
-    let request = try JoinRequest.make(account: account, keys: two, name: "two", issued: 2)
-    _ = roster.learn(
-      all: try JoinRequest.accept(
-        request, roster: roster, keyring: keyring, keys: one, entropy: &random))
+    let founder = Founder(devices: 2, entropy: &random)
     var nodes: [ReplicaNode] = []
-    for keys in [one, two] {
-      var disk = Snapshot()
-      for record in roster.records { disk.records[record.id] = record.encoded }
+    for member in founder.members {
       let replica = try Replica(
-        account: account, keys: keys, snapshot: disk, process: ProcessID(random.draw()),
+        account: founder.account, keys: member.keys, snapshot: member.snapshot,
+        process: ProcessID(random.draw()),
         entropy: SeededEntropy(seed: 181 + UInt64(nodes.count)))
-      nodes.append(ReplicaNode(replica, keys: keys, pausesSessions: !nodes.isEmpty))
+      nodes.append(ReplicaNode(replica, keys: member.keys, pausesSessions: !nodes.isEmpty))
     }
     return (nodes[0], nodes[1])
   }

@@ -1,5 +1,4 @@
 import KithTestSupport
-import KithTesting
 import Logging
 import NIOCore
 import NIOPosix

@@ -1,4 +1,5 @@
 import KithProxy
+import KithTestSupport
 import NIOPosix
 import Testing
 
@@ -16,7 +17,7 @@ struct RecordedPairingTests {
     init(_ proxy: FaultyProxy) throws {
       var forward = Self.messages(proxy.recorded(.forward), 3)
       var backward = Self.messages(proxy.recorded(.backward), 2)
-      guard forward.count == 3, backward.count == 2 else { throw TimedOut() }
+      guard forward.count == 3, backward.count == 2 else { throw NotInTime("no recording") }
       (hello, proof, first) = (forward.removeFirst(), forward.removeFirst(), forward.removeFirst())
       (offer, confirmation) = (backward.removeFirst(), backward.removeFirst())
     }

@@ -1,5 +1,7 @@
 import KithCore
 import KithCrypto
+import KithSimulator
+import KithTestSupport
 import Logging
 import NIOCore
 import NIOPosix
@@ -8,8 +10,6 @@ import Testing
 
 @testable import KithNetwork
 
-struct TimedOut: Error {}
-
 func psk(_ number: UInt64) -> SharedPresharedKey {
   var entropy = SeededEntropy(seed: 1000 + number)
   return SharedPresharedKey(PresharedKey(random: &entropy))
@@ -17,9 +17,7 @@ func psk(_ number: UInt64) -> SharedPresharedKey {
 
 func deviceKeys(_ number: UInt64) -> DeviceKeys {
   var entropy = SeededEntropy(seed: number)
-  return DeviceKeys(
-    signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),
-    transport: TransportPrivateKey(random: &entropy))
+  return Founder.makeKeys(&entropy)
 }
 
 /// A delegate whose transport ``withTransports(_:_:_:)`` makes.
@@ -208,14 +206,10 @@ extension PairingError {
 
 /// Waits until nobody listens any more: a listener's socket closes a little after its invitation ended.
 func untilNobodyListens(at address: PeerAddress) async throws {
-  let end = ContinuousClock.now + .seconds(60)
-  while let client = try? await RawClient.connect(to: address) {
+  try await eventually("nobody to listen at \(address)", every: 5) {
+    guard let client = try? await RawClient.connect(to: address) else { return true }
     try await client.close()
-    if ContinuousClock.now > end {
-      Issue.record("somebody still listens at \(address)")
-      throw TimedOut()
-    }
-    try await Task.sleep(for: .milliseconds(5))
+    return false
   }
 }
 

@@ -1,5 +1,6 @@
 import KithCore
 import KithCrypto
+import KithSimulator
 import Synchronization
 
 @testable import Kith
@@ -15,34 +16,16 @@ final class DevicePair: Sendable {
 
   init() throws {
     var entropy = SeededEntropy(seed: 11)
-    var keys: [DeviceKeys] = []
-    for _ in 0..<2 {
-      keys.append(
-        DeviceKeys(
-          signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),
-          transport: TransportPrivateKey(random: &entropy)))
-    }
-    let recovery = RecoveryKey(entropy: &entropy)
-    let (account, records) = try Account.create(
-      recovery: recovery, keys: keys[0], name: "first", issued: 1, entropy: &entropy)
-    var roster = Roster(account: account)
-    _ = roster.learn(all: records)
-    var keyring = Keyring()
-    keyring.refresh(from: roster, keys: keys[0])
-    _ = roster.learn(
-      all: try JoinRequest.accept(
-        JoinRequest.make(account: account, keys: keys[1], name: "second", issued: 2),
-        roster: roster, keyring: keyring, keys: keys[0], entropy: &entropy))
-    var disk = Snapshot()
-    for record in roster.records { disk.apply(.putRecord(record.id, record.encoded)) }
-    self.keys = keys
+    let founder = Founder(devices: 2, entropy: &entropy)
+    let disk = founder.members[0].snapshot
+    keys = founder.members.map(\.keys)
     storage = FailingStorage(MemoryStorage(disk))
     var devices: [VirtualDevice] = []
     for (keys, storage) in zip(keys, [storage, MemoryStorage(disk)] as [any ReplicaStorage]) {
       devices.append(
         try VirtualDevice(
-          account: account, keys: keys, process: ProcessID(entropy.draw()), storage: storage,
-          clock: { [time] in time.now }))
+          account: founder.account, keys: keys, process: ProcessID(entropy.draw()),
+          storage: storage, clock: { [time] in time.now }))
     }
     self.devices = devices
     for (device, link) in zip(devices, links) { device.attach(link) }

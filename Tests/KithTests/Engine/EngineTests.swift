@@ -1,5 +1,6 @@
 import KithCore
 import KithCrypto
+import KithSimulator
 import KithTestSupport
 import Logging
 import Synchronization
@@ -24,21 +25,16 @@ struct EngineFixture {
 
   init(copyOf incarnation: Incarnation? = nil, failing: StorageError.Code? = nil) throws {
     var entropy = SeededEntropy(seed: 7)
-    let keys = DeviceKeys(
-      signingSeed: SigningSeed(random: &entropy), boxSeed: BoxSeed(random: &entropy),
-      transport: TransportPrivateKey(random: &entropy))
-    let recovery = RecoveryKey(entropy: &entropy)
-    let (account, records) = try Account.create(
-      recovery: recovery, keys: keys, name: "test", issued: 1, entropy: &entropy)
-    var disk = Snapshot()
-    for record in records { disk.apply(.putRecord(record.id, record.encoded)) }
+    let founder = Founder(devices: 1, entropy: &entropy)
+    var disk = founder.members[0].snapshot
     disk.incarnation = incarnation
     storage = FailingStorage(MemoryStorage(disk, isCopy: incarnation != nil))
     storage.fail(failing)
     let time = TestTime()
     self.time = time
     engine = try Engine(
-      account: account, keys: keys, process: ProcessID(entropy.draw()), storage: storage,
+      account: founder.account, keys: founder.members[0].keys,
+      process: ProcessID(entropy.draw()), storage: storage,
       logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
       clock: { time.now })
     let identifier = try #require(StoreIdentifier("com.example.test"))
