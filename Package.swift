@@ -155,7 +155,7 @@ let package = Package(
       resources: [.copy("Vectors")], swiftSettings: strict),
     .testTarget(
       name: "KithStorageTests",
-      dependencies: ["KithStorage", "KithCore", "KithCrypto", "KithSimulator"],
+      dependencies: ["KithStorage", "KithCore", "KithCrypto", "KithSimulator", "KithTestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "KithNetworkTests",

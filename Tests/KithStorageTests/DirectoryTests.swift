@@ -1,6 +1,7 @@
 import Foundation
 import KithCore
 import KithCrypto
+import KithTestSupport
 import Testing
 
 @testable import KithStorage
@@ -20,7 +21,7 @@ import Testing
   }
 
   @Test func aDeviceIsMadeOnceAndIsTheSameAfterwards() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let nested = directory.device + "/below"
     let missing = code { () throws(StorageError) in _ = try DeviceDirectory.open(at: nested) }
     #expect(missing == .missing)
@@ -44,7 +45,7 @@ import Testing
   }
 
   @Test func aSecondOwnerIsRefusedWithTheFirstOnesProcess() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let first = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [])
     let error = #expect(throws: StorageError.self) {
@@ -60,7 +61,7 @@ import Testing
 
   /// As a child has it between `fork` and `exec`.
   @Test func theLockIsGivenBackAlsoWhereAChildHasItsDescriptor() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [])
     let path = URL(filePath: directory.device + "/lock").resolvingSymlinksInPath().path
@@ -78,7 +79,7 @@ import Testing
 
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/flock")))
   func anotherProcessHoldsTheLockUntilItIsKilled() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     try DeviceDirectory.create(at: directory.device, secrets: newSecrets(), initial: []).close()
     let child = Process()
     child.executableURL = URL(fileURLWithPath: "/usr/bin/flock")
@@ -99,7 +100,7 @@ import Testing
   }
 
   @Test func openModesAreRefusedWithTheCommandThatMendsThem() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     try DeviceDirectory.create(at: directory.device, secrets: newSecrets(), initial: []).close()
     for (path, loose, tight) in [
       (directory.device, 0o750, 0o700), (directory.device + "/secrets", 0o640, 0o600),
@@ -116,7 +117,7 @@ import Testing
   }
 
   @Test func aPassphraseIsNeededAndCanBeChanged() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let path = directory.device
     let made = try DeviceDirectory.create(
       at: path, secrets: newSecrets(), initial: [], passphrase: "one", stretching: cheap)
@@ -139,7 +140,7 @@ import Testing
   }
 
   @Test func aSecretsFileThatWasAlteredIsDamagedNotWrong() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let path = directory.device + "/secrets"
     try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [], passphrase: "one", stretching: cheap
@@ -165,7 +166,7 @@ import Testing
   }
 
   @Test func aCreationThatStoppedBetweenTheRenamesIsFinished() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let path = directory.device
     try DeviceDirectory.create(
       at: path, secrets: newSecrets(), initial: [.setClock(HybridTime(rawValue: 5))]
@@ -178,7 +179,7 @@ import Testing
   }
 
   @Test func aCreationThatStoppedBeforeTheRenamesLeavesNoDevice() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let path = directory.device
     try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: []).close()
     for name in ["kith.sqlite", "secrets"] {
@@ -193,7 +194,7 @@ import Testing
 
   @Test(arguments: ["kith.sqlite", "secrets"])
   func aMissingFileIsNamedAndNotMadeAnew(name: String) throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let path = directory.device
     try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: []).close()
     try FileManager.default.removeItem(atPath: "\(path)/\(name)")
@@ -208,7 +209,7 @@ import Testing
   }
 
   @Test func aDatabaseBesideAnotherDevicesSecretsIsRefused() throws {
-    let (directory, other) = (try TemporaryDirectory(), try TemporaryDirectory())
+    let (directory, other) = (try TestDirectory(), try TestDirectory())
     for path in [directory.device, other.device] {
       try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: []).close()
     }
@@ -229,7 +230,7 @@ import Testing
   }
 
   @Test func aPreparedDeviceDoesNotExistAndIsTakenAway() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let prepared = try DeviceDirectory.prepare(
       in: DeviceDirectory.reserve(directory.device), secrets: newSecrets(), initial: [])
     #expect(!DeviceDirectory.holdsDevice(directory.device))
@@ -239,7 +240,7 @@ import Testing
 
   /// The database names the next generation before the lock file has it: a crash in between is no copy.
   @Test func aCrashBetweenTheDatabasesCommitAndTheLocksGenerationIsNoCopy() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let path = directory.device
     try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: []).close()
     let lock = URL(fileURLWithPath: path + "/lock")

@@ -1,5 +1,6 @@
 import Foundation
 import KithCore
+import KithTestSupport
 import Testing
 
 @testable import KithStorage
@@ -164,7 +165,7 @@ import Testing
   }
 
   @Test func aDraftThatCoversAnotherWritesOnePage() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [Self.begin(Self.store)])
     let bytes = [UInt8](repeating: 1, count: 260)
@@ -180,7 +181,7 @@ import Testing
 
   /// The engine asks for this to learn whether the disk takes commits again.
   @Test func aClockThatIsKeptAlreadyIsWrittenAllTheSame() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [Self.begin(Self.store)])
     try device.storage.commit([Self.put(1), Self.clock(5)])
@@ -188,7 +189,7 @@ import Testing
   }
 
   @Test func aDraftThatIsThereTwiceIsNamed() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [Self.begin(Self.store), Self.put(42)])
     try device.storage.execute(

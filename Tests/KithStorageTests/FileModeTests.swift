@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import KithCore
 import KithCrypto
+import KithTestSupport
 import Testing
 
 @testable import KithStorage
@@ -11,8 +12,8 @@ import Testing
 @Suite struct FileModeTests {
   private static let files = ["secrets", "lock", "kith.sqlite", "kith.sqlite-wal"]
 
-  private func made() throws -> TemporaryDirectory {
-    let directory = try TemporaryDirectory()
+  private func made() throws -> TestDirectory {
+    let directory = try TestDirectory()
     try DeviceDirectory.create(at: directory.device, secrets: newSecrets(), initial: []).close()
     return directory
   }
@@ -23,7 +24,7 @@ import Testing
   }
 
   /// As after a crash, when the log is still there.
-  private func withLog(_ directory: borrowing TemporaryDirectory) throws {
+  private func withLog(_ directory: borrowing TestDirectory) throws {
     let log = directory.device + "/kith.sqlite-wal"
     if !Files.exists(log) { try Files.makePrivateFile(log) }
   }
@@ -80,7 +81,7 @@ import Testing
 
   /// `kith ls -d /etc` said: run: chmod 700 '/etc'.
   @Test func `no command is given that changes a directory of others' files`() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     mkdir(directory.device, 0o755)
     try Files.makePrivateFile(directory.device + "/passwd")
     // A name that others use as well.

@@ -1,21 +1,10 @@
-import Foundation
 import KithCore
 import KithCrypto
 import KithStorage
+import KithTestSupport
 
-/// A directory of its own for a test, removed with it.
-final class TemporaryDirectory {
-  let path: String
-
-  init() throws {
-    path = NSTemporaryDirectory() + "kith-storage-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(
-      atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-  }
-
-  var device: String { path + "/device" }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
+extension TestDirectory {
+  var device: String { child("device") }
 }
 
 func newSecrets() -> DeviceSecrets {

@@ -1,5 +1,6 @@
 import Foundation
 import KithCore
+import KithTestSupport
 import Testing
 
 @testable import KithStorage
@@ -29,7 +30,7 @@ import Testing
   }
 
   @Test func `damage is told from a crash`() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [])
     let (bytes, last) = try log(device, directory.device + "/kith.sqlite-wal")
@@ -62,7 +63,7 @@ import Testing
   }
 
   @Test func `what it took along counts as missing`() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(), initial: [])
     let path = directory.device + "/kith.sqlite"

@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import KithCore
 import KithCrypto
+import KithTestSupport
 import Testing
 
 @testable import KithStorage
@@ -9,11 +10,11 @@ import Testing
 /// The files that changing a passphrase leaves on the disk.
 @Suite struct PassphraseChangeTests {
   let cheap: Argon2Parameters
-  let directory: TemporaryDirectory
+  let directory: TestDirectory
 
   init() throws {
     cheap = try Argon2Parameters(operations: 1, memoryBytes: 8_192)
-    directory = try TemporaryDirectory()
+    directory = try TestDirectory()
     try DeviceDirectory.create(at: path, secrets: newSecrets(), initial: []).close()
   }
 

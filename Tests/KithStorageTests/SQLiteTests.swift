@@ -1,6 +1,7 @@
 import Foundation
 import KithCore
 import KithCrypto
+import KithTestSupport
 import Testing
 
 @testable import KithStorage
@@ -8,7 +9,7 @@ import Testing
 @Suite struct SQLiteTests {
   let store = MutationSource.stores[0]
 
-  func begin(_ directory: TemporaryDirectory) throws -> OpenDevice {
+  func begin(_ directory: TestDirectory) throws -> OpenDevice {
     try DeviceDirectory.create(
       at: directory.device, secrets: newSecrets(),
       initial: [.putStore(store, .standard)])
@@ -19,7 +20,7 @@ import Testing
   }
 
   @Test func draftsAndRefusalsAreNowhereInTheClear() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try begin(directory)
     let planted = Array("a planted key and its planted value".utf8)
     try device.storage.commit([
@@ -50,7 +51,7 @@ import Testing
   }
 
   @Test func aCopiedDirectoryIsACopyUntilItTakesAnIncarnation() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     try begin(directory).close()
     let other = directory.path + "/copy"
     try copy(directory.device, other)
@@ -69,7 +70,7 @@ import Testing
   }
 
   @Test func anOldDatabasePutBackInPlaceIsACopy() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     try begin(directory).close()
     let path = directory.device + "/kith.sqlite"
     let old = try Data(contentsOf: URL(fileURLWithPath: path))
@@ -82,7 +83,7 @@ import Testing
   }
 
   @Test func whatStaysInPlaceIsNoCopy() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     var device: OpenDevice? = try begin(directory)
     // Ended without closing, as by a kill; then moved within the file system.
     device = nil
@@ -93,7 +94,7 @@ import Testing
   }
 
   @Test func aNewerSchemaIsRefusedAndLeftAlone() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     try begin(directory).close()
     let path = directory.device + "/kith.sqlite"
     try patch(path, at: 60, [0, 0, 0, 99])  // user_version
@@ -116,7 +117,7 @@ import Testing
   /// Bytes to overwrite, or the length to cut to.
   @Test(arguments: [(0, nil), (18, nil), (68, nil), (100, nil), (0, 0), (0, 1_000), (0, 8_192)])
   func aDamagedDatabaseIsNamedAndNotMadeAnew(offset: Int, cut: Int?) throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try begin(directory)
     try device.storage.commit([.putDraft(store, 1, [UInt8](repeating: 1, count: 20_000))])
     try device.close()
@@ -136,7 +137,7 @@ import Testing
   }
 
   @Test func aDamagedDraftIsNamed() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try begin(directory)
     try device.storage.commit([.putDraft(store, 42, [UInt8](repeating: 1, count: 20_000))])
     try device.close()
@@ -151,7 +152,7 @@ import Testing
   }
 
   @Test func everyAcknowledgedCommitIsInACopyTakenAtAnyMoment() async throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try begin(directory)
     let acknowledged = Counter()
     let store = store
@@ -202,7 +203,7 @@ import Testing
   }
 
   @Test func theYardstickCommits() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let bare = try BareDatabase(path: directory.path + "/bare.sqlite")
     for _ in 0..<3 { try bare.commit([UInt8](repeating: 1, count: 200)) }
     try bare.close()

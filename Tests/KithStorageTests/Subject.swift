@@ -1,5 +1,6 @@
 import KithCore
 import KithSimulator
+import KithTestSupport
 import Testing
 
 @testable import KithStorage
@@ -55,7 +56,7 @@ enum Backend: CaseIterable {
             return disk
           }))
     case .sqlite:
-      let directory = try TemporaryDirectory()
+      let directory = try TestDirectory()
       var device = try DeviceDirectory.create(
         at: directory.device, secrets: newSecrets(), initial: [])
       try body(

@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import Testing
 
 /// The files that beginning an account leaves, and those that it does not leave.

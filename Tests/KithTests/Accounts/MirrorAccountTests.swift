@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithTestSupport
 import KithUserDefaults
 import Testing
 

@@ -1,16 +1,16 @@
-import Foundation
+internal import Foundation
 
 /// A directory that goes with the test that made it.
-final class TestDirectory: Sendable {
-  let path: String
+package final class TestDirectory: Sendable {
+  package let path: String
 
-  init() throws {
+  package init() throws {
     path = FileManager.default.temporaryDirectory.path + "/kith-\(UUID().uuidString.prefix(13))"
     try FileManager.default.createDirectory(
       atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
   }
 
-  func child(_ name: String) -> String { path + "/" + name }
+  package func child(_ name: String) -> String { path + "/" + name }
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 }
