@@ -97,18 +97,26 @@ struct GateTests {
     func closed() { isClosed = true }
   }
 
+  private static var parameters: NoiseParameters {
+    NoiseParameters(
+      prologue: NoiseParameters.sessionPrologue, keys: deviceKeys(1),
+      entropy: SharedEntropy(SeededEntropy(seed: 1)))
+  }
+
+  /// An accepted connection in virtual time.
+  private func listening(_ owner: Owner) throws -> EmbeddedChannel {
+    let channel = EmbeddedChannel()
+    try channel.pipeline.syncOperations.addHandler(
+      ListenerHandshakeHandler(parameters: Self.parameters, owner: owner, timeout: .seconds(5)))
+    try channel.connect(to: SocketAddress(ipAddress: "192.0.2.1", port: 1)).wait()
+    return channel
+  }
+
   /// Virtual time: no byte back, open until the deadline, closed then.
   @Test(arguments: [0, 1, 100, 1024, 1025, 200_000])
   func strangerSeesSilenceUntilTheDeadline(byteCount: Int) throws {
     let owner = Owner()
-    let channel = EmbeddedChannel()
-    try channel.pipeline.syncOperations.addHandler(
-      ListenerHandshakeHandler(
-        parameters: NoiseParameters(
-          prologue: NoiseParameters.sessionPrologue, keys: deviceKeys(1),
-          entropy: SharedEntropy(SeededEntropy(seed: 1))),
-        owner: owner, timeout: .seconds(5)))
-    try channel.connect(to: SocketAddress(ipAddress: "192.0.2.1", port: 1)).wait()
+    let channel = try listening(owner)
     var left = byteCount
     while left > 0 {
       let count = min(left, 1024)
@@ -128,14 +136,7 @@ struct GateTests {
   /// message 3.
   @Test func deadlineCountsFromAcceptingAlsoAfterMessageOne() throws {
     let owner = Owner()
-    let channel = EmbeddedChannel()
-    try channel.pipeline.syncOperations.addHandler(
-      ListenerHandshakeHandler(
-        parameters: NoiseParameters(
-          prologue: NoiseParameters.sessionPrologue, keys: deviceKeys(1),
-          entropy: SharedEntropy(SeededEntropy(seed: 1))),
-        owner: owner, timeout: .seconds(5)))
-    try channel.connect(to: SocketAddress(ipAddress: "192.0.2.1", port: 1)).wait()
+    let channel = try listening(owner)
     channel.embeddedEventLoop.advanceTime(by: .milliseconds(4_000))
     try channel.writeInbound(ByteBuffer(bytes: try firstMessage(psk(1))))
     #expect(try channel.readOutbound(as: ByteBuffer.self) != nil)
@@ -160,11 +161,9 @@ struct GateTests {
     }
     let caller = Caller()
     let channel = EmbeddedChannel()
-    let parameters = NoiseParameters(
-      prologue: NoiseParameters.sessionPrologue, keys: deviceKeys(1),
-      entropy: SharedEntropy(SeededEntropy(seed: 1)))
     let handler = DiallerHandshakeHandler(
-      exchange: try parameters.start(.initiator, psk: psk(1)), owner: caller, timeout: .seconds(5))
+      exchange: try Self.parameters.start(.initiator, psk: psk(1)), owner: caller,
+      timeout: .seconds(5))
     try channel.pipeline.syncOperations.addHandler(handler)
     #expect(caller.failures == 0)
     channel.pipeline.syncOperations.removeHandler(handler, promise: nil)
@@ -177,14 +176,7 @@ struct GateTests {
 
   @Test func validFirstMessageIsAnsweredOnceAndBytesAreBounded() throws {
     let owner = Owner()
-    let channel = EmbeddedChannel()
-    try channel.pipeline.syncOperations.addHandler(
-      ListenerHandshakeHandler(
-        parameters: NoiseParameters(
-          prologue: NoiseParameters.sessionPrologue, keys: deviceKeys(1),
-          entropy: SharedEntropy(SeededEntropy(seed: 1))),
-        owner: owner, timeout: .seconds(5)))
-    try channel.connect(to: SocketAddress(ipAddress: "192.0.2.1", port: 1)).wait()
+    let channel = try listening(owner)
     try channel.writeInbound(ByteBuffer(bytes: try firstMessage(psk(1))))
     #expect(try channel.readOutbound(as: ByteBuffer.self) != nil)
     #expect(owner.failures == 0)

@@ -11,9 +11,7 @@ struct MembershipSessionTests {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))
     var configuration = testConfiguration()
     configuration.membershipTimeout = .seconds(1)
-    try await withTransports([one, two], configuration) { transports, addresses in
-      transports[0].addTarget(addresses[1])
-      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    try await withSession(one, two, configuration) { transports in
       #expect(transports[1].isMembershipOnly(two.live[0]))
       // On a busy host a session may be over before anything is sent on it; the next has a try, too.
       var sent: Set<SessionID> = []
@@ -31,9 +29,7 @@ struct MembershipSessionTests {
 
   @Test func largerMessageEndsALimitedSession() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)], members: [2]))
-    try await withTransports([one, two]) { transports, addresses in
-      transports[0].addTarget(addresses[1])
-      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    try await withSession(one, two) { transports in
       transports[0].send(one.live[0], [UInt8](repeating: 7, count: 16 << 10 | 1))
       try await eventually("closed") { two.state.withLock { $0.closedCount } > 0 }
       #expect(two.received.isEmpty)
@@ -47,9 +43,7 @@ struct MembershipSessionTests {
     var configuration = testConfiguration()
     configuration.leastRedialMilliseconds = 60_000
     configuration.mostRedialMilliseconds = 60_000
-    try await withTransports([one, two], configuration) { transports, addresses in
-      transports[0].addTarget(addresses[1])
-      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    try await withSession(one, two, configuration) { transports in
       let session = one.live[0]
       let message = [UInt8](repeating: 7, count: NetworkLimits.membershipMessageBytes)
       let room = NetworkLimits.membershipSessionBytes / message.count
@@ -85,9 +79,7 @@ struct MembershipSessionTests {
   @Test func listenerTriesOlderEpochs() async throws {
     let one = TestNode(1, psks: [psk(1)])
     let two = TestNode(2, psks: [psk(3), psk(2), psk(1)])
-    try await withTransports([one, two]) { transports, addresses in
-      transports[0].addTarget(addresses[1])
-      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    try await withSession(one, two) { transports in
       #expect(transports[1].isMembershipOnly(two.live[0]))
       // The delegate is told that the key is known and the epoch is older.
       #expect(two.state.withLock { $0.opened.values.allSatisfy(\.isMembershipOnly) })
@@ -98,10 +90,8 @@ struct MembershipSessionTests {
   @Test func diallerTriesOlderEpochs() async throws {
     let one = TestNode(1, psks: [psk(3), psk(2), psk(1)])
     let two = TestNode(2, psks: [psk(1)])
-    try await withTransports([one, two], testConfiguration(handshake: .milliseconds(150))) {
-      transports, addresses in
-      transports[0].addTarget(addresses[1])
-      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    let configuration = testConfiguration(handshake: .milliseconds(150))
+    try await withSession(one, two, configuration) { transports in
       #expect(transports[0].isMembershipOnly(one.live[0]))
       #expect(!transports[1].isMembershipOnly(two.live[0]))
       #expect(transports[0].statistics.handshakeFailures >= 2)

@@ -5,8 +5,8 @@ import Testing
 @testable import KithNetwork
 
 struct MessageCodecTests {
-  /// Two codecs at the ends of one handshake.
-  static func pair(limit: Int = NetworkLimits.messageBytes) throws -> (MessageCodec, MessageCodec) {
+  /// Both ends of a finished handshake.
+  private static func handshake() throws -> (NoiseExchange, NoiseExchange) {
     func start(_ role: HandshakeRole, _ number: UInt64) throws -> NoiseExchange {
       try NoiseParameters(
         prologue: NoiseParameters.sessionPrologue, keys: deviceKeys(number),
@@ -18,6 +18,11 @@ struct MessageCodecTests {
     _ = try one.read(try two.write([]))
     _ = try two.read(try one.write([]))
     #expect(one.hash == two.hash)
+    return (one, two)
+  }
+
+  static func pair(limit: Int = NetworkLimits.messageBytes) throws -> (MessageCodec, MessageCodec) {
+    let (one, two) = try handshake()
     return (
       MessageCodec(ciphers: try one.split(), messageLimit: limit),
       MessageCodec(ciphers: try two.split(), messageLimit: limit)
@@ -83,26 +88,15 @@ struct MessageCodecTests {
 
   @Test func refusesOtherPaddingAndOtherCuts() throws {
     func frames(_ pieces: [[UInt8]]) throws -> (ByteBuffer, MessageCodec) {
-      // Builds frames by hand, with a codec's cipher borrowed through a fresh handshake.
-      let keys = [deviceKeys(1), deviceKeys(2)]
-      let exchanges = try [HandshakeRole.initiator, .responder].enumerated().map { index, role in
-        try NoiseParameters(
-          prologue: [], keys: keys[index], entropy: SharedEntropy(SeededEntropy(seed: 9))
-        ).start(role, psk: psk(1))
-      }
-      _ = try exchanges[1].read(try exchanges[0].write([]))
-      _ = try exchanges[0].read(try exchanges[1].write([]))
-      _ = try exchanges[1].read(try exchanges[0].write([]))
-      var ciphers = try exchanges[0].split()
+      let (one, two) = try Self.handshake()
+      var ciphers = try one.split()
       var buffer = ByteBuffer()
       for piece in pieces {
         let frame = try ciphers.send.encrypt(piece)
         buffer.writeInteger(UInt16(frame.count))
         buffer.writeBytes(frame)
       }
-      return (
-        buffer, MessageCodec(ciphers: try exchanges[1].split(), messageLimit: 1 << 20)
-      )
+      return (buffer, MessageCodec(ciphers: try two.split(), messageLimit: 1 << 20))
     }
     var plaintext: [UInt8] = [0, 0, 0, 1, 42] + [UInt8](repeating: 0, count: 59)
     var (buffer, codec) = try frames([plaintext])

@@ -37,9 +37,7 @@ struct SessionTests {
 
   @Test func oversizedMessageClosesTheSession() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))
-    try await withTransports([one, two]) { transports, addresses in
-      transports[0].addTarget(addresses[1])
-      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    try await withSession(one, two) { transports in
       transports[0].send(one.live[0], [UInt8](repeating: 1, count: 8 << 20 | 1))
       try await eventually("closed") { two.state.withLock { $0.closedCount } > 0 }
       #expect(two.received.isEmpty)
@@ -48,9 +46,7 @@ struct SessionTests {
 
   @Test func closingFlushesWhatWasSentBefore() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))
-    try await withTransports([one, two]) { transports, addresses in
-      transports[0].addTarget(addresses[1])
-      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    try await withSession(one, two) { transports in
       let id = one.live[0]
       for number in 0..<50 {
         transports[0].send(id, [UInt8](repeating: UInt8(number), count: 9999))
@@ -65,9 +61,7 @@ struct SessionTests {
 
   @Test func shutdownTellsEverySessionsEnd() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))
-    try await withTransports([one, two]) { transports, addresses in
-      transports[0].addTarget(addresses[1])
-      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    try await withSession(one, two) { transports in
       transports[0].send(one.live[0], [UInt8](repeating: 1, count: 300_000))
     }
     #expect(one.state.withLock { $0.closedCount } >= 1)
@@ -78,9 +72,7 @@ struct SessionTests {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))
     var configuration = testConfiguration()
     configuration.queueLimit = 32 << 20
-    try await withTransports([one, two], configuration) { transports, addresses in
-      transports[0].addTarget(addresses[1])
-      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    try await withSession(one, two, configuration) { transports in
       let (sender, receiver) = (one.live[0], two.live[0])
       transports[1].pauseReading(receiver)
       let message = [UInt8](repeating: 1, count: 1 << 20)
@@ -106,9 +98,7 @@ struct SessionTests {
   /// Thousands of small messages that were read at once came after the pause that the first asked for.
   @Test func aPausedSessionHandsOnNothingThatWasReadBefore() async throws {
     let (one, two) = (TestNode(1, psks: [psk(1)]), TestNode(2, psks: [psk(1)]))
-    try await withTransports([one, two]) { transports, addresses in
-      transports[0].addTarget(addresses[1])
-      try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    try await withSession(one, two) { transports in
       two.state.withLock { $0.pauses = true }
       let messages = (0..<2_000).map { [UInt8($0 % 256), UInt8($0 / 256)] }
       for message in messages { transports[0].send(one.live[0], message) }

@@ -149,6 +149,18 @@ func withTransports(
   }
 }
 
+/// Runs the transports of two devices that have met; the first dialled.
+func withSession(
+  _ one: TestNode, _ two: TestNode, _ configuration: TransportConfiguration = testConfiguration(),
+  _ body: ([Transport]) async throws -> Void
+) async throws {
+  try await withTransports([one, two], configuration) { transports, addresses in
+    transports[0].addTarget(addresses[1])
+    try await eventually("both met") { one.live.count == 1 && two.live.count == 1 }
+    try await body(transports)
+  }
+}
+
 /// A plain TCP client that says what it is told and collects what it hears.
 final class RawClient: Sendable {
   final class Collector: ChannelInboundHandler {
