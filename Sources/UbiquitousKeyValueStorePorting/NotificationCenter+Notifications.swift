@@ -22,59 +22,28 @@
     /// Notifications as an asynchronous sequence; see `notifications(named:object:)`.
     public struct Notifications: AsyncSequence, @unchecked Sendable {
       /// The maximum number of waiting notifications; beyond it the oldest are dropped.
-      public static let bufferLimit = 1_024
+      static let bufferLimit = 1_024
 
       let center: NotificationCenter
       let name: NSNotification.Name
       let object: AnyObject?
 
-      /// The iterator of ``Notifications``.
-      public struct AsyncIterator: AsyncIteratorProtocol {
-        private let observation: Observation
-        private var stream: AsyncStream<Notification>.Iterator
-
-        init(_ notifications: Notifications) {
-          let (stream, continuation) = AsyncStream.makeStream(
-            of: Notification.self, bufferingPolicy: .bufferingNewest(bufferLimit))
-          observation = Observation(notifications, continuation)
-          self.stream = stream.makeAsyncIterator()
-        }
-
-        /// Returns the next notification; nil if the task was cancelled.
-        public mutating func next() async -> Notification? {
-          await next(isolation: nil)
-        }
-
-        /// Returns the next notification; nil if the task was cancelled.
-        public mutating func next(isolation actor: isolated (any Actor)?) async -> Notification? {
-          await stream.next(isolation: actor)
-        }
-      }
-
       /// Returns an iterator over the notifications posted from now on.
-      public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
-    }
-  }
-
-  /// Observes until it is released, with the iterator that holds it.
-  private final class Observation {
-    private let center: NotificationCenter
-    private let token: any NSObjectProtocol
-
-    init(
-      _ notifications: NotificationCenter.Notifications,
-      _ continuation: AsyncStream<Notification>.Continuation
-    ) {
-      center = notifications.center
-      token = center.addObserver(
-        forName: notifications.name, object: notifications.object, queue: nil
-      ) { notification in
-        // Unchecked: all observers share a notification, as on Apple's systems.
-        nonisolated(unsafe) let notification = notification
-        continuation.yield(notification)
+      public func makeAsyncIterator() -> AsyncStream<Notification>.Iterator {
+        let (stream, continuation) = AsyncStream.makeStream(
+          of: Notification.self, bufferingPolicy: .bufferingNewest(Self.bufferLimit))
+        // Unchecked: the token is only returned to the center.
+        nonisolated(unsafe) let token = center.addObserver(
+          forName: name, object: object, queue: nil
+        ) { notification in
+          // Unchecked: all observers share a notification, as on Apple's systems.
+          nonisolated(unsafe) let notification = notification
+          continuation.yield(notification)
+        }
+        // Called also when the iterator is released.
+        continuation.onTermination = { [center] _ in center.removeObserver(token as Any) }
+        return stream.makeAsyncIterator()
       }
     }
-
-    deinit { center.removeObserver(token as Any) }
   }
 #endif

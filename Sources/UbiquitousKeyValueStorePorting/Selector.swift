@@ -94,13 +94,7 @@
     @available(
       *, unavailable, message: "Name the type, as in Selector(Settings.storeDidChange(_:))."
     )
-    public init(_ method: (Notification) -> Void) { fatalError() }
-
-    /// Unavailable: a method bound to an object is not supported.
-    @available(
-      *, unavailable, message: "Name the type, as in Selector(Settings.storeDidChange(_:))."
-    )
-    public init(_ method: (NSNotification) -> Void) { fatalError() }
+    public init<Parameter>(_ method: (Parameter) -> Void) { fatalError() }
 
     /// Unavailable: a method bound to an object is not supported.
     @available(
