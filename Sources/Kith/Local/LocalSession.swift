@@ -36,19 +36,27 @@ final class LocalSession: ChannelInboundHandler {
       }
     }
 
+    /// Closes the connection. If `isDurable`, says so first, and waits until the socket has taken
+    /// all that was sent: closing drops the rest.
     func end(isDurable: Bool) async {
+      let channel = channel
       channel.eventLoop.execute {
-        if isDurable { self.session.value.send(LocalReply(id: 0, content: .goodbye)) }
-        self.channel.close(promise: nil)
-      }
-      // A stopped program takes no bytes.
-      let late = channel.eventLoop.scheduleTask(
-        in: .milliseconds(LocalLimits.farewellMilliseconds)
-      ) {
-        self.channel.close(promise: nil)
+        guard isDurable, let goodbye = try? LocalReply(id: 0, content: .goodbye).frame() else {
+          return channel.close(promise: nil)
+        }
+        // A stopped program takes no bytes. The time begins here, because a busy event loop may run
+        // a task that is due before one that was handed in earlier.
+        let late = channel.eventLoop.scheduleTask(
+          in: .milliseconds(LocalLimits.farewellMilliseconds)
+        ) {
+          channel.close(promise: nil)
+        }
+        channel.writeAndFlush(goodbye).whenComplete { _ in
+          late.cancel()
+          channel.close(promise: nil)
+        }
       }
       try? await channel.closeFuture.get()
-      late.cancel()
     }
   }
 

@@ -258,6 +258,33 @@ struct LocalProtocolTests {
     try served.node.close()
   }
 
+  /// Closing a connection drops the bytes that its socket has not taken yet.
+  @Test func `a goodbye reaches a program that still reads what came before`() async throws {
+    let served = try await Served()
+    let owner = try served.node.store("com.example.test")
+    let control = served.path + "/control"
+    let hasHeard = try await served.run {
+      try await blocking {
+        let program = try Self.attach(served)
+        // More than the sockets hold.
+        let padding = String(repeating: "x", count: 32_768)
+        for index in 0..<40 { try owner.set(.string("\(index) \(padding)"), forKey: "theirs") }
+        return Task<Bool, any Error> {
+          try await blocking {
+            // It reads once the node takes no more connections, because it ends.
+            while (try? RawEnd(path: control)) != nil { usleep(1_000) }
+            while let reply = try program.next(LocalReply.self) {
+              if case .goodbye = reply.content { return true }
+            }
+            return false
+          }
+        }
+      }
+    }
+    #expect(try await hasHeard.value)
+    try served.node.close()
+  }
+
   /// At the return of `main`, for instance.
   @Test func `a process that ends without closing its node says so`() async throws {
     let served = try await Served()
