@@ -108,7 +108,7 @@ import Testing
     let loser = shown == "laptop" ? 1 : 0
     let lost = shown == "laptop" ? "desktop" : "laptop"
     try await eventually { heard[loser].all.contains { $0.reason == 2 && $0.keys == [lost] } }
-    try await eventually { stores[loser].refusals.isEmpty }
+    try await eventually { try stores[loser].refusals.isEmpty }
     #expect(faces[loser].object(forKey: lost) == nil)
     #expect(faces[0].dictionaryRepresentation.count == 1)
   }

@@ -32,9 +32,8 @@ extension Node: NodeAccess {
       let hidden = try existing(store)?.hiddenEntries ?? []
       return .hidden(try hidden.map { entry throws(KithError) in try LocalHidden(entry) })
     case .refusals(let store, let number):
-      let store = try existing(store)
-      let refusals = store?.refusals ?? []
-      if let number { store?.takeRefusals(through: number) }
+      guard let known = try existing(store)?.identifier else { return .refusals([]) }
+      let refusals = try engine.refusals(of: known, takingThrough: number)
       return .refusals(refusals.map(LocalRefusal.init))
     case .acceptLoss(let store):
       guard let name = StoreIdentifier(store) else { break }
@@ -57,8 +56,6 @@ extension Node: NodeAccess {
       try await engine.settle(engine.accept(store, operations, origin: origin))
     case .flush: try await BlockingThread.run { () throws(KithError) in try engine.flush() }
     case .report(let store): return .synchronized(engine.syncReport(of: store))
-    case .takeRefusals(let store, let number):
-      guard engine.takeRefusals(of: store, through: number) else { throw .closedNode }
     case .adopt(let store, let policy, let writes):
       let lost = try await BlockingThread.run { () throws(KithError) in
         try engine.adopt(Node.checked(store.rawValue, policy), policy, writes)

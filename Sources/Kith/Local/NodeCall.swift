@@ -21,6 +21,7 @@ package enum NodeCall: Codable, Sendable {
   case dependents(DeviceID)
   case usage(store: String)
   case hidden(store: String)
+  /// Removes those up to a number; answered at once.
   case refusals(store: String, takingThrough: UInt64?)
   case acceptLoss(store: String)
   case acceptTime
@@ -43,8 +44,6 @@ package enum NodeCall: Codable, Sendable {
   case flush
   /// Answer: `synchronized`, at once.
   case report(StoreIdentifier)
-  /// Answer: `done`, at once.
-  case takeRefusals(StoreIdentifier, through: UInt64)
   /// Answer: the `keys` whose writes lost, once the rest is durable.
   case adopt(StoreIdentifier, Policy, [LocalWrite])
   /// Answer: `done`; then the node tells when its status may have changed.

@@ -338,38 +338,37 @@ final class RemoteNode: StoreService, NodeAccess {
 
   // MARK: Questions
 
-  func usage(of store: StoreIdentifier) -> Usage {
-    guard case .usage(let usage) = question(.usage(store: store.rawValue)) else {
-      return Usage(bytes: 0, keys: 0, policy: .standard)
+  func usage(of store: StoreIdentifier) throws(KithError) -> Usage {
+    guard case .usage(let usage) = try question(.usage(store: store.rawValue)) else {
+      throw .malformedControl
     }
     return usage
   }
 
-  func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] {
-    guard case .hidden(let hidden) = question(.hidden(store: store.rawValue)) else { return [] }
+  func hiddenEntries(of store: StoreIdentifier) throws(KithError) -> [HiddenEntry] {
+    guard case .hidden(let hidden) = try question(.hidden(store: store.rawValue)) else {
+      throw .malformedControl
+    }
     return hidden.compactMap(\.hidden)
   }
 
-  func refusals(of store: StoreIdentifier) -> [Refusal] {
-    let call = NodeCall.refusals(store: store.rawValue, takingThrough: nil)
-    guard case .refusals(let refusals) = question(call) else { return [] }
+  func refusals(
+    of store: StoreIdentifier, takingThrough number: UInt64?
+  ) throws(KithError) -> [Refusal] {
+    let call = NodeCall.refusals(store: store.rawValue, takingThrough: number)
+    guard case .refusals(let refusals) = try question(call) else { throw .malformedControl }
     return refusals.compactMap(\.refusal)
   }
 
-  func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool {
-    question(.takeRefusals(store, through: number)) != nil
-  }
-
-  func syncReport(of store: StoreIdentifier) -> SyncReport {
-    guard case .synchronized(let report) = question(.report(store)) else {
-      return SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: true)
+  func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport {
+    guard case .synchronized(let report) = try question(.report(store)) else {
+      throw .malformedControl
     }
     return report
   }
 
-  /// Returns nil if the node does not answer within ``LocalLimits/request``.
-  private func question(_ call: NodeCall) -> NodeAnswer? {
-    try? ask(call, within: LocalLimits.request)
+  private func question(_ call: NodeCall) throws(KithError) -> NodeAnswer {
+    try ask(call, within: LocalLimits.request)
   }
 
   func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async {

@@ -36,11 +36,16 @@ extension KeyValueStore {
     try await BlockingThread.run { () throws(KithError) in try self.flush() }
     await service.waitUntilComplete(identifier, timeout: timeout)
     if Task.isCancelled { throw KithError(.cancelled, "The wait was cancelled.") }
-    return syncReport
+    return try await BlockingThread.run { () throws(KithError) in try self.syncReport }
   }
 
   /// The devices known to have, or not to have, this device's writes.
   ///
-  /// - Complexity: O(*d*) in the account's devices. An attached program waits as for ``usage``.
-  public var syncReport: SyncReport { service.syncReport(of: identifier) }
+  /// - Throws: ``KithError`` as ``usage`` does.
+  /// - Complexity: O(*d*) in the account's devices.
+  public var syncReport: SyncReport {
+    get throws(KithError) {
+      try withService { service throws(KithError) in try service.syncReport(of: identifier) }
+    }
+  }
 }

@@ -287,9 +287,9 @@ public final class KeyValueStore: Sendable {
   }
 
   /// Retries the body with the next service, if one ended without performing it.
-  private func withService(
-    _ body: (any StoreService) throws(KithError) -> Void
-  ) throws(KithError) {
+  func withService<Result>(
+    _ body: (any StoreService) throws(KithError) -> Result
+  ) throws(KithError) -> Result {
     var service = service
     while true {
       do throws(KithError) {

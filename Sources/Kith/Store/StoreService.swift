@@ -42,16 +42,16 @@ protocol StoreService: AnyObject, Sendable {
     _ store: StoreIdentifier, _ policy: Policy, _ writes: [LocalWrite]
   ) throws(KithError) -> Set<Key>
 
-  func usage(of store: StoreIdentifier) -> Usage
+  func usage(of store: StoreIdentifier) throws(KithError) -> Usage
 
-  func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry]
+  func hiddenEntries(of store: StoreIdentifier) throws(KithError) -> [HiddenEntry]
 
-  func refusals(of store: StoreIdentifier) -> [Refusal]
+  /// Returns the refusals that are kept, and removes those up to a number.
+  func refusals(
+    of store: StoreIdentifier, takingThrough number: UInt64?
+  ) throws(KithError) -> [Refusal]
 
-  /// Returns false if that is impossible now.
-  func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool
-
-  func syncReport(of store: StoreIdentifier) -> SyncReport
+  func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport
 
   func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async
 
@@ -87,12 +87,18 @@ extension Engine: StoreService {
     read { $0.hiddenEntries(of: store) }
   }
 
-  func refusals(of store: StoreIdentifier) -> [Refusal] {
-    read { $0.refusals(of: store) }
-  }
-
-  func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool {
-    input(.takeRefusals(store, through: number))
+  func refusals(
+    of store: StoreIdentifier, takingThrough number: UInt64?
+  ) throws(KithError) -> [Refusal] {
+    guard let number else { return read { $0.refusals(of: store) } }
+    let refusals = perform(drainsHere: false) { state -> (Result<[Refusal], KithError>, [Effect]) in
+      let refusals = state.shell.replica.refusals(of: store)
+      switch state.take(.takeRefusals(store, through: number), at: clock()) {
+      case .failure(let error): return (.failure(error), [])
+      case .success(let effects): return (.success(refusals), effects)
+      }
+    }
+    return try refusals.get()
   }
 
   func syncReport(of store: StoreIdentifier) -> SyncReport {

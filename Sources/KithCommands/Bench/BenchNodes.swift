@@ -82,9 +82,9 @@ final class BenchNodes: Sendable {
   }
 
   /// Waits at most 30 seconds.
-  static func wait(_ what: String, until holds: () -> Bool) async throws {
+  static func wait(_ what: String, until holds: () throws -> Bool) async throws {
     let end = ContinuousClock.now + .seconds(30)
-    while !holds() {
+    while try !holds() {
       guard ContinuousClock.now < end else {
         throw CommandFailure(.unreachable, "the bench waited 30 s for \(what)")
       }

@@ -39,14 +39,14 @@ struct CatchUpBench {
       } else {
         for index in 0..<Self.keys {
           try await store.commit { $0.set(Self.value(index), forKey: Self.key(index)) }
-          guard !store.syncReport.hasUnpublishedWrites else {
+          guard try !store.syncReport.hasUnpublishedWrites else {
             throw CommandFailure(.unreachable, "the bench's own peer went away")
           }
         }
       }
       // No `synchronize`: it would wait for the new devices, which are not connected.
       let copy = try witness.store(BenchNodes.store)
-      try await BenchNodes.wait("its own peer") { copy.usage.keys >= Self.keys }
+      try await BenchNodes.wait("its own peer") { try copy.usage.keys >= Self.keys }
     }
   }
 
@@ -61,7 +61,7 @@ struct CatchUpBench {
     }
     let complete = Task { () -> ContinuousClock.Instant? in
       for await change in store.changes where !change.items.isEmpty {
-        if store.usage.keys >= Self.keys { return clock.now }
+        if try store.usage.keys >= Self.keys { return clock.now }
       }
       return nil
     }
@@ -71,7 +71,7 @@ struct CatchUpBench {
         connected.cancel()
         complete.cancel()
       }
-      let times = (await connected.value, await complete.value)
+      let times = try await (connected.value, complete.value)
       limit.cancel()
       guard let start = times.0, let end = times.1 else {
         throw CommandFailure(.unreachable, "the bench waited 30 s for a new device to catch up")

@@ -34,8 +34,9 @@
     }
     func flush() throws(KithError) { try store.flush() }
     var changes: StoreChanges? { store.changes }
-    var refusals: [KeyValueStore.Refusal] { store.refusals }
-    func takeRefusals(through number: UInt64) { store.takeRefusals(through: number) }
+    /// Empty if another program's node does not answer: it keeps them.
+    var refusals: [KeyValueStore.Refusal] { (try? store.refusals) ?? [] }
+    func takeRefusals(through number: UInt64) { _ = try? store.takeRefusals(through: number) }
     var account: AccountID? { nil }
     var accountUpdates: any AsyncSequence<AccountID?, Never> & Sendable { Nothing() }
     func run() async {}

@@ -34,7 +34,7 @@ import Testing
     #expect(store.value(forKey: "theme") == "light")
     #expect(there.value(forKey: "theme") == "light")
     #expect(there.value(forKey: "size") == 12, "what the account did not have is its own now")
-    #expect(store.refusals.map { $0.writes.map(\.value) } == [["local"]])
+    #expect(try store.refusals.map { $0.writes.map(\.value) } == [["local"]])
     // Nothing is local any more.
     try desktop.signOut()
     #expect(store.dictionary.isEmpty)

@@ -89,7 +89,7 @@ struct AccountsTests {
     let change = try #require(await changes.next())
     #expect(change.reason == .initialSyncChange)
     #expect(change.superseded == ["other", "size", "theme"])
-    #expect(store.refusals.map(\.reason) == [.initialSync, .initialSync])
+    #expect(try store.refusals.map(\.reason) == [.initialSync, .initialSync])
     try accounts.close()
     try first.close()
   }
@@ -148,7 +148,7 @@ struct AccountsTests {
     let lost = try #require(await changes.next())
     #expect(lost.reason == .initialSyncChange)
     #expect(lost.superseded == ["theme"])
-    #expect(store.refusals.map { $0.writes.map(\.value) } == [["default"]])
+    #expect(try store.refusals.map { $0.writes.map(\.value) } == [["default"]])
     try accounts.close()
   }
 

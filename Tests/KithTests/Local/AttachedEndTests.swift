@@ -182,21 +182,45 @@ struct AttachedEndTests {
     }
   }
 
-  @Test func `a node that is gone is no riddle to who asks`() async throws {
+  @Test func `a question without an answer throws`() async throws {
     let node = try ScriptedNode()
     let program = try await node.attach()
+    let store = program.store
+    let questions: [@Sendable () throws -> Void] = [
+      { _ = try store.usage }, { _ = try store.hiddenEntries }, { _ = try store.refusals },
+      { _ = try store.takeRefusals() }, { _ = try store.syncReport },
+    ]
+    try await withThrowingTaskGroup(of: KithError?.self) { group in
+      for question in questions { group.addTask { try await self.error(question) } }
+      // The node says nothing.
+      for try await error in group { #expect(error?.code == .timedOut) }
+    }
     node.hangUp()
     // Its socket goes with it.
     try FileManager.default.removeItem(atPath: node.directory.child("control"))
-    try await blocking {
-      #expect(program.store.hiddenEntries.isEmpty)
-      #expect(program.store.refusals.isEmpty)
-      #expect(program.store.usage.keys == 0)
-      let report = program.store.syncReport
-      #expect(report.hasUnpublishedWrites && !report.isComplete)
+    for question in questions {
+      #expect(try await error(question)?.code == .closed)
     }
     await program.node.waitUntilComplete(.test, timeout: .milliseconds(50))
     try await program.close()
+  }
+
+  @Test func `a question goes to the next service`() async throws {
+    let served = try await Served()
+    let owner = try served.node.store("com.example.test")
+    try await owner.commit { $0.set("theirs", forKey: "c") }
+    let node = try ScriptedNode()
+    let program = try await node.attach()
+    let store = KeyValueStore(service: program.node, view: program.store.view) { true }
+    async let usage = blocking { try store.usage }
+    try await blocking {
+      _ = try node.next()
+      node.hangUp()
+    }
+    try await eventually { program.node.hasEnded }
+    store.replaceService(by: owner.service)
+    #expect(try await usage.keys == 1)
+    try served.node.close()
   }
 
   @Test func `the other end of a socket is known`() throws {

@@ -33,7 +33,7 @@ struct LocalClientTests {
       #expect(try await client.hiddenEntries(in: store).isEmpty)
       #expect(try await client.refusals(in: store, takingThrough: nil).isEmpty)
       let sync = try await client.synchronize(store, timeout: .seconds(0.1))
-      #expect(sync == (try node.store(store).syncReport))
+      #expect(try sync == node.store(store).syncReport)
       let error = await #expect(throws: KithError.self) {
         try await client.write([("", 1)], in: store)
       }

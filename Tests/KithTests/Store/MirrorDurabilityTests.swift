@@ -36,8 +36,9 @@ private final class UnflushedService: StoreService {
   ) throws(KithError) -> Set<KeyValueStore.Key> { throw Self.full }
   func usage(of store: StoreIdentifier) -> Usage { Usage(bytes: 0, keys: 0, policy: .standard) }
   func hiddenEntries(of store: StoreIdentifier) -> [HiddenEntry] { [] }
-  func refusals(of store: StoreIdentifier) -> [Refusal] { [] }
-  func takeRefusals(of store: StoreIdentifier, through number: UInt64) -> Bool { true }
+  func refusals(
+    of store: StoreIdentifier, takingThrough number: UInt64?
+  ) throws(KithError) -> [Refusal] { [] }
   func syncReport(of store: StoreIdentifier) -> SyncReport {
     SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: true)
   }

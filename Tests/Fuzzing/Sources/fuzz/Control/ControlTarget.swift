@@ -41,8 +41,7 @@ extension FuzzTarget {
     if let store {
       calls += [
         .open(store, .standard), .write(store, write, gathers: true, isDurable: true),
-        .report(store), .takeRefusals(store, through: 1),
-        .adopt(store, .standard, [LocalWrite(clock: .zero, operations: write)]),
+        .report(store), .adopt(store, .standard, [LocalWrite(clock: .zero, operations: write)]),
       ]
     }
     let frames = calls.enumerated().compactMap { number, call in
