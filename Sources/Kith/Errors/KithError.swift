@@ -20,9 +20,9 @@ public import KithCore
 ///   }
 /// }
 /// ```
-public struct KithError: Error, Sendable {
+public struct KithError: Error, Codable, Sendable {
   /// The kind of error: a struct, so that a new code breaks no caller.
-  public struct Code: Hashable, Sendable, CustomStringConvertible {
+  public struct Code: Codable, Hashable, Sendable, CustomStringConvertible {
     /// The code's name, as printed, logged and sent over the control socket.
     public let description: String
 
@@ -51,8 +51,12 @@ public struct KithError: Error, Sendable {
   public var triesLeft: Int?
   /// The numbers of ``Code/quotaExceeded``.
   public var quota: QuotaNumbers?
-  /// The underlying error, if any.
+  /// The underlying error, if any; it is not encoded.
   public var cause: (any Error)?
+
+  private enum CodingKeys: CodingKey {
+    case code, message, key, device, path, owner, actual, limit, triesLeft, quota
+  }
 
   package init(
     _ code: Code, _ message: String, key: String? = nil, device: DeviceID? = nil,

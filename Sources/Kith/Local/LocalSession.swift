@@ -187,8 +187,7 @@ final class LocalSession: ChannelInboundHandler {
 
   private func hello(_ id: Int, _ version: Int, attaches: Bool) {
     let node = server.node
-    let hello = NodeAnswer.hello(
-      version: LocalLimits.version, account: node.account, device: node.device)
+    let hello = NodeAnswer.hello(account: node.account, device: node.device)
     guard version == LocalLimits.version else {
       return fail(
         id,
@@ -249,7 +248,7 @@ final class LocalSession: ChannelInboundHandler {
             try await node.perform(request.call, as: origin) { await connection.tell($0, id) })
         } catch {
           // The node's end cut the request short: no answer.
-          return error.code == .cancelled && Task.isCancelled ? nil : .failure(LocalFailure(error))
+          return error.code == .cancelled && Task.isCancelled ? nil : .failure(error)
         }
       }
       if let content {
@@ -336,7 +335,7 @@ final class LocalSession: ChannelInboundHandler {
   }
 
   private func fail(_ id: Int, _ error: KithError) {
-    send(LocalReply(id: id, content: .failure(LocalFailure(error))))
+    send(LocalReply(id: id, content: .failure(error)))
   }
 
   fileprivate func send(_ reply: LocalReply) {

@@ -60,6 +60,7 @@ package struct LocalChange: Codable, Sendable {
   }
 }
 
+/// A ``HiddenEntry`` with its value encoded: inside a message it could be nested too deep.
 package struct LocalHidden: Codable, Sendable {
   var entry: KithCore.Operation
   var bytes: Int
@@ -76,51 +77,6 @@ package struct LocalHidden: Codable, Sendable {
     return HiddenEntry(
       key: entry.key, value: value, bytes: bytes, device: device,
       writtenMilliseconds: milliseconds)
-  }
-}
-
-package struct LocalRefusal: Codable, Sendable {
-  var number: UInt64
-  var reason: UInt8
-  var clock: HybridTime
-  var operations: [KithCore.Operation]
-
-  init(_ refusal: Refusal) {
-    (number, reason) = (refusal.number, refusal.reason.rawValue)
-    (clock, operations) = (refusal.clock, refusal.operations)
-  }
-
-  var refusal: Refusal? {
-    Refusal.Reason(rawValue: reason).map {
-      Refusal(number: number, reason: $0, clock: clock, operations: operations)
-    }
-  }
-}
-
-/// A ``KithError`` without its cause.
-struct LocalFailure: Codable, Sendable {
-  var code: String
-  var message: String
-  var key: String?
-  var device: DeviceID?
-  var path: String?
-  var actual: Int?
-  var limit: Int?
-  var triesLeft: Int?
-  var quota: QuotaNumbers?
-
-  init(_ error: KithError) {
-    (code, message, key) = (error.code.description, error.message, error.key)
-    (device, path, actual, limit) = (error.device, error.path, error.actual, error.limit)
-    (triesLeft, quota) = (error.triesLeft, error.quota)
-  }
-
-  var error: KithError {
-    var error = KithError(
-      KithError.Code(description: code), message, key: key, device: device, path: path,
-      actual: actual, limit: limit, quota: quota)
-    error.triesLeft = triesLeft
-    return error
   }
 }
 

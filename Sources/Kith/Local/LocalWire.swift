@@ -49,7 +49,7 @@ struct LocalRequest: LocalMessage {
 struct LocalReply: LocalMessage {
   enum Content: Codable, Sendable {
     case answer(NodeAnswer)
-    case failure(LocalFailure)
+    case failure(KithError)
     case event(NodeEvent)
     /// The changes of one step of the core, to show at once. A write's changes come before its
     /// answer.

@@ -14,8 +14,6 @@ extension Node: NodeAccess {
   ) async throws(KithError) -> NodeAnswer {
     let engine = engine
     switch call {
-    case .hello:
-      return .hello(version: LocalLimits.version, account: account, device: device)
     case .values(let store):
       return .values(try (existing(store)?.dictionary ?? [:]).operations)
     case .commit(let store, let operations):
@@ -33,8 +31,7 @@ extension Node: NodeAccess {
       return .hidden(try hidden.map { entry throws(KithError) in try LocalHidden(entry) })
     case .refusals(let store, let number):
       guard let known = try existing(store)?.identifier else { return .refusals([]) }
-      let refusals = try engine.refusals(of: known, takingThrough: number)
-      return .refusals(refusals.map(LocalRefusal.init))
+      return .refusals(try engine.refusals(of: known, takingThrough: number))
     case .acceptLoss(let store):
       guard let name = StoreIdentifier(store) else { break }
       engine.input(.acceptLoss(name))
@@ -51,7 +48,7 @@ extension Node: NodeAccess {
       for await change in changes { _ = await onEvent(.change(try LocalChange(change))) }
     case .invite(let addresses, let hasCode):
       return .joined(try await invite(addresses, hasCode: hasCode, onEvent))
-    case .open, .decide, .followProgress: throw .malformedControl
+    case .hello, .open, .decide, .followProgress: throw .malformedControl
     case .write(let store, let operations, _, _):
       try await engine.settle(engine.accept(store, operations, origin: origin))
     case .flush: try await BlockingThread.run { () throws(KithError) in try engine.flush() }

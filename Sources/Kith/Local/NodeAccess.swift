@@ -77,7 +77,7 @@ extension NodeAccess {
   ) async throws(KithError) -> [Refusal] {
     let call = NodeCall.refusals(store: store, takingThrough: number)
     guard case .refusals(let refusals) = try await perform(call) else { throw .malformedControl }
-    return refusals.compactMap(\.refusal)
+    return refusals
   }
 
   /// Accepts that a damaged part of a store is lost; durable on return. If another device returns

@@ -67,14 +67,14 @@ package enum NodeCall: Codable, Sendable {
 
 package enum NodeAnswer: Codable, Sendable {
   case done
-  case hello(version: Int, account: AccountID, device: DeviceID)
+  case hello(account: AccountID, device: DeviceID)
   case values([KithCore.Operation])
   /// A ``NodeStatus`` in JSON, as `kith status --json` prints it.
   case status(Data)
   case devices([DeviceID])
   case usage(Usage)
   case hidden([LocalHidden])
-  case refusals([LocalRefusal])
+  case refusals([Refusal])
   case synchronized(SyncReport)
   case keys([String])
   case joined(JoinCandidate)

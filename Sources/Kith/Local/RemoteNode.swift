@@ -83,8 +83,7 @@ final class RemoteNode: StoreService, NodeAccess {
     }
     do throws(KithError) {
       let hello = NodeCall.hello(version: LocalLimits.version, attaches: attaches)
-      guard
-        case .hello(_, let account, let device) = try node.ask(hello, within: LocalLimits.connect)
+      guard case .hello(let account, let device) = try node.ask(hello, within: LocalLimits.connect)
       else { throw .malformedControl }
       node.identity.withLock { $0 = (account, device) }
     } catch {
@@ -216,7 +215,7 @@ final class RemoteNode: StoreService, NodeAccess {
   private func take(_ reply: LocalReply) {
     switch reply.content {
     case .answer(let answer): finish(reply.id, .answer(answer))
-    case .failure(let failure): finish(reply.id, .failure(failure.error))
+    case .failure(let error): finish(reply.id, .failure(error))
     case .event(let event): state.withLock { $0.calls[reply.id] }?(.event(event))
     case .progress: changed.raise()
     case .goodbye: state.withLock { $0.isGoodbye = true }
@@ -357,7 +356,7 @@ final class RemoteNode: StoreService, NodeAccess {
   ) throws(KithError) -> [Refusal] {
     let call = NodeCall.refusals(store: store.rawValue, takingThrough: number)
     guard case .refusals(let refusals) = try question(call) else { throw .malformedControl }
-    return refusals.compactMap(\.refusal)
+    return refusals
   }
 
   func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport {

@@ -1,8 +1,8 @@
 /// A transaction that was accepted offline, but did not fit later (`Docs/Protocol.md`, "Shown
 /// values").
-public struct Refusal: Hashable, Sendable {
+public struct Refusal: Codable, Hashable, Sendable {
   /// The cause of a refusal.
-  public enum Reason: UInt8, Hashable, Sendable {
+  public enum Reason: UInt8, Codable, Hashable, Sendable {
     /// Its values would not all be shown.
     case quota = 1
     /// The account has one of its keys, and it was written while nobody was signed in.

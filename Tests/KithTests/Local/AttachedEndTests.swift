@@ -42,7 +42,7 @@ struct AttachedEndTests {
     let full = KithError(.quotaExceeded, "full", key: "b", quota: numbers)
     async let refused = error { try program.store.set(2, forKey: "b") }
     try await blocking {
-      try node.say(try node.next().id, .failure(LocalFailure(full)))
+      try node.say(try node.next().id, .failure(full))
     }
     let error = try await refused
     #expect(error?.code == .quotaExceeded && error?.quota == numbers && error?.key == "b")

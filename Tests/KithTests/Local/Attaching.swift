@@ -170,7 +170,6 @@ final class ScriptedNode: Sendable {
         1,
         .answer(
           .hello(
-            version: LocalLimits.version,
             account: AccountID(try Digest256(repeatElement(UInt8(7), count: 32))),
             device: .test)))
       let open = try self.next()

@@ -76,7 +76,7 @@ struct LocalProtocolTests {
         while answers < 3 {
           let reply = try program.reply()
           if reply.id != 0 { answers += 1 }
-          if case .failure(let failure) = reply.content { refused[reply.id] = failure.error }
+          if case .failure(let error) = reply.content { refused[reply.id] = error }
         }
         #expect(refused.map(\.key) == [4])
         #expect(refused[4]?.code == .quotaExceeded && refused[4]?.quota?.askedKeys == 2)
@@ -190,9 +190,9 @@ struct LocalProtocolTests {
       try await blocking {
         let end = try RawEnd(path: served.path + "/control")
         try end.send(1, .hello(version: LocalLimits.version + 1, attaches: false))
-        guard case .failure(let failure) = try end.reply().content else { throw TimedOut() }
-        #expect(failure.error.code == .control)
-        #expect(failure.message.contains("same version"))
+        guard case .failure(let error) = try end.reply().content else { throw TimedOut() }
+        #expect(error.code == .control)
+        #expect(error.message.contains("same version"))
       }
     }
     try served.node.close()

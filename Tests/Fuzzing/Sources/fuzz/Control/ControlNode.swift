@@ -62,7 +62,7 @@ final class ControlNode: Sendable {
       do throws(KithError) {
         content = .answer(try await node.perform(request.call, as: .guest(1)) { _ in false })
       } catch {
-        content = .failure(LocalFailure(error))
+        content = .failure(error)
       }
       let frame = try LocalReply(id: request.id, content: content).frame()
       let decoder = FrameDecoder(limit: LocalReply.limit)
