@@ -17,7 +17,7 @@ public struct Refusal: Codable, Hashable, Sendable {
     public var value: PropertyListValue?
   }
 
-  /// The refusal's number in its store: 1, 2, 3 …
+  /// The refusal's number in its store: 1, 2, 3 …; no later one gets it.
   public var number: UInt64
   /// The cause of the refusal.
   public var reason: Reason

@@ -159,9 +159,8 @@ extension StoreReplica {
   }
 
   mutating func takeRefusals(through number: UInt64) -> StoreOutcome {
-    let taken = refusals.take(through: number)
-    return StoreOutcome(
-      mutations: taken.map { .removeRefusal(identifier, $0.number) }, hasProgress: !taken.isEmpty)
+    let mutations = refusals.take(through: number, in: identifier)
+    return StoreOutcome(mutations: mutations, hasProgress: !mutations.isEmpty)
   }
 
   /// Lays the drafts from storage.

@@ -157,13 +157,39 @@ import Testing
     let numbers = [10, 20, 30].map { list.add(draft($0), because: .quota).number }
     #expect(numbers == [1, 2, 3])
     #expect(list.bytes == [10, 20, 30].reduce(0) { $0 + draft($1).operations.keptBytes })
-    #expect(list.take(through: 2).map(\.number) == [1, 2])
+    #expect(!list.take(through: 2, in: TestWorld.store).isEmpty)
+    #expect(list.refusals.map(\.number) == [3])
     #expect(list.bytes == draft(30).operations.keptBytes)
-    #expect(list.take(through: 2).isEmpty)
+    #expect(list.take(through: 2, in: TestWorld.store).isEmpty)
     #expect(list.add(draft(1), because: .initialSync).number == 4)
     var restored = RefusalList()
     for refusal in list.refusals { restored.restore(refusal) }
     #expect(restored.refusals == list.refusals && restored.bytes == list.bytes)
     #expect(restored.add(draft(1), because: .quota).number == 5)
+  }
+
+  @Test func `numbers rise over restarts, also if none is left`() throws {
+    var list = RefusalList()
+    var rows: [UInt64: [UInt8]] = [:]
+    for round in 0..<4 as Range<UInt64> {
+      for number in [2 * round + 1, 2 * round + 2] {
+        let refusal = list.add(draft(10), because: .quota)
+        #expect(refusal.number == number)
+        rows[number] = refusal.encoded()
+      }
+      for mutation in list.take(through: .max, in: TestWorld.store) {
+        switch mutation {
+        case .putRefusal(_, let number, let bytes): rows[number] = bytes
+        case .removeRefusal(_, let number): rows[number] = nil
+        default: Issue.record("\(mutation)")
+        }
+      }
+      #expect(rows.count == 1)
+      list = RefusalList()
+      for (number, bytes) in rows {
+        list.restore(try #require(Refusal(number: number, decoding: bytes)))
+      }
+      #expect(list.refusals.isEmpty && list.bytes == 0)
+    }
   }
 }
