@@ -1,5 +1,6 @@
 internal import Dispatch
 internal import KithCore
+internal import Synchronization
 
 extension Engine {
   /// Makes a write visible at once, and durable soon after, or on return if the node does not run.
@@ -56,20 +57,10 @@ extension Engine {
       accepted.isCrowded
       && state.withLock { $0.isRunning && !$0.shell.isBusy && $0.shell.isOpen(write) }
     if isWriters { wakeup.signal() } else { drain(until: write) }
-    let settled: Result<Void, KithError>
-    if let fate = state.withLock({ $0.fate(of: write) }) {
-      settled = fate
-    } else {
-      settled = await withCheckedContinuation { continuation in
-        let fate = state.withLock { state in
-          let fate = state.fate(of: write)
-          if fate == nil { state.waiters[write] = .suspended(continuation) }
-          return fate
-        }
-        if let fate { continuation.resume(returning: fate) }
-      }
+    let fate: Result<Void, KithError> = await withCheckedContinuation { continuation in
+      whenSettled(write) { continuation.resume(returning: $0) }
     }
-    try settled.get()
+    try fate.get()
   }
 
   /// Takes over writes as ``StoreService/adopt(_:_:_:)`` does; the account has the store.
@@ -102,16 +93,25 @@ extension Engine {
 
   private func blockUntilSettled(_ write: WriteID) throws(KithError) {
     let semaphore = DispatchSemaphore(value: 0)
-    var fate = state.withLock { state in
+    let settled = Mutex(Result<Void, KithError>.failure(.closedNode))
+    whenSettled(write) { fate in
+      settled.withLock { $0 = fate }
+      semaphore.signal()
+    }
+    semaphore.wait()
+    try settled.withLock { $0 }.get()
+  }
+
+  /// Calls back once, unlocked: at once if the write's fate is known.
+  private func whenSettled(
+    _ write: WriteID, _ tell: @escaping @Sendable (Result<Void, KithError>) -> Void
+  ) {
+    let fate = state.withLock { state in
       let fate = state.fate(of: write)
-      if fate == nil { state.waiters[write] = .blocked(semaphore) }
+      if fate == nil { state.waiters[write] = tell }
       return fate
     }
-    if fate == nil {
-      semaphore.wait()
-      fate = state.withLock { $0.fate(of: write) }
-    }
-    try (fate ?? .failure(.closedNode)).get()
+    if let fate { tell(fate) }
   }
 
   /// If `isAwaited`, the caller must ask for the write's fate.

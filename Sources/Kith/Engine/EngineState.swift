@@ -1,10 +1,10 @@
-internal import Dispatch
 internal import KithCore
 
 struct EngineState {
   var shell: Shell
   var views: [StoreIdentifier: StoreView] = [:]
-  var waiters: [WriteID: WriteWaiter] = [:]
+  /// Called with the write's fate.
+  var waiters: [WriteID: @Sendable (Result<Void, KithError>) -> Void] = [:]
   /// Whether the writer's thread runs.
   var isRunning = false
   /// The bytes in the outbox by session.
@@ -67,14 +67,11 @@ struct EngineState {
   mutating func tell(_ settled: [WriteID]) -> [() -> Void] {
     var later: [() -> Void] = []
     for write in settled {
-      switch waiters.removeValue(forKey: write) {
-      // The caller asks before it waits.
-      case nil: break
-      case .blocked(let semaphore): later.append { semaphore.signal() }
-      case .suspended(let continuation):
-        guard let fate = fate(of: write) else { break }
-        later.append { continuation.resume(returning: fate) }
+      // A caller that does not wait yet asks before it does.
+      guard let tell = waiters.removeValue(forKey: write), let fate = fate(of: write) else {
+        continue
       }
+      later.append { tell(fate) }
     }
     return later
   }
@@ -83,10 +80,4 @@ struct EngineState {
   mutating func fate(of write: WriteID) -> Result<Void, KithError>? {
     shell.takeFate(of: write)?.mapError(KithError.init)
   }
-}
-
-enum WriteWaiter {
-  case suspended(CheckedContinuation<Result<Void, KithError>, Never>)
-  /// Asks for the fate once it is woken.
-  case blocked(DispatchSemaphore)
 }
