@@ -63,9 +63,6 @@ extension Engine {
 }
 
 extension EngineState {
-  /// On the monotonic clock.
-  var nextResumption: UInt64? { pauses.values.compactMap(\.untilMilliseconds).min() }
-
   func beginTurn(of session: SessionID, hasRecords: Bool) -> Engine.Turn {
     Engine.Turn(
       session: session, device: shell.replica.device(of: session), hasRecords: hasRecords,

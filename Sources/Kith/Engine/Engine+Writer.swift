@@ -41,8 +41,7 @@ extension Engine {
       updateClockStatus()
       let now = clock().monotonicMilliseconds
       let (wake, isRunning) = state.withLock { state -> (UInt64, Bool) in
-        let wakes = [state.shell.wakesAtMilliseconds, state.nextResumption].compactMap(\.self)
-        var wake = min(now + Self.longestSleepMilliseconds, wakes.min() ?? .max)
+        var wake = min(now + Self.longestSleepMilliseconds, state.wakesAtMilliseconds)
         if state.shell.hasWork && !state.shell.isBusy { wake = now }
         state.sleepsUntilMilliseconds = wake
         return (wake, state.isRunning)

@@ -118,9 +118,7 @@ final class Engine: Sendable {
   private func drainer(of state: inout EngineState, drainsHere: Bool) -> Drainer {
     let hasWork = !drainsHere && !state.shell.isBusy && state.shell.hasWork
     guard state.isRunning else { return hasWork && !state.shell.isClosed ? .here : .nobody }
-    let wakes = [state.shell.wakesAtMilliseconds, state.nextResumption].compactMap(\.self)
-    let sleepEnd = state.sleepsUntilMilliseconds
-    let isEarlier = wakes.contains { $0 < sleepEnd }
+    let isEarlier = state.wakesAtMilliseconds < state.sleepsUntilMilliseconds
     return isEarlier || hasWork ? .writer : .nobody
   }
 

@@ -26,6 +26,12 @@ struct EngineState {
 
   var problem: KithError? { shell.health.problem.map(KithError.init) }
 
+  /// When the shell or a pause has to be seen to, on the monotonic clock; `.max`: never.
+  var wakesAtMilliseconds: UInt64 {
+    let ends = pauses.values.compactMap(\.untilMilliseconds)
+    return min(shell.wakesAtMilliseconds ?? .max, ends.min() ?? .max)
+  }
+
   func link(of session: SessionID) -> (any SessionLink)? { session.isPairing ? pairings : link }
 
   mutating func nextWrite() -> WriteID {

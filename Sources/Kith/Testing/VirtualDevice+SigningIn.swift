@@ -25,9 +25,7 @@ extension VirtualDevice {
     for (identifier, stored) in try Self.load(local).stores.sorted(by: { $0.key < $1.key }) {
       let drafts = stored.draftedWrites
       guard !drafts.isEmpty else { continue }
-      let policy = engine.read { $0.usage(of: identifier)?.policy } ?? stored.policy
-      _ = try engine.open(identifier, policy: policy)
-      superseded[identifier] = try engine.adopt(identifier, drafts.map(\.write))
+      superseded[identifier] = try engine.adopt(identifier, stored.policy, drafts.map(\.write))
       do throws(StorageError) {
         try local.commit(drafts.map { .removeDraft(identifier, $0.ordinal) })
       } catch {
