@@ -154,7 +154,7 @@ extension Engine {
       case .send(let session, _) where cut.contains(session): break
       case .sendStored(let session, _) where cut.contains(session): break
       case .send(let session, let bytes):
-        meters.sent(bytes.count)
+        meters.bytesSent.increment(by: bytes.count)
         links.way(to: session)?.send(bytes, to: session)
       case .sendStored(let session, let batch):
         guard let link = links.way(to: session) else { continue }
@@ -185,7 +185,7 @@ extension Engine {
     _ batch: StoredBatch, on session: SessionID, over link: any SessionLink
   ) throws(StorageError) {
     let missing = try batch.forEachMessage(from: storage) { bytes in
-      meters.sent(bytes.count)
+      meters.bytesSent.increment(by: bytes.count)
       link.send(bytes, to: session)
     }
     guard missing > 0 else { return }

@@ -8,10 +8,10 @@ struct Meters: Sendable {
   /// Change sets to send that storage lacks: a defect.
   let missing = Counter(label: "kith_change_sets_missing_total")
   let sessions = Counter(label: "kith_sessions_opened_total")
+  let bytesSent = Counter(label: "kith_message_bytes_sent_total")
+  let bytesReceived = Counter(label: "kith_message_bytes_received_total")
   private let commits = Counter(label: "kith_commits_total")
   private let commitTime = Timer(label: "kith_commit_seconds", preferredDisplayUnit: .seconds)
-  private let bytesSent = Counter(label: "kith_message_bytes_sent_total")
-  private let bytesReceived = Counter(label: "kith_message_bytes_received_total")
 
   func commit<E: Error>(_ body: () throws(E) -> Void) throws(E) {
     let start = DispatchTime.now().uptimeNanoseconds
@@ -19,8 +19,4 @@ struct Meters: Sendable {
     commits.increment()
     commitTime.recordNanoseconds(Int64(DispatchTime.now().uptimeNanoseconds - start))
   }
-
-  func sent(_ bytes: Int) { bytesSent.increment(by: bytes) }
-
-  func received(_ bytes: Int) { bytesReceived.increment(by: bytes) }
 }

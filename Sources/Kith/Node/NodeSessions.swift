@@ -68,7 +68,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
   }
 
   func sessionReceived(_ id: SessionID, _ message: [UInt8]) {
-    engine.meters.received(message.count)
+    engine.meters.bytesReceived.increment(by: message.count)
     let isLarge = message.count > Self.largeMessageBytes
     guard
       let inbound = InboundMessage(

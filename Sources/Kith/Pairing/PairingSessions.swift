@@ -101,7 +101,7 @@ final class PairingSession: PairingSessionOwner {
   // MARK: Events of the connection
 
   func received(_ message: [UInt8]) {
-    engine.meters.received(message.count)
+    engine.meters.bytesReceived.increment(by: message.count)
     let now = engine.clock().monotonicMilliseconds
     guard let inbound = InboundMessage(decoding: message, account: engine.account),
       allowance.withLock({ $0.take(inbound, at: now) })
