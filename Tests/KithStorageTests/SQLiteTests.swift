@@ -151,6 +151,33 @@ import Testing
     #expect(error?.message.contains("row 42 of table draft") == true)
   }
 
+  /// The entry's row id names a change set of another store, which may be damaged itself.
+  @Test(arguments: [false, true])
+  func anEntryThatNamesTwoChangeSetsMayBeMissingInBothStores(isOtherDamaged: Bool) throws {
+    let directory = try TemporaryDirectory()
+    let device = try begin(directory)
+    let stores = Array(MutationSource.stores.prefix(2))
+    let reference = ChangeSetReference(
+      device: DeviceID { $0.copyBytes(from: [UInt8](repeating: 7, count: 32)) },
+      incarnation: Incarnation(rawValue: 1), sequence: 1, digest: Blake2b.digest256([1]))
+    try device.storage.commit([.putStore(stores[1], .standard)])
+    for store in stores {
+      try device.storage.commit([
+        .putHeader(store, reference, header: [1], signature: [1]),
+        .putEntry(store, reference, index: 0, box: [1]),
+        .putEntry(store, reference, index: 1, box: [2]),
+      ])
+    }
+    #expect(try device.storage.outline().damage.stores.isEmpty)
+    try device.storage.execute("UPDATE entry SET id = (2 << 32) | 9 WHERE id = (1 << 32) | 1")
+    if isOtherDamaged {
+      try device.storage.execute("UPDATE change_set SET header = x'00' WHERE id = 2")
+    }
+    let damage = try device.storage.outline().damage
+    #expect(damage.stores[stores[0]] == StoreLoss(changeSets: 1, entries: 1))
+    #expect(damage.stores[stores[1]]?.changeSets == 1)
+  }
+
   @Test func everyAcknowledgedCommitIsInACopyTakenAtAnyMoment() async throws {
     let directory = try TestDirectory()
     let device = try begin(directory)

@@ -240,7 +240,7 @@ struct SnapshotReader {
       let key = id == again ? changeSetsByRow[id] : nil
       guard let key, EntryRow(row, from: 2, of: key.reference) != nil else {
         index.damaged.entries.append((id, row.integer(2)))
-        noteDamagedEntry(of: key == nil ? [id, again] : [id])
+        noteDamagedEntry(of: [id, again])
         return
       }
       index.changeSets[key]?.hasMore = true
@@ -257,19 +257,20 @@ struct SnapshotReader {
     return stores
   }
 
-  /// Records damage to an entry of one of these change sets, or of none that is left.
-  private mutating func noteDamagedEntry(of rows: [Int64]) {
-    if let id = rows.first(where: { damagedChangeSets[$0] != nil }),
-      let stores = damagedChangeSets[id]
-    {
-      // The change set is counted already.
-      damage.rows += 1
-      noteHits(of: stores, entries: 1)
-    } else {
-      let owner = rows.first { changeSetsByRow[$0] != nil }
-      let store = owner.flatMap { changeSetsByRow[$0]?.store }
-      let stores = noteDamage(of: store.map { [$0] } ?? [], entries: 1)
-      if let owner { damagedChangeSets[owner] = stores }
+  /// Records damage to an entry of one of these change sets: each may be meant, and lacks it. If
+  /// none is known, every store may lack it.
+  private mutating func noteDamagedEntry(of rows: Set<Int64>) {
+    damage.rows += 1
+    let known = rows.filter { changeSetsByRow[$0] != nil || damagedChangeSets[$0] != nil }
+    if known.isEmpty { noteHits(of: index.stores.keys, changeSets: 1, entries: 1) }
+    for row in known {
+      if let stores = damagedChangeSets[row] {
+        // The change set is counted already.
+        noteHits(of: stores, entries: 1)
+      } else if let store = changeSetsByRow[row].flatMap({ storesByRow[$0.store] }) {
+        damagedChangeSets[row] = [store]
+        noteHits(of: [store], changeSets: 1, entries: 1)
+      }
     }
   }
 
