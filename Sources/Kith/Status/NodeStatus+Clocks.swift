@@ -1,4 +1,4 @@
-import KithCore
+package import KithCore
 
 extension NodeStatus {
   /// A problem for each device whose clock differs, if this device follows a distant time, and if
@@ -7,11 +7,11 @@ extension NodeStatus {
     let names = Dictionary(devices.map { ($0.id, $0.name) }) { first, _ in first }
     var problems = clock.differences.map { difference in
       let name = names[difference.device] ?? difference.device.description
-      let seconds = difference.milliseconds / 1_000
       return KithError(
         .clocksDiffer,
-        "The clock of \(name) is wrong, or this one: its clock differs by \(seconds) s, so stores "
-          + "are not exchanged with it. \(difference.outcome.consequence)",
+        "The clock of \(name) is wrong, or this one: its clock is "
+          + "\(Self.clockText(difference.milliseconds)), so stores are not exchanged with it. "
+          + difference.outcome.consequence,
         device: difference.device)
     }
     if let device = clock.follows,
@@ -20,18 +20,38 @@ extension NodeStatus {
       problems.append(
         KithError(
           .clocksDiffer,
-          "This host's clock is not synchronised: the time of \(names[device] ?? device.description) "
-            + "counts, which is \(clock.aheadOfHostMilliseconds / 1_000) s ahead of the host's. "
+          "This host's clock is not synchronised, and "
+            + "\(Self.clockText(-clock.aheadOfHostMilliseconds)): "
+            + "the time of \(names[device] ?? device.description) counts. "
             + "Set the host's clock right, or run a time service (NTP).", device: device))
     }
     if clock.stampsAheadMilliseconds > 0 {
       problems.append(
         KithError(
           .dataAhead,
-          "The clock had been ahead: what is written here is stamped \(clock.stampsAheadMilliseconds / 1_000) "
-            + "s ahead of the time, and other devices refuse it. \(clock.remedy)"))
+          "The clock had been ahead: what is written here is stamped "
+            + "\(Self.clockText(clock.stampsAheadMilliseconds)) of the time, and other devices "
+            + "refuse it. \(clock.remedy)"))
     }
     return problems
+  }
+
+  /// Rounds to the last part: `59 s ahead`, `45 min behind`, `2 h 50 min ahead`.
+  package static func clockText(_ milliseconds: Int64) -> String {
+    let length = milliseconds.magnitude
+    func rounded(to unit: UInt64) -> UInt64 { (length + unit / 2) / unit }
+    func parts(_ count: UInt64, _ each: UInt64, _ one: String, _ other: String) -> String {
+      count % each == 0
+        ? "\(count / each) \(one)" : "\(count / each) \(one) \(count % each) \(other)"
+    }
+    let text =
+      switch length {
+      case ..<119_500: "\(rounded(to: 1_000)) s"
+      case ..<7_170_000: "\(rounded(to: 60_000)) min"
+      case ..<172_770_000: parts(rounded(to: 60_000), 60, "h", "min")
+      default: parts(rounded(to: 3_600_000), 24, "days", "h")
+      }
+    return "\(text) \(milliseconds < 0 ? "behind" : "ahead")"
   }
 }
 

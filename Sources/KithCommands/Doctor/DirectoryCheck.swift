@@ -67,9 +67,6 @@ struct DirectoryCheck: Check {
   }
 
   private func problems(_ report: NodeStatus) -> [Finding] {
-    report.problems.map {
-      finding(
-        .problem, tried: "asked what is wrong", seen: "the device says so", advice: $0.description)
-    }
+    findings(of: report.problems.filter { !$0.isOfClocks })
   }
 }

@@ -1,3 +1,4 @@
+import Kith
 import KithTerminal
 
 struct Finding: Equatable, Sendable {
@@ -57,5 +58,14 @@ extension Check {
     _ verdict: Finding.Verdict, tried: String, seen: String, advice: String? = nil
   ) -> Finding {
     Finding(check: Self.name, verdict: verdict, tried: tried, seen: seen, advice: advice)
+  }
+
+  /// The device judges these itself; `kith status` shows the same.
+  func findings(of problems: [NodeStatus.Problem]) -> [Finding] {
+    problems.map {
+      finding(
+        .problem, tried: "asked what is wrong", seen: "the device says so",
+        advice: Columns.printable($0.description))
+    }
   }
 }

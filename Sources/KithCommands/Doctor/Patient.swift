@@ -18,8 +18,6 @@ struct Patient: Sendable {
   var device: Device
   /// The directory is then that of the local stores.
   var isSignedOut = false
-  /// The versions of Kith on other devices, by name.
-  var versions: [String: String] = [:]
 
   var report: NodeStatus? {
     switch device {
@@ -37,7 +35,6 @@ struct Patient: Sendable {
     else { return port }
     return port
   }
-
 }
 
 extension Patient {
@@ -49,10 +46,6 @@ extension Patient {
     self.init(
       directory: directory, port: port, nowMilliseconds: nowMilliseconds,
       device: await Self.device(of: directory, passphrase))
-    guard isRunning else { return }
-    for device in report?.others ?? [] {
-      versions[device.name] = device.software
-    }
   }
 
   private static func device(

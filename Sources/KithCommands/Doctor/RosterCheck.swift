@@ -45,9 +45,8 @@ struct RosterCheck: Check {
           ? "see that a node runs there, that the networks reach each other, and the firewall on "
             + "both; kith run --peer HOST:PORT names an address" : nil)
     ]
-    for device in away { findings.append(absence(device, report, patient)) }
-    let names = report.stores.flatMap(\.policyMismatches)
-    for id in Set(names).sorted() {
+    findings += away.map { absence($0, report, now: patient.nowMilliseconds) }
+    for id in Set(report.stores.flatMap(\.policyMismatches)).sorted() {
       findings.append(
         finding(
           .problem, tried: "compared the limits of stores with \(report.name(of: id, limit: 64))",
@@ -58,29 +57,25 @@ struct RosterCheck: Check {
   }
 
   private func absence(
-    _ device: NodeStatus.Device, _ report: NodeStatus, _ patient: Patient
+    _ device: NodeStatus.Device, _ report: NodeStatus, now: UInt64
   ) -> Finding {
-    let (name, now) = (shown(device.name), patient.nowMilliseconds)
-    let tried = "waited for \(name)"
+    let tried = "waited for \(Columns.printable(device.name, limit: 64))"
     if device.isConnected {
       return finding(.note, tried: tried, seen: report.state(of: device, now: now).text)
     }
-    let heard = device.lastSeenMilliseconds
-    let known = heard ?? device.enrolledMilliseconds
-    let isLong = now > known && now - known > Self.longSilence
-    if !device.wasHeard {
+    guard device.wasHeard else {
       return finding(
         .note, tried: tried,
         seen: "never heard of since it joined \(Humane.ago(device.enrolledMilliseconds, now: now))",
         advice: "start its node: kith run; if none of your devices is that, as where joining broke "
           + "off, take it out: kith devices revoke")
     }
+    let heard = device.lastSeenMilliseconds
+    let isLong = now - min(heard ?? device.enrolledMilliseconds, now) > Self.longSilence
     return finding(
       isLong ? .note : .good, tried: tried,
       seen: heard.map { "heard \(Humane.ago($0, now: now))" }
         ?? "not heard since the node started",
       advice: isLong ? "if it is lost, take it out of the account: kith devices revoke" : nil)
   }
-
-  private func shown(_ name: String) -> String { Columns.printable(name, limit: 64) }
 }

@@ -9,8 +9,10 @@ struct VersionsCheck: Check {
 
   func findings(_ sight: Void, of patient: Patient) -> [Finding] {
     let own = Software.version
-    let others = patient.versions.sorted { $0.key < $1.key }
-    let different = others.filter { $0.value != own }
+    let others = (patient.report?.others ?? []).compactMap { device in
+      device.software.map { (name: device.name, version: $0) }
+    }
+    let different = others.filter { $0.version != own }
     guard different.isEmpty else {
       return different.map { name, version in
         finding(

@@ -42,6 +42,10 @@ extension NodeStatus {
   }
 }
 
+extension NodeStatus.Problem {
+  var isOfClocks: Bool { code == .clocksDiffer || code == .dataAhead }
+}
+
 extension NodeStatus.Device {
   var document: Document {
     .object(["fingerprint": .string(fingerprint), "id": .string(id.hex), "name": .string(name)])

@@ -111,7 +111,7 @@ extension Faults {
           let answer = try await ask(
             household, member.directory, environment: member.environment,
             launcher: member.launcher)
-          return answer.problems(of: "clock").contains { $0.seen.contains(word) }
+          return answer.problems(of: "clock").contains { $0.advice?.contains(word) == true }
         }
       }
       // Ten years behind, alone: its own files are from the future.

@@ -118,19 +118,22 @@ struct JudgementTests {
 
   // MARK: Clock
 
-  @Test func `clocks that differ by more than a minute are a problem`() throws {
+  @Test func `clocks that the device calls different are a problem, of the clock alone`() throws {
     let check = ClockCheck()
-    let devices = [device("laptop"), device("phone")]
-    let near = report(devices: devices, peers: [peer("laptop", offset: -59_000)])
-    let good = check.findings(.init(isSynchronised: true), of: running(near))
+    var report = report(peers: [peer("laptop", offset: -59_000), peer("phone", offset: 12)])
+    let good = check.findings(.init(isSynchronised: true), of: running(report))
     #expect(good.map(\.verdict) == [.good, .good])
-    let far = report(
-      devices: devices,
-      peers: [peer("laptop", offset: 61_000), peer("phone", offset: -5 * 365 * 86_400_000)])
-    let wrong = check.findings(.init(isSynchronised: false), of: running(far))
-    #expect(wrong.map(\.verdict) == [.note, .problem, .problem])
-    #expect(wrong[1].tried.contains("laptop") && wrong[1].seen.contains("61 s ahead"))
-    #expect(wrong[2].seen.contains("1825 days behind"))
+    #expect(good[1].seen == "they differ by 59,000 ms at most")
+    for code in [KithError.Code.clocksDiffer, .dataAhead] {
+      report.problems = [
+        .init(name: code.description, message: "Wrong\u{1B}.", device: nil, path: nil)
+      ]
+      let wrong = check.findings(.init(isSynchronised: false), of: running(report))
+      #expect(wrong.map(\.verdict) == [.note, .problem])
+      #expect(wrong[1].advice?.hasPrefix("Wrong") == true)
+      #expect(wrong[1].advice?.contains("\u{1B}") == false)
+      #expect(DirectoryCheck().findings(true, of: running(report)).map(\.verdict) == [.good])
+    }
   }
 
   @Test(
@@ -140,11 +143,9 @@ struct JudgementTests {
       (172_769_999, "47 h 59 min"),
       (172_770_000, "2 days"), (180_000_000, "2 days 2 h"),
     ] as [(Int64, String)])
-  func `a difference of clocks is rounded, not cut off`(offset: Int64, words: String) throws {
-    let report = report(
-      devices: [device("laptop")], peers: [peer("laptop", offset: offset)])
-    let findings = ClockCheck().findings(.init(isSynchronised: true), of: running(report))
-    #expect(findings.last?.seen == "that one is \(words) ahead")
+  func `a difference of clocks is rounded, not cut off`(offset: Int64, words: String) {
+    #expect(NodeStatus.clockText(offset) == "\(words) ahead")
+    #expect(NodeStatus.clockText(-offset) == "\(words) behind")
   }
 
   // MARK: Network
@@ -249,13 +250,14 @@ struct JudgementTests {
   }
 
   @Test func `other versions are worth a note`() {
-    var patient = patient(.none)
     let check = VersionsCheck()
-    #expect(check.findings((), of: patient).map(\.verdict) == [.good])
-    patient.versions = ["laptop": Software.version]
-    #expect(check.findings((), of: patient).map(\.verdict) == [.good])
-    patient.versions["phone"] = "9.9\u{1B}[2J"
-    let findings = check.findings((), of: patient)
+    #expect(check.findings((), of: patient(.none)).map(\.verdict) == [.good])
+    var (laptop, phone) = (device("laptop"), device("phone"))
+    laptop.software = Software.version
+    let same = check.findings((), of: running(report(devices: [laptop, phone])))
+    #expect(same.map(\.verdict) == [.good] && same[0].tried.contains("1 other device"))
+    phone.software = "9.9\u{1B}[2J"
+    let findings = check.findings((), of: running(report(devices: [laptop, phone])))
     #expect(findings.map(\.verdict) == [.note])
     #expect(findings[0].tried.contains("phone") && !findings[0].seen.contains("\u{1B}"))
   }
