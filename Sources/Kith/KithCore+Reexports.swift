@@ -25,8 +25,6 @@ extension KeyValueStore {
   public typealias Policy = KithCore.Policy
   /// The bytes and keys that a store shows, and its limits.
   public typealias Usage = KithCore.Usage
-  /// The numbers of a write that does not fit.
-  public typealias QuotaNumbers = KithCore.QuotaNumbers
   /// A newest write that the quota hides.
   public typealias HiddenEntry = KithCore.HiddenEntry
   /// A transaction that was accepted offline, but did not fit later.

@@ -3,8 +3,7 @@ package import KithCore
 extension KithError {
   package init(_ error: StorageError) {
     self.init(
-      Code(description: error.code.description), error.message, path: error.path,
-      owner: error.owner, cause: error)
+      Code(description: error.code.description), error.message, path: error.path, cause: error)
   }
 
   init(_ error: Shell.Unavailable) {
@@ -25,30 +24,27 @@ extension KithError {
         bytes == 0
           ? "A key must not be empty."
           : "The key has \(bytes) bytes of UTF-8; at most \(limit) are allowed. Shorten it.",
-        key: key, actual: bytes, limit: limit)
+        key: key)
     case .valueTooLarge(let key, let bytes, let limit):
       self.init(
         .valueTooLarge,
         "The value takes \(bytes) bytes; at most \(limit) are allowed. Split it over several keys.",
-        key: key, actual: bytes, limit: limit)
+        key: key)
     case .tooManyDrafts(let bytes, let limit):
       self.init(
         .tooManyDrafts,
         "The writes that no peer has taken yet would hold \(bytes) bytes; at most \(limit) are kept. "
-          + "Let this device meet a peer, or write less at once.",
-        actual: bytes, limit: limit)
+          + "Let this device meet a peer, or write less at once.")
     case .refusalsNotTaken(let bytes, let limit):
       self.init(
         .refusalsNotTaken,
         "Refused transactions that were not taken hold \(bytes) bytes; at most \(limit) are kept. "
-          + "Take them with takeRefusals.",
-        actual: bytes, limit: limit)
+          + "Take them with takeRefusals.")
     case .quotaExceeded(let numbers):
       self.init(
         .quotaExceeded,
         "The store would show \(numbers.askedBytes) of \(numbers.limitBytes) bytes and "
-          + "\(numbers.askedKeys) of \(numbers.limitKeys) keys. Remove something first.",
-        quota: numbers)
+          + "\(numbers.askedKeys) of \(numbers.limitKeys) keys. Remove something first.")
     }
   }
 
@@ -60,8 +56,7 @@ extension KithError {
     case .tooManyStores(let limit):
       self.init(
         .tooManyStores,
-        "The account has \(limit) stores, and \(store) would be one more. Use fewer.",
-        limit: limit)
+        "The account has \(limit) stores, and \(store) would be one more. Use fewer.")
     }
   }
 

@@ -41,37 +41,24 @@ public struct KithError: Error, Codable, Sendable {
   public var device: DeviceID?
   /// The file, directory or address concerned.
   public var path: String?
-  /// The process that has the directory open, with ``Code/inUse``.
-  public var owner: Int32?
-  /// The amount asked for, in the unit of ``limit``.
-  public var actual: Int?
-  /// The amount allowed.
-  public var limit: Int?
   /// With ``Code/pairingCode``, how many codes may still be tried; nil if unknown.
   public var triesLeft: Int?
-  /// The numbers of ``Code/quotaExceeded``.
-  public var quota: QuotaNumbers?
   /// The underlying error, if any; it is not encoded.
   public var cause: (any Error)?
 
   private enum CodingKeys: CodingKey {
-    case code, message, key, device, path, owner, actual, limit, triesLeft, quota
+    case code, message, key, device, path, triesLeft
   }
 
   package init(
     _ code: Code, _ message: String, key: String? = nil, device: DeviceID? = nil,
-    path: String? = nil, owner: Int32? = nil, actual: Int? = nil, limit: Int? = nil,
-    quota: QuotaNumbers? = nil, cause: (any Error)? = nil
+    path: String? = nil, cause: (any Error)? = nil
   ) {
     self.code = code
     self.message = message
     self.key = key
     self.device = device
     self.path = path
-    self.owner = owner
-    self.actual = actual
-    self.limit = limit
-    self.quota = quota
     self.cause = cause
   }
 }

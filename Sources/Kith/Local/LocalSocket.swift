@@ -80,7 +80,7 @@ enum LocalSocket {
         .control,
         "The path of the control socket has \(bytes.count) bytes; at most \(room) are possible. "
           + "Use a directory with a shorter path.",
-        path: path, actual: bytes.count, limit: room)
+        path: path)
     }
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
     return address

@@ -22,7 +22,7 @@ extension LocalMessage {
       throw KithError(
         .valueTooLarge,
         "This takes \(bytes.count) bytes on its way to the node; at most \(Self.limit) are possible. "
-          + "Split it.", actual: bytes.count, limit: Self.limit)
+          + "Split it.")
     }
     var frame = ByteBuffer()
     frame.reserveCapacity(bytes.count + 4)

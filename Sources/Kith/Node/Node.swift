@@ -41,7 +41,7 @@ package final class Node: Service, Sendable {
 
   /// Opens the device of a directory, and locks the directory until ``close()``.
   ///
-  /// - Throws: ``KithError`` with `missing`, `inUse` (and the owner's process id), `passphrase`,
+  /// - Throws: ``KithError`` with `missing`, `inUse`, `passphrase`,
   ///   `unsafePermissions`, `damaged`, `newerSchema`, `notAMember`, `network` for a malformed peer,
   ///   or another storage code.
   package static func open(_ configuration: Configuration) async throws(KithError) -> Node {
@@ -99,8 +99,7 @@ package final class Node: Service, Sendable {
       throw KithError(
         .invalidStoreIdentifier,
         "A store identifier has 1 to \(StoreIdentifier.maximumBytes) bytes of UTF-8 and no control "
-          + "characters.",
-        actual: identifier.utf8.count, limit: StoreIdentifier.maximumBytes)
+          + "characters.")
     }
     guard policy.isWithinBounds else {
       throw KithError(

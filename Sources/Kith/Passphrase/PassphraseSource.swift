@@ -123,7 +123,7 @@ package enum PassphraseSource: Sendable, Hashable {
         count == 0
           ? "The passphrase is empty."
           : "A passphrase has at most \(Passphrase.maximumBytes) bytes; this is something else.",
-        path: path, limit: Passphrase.maximumBytes)
+        path: path)
     }
     return passphrase
   }

@@ -19,10 +19,7 @@ extension CommandFailure {
 
   private static func message(_ error: KithError) -> String {
     let key = error.key.map { "\"\(Columns.printable($0, limit: 80))\": " } ?? ""
-    let owner =
-      error.code == .inUse && error.owner != nil && !error.message.contains("\(error.owner ?? 0)")
-      ? " (process \(error.owner ?? 0))" : ""
-    return key + error.description + owner + advice(error.code)
+    return key + error.description + advice(error.code)
   }
 
   /// Returns advice for errors whose own advice is for programs.

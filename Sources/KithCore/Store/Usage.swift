@@ -15,19 +15,19 @@ public struct Usage: Codable, Hashable, Sendable {
 }
 
 /// The numbers of a quota refusal.
-public struct QuotaNumbers: Codable, Hashable, Sendable {
+package struct QuotaNumbers: Hashable, Sendable {
   /// Bytes shown now.
-  public var usedBytes: Int
+  package var usedBytes: Int
   /// Bytes shown if the write were accepted.
-  public var askedBytes: Int
+  package var askedBytes: Int
   /// The most bytes.
-  public var limitBytes: Int
+  package var limitBytes: Int
   /// Keys shown now.
-  public var usedKeys: Int
+  package var usedKeys: Int
   /// Keys shown if the write were accepted.
-  public var askedKeys: Int
+  package var askedKeys: Int
   /// The most keys.
-  public var limitKeys: Int
+  package var limitKeys: Int
 
   package init(
     usedBytes: Int, askedBytes: Int, limitBytes: Int, usedKeys: Int, askedKeys: Int,

@@ -18,8 +18,7 @@
         throw KithError(
           .invalidStoreIdentifier,
           "A store identifier has 1 to \(StoreIdentifier.maximumBytes) bytes of UTF-8 and no "
-            + "control characters.",
-          actual: text.utf8.count, limit: StoreIdentifier.maximumBytes)
+            + "control characters.")
       }
       guard configuration.policy.isWithinBounds else {
         throw KithError(

@@ -23,8 +23,7 @@
       guard let value else { return state.withLock { $0[key] = nil } }
       guard (1...policy.keyBytes).contains(key.size) else {
         throw KithError(
-          .invalidKey, "A key has 1 to \(policy.keyBytes) bytes of UTF-8.", actual: key.size,
-          limit: policy.keyBytes)
+          .invalidKey, "A key has 1 to \(policy.keyBytes) bytes of UTF-8.")
       }
       // The data is lost at exit anyway, so limiting the number of keys is enough.
       let hasRoom = state.withLock { values in
@@ -34,8 +33,7 @@
       }
       guard hasRoom else {
         throw KithError(
-          .quotaExceeded, "The store has \(policy.keys) keys. Remove something first.",
-          limit: policy.keys)
+          .quotaExceeded, "The store has \(policy.keys) keys. Remove something first.")
       }
     }
 

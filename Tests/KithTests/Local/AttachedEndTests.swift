@@ -37,15 +37,13 @@ struct AttachedEndTests {
   @Test func `a refusal is thrown, and nothing shows`() async throws {
     let node = try ScriptedNode()
     let program = try await node.attach()
-    let numbers = QuotaNumbers(
-      usedBytes: 1, askedBytes: 2, limitBytes: 3, usedKeys: 2, askedKeys: 3, limitKeys: 2)
-    let full = KithError(.quotaExceeded, "full", key: "b", quota: numbers)
+    let full = KithError(.quotaExceeded, "full", key: "b")
     async let refused = error { try program.store.set(2, forKey: "b") }
     try await blocking {
       try node.say(try node.next().id, .failure(full))
     }
     let error = try await refused
-    #expect(error?.code == .quotaExceeded && error?.quota == numbers && error?.key == "b")
+    #expect(error?.code == .quotaExceeded && error?.message == "full" && error?.key == "b")
     #expect(program.store.dictionary.isEmpty)
     try await program.close()
   }

@@ -11,7 +11,8 @@ struct NodeTests {
       _ = try await Nodes.open(nodes.directory.child("0"))
     }
     #expect(error?.code == .inUse)
-    #expect(error?.owner != nil)
+    let process = ProcessInfo.processInfo.processIdentifier
+    #expect(error?.message.contains("process \(process)") == true)
     try nodes.first.close()
   }
 
@@ -38,7 +39,7 @@ struct NodeTests {
     let long = String(repeating: "k", count: 65)
     let error = #expect(throws: KithError.self) { try store.set(1, forKey: long) }
     #expect(error?.code == .invalidKey)
-    #expect(error?.limit == 64)
+    #expect(error?.message.contains("at most 64") == true)
     try nodes.first.close()
   }
 
