@@ -7,7 +7,7 @@ public struct StoreLoss: Codable, Hashable, Sendable {
   /// Whether a person has accepted the loss, so that it is not reported.
   ///
   /// Data that another device returns is accepted all the same.
-  public var isAccepted: Bool
+  package var isAccepted: Bool
 
   package init(changeSets: Int = 0, entries: Int = 0, isAccepted: Bool = false) {
     self.changeSets = changeSets

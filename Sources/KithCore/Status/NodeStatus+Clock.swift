@@ -1,21 +1,21 @@
-public import KithCrypto
+package import KithCrypto
 
 extension NodeStatus {
   /// A device's knowledge of the time (`Docs/Protocol.md`, "Clocks").
-  public struct Clock: Codable, Hashable, Sendable {
+  package struct Clock: Codable, Hashable, Sendable {
     /// The time in use, in milliseconds since 1970.
-    public var milliseconds: Int64 = 0
+    package var milliseconds: Int64 = 0
     /// The time in use less the host's, in milliseconds.
-    public var aheadOfHostMilliseconds: Int64 = 0
+    package var aheadOfHostMilliseconds: Int64 = 0
     /// Whether the kernel says so.
     package var isSynchronised = false
     /// Whether the time in use is known to be right.
-    public var isCertain = false
+    package var isCertain = false
     package var isWorthless = false
     /// The device whose time is in use; nil: the host's.
-    public var follows: DeviceID?
+    package var follows: DeviceID?
     /// The generation of clocks: it begins at 1, and a healing may raise it.
-    public var generation: UInt8 = 1
+    package var generation: UInt8 = 1
     /// The latest generation that counts now.
     package var generationLimit: UInt8 = 1
     /// How far stamps are ahead of the time; 0 if less than clocks may differ. Peers do not take

@@ -18,9 +18,9 @@ extension NodeStatus {
     /// When it was certified, in milliseconds since 1970, by its own clock.
     public var enrolledMilliseconds: UInt64 = 0
     /// The one that made it a member; nil if no such signature counts any more.
-    public var enroller: Enroller?
+    package var enroller: Enroller?
     /// How it was revoked; nil if it was not.
-    public var revocation: Revocation?
+    package var revocation: Revocation?
     /// When it was last heard since the node was opened, in milliseconds since 1970; nil if never.
     public var lastSeenMilliseconds: UInt64?
     /// Whether anything was heard of it since it became a member.
@@ -33,12 +33,12 @@ extension NodeStatus {
     /// device.
     public var behind: [StoreIdentifier: UInt64] = [:]
     /// Its version of Kith; nil if not met since the node was opened.
-    public var software: String?
+    package var software: String?
     /// Its clock less this device's at the last handshake since the node was opened, in
     /// milliseconds.
-    public var clockOffsetMilliseconds: Int64?
+    package var clockOffsetMilliseconds: Int64?
     /// The addresses at which it may be met.
-    public var addresses: [String] = []
+    package var addresses: [String] = []
 
     package init(id: DeviceID, name: String) {
       self.id = id
@@ -50,7 +50,7 @@ extension NodeStatus {
   /// The one that made a device a member.
   ///
   /// It is encoded as `creation`, `recoveryKey` or a device's id.
-  public enum Enroller: Codable, Hashable, Sendable {
+  package enum Enroller: Codable, Hashable, Sendable {
     /// The device created the account.
     case creation
     /// The recovery key.
@@ -59,7 +59,7 @@ extension NodeStatus {
     case device(DeviceID)
 
     /// Decodes the text.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
       switch try decoder.singleValueContainer().decode(String.self) {
       case "creation": self = .creation
       case "recoveryKey": self = .recoveryKey
@@ -68,7 +68,7 @@ extension NodeStatus {
     }
 
     /// Encodes the text.
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
       var container = encoder.singleValueContainer()
       switch self {
       case .creation: try container.encode("creation")
@@ -79,10 +79,10 @@ extension NodeStatus {
   }
 
   /// How a device was revoked.
-  public struct Revocation: Codable, Hashable, Sendable {
+  package struct Revocation: Codable, Hashable, Sendable {
     /// The devices that revoked it; several if they signed one record.
-    public var revokers: [DeviceID]
+    package var revokers: [DeviceID]
     /// When, in milliseconds since 1970, by the revoker's clock.
-    public var milliseconds: UInt64
+    package var milliseconds: UInt64
   }
 }

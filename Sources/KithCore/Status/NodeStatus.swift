@@ -17,9 +17,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// This device; nil while nobody is signed in.
   public var device: DeviceID?
   /// The device's directory.
-  public var directory = ""
+  package var directory = ""
   /// The process that runs the node; nil if none does.
-  public var processID: Int32?
+  package var processID: Int32?
   /// The addresses on which the node listens.
   public var listening: [String] = []
   /// Nil while discovery is off.
@@ -37,7 +37,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   /// Whether this device has used up its incarnations and publishes no more.
   package var isBarren = false
   /// The time in use, and the clocks of other devices.
-  public var clock = Clock()
+  package var clock = Clock()
   package var counters = Counters()
   /// The problems, each with its remedy.
   public var problems: [Problem] = []
@@ -46,7 +46,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var isRunning: Bool { processID != nil }
 
   /// The account's members now, by id.
-  public var members: [Device] { devices.filter(\.isMember) }
+  package var members: [Device] { devices.filter(\.isMember) }
 
   package init(account: AccountID?, device: DeviceID?) {
     self.account = account
@@ -60,9 +60,9 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     /// The device's address.
     public var address: String
     /// Whether this side dialled.
-    public var isDialled: Bool
+    package var isDialled: Bool
     /// The device's clock less ours when it last told it, in milliseconds.
-    public var clockOffsetMilliseconds: Int64
+    package var clockOffsetMilliseconds: Int64
     /// Whether stores are exchanged: the device is a member, and the clocks agree.
     public var isExchanging: Bool
 
@@ -134,7 +134,7 @@ public struct NodeStatus: Codable, Hashable, Sendable {
     /// The device concerned.
     public var device: DeviceID?
     /// The file or directory concerned.
-    public var path: String?
+    package var path: String?
 
     private enum CodingKeys: String, CodingKey {
       case name = "code"
