@@ -31,10 +31,8 @@ extension AccountsDirectory {
       if let recipient { chosen = recipient } else { chosen = try account() }
       recipient = chosen
       superseded[store] = try chosen.adopt(store, stored.policy, drafts.map(\.write))
-      do throws(StorageError) {
+      try KithError.mapping { () throws(StorageError) in
         try device.storage.commit(drafts.map { .removeDraft(store, $0.ordinal) })
-      } catch {
-        throw KithError(error)
       }
       _ = try chosen.adopt(store, stored.policy, [])
     }

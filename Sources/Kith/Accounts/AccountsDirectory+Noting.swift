@@ -23,10 +23,8 @@ extension AccountsDirectory {
     guard DeviceDirectory.holdsDevice(path) else { return .signedIn(directory: ".") }
     var random = SystemRandom()
     let name = random.draw(Digest128.self).hex
-    do throws(StorageError) {
+    try KithError.mapping { () throws(StorageError) in
       try SmallFile.makeDirectory(path + "/accounts")
-    } catch {
-      throw KithError(error)
     }
     return .signedIn(directory: "accounts/" + name)
   }

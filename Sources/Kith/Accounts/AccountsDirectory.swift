@@ -58,11 +58,7 @@ struct AccountsDirectory: Sendable {
   }
 
   func prepare() throws(KithError) {
-    do throws(StorageError) {
-      try SmallFile.makeDirectory(path)
-    } catch {
-      throw KithError(error)
-    }
+    try KithError.mapping { () throws(StorageError) in try SmallFile.makeDirectory(path) }
   }
 
   func place() throws(KithError) -> Place {
@@ -74,16 +70,12 @@ struct AccountsDirectory: Sendable {
 
   /// The registry; nil if nobody has signed in or out yet, except by the command line.
   func read() throws(KithError) -> Registry? {
-    do throws(StorageError) {
-      return try readStored()
-    } catch {
-      throw KithError(error)
-    }
+    try KithError.mapping { () throws(StorageError) in try readStored() }
   }
 
   /// Changes the registry under its lock.
   func update(_ body: (inout Registry) -> Void) throws(KithError) {
-    do throws(StorageError) {
+    try KithError.mapping { () throws(StorageError) in
       try SmallFile.withLock(path + "/accounts.lock") { () throws(StorageError) in
         var registry = try readStored() ?? Registry()
         body(&registry)
@@ -96,8 +88,6 @@ struct AccountsDirectory: Sendable {
         }
         try SmallFile.replace(self.registry, with: Array(bytes))
       }
-    } catch {
-      throw KithError(error)
     }
   }
 

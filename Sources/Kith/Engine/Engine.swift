@@ -43,11 +43,8 @@ final class Engine: Sendable {
     self.storage = storage
     self.clock = clock
     self.logger = logger
-    let replica: Replica
-    do throws(StorageError) {
-      replica = try Self.replica(account, keys, process, storage)
-    } catch {
-      throw KithError(error)
+    let replica = try KithError.mapping { () throws(StorageError) in
+      try Engine.replica(account, keys, process, storage)
     }
     state = TurnLock(EngineState(replica: replica))
     Self.giveMemoryBack()

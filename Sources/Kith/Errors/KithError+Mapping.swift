@@ -6,6 +6,17 @@ extension KithError {
       Code(description: error.code.description), error.message, path: error.path, cause: error)
   }
 
+  /// Returns the body's result, or throws its storage error as a ``KithError``.
+  static func mapping<Value>(
+    _ body: () throws(StorageError) -> Value
+  ) throws(KithError) -> Value {
+    do throws(StorageError) {
+      return try body()
+    } catch {
+      throw KithError(error)
+    }
+  }
+
   init(_ error: Shell.Unavailable) {
     switch error {
     case .closed: self = .closedNode

@@ -8,28 +8,20 @@ enum Storage {
   static func open(_ directory: String, _ ask: PassphraseQuestion?) throws(KithError) -> OpenDevice
   {
     let passphrase = try isUnderPassphrase(directory) ? try ask?() : nil
-    do throws(StorageError) {
-      return try DeviceDirectory.open(at: directory, passphrase: passphrase)
-    } catch {
-      throw KithError(error)
+    return try KithError.mapping { () throws(StorageError) in
+      try DeviceDirectory.open(at: directory, passphrase: passphrase)
     }
   }
 
   static func isUnderPassphrase(_ directory: String) throws(KithError) -> Bool {
-    do throws(StorageError) {
-      return try DeviceDirectory.isUnderPassphrase(directory)
-    } catch {
-      throw KithError(error)
+    try KithError.mapping { () throws(StorageError) in
+      try DeviceDirectory.isUnderPassphrase(directory)
     }
   }
 
   /// Checks that a device can be made there, and keeps others from it.
   static func reserve(_ directory: String) throws(KithError) -> ReservedDirectory {
-    do throws(StorageError) {
-      return try DeviceDirectory.reserve(directory)
-    } catch {
-      throw KithError(error)
-    }
+    try KithError.mapping { () throws(StorageError) in try DeviceDirectory.reserve(directory) }
   }
 
   /// Writes a device to disk; it does not exist until it is kept.
@@ -72,7 +64,7 @@ enum Storage {
 
   /// Loads a device's storage. A damaged store covers nothing; its vector counts as lost.
   static func load(_ device: OpenDevice) throws(KithError) -> Snapshot {
-    do throws(StorageError) {
+    try KithError.mapping { () throws(StorageError) -> Snapshot in
       let damage = try device.storage.outline().damage
       var snapshot = try device.storage.load()
       for store in damage.stores.keys {
@@ -81,19 +73,12 @@ enum Storage {
         snapshot.stores[store]?.vector = [:]
       }
       return snapshot
-    } catch {
-      throw KithError(error)
     }
   }
 
   /// The account whose genesis the device holds and of which it is a member.
   static func account(of device: OpenDevice) throws(KithError) -> AccountID {
-    let encoded: [[UInt8]]
-    do throws(StorageError) {
-      encoded = try device.storage.records()
-    } catch {
-      throw KithError(error)
-    }
+    let encoded = try KithError.mapping { () throws(StorageError) in try device.storage.records() }
     let records = encoded.compactMap { try? Record(decoding: $0) }
     for case (let record, .genesis) in records.map({ ($0, $0.kind) }) {
       var roster = Roster(account: AccountID(record.id))

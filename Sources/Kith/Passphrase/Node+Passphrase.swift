@@ -23,10 +23,8 @@ extension Node {
     directory: String, from old: PassphraseQuestion?, to new: Passphrase?
   ) throws(KithError) {
     let known = try Storage.isUnderPassphrase(directory) ? try old?() : nil
-    do throws(StorageError) {
+    try KithError.mapping { () throws(StorageError) in
       try DeviceDirectory.changePassphrase(at: directory, from: known, to: new)
-    } catch {
-      throw KithError(error)
     }
   }
 }

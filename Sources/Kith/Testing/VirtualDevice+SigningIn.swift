@@ -22,25 +22,16 @@ extension VirtualDevice {
   /// the keys whose writes lost.
   package func adopt(from local: MemoryStorage) throws(KithError) -> [StoreIdentifier: Set<Key>] {
     var superseded: [StoreIdentifier: Set<Key>] = [:]
-    for (identifier, stored) in try Self.load(local).stores.sorted(by: { $0.key < $1.key }) {
+    let snapshot = try KithError.mapping { () throws(StorageError) in try local.load() }
+    for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       let drafts = stored.draftedWrites
       guard !drafts.isEmpty else { continue }
       superseded[identifier] = try engine.adopt(identifier, stored.policy, drafts.map(\.write))
-      do throws(StorageError) {
+      try KithError.mapping { () throws(StorageError) in
         try local.commit(drafts.map { .removeDraft(identifier, $0.ordinal) })
-      } catch {
-        throw KithError(error)
       }
       _ = try engine.adopt(identifier, [])
     }
     return superseded
-  }
-
-  private static func load(_ storage: MemoryStorage) throws(KithError) -> Snapshot {
-    do throws(StorageError) {
-      return try storage.load()
-    } catch {
-      throw KithError(error)
-    }
   }
 }
