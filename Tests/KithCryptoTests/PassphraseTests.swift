@@ -30,7 +30,6 @@ struct PassphraseTests {
       ) { try Argon2Parameters(operations: 2, memoryBytes: memory) }
     }
     #expect(Argon2Parameters.moderate.memoryBytes == 268_435_456)
-    #expect(Argon2Parameters.interactive.memoryBytes == 67_108_864)
   }
 
   @Test("An empty passphrase is a passphrase")

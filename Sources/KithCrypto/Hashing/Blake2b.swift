@@ -19,22 +19,11 @@ package enum Blake2b {
   package static func keyed128<Key: SecretKey & ~Copyable>(
     _ message: [UInt8], key: borrowing Key
   ) -> Digest128 {
-    key.withUnsafeBytes { keyed($0, message) }
-  }
-
-  /// The key has 16 to 64 bytes.
-  package static func keyed128(_ message: [UInt8], key: borrowing SecretBytes) -> Digest128 {
-    key.withUnsafeBytes { keyed($0, message) }
-  }
-
-  private static func keyed<Digest: FixedBytes>(
-    _ key: UnsafeRawBufferPointer, _ message: [UInt8]
-  ) -> Digest {
-    precondition((16...64).contains(key.count), "BLAKE2b keys have 16 to 64 bytes")
-    Sodium.start()
-    return Digest {
-      _ = crypto_generichash(
-        $0.bytePointer, $0.count, message, UInt64(message.count), key.bytePointer, key.count)
+    key.withUnsafeBytes { key in
+      Digest128 {
+        _ = crypto_generichash(
+          $0.bytePointer, $0.count, message, UInt64(message.count), key.bytePointer, key.count)
+      }
     }
   }
 }

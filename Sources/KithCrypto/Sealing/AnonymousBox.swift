@@ -7,18 +7,8 @@ import CSodium
 package enum AnonymousBox {
   package static let overhead = BoxPublicKey.byteCount + SharedBox.overhead
 
-  /// Throws `invalidKey` if `recipient` is of low order. The `ephemeral` seed must be random, for
-  /// this box alone.
-  package static func seal(
-    _ plaintext: [UInt8], to recipient: BoxPublicKey, ephemeral: borrowing BoxSeed
-  ) throws(CryptoError) -> [UInt8] {
-    guard let sealed = plaintext.withUnsafeBytes({ seal($0, recipient, ephemeral) }) else {
-      throw .invalidKey
-    }
-    return sealed
-  }
-
-  /// Reads the secret in place; otherwise like ``seal(_:to:ephemeral:)``.
+  /// Reads the secret in place. Throws `invalidKey` if `recipient` is of low order. The `ephemeral`
+  /// seed must be random, for this box alone.
   package static func seal<Secret: SecretKey & ~Copyable>(
     secret: borrowing Secret, to recipient: BoxPublicKey, ephemeral: borrowing BoxSeed
   ) throws(CryptoError) -> [UInt8] {
@@ -26,17 +16,6 @@ package enum AnonymousBox {
       throw .invalidKey
     }
     return sealed
-  }
-
-  /// Throws `authenticationFailed` unless the box was sealed to `key`.
-  package static func open(
-    _ sealed: [UInt8], with key: borrowing BoxKey
-  ) throws(CryptoError) -> [UInt8] {
-    guard sealed.count >= overhead else { throw .authenticationFailed }
-    var plaintext = [UInt8](repeating: 0, count: sealed.count - overhead)
-    let isAuthentic = plaintext.withUnsafeMutableBytes { open(sealed, with: key, into: $0) }
-    guard isAuthentic else { throw .authenticationFailed }
-    return plaintext
   }
 
   /// Opens into guarded memory; throws `authenticationFailed` unless the box was sealed to `key`.
@@ -77,13 +56,6 @@ package enum AnonymousBox {
       }
     }
     return isValid ? sealed : nil
-  }
-
-  private static func open(
-    _ sealed: [UInt8], with key: borrowing BoxKey, into target: UnsafeMutableRawBufferPointer
-  ) -> Bool {
-    let publicKey = key.publicKey
-    return key.withUnsafeBytes { open(sealed, publicKey, $0, into: target) }
   }
 
   private static func open(

@@ -7,11 +7,6 @@ package struct Argon2Parameters: Hashable, Sendable {
   /// 8 KiB, the minimum of Argon2id, to 1 GiB.
   package static let allowedMemoryBytes = 8_192...1_073_741_824
 
-  /// 2 passes over 64 MiB.
-  package static let interactive = Argon2Parameters(
-    unchecked: Int(crypto_pwhash_argon2id_OPSLIMIT_INTERACTIVE),
-    Int(crypto_pwhash_argon2id_MEMLIMIT_INTERACTIVE))
-
   /// 3 passes over 256 MiB, for data that is opened once at start.
   package static let moderate = Argon2Parameters(
     unchecked: Int(crypto_pwhash_argon2id_OPSLIMIT_MODERATE),
@@ -62,10 +57,7 @@ public final class Passphrase: Sendable {
   /// Takes a time that reveals only the lengths.
   package func isSame(as other: Passphrase) -> Bool {
     bytes.withUnsafeBytes { one in
-      other.bytes.withUnsafeBytes { other in
-        one.count == other.count
-          && sodium_memcmp(one.bytePointer, other.bytePointer, one.count) == 0
-      }
+      other.bytes.withUnsafeBytes { other in Sodium.equal(one, other) }
     }
   }
 

@@ -7,14 +7,7 @@ extension SecretBoxKey where Self: ~Copyable {
   /// The number of bytes that sealing adds: nonce and authenticator.
   package static var overhead: Int { nonceByteCount + Int(crypto_secretbox_MACBYTES) }
 
-  package static var nonceByteCount: Int { Int(crypto_secretbox_NONCEBYTES) }
-
-  /// Throws `wrongLength` unless the nonce has 24 bytes.
-  package borrowing func seal(
-    _ plaintext: [UInt8], nonce: [UInt8]
-  ) throws(CryptoError) -> [UInt8] {
-    seal(plaintext, nonce: try BoxNonce(nonce))
-  }
+  private static var nonceByteCount: Int { Int(crypto_secretbox_NONCEBYTES) }
 
   package borrowing func seal(_ plaintext: [UInt8], using entropy: inout some Entropy) -> [UInt8] {
     seal(plaintext, nonce: entropy.draw(BoxNonce.self))

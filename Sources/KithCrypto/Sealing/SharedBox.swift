@@ -41,11 +41,6 @@ package final class SharedBox: Sendable {
 
   /// Throws `authenticationFailed` unless either side sealed the box. O(*n*).
   package func open(_ sealed: [UInt8], nonce: BoxNonce) throws(CryptoError) -> [UInt8] {
-    try open(sealed[...], nonce: nonce)
-  }
-
-  /// Opens a slice of a larger message without copying it first.
-  package func open(_ sealed: ArraySlice<UInt8>, nonce: BoxNonce) throws(CryptoError) -> [UInt8] {
     guard sealed.count >= Self.overhead else { throw .authenticationFailed }
     var isAuthentic = false
     let plaintext = key.withUnsafeBytes { key in
