@@ -23,7 +23,7 @@ struct AccountSignOutCommand: AsyncParsableCommand {
     }
     let client = LocalClient(directory: left.directory)
     let isLeft = await SignInReport.isReached { (try? await client.version()) == nil }
-    let server = isLeft ? nil : DirectoryOwner.processID(of: left.directory)
+    let server = isLeft ? nil : DeviceDirectory.owner(of: left.directory)
     try options.print(SignInReport.document(left, isSignedIn: false, servedBy: server)) { _ in "" }
     let place = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
     options.console.talk(

@@ -146,6 +146,15 @@ package enum DeviceDirectory {
     Files.exists(Layout(path).secrets)
   }
 
+  /// The process that has the directory open, for messages to people.
+  ///
+  /// The lock still names an owner that has ended: call this only if another process is known to
+  /// own the directory.
+  package static func owner(of path: String) -> Int32? {
+    let head = try? Files.head(path + "/lock", count: DirectoryLock.byteCount)
+    return head.flatMap { DirectoryLock.content(of: $0).owner }
+  }
+
   /// Nil unless the directory is another user's.
   package static func refusalOfForeign(_ path: String) -> StorageError? { Files.foreign(path) }
 

@@ -3,20 +3,12 @@ import KithCore
 import KithCrypto
 import Synchronization
 
-/// A random token that changes each time a directory is opened or closed.
-struct Generation: Equatable, Sendable {
-  let digest: Digest128
-
-  init(_ digest: Digest128) { self.digest = digest }
-
-  var bytes: [UInt8] { digest.bytes }
-}
-
 /// The lock of a device's directory: `flock` on the file `lock`. The kernel releases it when its
 /// owner ends; the file is never removed.
 ///
-/// It holds the owner's process id, and the generation (see ``OriginGuard``). The lines have a
-/// fixed length, so that rewriting is one write within one sector.
+/// It holds the owner's process id, and the generation: a random token that changes each time the
+/// directory is opened or closed (see ``OriginGuard``). The lines have a fixed length, so that
+/// rewriting is one write within one sector.
 /// ```
 /// pid 0000004711
 /// generation 00112233445566778899aabbccddeeff
@@ -24,7 +16,7 @@ struct Generation: Equatable, Sendable {
 final class DirectoryLock: Sendable {
   private struct State {
     var descriptor: Int32
-    var generation: Generation?
+    var generation: Digest128?
   }
 
   private let path: String
@@ -52,13 +44,13 @@ final class DirectoryLock: Sendable {
   deinit { release() }
 
   /// Nil if the file has none.
-  var generation: Generation? { state.withLock { $0.generation } }
+  var generation: Digest128? { state.withLock { $0.generation } }
 
   /// Durable; with the process id.
-  func write(_ generation: Generation) throws(StorageError) {
+  func write(_ generation: Digest128) throws(StorageError) {
     let owner = String(getpid())
     let zeros = String(repeating: "0", count: max(0, 10 - owner.count))
-    let text = "pid \(zeros)\(owner)\ngeneration \(generation.digest.hex)\n"
+    let text = "pid \(zeros)\(owner)\ngeneration \(generation.hex)\n"
     let number = state.withLock { state -> Int32 in
       let bytes = Array(text.utf8)
       guard pwrite(state.descriptor, bytes, bytes.count, 0) == bytes.count,
@@ -90,21 +82,24 @@ final class DirectoryLock: Sendable {
       message: "is in use by \(process); stop it or give another --directory", owner: owner)
   }
 
-  private static func read(_ descriptor: Int32) -> (owner: Int32?, generation: Generation?) {
-    var bytes = [UInt8](repeating: 0, count: 128)
+  private static func read(_ descriptor: Int32) -> (owner: Int32?, generation: Digest128?) {
+    var bytes = [UInt8](repeating: 0, count: byteCount)
     let count = pread(descriptor, &bytes, bytes.count, 0)
-    let lines = String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
-      .split(separator: "\n", omittingEmptySubsequences: false)
-    var owner: Int32?
-    var generation: Generation?
-    for line in lines {
-      if line.hasPrefix("pid ") { owner = Int32(line.dropFirst(4)) }
-      if line.hasPrefix("generation ") { generation = Self.generation(line.dropFirst(11)) }
-    }
-    return (owner, generation)
+    return content(of: bytes.prefix(max(0, count)))
   }
 
-  private static func generation(_ hex: Substring) -> Generation? {
-    Digest128(hex: hex).map { Generation($0) }
+  /// At most so many bytes have a meaning.
+  static let byteCount = 128
+
+  static func content(
+    of bytes: some Collection<UInt8>
+  ) -> (owner: Int32?, generation: Digest128?) {
+    var owner: Int32?
+    var generation: Digest128?
+    for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+      if line.hasPrefix("pid ") { owner = Int32(line.dropFirst(4)) }
+      if line.hasPrefix("generation ") { generation = Digest128(hex: line.dropFirst(11)) }
+    }
+    return (owner, generation)
   }
 }

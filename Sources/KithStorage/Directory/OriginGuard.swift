@@ -13,7 +13,7 @@ final class OriginGuard {
   private let identity: FileIdentity
   private let lock: DirectoryLock
   /// Not in the lock file yet.
-  private var next: Generation?
+  private var next: Digest128?
   private(set) var isCopy: Bool
 
   init(
@@ -41,7 +41,7 @@ final class OriginGuard {
   /// Writes a new generation, in the caller's transaction.
   func renew(_ statements: Statements) throws {
     var random = SystemRandom()
-    let next = Generation(random.draw(Digest128.self))
+    let next = random.draw(Digest128.self)
     let last = lock.generation ?? next
     try Meta.set(.generations, last.bytes + next.bytes, statements)
     self.next = next
