@@ -2,7 +2,8 @@ import ArgumentParser
 import KithTerminal
 
 enum CommandName {
-  /// The most letters by which a typed name may differ from a suggested command.
+  /// The most letters inserted or removed between a typed name and a suggested command. A replaced
+  /// letter is one removed and one inserted.
   private static let mostChanges = 2
 
   /// Refuses an unknown command, with a suggestion. The parser would print help with status 0, or
@@ -14,7 +15,7 @@ enum CommandName {
     if names.first == "help" { names.removeFirst() }
     var (command, path) = (root, "kith")
     for name in names {
-      let subcommands = command.allSubcommands
+      let subcommands = command.configuration.subcommands
       guard !subcommands.isEmpty else { return }
       guard let next = subcommands.first(where: { $0.name == name }) else {
         let meant = nearest(to: name, among: subcommands.map { $0.name })
@@ -29,35 +30,14 @@ enum CommandName {
 
   /// Nil if all names need too many changes.
   static func nearest(to typed: String, among names: [String]) -> String? {
-    let typed = Array(typed.lowercased().prefix(40))
-    let best = names.map { (name: $0, changes: changes(from: typed, to: Array($0))) }
+    let typed = String(typed.lowercased().prefix(40))
+    let best = names.map { (name: $0, changes: $0.difference(from: typed).count) }
       .min { ($0.changes, $0.name) < ($1.changes, $1.name) }
     guard let best, best.changes <= mostChanges, best.changes < typed.count else { return nil }
     return best.name
-  }
-
-  /// Counts letters inserted, removed, replaced or swapped with the next one.
-  private static func changes(from one: [Character], to other: [Character]) -> Int {
-    var rows = [Array(0...other.count)]
-    for (i, letter) in one.enumerated() {
-      var row = [i + 1]
-      for (j, target) in other.enumerated() {
-        var least = min(rows[i][j + 1] + 1, row[j] + 1, rows[i][j] + (letter == target ? 0 : 1))
-        if i > 0, j > 0, letter == other[j - 1], one[i - 1] == target {
-          least = min(least, rows[i - 1][j - 1] + 1)
-        }
-        row.append(least)
-      }
-      rows.append(row)
-    }
-    return rows[one.count][other.count]
   }
 }
 
 extension ParsableCommand {
   fileprivate static var name: String { configuration.commandName ?? "" }
-
-  fileprivate static var allSubcommands: [any ParsableCommand.Type] {
-    configuration.subcommands + configuration.groupedSubcommands.flatMap(\.subcommands)
-  }
 }

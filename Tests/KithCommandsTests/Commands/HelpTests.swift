@@ -26,10 +26,7 @@ struct HelpTests {
 
   private static func help(of command: any ParsableCommand.Type, name: String) -> String {
     var text = "$ \(name) --help\n\(KithCommand.helpMessage(for: command, columns: 80))\n"
-    let configuration = command.configuration
-    for subcommand in configuration.subcommands
-      + configuration.groupedSubcommands.flatMap(\.subcommands)
-    {
+    for subcommand in command.configuration.subcommands {
       let subname = subcommand.configuration.commandName ?? "?"
       text += "\n" + help(of: subcommand, name: "\(name) \(subname)")
     }
