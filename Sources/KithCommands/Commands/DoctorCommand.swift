@@ -17,10 +17,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Option(
-    parsing: .unconditional,
-    help: "The port to check if no node runs. Default: 4114.",
-    transform: NumberOption.port)
+  @Option(parsing: .unconditional, help: "The port to check if no node runs. Default: 4114.")
   var port: UInt16?
 
   @Flag(help: "Count damaged data that is still missing as lost.")

@@ -26,8 +26,7 @@ struct RunCommand: AsyncParsableCommand {
 
   @Option(
     parsing: .unconditional,
-    help: "The port to listen on; 0: any free one. Default: 4114.",
-    transform: NumberOption.port)
+    help: "The port to listen on; 0: any free one. Default: 4114.")
   var port: UInt16?
 
   @Option(

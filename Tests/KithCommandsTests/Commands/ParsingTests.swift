@@ -76,8 +76,8 @@ struct ParsingTests {
     for (line, said) in [
       (["sync", "--timeout", "-1"], "0 to 3600 seconds"),
       (["sync", "--devices", "-1"], "0 or more"),
-      (["run", "--port", "99999"], "0 to 65535"), (["run", "--port", "-1"], "0 to 65535"),
-      (["doctor", "--port", "65536"], "0 to 65535"),
+      (["run", "--port", "99999"], "is invalid for"), (["run", "--port", "-1"], "is invalid for"),
+      (["doctor", "--port", "65536"], "is invalid for"),
     ] {
       #expect(throws: (any Error).self) {
         do { _ = try KithCommand.parseAsRoot(line) } catch {
