@@ -15,6 +15,8 @@ struct KithCommand: AsyncParsableCommand {
       to KITH_STORE_IDENTIFIER or "default". Data goes to standard output, messages to standard \
       error.
 
+      For completions: kith --generate-completion-script bash (or zsh, or fish)
+
       EXIT STATUSES:
       \(CommandStatus.help)
       """,
@@ -40,6 +42,6 @@ struct KithCommand: AsyncParsableCommand {
         ]),
       CommandGroup(
         name: "Tools",
-        subcommands: [DoctorCommand.self, BenchCommand.self, CompletionsCommand.self]),
+        subcommands: [DoctorCommand.self, BenchCommand.self]),
     ])
 }

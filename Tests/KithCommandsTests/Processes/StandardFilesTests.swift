@@ -34,7 +34,8 @@ struct StandardFilesTests {
     _ = try await shell("$KITH account create --name a; $KITH set key value", in: household.root)
     for command in [
       "export", "export --json", "ls", "get key", "get key --raw", "quota", "status --json",
-      "refusals --take --json", "hidden --json", "completions bash", "--help", "--version",
+      "refusals --take --json", "hidden --json", "--help", "--version",
+      "--generate-completion-script bash",
       "set a 1 --json", "rm a --json", "peers", "account show",
     ] {
       let result = try await shell("$KITH \(command) >/dev/full", in: household.root)
