@@ -38,6 +38,13 @@ package enum Humane {
     }
   }
 
+  /// Such as `-12 ms`, `+10.5 s`.
+  package static func offset(_ milliseconds: Int64) -> String {
+    let sign = milliseconds > 0 ? "+" : ""
+    guard milliseconds.magnitude >= 10_000 else { return "\(sign)\(milliseconds) ms" }
+    return sign + decimals(Double(milliseconds) / 1_000, 1) + " s"
+  }
+
   /// Both in milliseconds since 1970: `now`, `12 s ago`, `3 days ago`.
   package static func ago(_ moment: UInt64, now: UInt64) -> String {
     let seconds = now > moment ? (now - moment) / 1_000 : 0

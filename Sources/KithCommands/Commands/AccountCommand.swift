@@ -3,10 +3,10 @@ import ArgumentParser
 struct AccountCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "account",
-    abstract: "Create, show, recover or lock accounts; sign in and out.",
+    abstract: "Create, recover or lock accounts; sign in and out.",
     subcommands: [
-      AccountCreateCommand.self, AccountShowCommand.self, AccountRecoverCommand.self,
-      AccountListCommand.self, AccountSignInCommand.self, AccountSignOutCommand.self,
-      AccountLockCommand.self, AccountUnlockCommand.self,
+      AccountCreateCommand.self, AccountRecoverCommand.self, AccountListCommand.self,
+      AccountSignInCommand.self, AccountSignOutCommand.self, AccountLockCommand.self,
+      AccountUnlockCommand.self,
     ])
 }

@@ -28,11 +28,11 @@ struct DevicesListCommand: AsyncParsableCommand {
 
   func run() async throws {
     _ = try options.accountDirectory()
-    let devices = try await options.withNode { try await $0.report().devices }
-    let report = DevicesReport(
-      devices: devices, showsRevoked: all, nowMilliseconds: Moment.now)
+    let status = try await options.withNode { try await $0.report() }
+    let report = DevicesReport(status: status, showsRevoked: all, nowMilliseconds: Moment.now)
     try options.print(report.document, text: report.text)
-    if !options.json { for notice in SharedNames.notices(devices) { options.console.talk(notice) } }
+    guard !options.json else { return }
+    for notice in SharedNames.notices(status.devices) { options.console.talk(notice) }
   }
 }
 

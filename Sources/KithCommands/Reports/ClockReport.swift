@@ -23,7 +23,7 @@ struct ClockReport: Sendable {
     facts.add([
       Table.Cell("stamps", .faint),
       ahead > 0
-        ? Table.Cell("\(PeersReport.offset(ahead)) ahead of the time", .bad)
+        ? Table.Cell("\(Humane.offset(ahead)) ahead of the time", .bad)
         : Table.Cell("with the time", .good),
     ])
     guard !clock.peers.isEmpty else { return facts.text(style) }
@@ -32,7 +32,7 @@ struct ClockReport: Sendable {
       let differs = peer.milliseconds.magnitude > 60_000
       peers.add([
         Table.Cell(status.name(of: peer.device, limit: 24), .strong),
-        Table.Cell(PeersReport.offset(peer.milliseconds), differs ? .bad : .good),
+        Table.Cell(Humane.offset(peer.milliseconds), differs ? .bad : .good),
         Table.Cell(peer.isSynchronised ? "yes" : "no"),
       ])
     }
@@ -42,7 +42,7 @@ struct ClockReport: Sendable {
   private var whoseCell: Table.Cell {
     let clock = status.clock
     if let device = clock.follows {
-      let offset = PeersReport.offset(clock.aheadOfHostMilliseconds)
+      let offset = Humane.offset(clock.aheadOfHostMilliseconds)
       let name = status.name(of: device, limit: 24)
       return Table.Cell("that of \(name), \(offset) from the host's", .warning)
     }

@@ -2,7 +2,7 @@ import Kith
 import KithTerminal
 
 struct DevicesReport: Equatable, Sendable {
-  var devices: [NodeStatus.Device]
+  var status: NodeStatus
   /// Whether people see revoked devices; the document has all.
   var showsRevoked = false
   var nowMilliseconds: UInt64
@@ -11,8 +11,9 @@ struct DevicesReport: Equatable, Sendable {
     var table = Table([
       ("DEVICE", .left), ("FINGERPRINT", .left), ("STATE", .left), ("ENROLLED", .right),
       ("BY", .left), ("HEARD", .right), ("HAS", .left), ("VERSION", .left), ("CLOCK", .right),
+      ("ADDRESS", .left),
     ])
-    for device in devices where showsRevoked || device.isMember {
+    for device in status.devices where showsRevoked || device.isMember {
       let (state, tone) = state(device)
       let isOther = !device.isThisDevice && device.isMember
       table.add([
@@ -22,10 +23,11 @@ struct DevicesReport: Equatable, Sendable {
         Table.Cell(enroller(device)), Table.Cell(isOther ? heard(device) : ""),
         Table.Cell(isOther ? has(device) : ""),
         Table.Cell(device.software.map { Columns.printable($0, limit: 16) } ?? ""),
-        Table.Cell(isOther ? device.clockOffsetMilliseconds.map(PeersReport.offset) ?? "" : ""),
+        Table.Cell(isOther ? device.clockOffsetMilliseconds.map(Humane.offset) ?? "" : ""),
+        Table.Cell(isOther ? address(device) : ""),
       ])
     }
-    let unheard = devices.filter { $0.isMember && !$0.wasHeard }
+    let unheard = status.members.filter { !$0.wasHeard }
     guard !unheard.isEmpty else { return table.text(style) }
     let names = unheard.map { Columns.printable($0.name, limit: 24) }.joined(separator: ", ")
     let advice = """
@@ -42,8 +44,7 @@ struct DevicesReport: Equatable, Sendable {
       return ("taken out \(time) by \(revokers)", .bad)
     }
     if device.enroller == nil { return ("out: nobody vouches for it", .bad) }
-    if device.isThisDevice { return ("this device", .plain) }
-    return device.isConnected ? ("connected", .good) : ("away", .faint)
+    return status.state(of: device, now: nowMilliseconds)
   }
 
   private func enroller(_ device: NodeStatus.Device) -> String {
@@ -56,10 +57,8 @@ struct DevicesReport: Equatable, Sendable {
   }
 
   private func heard(_ device: NodeStatus.Device) -> String {
-    device.isConnected
-      ? "now"
-      : device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) }
-        ?? (device.wasHeard ? "" : "never")
+    device.lastSeenMilliseconds.map { Humane.ago($0, now: nowMilliseconds) }
+      ?? (device.wasHeard ? "" : "never")
   }
 
   private func has(_ device: NodeStatus.Device) -> String {
@@ -68,10 +67,12 @@ struct DevicesReport: Equatable, Sendable {
     return missing == 0 ? "everything" : "lacks \(Humane.count(Int(clamping: missing)))"
   }
 
-  private func name(_ id: DeviceID) -> String {
-    let name = devices.first { $0.id == id }?.name ?? String(id.hex.prefix(16))
-    return Columns.printable(name, limit: 24)
+  private func address(_ device: NodeStatus.Device) -> String {
+    let address = status.session(with: device)?.address ?? device.addresses.first
+    return address.map { Columns.printable($0) } ?? ""
   }
 
-  var document: Document { .versioned(["devices": .of(devices)]) }
+  private func name(_ id: DeviceID) -> String { status.name(of: id, limit: 24) }
+
+  var document: Document { .versioned(["devices": .of(status.devices)]) }
 }

@@ -100,7 +100,7 @@ struct AdoptionTests {
     #expect(doctor.output.contains("nobody: what is written stays on this host"), "\(doctor)")
     for (command, status) in [
       (["watch"], CommandStatus.unreachable), (["sync"], .directory), (["run"], .directory),
-      (["invite"], .directory), (["devices"], .directory), (["account", "show"], .directory),
+      (["invite"], .directory), (["devices"], .directory),
     ] {
       let refused = try await KithProcess.run(
         command + ["--directory", new.directory.path], in: household.root)

@@ -46,7 +46,7 @@ struct DevicesTests {
         && known?.behind.isEmpty == false && known?.software != nil
     }
     let text = try await household.run(one, "devices").output
-    #expect(text.contains("connected") && text.contains("everything"), "\(text)")
+    #expect(text.contains("in touch") && text.contains("everything"), "\(text)")
     try await household.stop(two)
   }
 

@@ -112,7 +112,7 @@ struct LifecycleTests {
     let commands = [
       ["ls"], ["ls", "-l"], ["ls", "--json"], ["get", "theme"], ["get", "list", "--json"],
       ["get", "missing"], ["export"], ["export", "--json"], ["hidden"], ["hidden", "--json"],
-      ["refusals"], ["quota"], ["quota", "--json"], ["peers"], ["account", "show", "--json"],
+      ["refusals"], ["quota"], ["quota", "--json"], ["account", "list"],
       ["rm", "missing"], ["set", "key", String(repeating: "x", count: 2_000_000 / 1_000)],
       ["set", String(repeating: "k", count: 65), "1"],
     ]

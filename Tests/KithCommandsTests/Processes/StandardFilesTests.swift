@@ -28,15 +28,15 @@ struct StandardFilesTests {
       #expect(create.status == CommandStatus.failure.rawValue)
       // Nobody has seen the recovery key, so there is no account.
       #expect(create.talk.contains("No account was begun"), "\(create.talk)")
-      let show = try await shell("$KITH account show", in: household.root)
-      #expect(show.status == CommandStatus.directory.rawValue, "\(show)")
+      let devices = try await shell("$KITH devices", in: household.root)
+      #expect(devices.status == CommandStatus.directory.rawValue, "\(devices)")
     }
     _ = try await shell("$KITH account create --name a; $KITH set key value", in: household.root)
     for command in [
       "export", "export --json", "ls", "get key", "get key --raw", "quota", "status --json",
       "refusals --take --json", "hidden --json", "--help", "--version",
       "--generate-completion-script bash",
-      "set a 1 --json", "rm a --json", "peers", "account show",
+      "set a 1 --json", "rm a --json", "devices", "account list",
     ] {
       let result = try await shell("$KITH \(command) >/dev/full", in: household.root)
       #expect(result.status == CommandStatus.failure.rawValue, "\(command)")

@@ -14,17 +14,25 @@ struct ReportTests {
   private static let laptop = {
     var device = NodeStatus.Device(id: id(10), name: "laptop")
     device.isThisDevice = true
+    device.enroller = .creation
+    device.software = "1.2"
     return device
   }()
   private static let desktop = {
     var device = NodeStatus.Device(id: id(11), name: "desktop\u{1B}")
     device.isConnected = true
     device.lastSeenMilliseconds = 1_000_000
+    device.enroller = .device(id(10))
+    device.behind = [StoreIdentifier("default")!: 0]
+    device.software = "1.2"
+    device.clockOffsetMilliseconds = -12
     return device
   }()
   private static let server = {
     var device = NodeStatus.Device(id: id(12), name: "server")
     device.addresses = ["[2001:db8::1]:4114"]
+    device.enroller = .recoveryKey
+    device.wasHeard = false
     return device
   }()
   private static let store = {
@@ -114,15 +122,22 @@ struct ReportTests {
     #expect(!line.contains("null"))
   }
 
-  @Test func `peers for people`() {
-    let report = PeersReport(status: Self.status, nowMilliseconds: 1_020_000)
+  @Test func `devices for people`() {
+    let report = DevicesReport(status: Self.status, nowMilliseconds: 1_020_000)
     let names = [Self.laptop, Self.desktop, Self.server].map(\.fingerprint)
     #expect(
       report.text(.plain) == """
-        DEVICE         FINGERPRINT          STATE        ADDRESS                HEARD   CLOCK
-        laptop         \(names[0])  this device
-        desktop\\u{1b}  \(names[1])  in touch     192.0.2.7:4114      20 s ago  -12 ms
-        server         \(names[2])  away         [2001:db8::1]:4114   not yet
+        DEVICE         FINGERPRINT          STATE          ENROLLED  BY               HEARD  \
+        HAS         VERSION   CLOCK  ADDRESS
+        laptop         \(names[0])  this device  17 min ago  creation                           \
+         1.2
+        desktop\\u{1b}  \(names[1])  in touch     17 min ago  laptop        20 s ago  \
+        everything  1.2      -12 ms  192.0.2.7:4114
+        server         \(names[2])  away         17 min ago  recovery key     never             \
+                          [2001:db8::1]:4114
+
+        Never heard of: server. If none of your devices is that, as where joining broke off, take \
+        it out: kith devices revoke
         """)
   }
 
