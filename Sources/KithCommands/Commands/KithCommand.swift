@@ -37,8 +37,8 @@ struct KithCommand: AsyncParsableCommand {
       CommandGroup(
         name: "State",
         subcommands: [
-          StatusCommand.self, QuotaCommand.self, HiddenCommand.self, RefusalsCommand.self,
-          SyncCommand.self, ClockCommand.self,
+          StatusCommand.self, HiddenCommand.self, RefusalsCommand.self, SyncCommand.self,
+          ClockCommand.self,
         ]),
       CommandGroup(
         name: "Tools",

@@ -12,6 +12,9 @@ struct ListCommand: AsyncParsableCommand {
   @Flag(name: [.customShort("l"), .long], help: "Print types, sizes and values too.")
   var long = false
 
+  @Flag(name: [.customShort("S"), .long], help: "Largest values first.")
+  var bySize = false
+
   @Argument(help: "Only keys that begin with this.")
   var prefix: String?
 
@@ -22,12 +25,12 @@ struct ListCommand: AsyncParsableCommand {
       return (name, try await node.entries(in: name))
     }
     let wanted = prefix ?? ""
-    let report = EntriesReport(
-      store: name,
-      items: try entries.filter { $0.key.utf8.starts(with: wanted.utf8) }.map { entry in
-        EntriesReport.Item(
-          key: entry.key, value: entry.value, bytes: try EncodedValue(entry.value).size)
-      })
+    var items = try entries.filter { $0.key.utf8.starts(with: wanted.utf8) }.map { entry in
+      EntriesReport.Item(
+        key: entry.key, value: entry.value, bytes: try EncodedValue(entry.value).size)
+    }
+    if bySize { items.sort { $0.bytes > $1.bytes } }
+    let report = EntriesReport(store: name, items: items)
     try options.print(report.document) { style in
       if report.items.isEmpty { return "" }
       return long ? report.table(style, valueColumns: 48) : report.keys

@@ -11,7 +11,6 @@ struct EntriesReport: Sendable {
   }
 
   var store: String
-  /// In order of the keys' UTF-8 bytes.
   var items: [Item]
 
   /// The keys, one on each line.

@@ -85,7 +85,8 @@ struct StatusReport: Equatable, Sendable {
       let usage = store.usage
       table.add([
         Table.Cell(Columns.printable(store.identifier.rawValue)),
-        Table.Cell(Humane.count(usage.keys)), Table.Cell(Humane.bytes(usage.bytes)),
+        Table.Cell("\(Humane.count(usage.keys))/\(Humane.count(usage.policy.keys))"),
+        Table.Cell("\(Humane.bytes(usage.bytes))/\(Humane.bytes(usage.policy.totalBytes))"),
         Table.Cell(Humane.percent(usage.bytes, of: usage.policy.totalBytes)),
         Table.Cell("\(store.heldBy.count + 1)/\(status.others.count + 1)"),
         Table.Cell(store.remarks { status.name(of: $0) }, .warning),

@@ -25,7 +25,7 @@ extension CommandFailure {
   /// Returns advice for errors whose own advice is for programs.
   private static func advice(_ code: KithError.Code) -> String {
     switch code {
-    case .quotaExceeded: " See: kith quota."
+    case .quotaExceeded: " See: kith ls -lS."
     case .refusalsNotTaken: " On the command line: kith refusals --take."
     case .invalidName: " Give another with --name."
     case .unknownStore: " See: kith status."

@@ -48,6 +48,8 @@ struct ParsingTests {
     let list: ListCommand = try command("ls -l editor. --directory /tmp/x --json -q")
     #expect(list.long && list.prefix == "editor." && list.options.json && list.options.quiet)
     #expect(list.options.directoryURL.path == "/tmp/x")
+    let largest: ListCommand = try command("ls -lS")
+    #expect(largest.long && largest.bySize)
   }
 
   @Test func `the directory comes from the option, then the environment`() {
@@ -162,7 +164,7 @@ struct ParsingTests {
 
   @Test func `errors say what to do on the command line`() {
     let expected: [(KithError.Code, String)] = [
-      (.quotaExceeded, "kith quota"), (.refusalsNotTaken, "kith refusals --take"),
+      (.quotaExceeded, "kith ls -lS"), (.refusalsNotTaken, "kith refusals --take"),
       (.invalidName, "--name"), (.unknownStore, "kith status"),
     ]
     for (code, advice) in expected {

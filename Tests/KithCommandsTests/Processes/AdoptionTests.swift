@@ -72,7 +72,7 @@ struct AdoptionTests {
     let household = try Household()
     let new = Newcomer(household)
     for looking in [
-      ["account", "list"], ["ls"], ["export"], ["status"], ["quota"], ["hidden"], ["refusals"],
+      ["account", "list"], ["ls"], ["export"], ["status"], ["hidden"], ["refusals"],
       ["doctor", "--json"],
     ] {
       let result = try await KithProcess.run(
@@ -89,6 +89,7 @@ struct AdoptionTests {
     #expect(try await new.kith("set", "size", "12", "--quiet").talk.isEmpty)
     #expect(try await new.value("theme") == "dark")
     #expect(try await new.kith("ls").output == "size\ntheme\n")
+    #expect(try await new.kith("ls", "-S").output == "theme\nsize\n")
     #expect(try await new.kith("export").output.contains("dark"))
     #expect(try await new.kith("rm", "size").status == 0)
     let status = try await new.kith("status")

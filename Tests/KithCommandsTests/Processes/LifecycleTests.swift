@@ -110,9 +110,9 @@ struct LifecycleTests {
       ["set"] + pairs + ["--directory", member.directory.path], in: household.root)
     #expect(set.status == 0 && set.output.isEmpty && set.talk.isEmpty)
     let commands = [
-      ["ls"], ["ls", "-l"], ["ls", "--json"], ["get", "theme"], ["get", "list", "--json"],
-      ["get", "missing"], ["export"], ["export", "--json"], ["hidden"], ["hidden", "--json"],
-      ["refusals"], ["quota"], ["quota", "--json"], ["account", "list"],
+      ["ls"], ["ls", "-l"], ["ls", "-lS"], ["ls", "--json"], ["get", "theme"],
+      ["get", "list", "--json"], ["get", "missing"], ["export"], ["export", "--json"], ["hidden"],
+      ["hidden", "--json"], ["refusals"], ["account", "list"],
       ["rm", "missing"], ["set", "key", String(repeating: "x", count: 2_000_000 / 1_000)],
       ["set", String(repeating: "k", count: 65), "1"],
     ]

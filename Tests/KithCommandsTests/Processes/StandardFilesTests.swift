@@ -33,7 +33,7 @@ struct StandardFilesTests {
     }
     _ = try await shell("$KITH account create --name a; $KITH set key value", in: household.root)
     for command in [
-      "export", "export --json", "ls", "get key", "get key --raw", "quota", "status --json",
+      "export", "export --json", "ls", "get key", "get key --raw", "status --json",
       "refusals --take --json", "hidden --json", "--help", "--version",
       "--generate-completion-script bash",
       "set a 1 --json", "rm a --json", "devices", "account list",
@@ -70,7 +70,7 @@ struct StandardFilesTests {
     let household = try Household()
     let member = try await household.create("a")
     let reads = [
-      "get key", "ls", "quota", "export", "hidden", "refusals --take", "rm key", "rm -f key",
+      "get key", "ls", "export", "hidden", "refusals --take", "rm key", "rm -f key",
       "set key 1", "import <(echo '{\"k\": 1}')", "set --create '' 1",
       "import --dry-run <(echo '{\"k\": 1}')",
     ]
@@ -88,7 +88,7 @@ struct StandardFilesTests {
         }
       }
       // The usual store cannot have been mistyped: it is there, and empty.
-      for command in ["ls", "quota", "export", "hidden", "refusals", "ls --store default"] {
+      for command in ["ls", "export", "hidden", "refusals", "ls --store default"] {
         let result = try await shell("$KITH \(command)", in: household.root)
         #expect(result.status == 0, "\(command): \(result)")
         let named = try await shell(
@@ -110,8 +110,8 @@ struct StandardFilesTests {
       #expect(result.talk.contains("no store \"typo\" yet"))
     }
     _ = try await all()
-    let quota = try await shell("$KITH quota --json", in: household.root)
-    #expect(quota.output.contains("\"keys\": 1024"))
+    let status = try await shell("$KITH status --json", in: household.root)
+    #expect(status.output.contains("\"keys\": 1024"))
   }
 
   /// `kith set --store com.exmaple.Editor` made a store on all devices, for ever.
