@@ -60,47 +60,32 @@ indirect enum Document {
 
   /// Without a final line feed.
   func text(indented: Bool = true) -> String {
-    var text = ""
-    write(to: &text, level: isFlat ? nil : indented ? 0 : nil)
-    return text
+    text(level: indented ? 0 : nil)
   }
 
-  private var isFlat: Bool {
-    if case .value = self { true } else { false }
-  }
-
-  private func write(to text: inout String, level: Int?) {
+  /// A nil level means one line.
+  private func text(level: Int?) -> String {
+    let inner = level.map { $0 + 1 }
     switch self {
     // Values stay on one line, so that two exports differ in one line for each key.
-    case .value(let value): text += ValueJSON.text(value)
+    case .value(let value): return ValueJSON.text(value)
     case .list(let documents):
-      Self.write("[", documents.map { ("", $0) }, "]", to: &text, level: level)
+      return Self.text("[", documents.map { $0.text(level: inner) }, "]", level)
     case .members(let members):
+      let colon = level == nil ? ":" : ": "
       let sorted = members.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
-      let separator = level == nil ? ":" : ": "
-      let named = sorted.map { (ValueJSON.text(.string($0.key)) + separator, $0.value) }
-      Self.write("{", named, "}", to: &text, level: level)
+      let texts = sorted.map { ValueJSON.quoted($0.key) + colon + $0.value.text(level: inner) }
+      return Self.text("{", texts, "}", level)
     }
   }
 
-  private static func write(
-    _ open: String, _ elements: [(String, Document)], _ close: String, to text: inout String,
-    level: Int?
-  ) {
-    text += open
-    let inner = level.map { $0 + 1 }
-    for (index, element) in elements.enumerated() {
-      if index > 0 { text += "," }
-      newLine(&text, inner)
-      text += element.0
-      element.1.write(to: &text, level: inner)
+  private static func text(
+    _ open: String, _ elements: [String], _ close: String, _ level: Int?
+  ) -> String {
+    guard let level, !elements.isEmpty else {
+      return open + elements.joined(separator: ",") + close
     }
-    if !elements.isEmpty { newLine(&text, level) }
-    text += close
-  }
-
-  private static func newLine(_ text: inout String, _ level: Int?) {
-    guard let level else { return }
-    text += "\n" + String(repeating: "  ", count: level)
+    let line = "\n" + String(repeating: "  ", count: level)
+    return open + elements.map { line + "  " + $0 }.joined(separator: ",") + line + close
   }
 }

@@ -16,8 +16,7 @@ import KithCore
 /// | dictionary whose only key is a tag | `{"$dictionary":{…}}` |
 ///
 /// Strings escape only `"`, `\` and characters that a terminal would obey (``CharacterEffect``).
-/// Compact text has no white space. Indented text has two spaces for each level, one member or
-/// element on each line, and a space after each colon.
+/// There is no white space.
 ///
 /// JSON of other programs is read alike. A number without fraction and exponent is an integer;
 /// beyond 64 bits it is refused. `null` is refused.
@@ -27,13 +26,6 @@ enum ValueJSON {
     case data = "$data"
     case double = "$double"
     case dictionary = "$dictionary"
-  }
-
-  /// Without a final line feed.
-  static func text(_ value: PropertyListValue, indented: Bool = false) -> String {
-    var writer = ValueJSONWriter(isIndented: indented)
-    writer.write(value)
-    return writer.text
   }
 
   /// - Throws: `JSONSyntaxError` or `ValueJSONError`.
