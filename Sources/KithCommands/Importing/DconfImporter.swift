@@ -37,7 +37,7 @@ enum DconfImporter {
       }
       file.add(key) {
         var reader = GVariantReader(String(text[text.index(after: equals)...]).trimmed)
-        do throws(GVariantError) { return try reader.read() } catch {
+        do throws(ImportError) { return try reader.read() } catch {
           throw ImportError("line \(number): \(error)")
         }
       }

@@ -24,7 +24,7 @@ struct GVariantReader {
     bytes = Array(text.utf8)
   }
 
-  mutating func read() throws(GVariantError) -> PropertyListValue {
+  mutating func read() throws(ImportError) -> PropertyListValue {
     let value = try value(type: nil, depth: 0)
     skipSpace()
     guard position == bytes.count else { throw error("nothing may follow the value") }
@@ -34,7 +34,7 @@ struct GVariantReader {
   /// Reads a value. `type` is GVariant's type string, if the text has one.
   private mutating func value(
     type: Substring?, depth: Int
-  ) throws(GVariantError) -> PropertyListValue {
+  ) throws(ImportError) -> PropertyListValue {
     guard depth <= Self.maximumDepth else { throw error("nested too deep") }
     skipSpace()
     switch peek {
@@ -64,7 +64,7 @@ struct GVariantReader {
   /// Reads a value that begins with a letter, a digit or a sign.
   private mutating func wordValue(
     type: Substring?, depth: Int
-  ) throws(GVariantError) -> PropertyListValue {
+  ) throws(ImportError) -> PropertyListValue {
     let start = position
     let text = word { Self.wordBytes.contains($0) }
     switch text {
@@ -84,7 +84,7 @@ struct GVariantReader {
 
   private func number(
     _ text: String, isDouble: Bool, at start: Int
-  ) throws(GVariantError) -> PropertyListValue {
+  ) throws(ImportError) -> PropertyListValue {
     let unsigned = text.first == "-" || text.first == "+" ? text.dropFirst() : text[...]
     let sign = text.first == "-" ? "-" : ""
     // As in C: 0x starts a hexadecimal number, 0 an octal one.
@@ -120,7 +120,7 @@ struct GVariantReader {
 
   private mutating func array(
     type: Substring?, depth: Int
-  ) throws(GVariantError) -> PropertyListValue {
+  ) throws(ImportError) -> PropertyListValue {
     let isBytes = type == "ay" || beginsWithByte
     let element = type?.first == "a" ? type?.dropFirst() : nil
     let values = try list(end: UInt8(ascii: "]"), type: element, depth: depth)
@@ -147,7 +147,7 @@ struct GVariantReader {
 
   private mutating func list(
     end: UInt8, type: Substring?, depth: Int
-  ) throws(GVariantError) -> [PropertyListValue] {
+  ) throws(ImportError) -> [PropertyListValue] {
     position += 1
     var values: [PropertyListValue] = []
     while true {
@@ -162,7 +162,7 @@ struct GVariantReader {
     }
   }
 
-  private mutating func dictionary(depth: Int) throws(GVariantError) -> PropertyListValue {
+  private mutating func dictionary(depth: Int) throws(ImportError) -> PropertyListValue {
     position += 1
     var members: [String: PropertyListValue] = [:]
     while true {
@@ -187,7 +187,7 @@ struct GVariantReader {
 }
 
 extension GVariantReader {
-  private mutating func string() throws(GVariantError) -> String {
+  private mutating func string() throws(ImportError) -> String {
     let start = position
     guard let string = String(validating: try quoted(isBytestring: false), as: UTF8.self) else {
       throw error("the string is not valid UTF-8", at: start)
@@ -196,7 +196,7 @@ extension GVariantReader {
   }
 
   /// Bytestrings have octal escapes, strings have Unicode escapes.
-  private mutating func quoted(isBytestring: Bool) throws(GVariantError) -> [UInt8] {
+  private mutating func quoted(isBytestring: Bool) throws(ImportError) -> [UInt8] {
     let start = position
     let quote = bytes[position]
     position += 1
@@ -229,7 +229,7 @@ extension GVariantReader {
     throw error("the string has no closing quote", at: start)
   }
 
-  private mutating func scalar(digits: Int) throws(GVariantError) -> String.UTF8View {
+  private mutating func scalar(digits: Int) throws(ImportError) -> String.UTF8View {
     var code: UInt32 = 0
     let start = position - 2
     for _ in 0..<digits {
@@ -282,12 +282,12 @@ extension GVariantReader {
     return true
   }
 
-  private mutating func expect(_ byte: UInt8) throws(GVariantError) {
+  private mutating func expect(_ byte: UInt8) throws(ImportError) {
     skipSpace()
     guard take(byte) else { throw error("expected \(Character(Unicode.Scalar(byte)))") }
   }
 
-  private func error(_ reason: String, at position: Int? = nil) -> GVariantError {
-    GVariantError("column \((position ?? self.position) + 1) of the value: \(reason)")
+  private func error(_ reason: String, at position: Int? = nil) -> ImportError {
+    ImportError("column \((position ?? self.position) + 1) of the value: \(reason)")
   }
 }

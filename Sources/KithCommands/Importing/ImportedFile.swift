@@ -41,7 +41,7 @@ struct ImportedFile {
   }
 }
 
-/// A file cannot be imported as a whole.
+/// A file, or a value of it, cannot be imported.
 struct ImportError: Error, Equatable, CustomStringConvertible {
   /// For people: the mistake, its position, and the remedy.
   let description: String

@@ -15,12 +15,7 @@ struct JSONMember: Equatable {
   let value: JSONNode
 }
 
-struct JSONSyntaxError: Error, Equatable, CustomStringConvertible {
-  /// From 1.
-  let line: Int
-  /// From 1, in bytes of UTF-8.
-  let column: Int
-  let reason: String
-
-  var description: String { "line \(line), column \(column): \(reason)" }
+struct JSONSyntaxError: Error, CustomStringConvertible {
+  /// Begins with line and column: from 1, in bytes of UTF-8.
+  let description: String
 }

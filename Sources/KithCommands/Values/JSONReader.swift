@@ -222,15 +222,9 @@ extension JSONReader {
   }
 
   private func error(_ reason: String, at position: Int? = nil) -> JSONSyntaxError {
-    .at(position ?? self.position, in: bytes, reason)
-  }
-}
-
-extension JSONSyntaxError {
-  static func at(_ offset: Int, in bytes: [UInt8], _ reason: String) -> JSONSyntaxError {
-    let before = bytes[..<min(offset, bytes.count)]
+    let before = bytes[..<min(position ?? self.position, bytes.count)]
     let line = before.count { $0 == 0x0A } + 1
-    let lineStart = before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
-    return JSONSyntaxError(line: line, column: before.count - lineStart + 1, reason: reason)
+    let column = before.count - (before.lastIndex(of: 0x0A) ?? -1)
+    return JSONSyntaxError(description: "line \(line), column \(column): \(reason)")
   }
 }

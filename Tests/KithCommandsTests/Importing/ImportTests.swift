@@ -211,6 +211,6 @@ struct GVariantReaderTests {
   ])
   func refuse(text: String) {
     var reader = GVariantReader(text)
-    #expect(throws: GVariantError.self) { try reader.read() }
+    #expect(throws: ImportError.self) { try reader.read() }
   }
 }
