@@ -87,14 +87,7 @@ extension CommonOptions {
       guard needsNode, error.code == .notRunning else { throw error }
       throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)
     }
-    let result: Result
-    do {
-      result = try await body(entered.node)
-    } catch {
-      try? entered.close()
-      throw error
-    }
-    try entered.close()
+    let result = try await closing(entered.close) { try await body(entered.node) }
     if writes && isSignedOut {
       console.talk(
         "Nobody is signed in at \(directoryURL.path), so this stays on this host. To have it on your "
@@ -116,26 +109,24 @@ extension CommonOptions {
   }
 }
 
-/// A command must close it on every path.
-protocol Closable {
-  /// Makes all writes durable.
-  func close() throws(KithError)
+/// Closes after a body on every path, which makes all writes durable.
+private func closing<Result>(
+  _ close: () throws(KithError) -> Void, after body: () async throws -> Result
+) async throws -> Result {
+  let result: Result
+  do {
+    result = try await body()
+  } catch {
+    try? close()
+    throw error
+  }
+  try close()
+  return result
 }
 
-extension Node: Closable {}
-extension Accounts: Closable {}
-
-extension Closable {
-  func use<Result>(_ body: (Self) async throws -> Result) async throws -> Result {
-    let result: Result
-    do {
-      result = try await body(self)
-    } catch {
-      try? close()
-      throw error
-    }
-    try close()
-    return result
+extension Accounts {
+  func use<Result>(_ body: (Accounts) async throws -> Result) async throws -> Result {
+    try await closing(self.close) { try await body(self) }
   }
 }
 
