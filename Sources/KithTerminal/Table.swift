@@ -27,22 +27,18 @@ package struct Table {
     alignments = columns.map(\.alignment)
   }
 
-  package var isEmpty: Bool { rows.isEmpty }
-
   /// Missing cells are empty.
   package mutating func add(_ cells: [Cell]) { rows.append(cells) }
 
-  package func lines(_ style: Style = .plain) -> [String] {
+  /// Without a final line feed.
+  package func text(_ style: Style = .plain) -> String {
     let head = heads.map { Cell($0, .faint) }
     let all = (heads.allSatisfy(\.isEmpty) ? [] : [head]) + rows
     let widths = heads.indices.map { column in
       all.map { $0.indices.contains(column) ? Columns.width($0[column].text) : 0 }.max() ?? 0
     }
-    return all.map { row in line(row, widths, style) }
+    return all.map { row in line(row, widths, style) }.joined(separator: "\n")
   }
-
-  /// Without a final line feed.
-  package func text(_ style: Style = .plain) -> String { lines(style).joined(separator: "\n") }
 
   private func line(_ row: [Cell], _ widths: [Int], _ style: Style) -> String {
     var line = ""
