@@ -27,7 +27,6 @@ struct BenchRun {
   }
 
   private func written(_ root: URL, _ report: inout BenchReport) async throws {
-    try FileManager.default.createDirectory(at: root, withIntermediateDirectories: true)
     let yardsticks = try Yardsticks(directory: root)
     let figures = try await BenchNodes.with(root) { nodes in
       var report = BenchReport(isQuick: isQuick)

@@ -52,11 +52,11 @@ struct SyncBench {
   /// with fewer pages takes longer to fill.
   func sequentialSets(_ name: String) async throws -> (sets: Samples, commits: Samples) {
     let store = try nodes.sender.store(BenchNodes.store)
-    let bare = try Yardsticks(directory: try nodes.directory(name))
+    let bare = try Yardsticks(directory: nodes.root.appending(path: name))
     let clock = ContinuousClock()
     var samples = Samples()
     for round in 0..<(rounds + warmUpOfLogs) {
-      if round == warmUpOfLogs { bare.forget() }
+      if round == warmUpOfLogs { bare.forgetCommits() }
       try bare.measureCommit()
       let value = PropertyListValue.string(Self.text(round))
       let start = clock.now
@@ -90,13 +90,5 @@ struct SyncBench {
 
   private static func text(_ round: Int) -> String {
     "value \(round) " + String(repeating: "x", count: 180)
-  }
-}
-
-extension BenchNodes {
-  func directory(_ name: String) throws -> URL {
-    let directory = root.appending(path: name)
-    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-    return directory
   }
 }
