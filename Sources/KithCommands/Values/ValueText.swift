@@ -7,16 +7,16 @@ enum ValueType: String, CaseIterable, Sendable {
 }
 
 enum ValueText {
-  /// Returns the value of a text. With `auto` or nil:
+  /// Returns the value of a text. With `auto`:
   /// - `true` and `false` are bools.
   /// - JSON numbers are integers or doubles; an integer beyond 64 bits stays a string.
   /// - Valid JSON that begins with `{`, `[` or `"` is its value.
   /// - Any other text is a string.
   static func parse(
-    _ text: String, as type: ValueType? = nil
+    _ text: String, as type: ValueType = .auto
   ) throws(ValueTextError) -> PropertyListValue {
     let value: PropertyListValue? =
-      switch type ?? .auto {
+      switch type {
       case .auto: automatic(text)
       case .bool: bool(text)
       case .integer: Int64(text).map(PropertyListValue.integer)
@@ -27,7 +27,7 @@ enum ValueText {
       case .json: try explained(text, .json) { try ValueJSON.value(text) }
       case .plist: try explained(text, .plist) { try PropertyListReader.value(Data(text.utf8)) }
       }
-    guard let value else { throw ValueTextError(text: text, type: type ?? .auto) }
+    guard let value else { throw ValueTextError(text: text, type: type) }
     return value
   }
 
@@ -75,16 +75,11 @@ enum ValueText {
 
   private static func data(_ text: String) -> Data? {
     guard text.hasPrefix("0x") else { return Data(base64Encoded: text) }
-    let digits = Array(text.utf8.dropFirst(2))
-    guard digits.count.isMultiple(of: 2) else { return nil }
-    var data = Data(capacity: digits.count / 2)
-    for index in stride(from: 0, to: digits.count, by: 2) {
-      guard let high = Character(Unicode.Scalar(digits[index])).hexDigitValue,
-        let low = Character(Unicode.Scalar(digits[index + 1])).hexDigitValue
-      else { return nil }
-      data.append(UInt8(high << 4 | low))
-    }
-    return data
+    let digits = text.utf8.dropFirst(2).compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
+    guard digits.count == text.utf8.count - 2, digits.count.isMultiple(of: 2) else { return nil }
+    let bytes = stride(from: 0, to: digits.count, by: 2)
+      .map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+    return Data(bytes)
   }
 
   private static func explained(
