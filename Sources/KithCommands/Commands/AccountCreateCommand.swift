@@ -32,7 +32,8 @@ struct AccountCreateCommand: AsyncParsableCommand {
           directory: directory, name: name, passphrase: passphrase
         ) { summary, recoveryKey throws(KithError) in
           // Show the key before the account exists: it is never shown later.
-          try show(AccountReport(summary, directory: directory, recoveryKey: recoveryKey))
+          try show(
+            AccountReport(summary: summary, directory: directory, recoveryKey: recoveryKey))
           isShown = true
         }.summary
       } catch {

@@ -43,7 +43,7 @@ struct AccountLockCommand: AsyncParsableCommand {
       }
     try Node.changePassphrase(
       directory: directory, from: old?.answer, to: passphrase)
-    try options.print(LockReport.document(directory, isLocked: true)) { _ in "" }
+    try options.print(report(directory, isLocked: true)) { _ in "" }
     options.console.talk(
       isLocked ? "The passphrase is changed." : "The device is under the passphrase from now on.")
   }
@@ -64,13 +64,11 @@ struct AccountUnlockCommand: AsyncParsableCommand {
     }
     try Node.changePassphrase(
       directory: directory, from: options.passphraseQuestionAskedOnce, to: nil)
-    try options.print(LockReport.document(directory, isLocked: false)) { _ in "" }
+    try options.print(report(directory, isLocked: false)) { _ in "" }
     options.console.talk("The device is under no passphrase any more.")
   }
 }
 
-private enum LockReport {
-  static func document(_ directory: String, isLocked: Bool) -> Document {
-    .versioned(["directory": .string(directory), "underPassphrase": .bool(isLocked)])
-  }
+private func report(_ directory: String, isLocked: Bool) -> Document {
+  .versioned(["directory": .string(directory), "underPassphrase": .bool(isLocked)])
 }

@@ -48,7 +48,7 @@ struct AccountRecoverCommand: AsyncParsableCommand {
         sourcePassphrase: options.passphraseQuestion)
     }
     let adoption = await options.adoption(passphrase: passphrase)
-    let report = AccountReport(summary, directory: directory)
+    let report = AccountReport(summary: summary, directory: directory)
     try options.print(report.document, text: report.text)
     try adoption.get()
     options.console.talk("The account is regained. Start its node with: kith run")

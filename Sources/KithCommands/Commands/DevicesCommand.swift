@@ -63,14 +63,8 @@ struct DevicesRenameCommand: AsyncParsableCommand {
       }
       return (found, devices)
     }
-    try options.print(
-      .versioned([
-        "device": .object([
-          "fingerprint": .string(renamed.fingerprint), "id": .string(renamed.id.hex),
-          "name": .string(name),
-        ])
-      ])
-    ) { _ in "" }
+    let result = NodeStatus.Device(id: renamed.id, name: name)
+    try options.print(.versioned(["device": result.document])) { _ in "" }
     options.console.talk(
       "\(Columns.printable(renamed.name)) is called \(Columns.printable(name)) from now on.")
     if let notice = SharedNames.notice(name, renamed.fingerprint, among: devices) {

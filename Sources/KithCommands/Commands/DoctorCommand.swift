@@ -62,7 +62,12 @@ struct DoctorCommand: AsyncParsableCommand {
       for store in stores { try await node.acceptLoss(in: store.identifier.rawValue) }
       return stores
     }
-    try options.print(AcceptedLoss(stores: stores).document) { _ in "" }
+    let accepted = stores.map { store in
+      Document.object([
+        "missing": store.missing.map(Document.of), "store": .string(store.identifier.rawValue),
+      ])
+    }
+    try options.print(.versioned(["accepted": .list(accepted)])) { _ in "" }
     options.console.talk(
       stores.isEmpty ? "Nothing is missing." : "The stores count as whole again.")
   }
@@ -86,20 +91,5 @@ struct DoctorCommand: AsyncParsableCommand {
       throw CommandFailure(
         .unhealthy, "\(Humane.count(report.problems, "problem")); see above")
     }
-  }
-}
-
-struct AcceptedLoss {
-  var stores: [NodeStatus.Store]
-
-  var document: Document {
-    .versioned([
-      "accepted": .list(
-        stores.map {
-          .object([
-            "missing": $0.missing.map(Document.of), "store": .string($0.identifier.rawValue),
-          ])
-        })
-    ])
   }
 }

@@ -16,12 +16,8 @@ struct HiddenCommand: AsyncParsableCommand {
       let hidden = try await node.hiddenEntries(in: store.existing(at: node))
       return (hidden, try await node.report())
     }
-    let report = HiddenReport(
-      store: identifier,
-      items: hidden.map { item in
-        HiddenReport.Item(entry: item, device: status.name(of: item.device))
-      })
-    try options.print(report.document) { report.items.isEmpty ? "" : report.text($0) }
-    if report.items.isEmpty && !options.json { options.console.talk("Nothing is hidden.") }
+    let report = HiddenReport(store: identifier, entries: hidden, status: status)
+    try options.print(report.document) { hidden.isEmpty ? "" : report.text($0) }
+    if hidden.isEmpty && !options.json { options.console.talk("Nothing is hidden.") }
   }
 }

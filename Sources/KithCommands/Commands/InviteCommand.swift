@@ -84,14 +84,8 @@ struct InviteCommand: AsyncParsableCommand {
       }
     }
     if options.json {
-      let document = Document.versioned([
-        "joined": .object([
-          "fingerprint": .string(candidate.fingerprint),
-          "id": .string(candidate.device.hex),
-          "name": .string(candidate.name),
-        ])
-      ])
-      try console.data(document.text(indented: false))
+      let device = NodeStatus.Device(id: candidate.device, name: candidate.name)
+      try console.data(Document.versioned(["joined": device.document]).text(indented: false))
     }
     console.talk("\(Columns.printable(candidate.name, limit: 64)) is in.")
   }

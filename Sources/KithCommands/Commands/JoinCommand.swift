@@ -79,7 +79,6 @@ struct JoinCommand: AsyncParsableCommand {
         }
       }
     }
-    var report = AccountReport(summary, directory: directory)
     let (others, notice) = try await options.withNode(passphrase: passphrase?.answer) { node in
       let status = try await node.report()
       let own = status.devices.first(where: \.isThisDevice)
@@ -88,9 +87,8 @@ struct JoinCommand: AsyncParsableCommand {
         own.flatMap { SharedNames.notice($0.name, $0.fingerprint, among: status.devices) }
       )
     }
-    report.others = others
-    let result = report
-    try options.print(result.document, text: result.text)
+    let report = AccountReport(summary: summary, directory: directory, others: others)
+    try options.print(report.document, text: report.text)
     if let notice { console.talk(notice) }
     try adoption.get()
     console.talk("Joined. Start the node with: kith run")

@@ -1,21 +1,23 @@
 import Kith
 import KithTerminal
 
-struct AccountReport: Equatable, Sendable {
-  var account: AccountID
-  var device: NodeStatus.Device
+/// The report on a directory that was just created.
+struct AccountReport: Sendable {
+  var summary: AccountSummary
   var directory: String
   /// Shown once, when the account is created.
   var recoveryKey: String?
   /// The other devices of the account, if they are known.
   var others: [NodeStatus.Device] = []
 
+  private var device: NodeStatus.Device { .init(id: summary.device, name: summary.name) }
+
   func text(_ style: Style) -> String {
     var table = Table([("", .left), ("", .left)])
     func add(_ name: String, _ text: String, _ tone: Style.Tone = .plain) {
       table.add([Table.Cell(name, .faint), Table.Cell(text, tone)])
     }
-    add("account", account.hex)
+    add("account", summary.account.hex)
     add("device", Columns.printable(device.name), .strong)
     add("fingerprint", device.fingerprint)
     add("directory", directory)
@@ -28,20 +30,11 @@ struct AccountReport: Equatable, Sendable {
 
   var document: Document {
     .versioned([
-      "account": .string(account.hex),
+      "account": .string(summary.account.hex),
       "device": device.document,
       "devices": others.isEmpty ? nil : .of(others),
       "directory": .string(directory),
       "recoveryKey": .string(recoveryKey),
     ])
-  }
-}
-
-extension AccountReport {
-  /// The report on a directory that was just created.
-  init(_ summary: AccountSummary, directory: String, recoveryKey: String? = nil) {
-    self.init(
-      account: summary.account, device: .init(id: summary.device, name: summary.name),
-      directory: directory, recoveryKey: recoveryKey)
   }
 }

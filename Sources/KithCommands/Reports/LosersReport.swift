@@ -4,24 +4,21 @@ import KithTerminal
 
 /// Newest writes that the quota hides: `kith hidden`.
 struct HiddenReport: Sendable {
-  struct Item: Equatable, Sendable {
-    var entry: KeyValueStore.HiddenEntry
-    var device: String
-  }
-
   var store: String
-  var items: [Item]
+  var entries: [KeyValueStore.HiddenEntry]
+  /// Has the devices' names.
+  var status: NodeStatus
 
   func text(_ style: Style) -> String {
     var table = Table([
       ("KEY", .left), ("SIZE", .right), ("WRITTEN BY", .left), ("WRITTEN", .left), ("VALUE", .left),
     ])
-    for item in items {
+    for entry in entries {
       table.add([
-        Table.Cell(Columns.printable(item.entry.key), .strong),
-        Table.Cell(Humane.bytes(item.entry.bytes)), Table.Cell(item.device),
-        Table.Cell(Moment.text(item.entry.writtenMilliseconds)),
-        Table.Cell(Columns.printable(ValueText.text(item.entry.value), limit: 32)),
+        Table.Cell(Columns.printable(entry.key), .strong),
+        Table.Cell(Humane.bytes(entry.bytes)), Table.Cell(status.name(of: entry.device)),
+        Table.Cell(Moment.text(entry.writtenMilliseconds)),
+        Table.Cell(Columns.printable(ValueText.text(entry.value), limit: 32)),
       ])
     }
     return table.text(style)
@@ -30,11 +27,11 @@ struct HiddenReport: Sendable {
   var document: Document {
     .versioned([
       "hidden": .list(
-        items.map { item in
+        entries.map { entry in
           .object([
-            "bytes": .int(item.entry.bytes), "device": .string(item.entry.device.hex),
-            "key": .string(item.entry.key), "value": .value(item.entry.value),
-            "writtenMilliseconds": .int(item.entry.writtenMilliseconds),
+            "bytes": .int(entry.bytes), "device": .string(entry.device.hex),
+            "key": .string(entry.key), "value": .value(entry.value),
+            "writtenMilliseconds": .int(entry.writtenMilliseconds),
           ])
         }),
       "store": .string(store),
