@@ -18,7 +18,10 @@ enum MemoryBench {
     process.standardOutput = FileHandle.nullDevice
     process.standardInput = FileHandle.nullDevice
     try process.run()
-    defer { stop(process) }
+    defer {
+      process.terminate()
+      process.waitUntilExit()
+    }
     let pid = process.processIdentifier
     let end = ContinuousClock.now + limit
     // Log lines may come before the line with this word.
@@ -36,10 +39,5 @@ enum MemoryBench {
       throw CommandFailure(.failure, "the bench's own `kith run` ended early")
     }
     return memory
-  }
-
-  private static func stop(_ process: Process) {
-    process.terminate()
-    process.waitUntilExit()
   }
 }

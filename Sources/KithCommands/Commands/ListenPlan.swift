@@ -11,15 +11,11 @@ struct ListenPlan: Equatable {
 
   /// All ports, including that of `--port`, must be the same.
   init(_ texts: [String], port: UInt16?) throws(CommandFailure) {
-    var hosts: [String] = []
-    var ports = port.map { [$0] } ?? []
-    for text in texts {
-      let (host, port) = try Self.parse(text)
-      hosts.append(host)
-      if let port { ports.append(port) }
-    }
-    guard let first = ports.first ?? .some(Self.defaultPort), ports.allSatisfy({ $0 == first })
-    else {
+    let places = try texts.map(Self.parse)
+    let hosts = places.map(\.host)
+    let ports = [port].compactMap(\.self) + places.compactMap(\.port)
+    let first = ports.first ?? Self.defaultPort
+    guard ports.allSatisfy({ $0 == first }) else {
       throw CommandFailure(
         .usage, "a node listens on one port; give the same to every --listen, or --port once")
     }
@@ -28,7 +24,9 @@ struct ListenPlan: Equatable {
   }
 
   /// Reads `192.0.2.1`, `192.0.2.1:4114`, `[::1]:4114`, `::1` or `name:0`.
-  private static func parse(_ text: String) throws(CommandFailure) -> (String, UInt16?) {
+  private static func parse(_ text: String) throws(CommandFailure) -> (
+    host: String, port: UInt16?
+  ) {
     let wrong = CommandFailure(
       .usage, "'\(text)' is no place to listen on; write 0.0.0.0, 192.0.2.1:4114 or [::1]:4114")
     var host = Substring(text)

@@ -21,9 +21,10 @@ enum ISO8601Text {
     let day = Int((Double(whole) / 86_400).rounded(.down))
     let second = whole - day * 86_400
     let (year, month, dayOfMonth) = civil(fromDay: day + daysTo2001)
-    let clock = [second / 3_600, second / 60 % 60, second % 60].map { padded($0, 2) }
-    return "\(padded(year, 4))-\(padded(month, 2))-\(padded(dayOfMonth, 2))T"
-      + clock.joined(separator: ":") + (fraction.isEmpty ? "" : "." + fraction) + "Z"
+    let time = String(
+      format: "%04ld-%02ld-%02ldT%02ld:%02ld:%02ld", year, month, dayOfMonth, second / 3_600,
+      second / 60 % 60, second % 60)
+    return time + (fraction.isEmpty ? "" : "." + fraction) + "Z"
   }
 
   /// Reads `2026-11-21`, `2026-11-21T10:00`, `2026-11-21T10:00:00.123Z` or the same with an offset
@@ -76,11 +77,6 @@ enum ISO8601Text {
       return String(digit % 10)
     }
     return digits.reversed().joined()
-  }
-
-  private static func padded(_ number: Int, _ width: Int) -> String {
-    let digits = String(number)
-    return String(repeating: "0", count: max(0, width - digits.count)) + digits
   }
 }
 

@@ -60,8 +60,7 @@ extension ValueJSON {
       case "\r": text += "\\r"
       case "\t": text += "\\t"
       case _ where CharacterEffect(scalar) == .obeyed:
-        let digits = String(scalar.value, radix: 16)
-        text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+        text += String(format: "\\u%04x", scalar.value)
       default: text.unicodeScalars.append(scalar)
       }
     }
