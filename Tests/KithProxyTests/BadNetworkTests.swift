@@ -61,11 +61,8 @@ import Testing
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await laptop.run() }
       group.addTask {
-        var options = Node.InvitationOptions()
-        options.hosts = ["127.0.0.1"]
-        options.addresses = ["127.0.0.1"]
-        _ = try await laptop.invite(options: options) {
-          continuation.yield($0)
+        try await laptop.invite {
+          continuation.yield($0.token)
         } onJoinRequest: { _ in
           true
         }

@@ -39,7 +39,7 @@ final class Nodes: Sendable {
     let path = directory.child(name)
     let (tokens, continuation) = AsyncStream<String>.makeStream()
     async let invited = inviter.invite {
-      continuation.yield($0)
+      continuation.yield($0.token)
       continuation.finish()
     } onJoinRequest: { candidate in
       candidate.name == name

@@ -113,7 +113,7 @@ extension IdentityTests {
         let (tokens, continuation) = AsyncStream<String>.makeStream()
         group.addTask {
           try await node.invite {
-            continuation.yield($0)
+            continuation.yield($0.token)
             continuation.finish()
           } onJoinRequest: { _ in
             true

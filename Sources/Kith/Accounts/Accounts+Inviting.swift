@@ -39,8 +39,8 @@ extension Accounts {
           opening.finish()
           asking.finish()
         }
-        return try await account.inviteByCode(addresses: addresses) { event in
-          if case .opened(let invitation) = event { opening.yield(invitation) }
+        return try await account.invite(addresses: addresses, hasCode: true) { invitation in
+          opening.yield(invitation)
         } onJoinRequest: { joiner in
           let (answers, answer) = AsyncStream<Bool>.makeStream()
           asking.yield(Invitation.Candidate(joiner, answer))

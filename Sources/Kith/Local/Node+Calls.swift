@@ -47,7 +47,8 @@ extension Node: NodeAccess {
       _ = await onEvent(.values(try values.operations))
       for await change in changes { _ = await onEvent(.change(try LocalChange(change))) }
     case .invite(let addresses, let hasCode):
-      return .joined(try await invite(addresses, hasCode: hasCode, onEvent))
+      let options = InvitationOptions(hasCode: hasCode, addresses: addresses)
+      return .joined(try await invite(options, onEvent: onEvent))
     case .hello, .open, .decide, .followProgress: throw .malformedControl
     case .write(let store, let operations, _, _):
       try await engine.settle(engine.accept(store, operations, origin: origin))
@@ -60,28 +61,6 @@ extension Node: NodeAccess {
       return .keys(lost.sorted().map(\.text))
     }
     return .done
-  }
-
-  private func invite(
-    _ addresses: [String], hasCode: Bool,
-    _ onEvent: @escaping @Sendable (NodeEvent) async -> Bool
-  ) async throws(KithError) -> JoinCandidate {
-    var options = InvitationOptions()
-    if !addresses.isEmpty { options.addresses = addresses }
-    let decide: @Sendable (JoinCandidate) async -> Bool = { await onEvent(.candidate($0)) }
-    guard hasCode else {
-      return try await invite(options: options) { token in
-        let opened = OpenInvitation(code: nil, token: token, addresses: [])
-        _ = await onEvent(.invitation(.opened(opened)))
-      } onJoinRequest: {
-        await decide($0)
-      }
-    }
-    return try await inviteByCode(options: options) { event in
-      _ = await onEvent(.invitation(event))
-    } onJoinRequest: {
-      await decide($0)
-    }
   }
 
   // MARK: Stores

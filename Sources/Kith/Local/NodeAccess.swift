@@ -110,7 +110,7 @@ extension NodeAccess {
         shown.withLock { $0 = values }
         await onValues(values)
       case .change(let change): await onChange(shown.withLock { change.change(of: &$0) })
-      case .invitation, .candidate: break
+      case .invitation, .wrongCode, .candidate: break
       }
       return false
     }
@@ -130,34 +130,19 @@ extension NodeAccess {
     _ = try await perform(.revoke(device, keeping: staying))
   }
 
-  /// See `Node.invite`. `addresses` are the token's hosts; if empty, the node's own.
+  /// Invites one device by a token, or by a short code too, and makes it a member if
+  /// `onJoinRequest` returns true. `addresses` are the token's hosts; if empty, the node's own.
+  @discardableResult
   package func invite(
-    addresses: [String] = [],
-    onToken: @escaping @Sendable (String) async -> Void,
+    addresses: [String] = [], hasCode: Bool = false,
+    onOpen: @escaping @Sendable (OpenInvitation) async -> Void,
+    onWrongCode: @escaping @Sendable (_ triesLeft: Int) async -> Void = { _ in },
     onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
-  ) async throws(KithError) -> JoinCandidate {
-    try await invite(addresses, hasCode: false, onJoinRequest) { event in
-      if case .opened(let invitation) = event { await onToken(invitation.token) }
-    }
-  }
-
-  /// See `Node.inviteByCode`.
-  package func inviteByCode(
-    addresses: [String] = [],
-    onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
-    onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
-  ) async throws(KithError) -> JoinCandidate {
-    try await invite(addresses, hasCode: true, onJoinRequest, onEvent: onEvent)
-  }
-
-  private func invite(
-    _ addresses: [String], hasCode: Bool,
-    _ onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool,
-    onEvent: @escaping @Sendable (InvitationEvent) async -> Void
   ) async throws(KithError) -> JoinCandidate {
     let answer = try await perform(.invite(addresses: addresses, hasCode: hasCode)) { event in
       switch event {
-      case .invitation(let event): await onEvent(event)
+      case .invitation(let invitation): await onOpen(invitation)
+      case .wrongCode(let left): await onWrongCode(left)
       case .candidate(let candidate): return await onJoinRequest(candidate)
       case .values, .change: break
       }

@@ -31,7 +31,7 @@ package enum NodeCall: Codable, Sendable {
   case synchronize(store: String, seconds: Double)
   /// Events: `values`, then a `change` each, until the end.
   case watch(store: String)
-  /// Events: `invitation`, then `candidate`. Answer: `joined`.
+  /// Events: `invitation`, then `wrongCode` each, and `candidate`. Answer: `joined`.
   case invite(addresses: [String], hasCode: Bool)
   /// Answers a candidate of this connection's invitation; has no answer itself.
   case decide(isAccepted: Bool)
@@ -83,6 +83,7 @@ package enum NodeAnswer: Codable, Sendable {
 package enum NodeEvent: Codable, Sendable {
   case values([KithCore.Operation])
   case change(LocalChange)
-  case invitation(InvitationEvent)
+  case invitation(OpenInvitation)
+  case wrongCode(triesLeft: Int)
   case candidate(JoinCandidate)
 }

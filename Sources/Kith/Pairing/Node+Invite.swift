@@ -19,125 +19,78 @@ package struct OpenInvitation: Codable, Sendable, Hashable {
   package var token: String
   /// The addresses at which it listens, `host:port`, best first.
   package var addresses: [String]
-
-  package init(code: String? = nil, token: String, addresses: [String]) {
-    self.code = code
-    self.token = token
-    self.addresses = addresses
-  }
-}
-
-/// An event of an invitation before a device has shown its code or token.
-package enum InvitationEvent: Codable, Sendable, Hashable {
-  case opened(OpenInvitation)
-  case wrongCode(triesLeft: Int)
 }
 
 extension Node {
-  package struct InvitationOptions: Sendable {
-    /// The hosts to listen on; nil: the node's.
-    package var hosts: [String]?
-    /// 0: any.
-    package var port: UInt16 = 0
-    /// The hosts in the token; nil: this host's own addresses.
-    package var addresses: [String]?
-    /// At most 10 minutes.
-    package var lifetime: Duration = .seconds(600)
-    /// Whether to announce a code on the LAN; on this host alone if it listens on loopback only.
-    package var isAnnounced = true
-    /// The UDP port of announcements; tests take their own.
-    package var announcementPort = NetworkLimits.defaultPairingPort
-
-    package init() {}
+  struct InvitationOptions: Sendable {
+    /// Whether a short code is accepted too, not only the token.
+    var hasCode = false
+    /// The hosts in the token; empty: this host's own addresses.
+    var addresses: [String] = []
+    /// 0: any; with a code, 4115 if that is free.
+    var port: UInt16 = 0
+    /// The UDP port at which a code is announced, or nil: nowhere. It is announced on the LAN, or on
+    /// this host alone if the node listens on loopback only.
+    var announcementPort: UInt16? = NetworkLimits.defaultPairingPort
   }
 
-  /// Invites one device by a token, asks whether to accept it, and makes it a member.
-  ///
-  /// - Throws: As ``inviteByCode(options:onEvent:onJoinRequest:)`` does.
-  @discardableResult
-  package func invite(
-    options: InvitationOptions = InvitationOptions(),
-    onToken: @escaping @Sendable (_ token: String) async -> Void,
-    onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
-  ) async throws(KithError) -> JoinCandidate {
-    do {
-      return try await runInvitation(options, nil) { event in
-        if case .opened(let invitation) = event { await onToken(invitation.token) }
-      } onJoinRequest: {
-        await onJoinRequest($0)
-      }
-    } catch {
-      throw KithError(pairing: error)
-    }
-  }
-
-  /// Invites one device by a short code or a token; `onEvent` gets both, and later wrong tries.
+  /// Invites one device by a token or a short code; see ``NodeAccess``. `onEvent` gets the
+  /// invitation, then wrong codes and the candidate, and returns whether to accept that.
   ///
   /// An invitation lives in memory only, allows 3 tries and 10 minutes, and accepts one device.
-  /// Without a port it listens at 4115 or, if that is taken, at any.
   ///
   /// - Throws: ``KithError`` with `pairingCode` (``KithError/triesLeft`` is 0 if wrong codes ended
   ///   it), `declined`, `network`, `cancelled` or a storage code.
-  @discardableResult
-  package func inviteByCode(
-    options: InvitationOptions = InvitationOptions(),
-    onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
-    onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
+  func invite(
+    _ options: InvitationOptions, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws(KithError) -> JoinCandidate {
-    var entropy = SystemRandom()
-    let code = PairingCode(random: &entropy)
     do {
-      return try await runInvitation(
-        options, code, onEvent: onEvent, onJoinRequest: onJoinRequest)
+      return try await runInvitation(options, onEvent)
     } catch {
       throw KithError(pairing: error)
     }
   }
 
   private func runInvitation(
-    _ options: InvitationOptions, _ code: PairingCode?,
-    onEvent: @escaping @Sendable (InvitationEvent) async -> Void,
-    onJoinRequest: @Sendable (JoinCandidate) async -> Bool
+    _ options: InvitationOptions, _ onEvent: @escaping @Sendable (NodeEvent) async -> Bool
   ) async throws -> JoinCandidate {
     var entropy = SystemRandom()
+    let code = options.hasCode ? PairingCode(random: &entropy) : nil
     let secret = InvitationSecret(random: &entropy)
-    let (events, continuation) = AsyncStream.makeStream(
-      of: InvitationEvent.self, bufferingPolicy: .bufferingNewest(NetworkLimits.pairingTries))
-    let (listener, bound) = try await listen(options, code, secret) {
-      continuation.yield(.wrongCode(triesLeft: $0))
-    }
+    let (wrongCodes, continuation) = AsyncStream.makeStream(
+      of: Int.self, bufferingPolicy: .bufferingNewest(NetworkLimits.pairingTries))
+    let (listener, bound) = try await listen(options, code, secret) { continuation.yield($0) }
     let port = bound.first?.port ?? 0
-    let announcer = announcer(options, port: port)
+    let announcer = code == nil ? nil : options.announcementPort.map { self.announcer(at: $0) }
     do {
       let hosts =
-        options.addresses ?? LocalAddresses.hosts(listeningOn: options.hosts ?? configuration.hosts)
+        options.addresses.isEmpty
+        ? LocalAddresses.hosts(listeningOn: configuration.hosts) : options.addresses
       let token = try InvitationToken(secret: secret, port: port, addresses: hosts)
-      await onEvent(
-        .opened(
+      _ = await onEvent(
+        .invitation(
           OpenInvitation(
             code: code?.text, token: token.text,
             addresses: hosts.compactMap {
               try? PeerAddress(host: $0, port: port).description
             })))
       async let telling: Void = {
-        for await event in events { await onEvent(event) }
+        for await left in wrongCodes { _ = await onEvent(.wrongCode(triesLeft: left)) }
       }()
-      if code != nil, options.isAnnounced {
-        announcer.start(InvitationAnnouncement(id: entropy.draw(), port: port))
-      }
+      announcer?.start(InvitationAnnouncement(id: entropy.draw(), port: port))
       let result: Result<JoinCandidate, any Error>
       do {
-        result = .success(try await admit(listener.accept(), onJoinRequest))
+        result = .success(try await admit(listener.accept(), onEvent))
       } catch {
         result = .failure(error)
       }
-      await announcer.stop()
+      await announcer?.stop()
       await listener.close()
       continuation.finish()
       await telling
       return try result.get()
     } catch {
-      await announcer.stop()
+      await announcer?.stop()
       await listener.close()
       throw error
     }
@@ -155,9 +108,8 @@ extension Node {
     let token = SharedPresharedKey(draft.presharedKey())
     func listen(at port: UInt16) async throws -> (PairingListener, [PeerAddress]) {
       var configuration = PairingConfiguration()
-      configuration.hosts = options.hosts ?? self.configuration.hosts
+      configuration.hosts = self.configuration.hosts
       configuration.port = port
-      configuration.lifetime = min(options.lifetime, .seconds(600))
       let listener = PairingListener(
         keys: engine.keys, token: token, code: code, invitation: invitation,
         configuration: configuration, eventLoopGroup: MultiThreadedEventLoopGroup.singleton,
@@ -175,16 +127,14 @@ extension Node {
     }
   }
 
-  private func announcer(_ options: InvitationOptions, port: UInt16) -> InvitationAnnouncer {
-    let hosts = options.hosts ?? configuration.hosts
-    return InvitationAnnouncer(
-      port: options.announcementPort,
-      isLoopbackOnly: hosts.allSatisfy(LocalAddresses.isLoopback),
+  private func announcer(at port: UInt16) -> InvitationAnnouncer {
+    InvitationAnnouncer(
+      port: port, isLoopbackOnly: configuration.hosts.allSatisfy(LocalAddresses.isLoopback),
       eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: configuration.logger)
   }
 
   private func admit(
-    _ channel: PairingChannel, _ onJoinRequest: @Sendable (JoinCandidate) async -> Bool
+    _ channel: PairingChannel, _ onEvent: @Sendable (NodeEvent) async -> Bool
   ) async throws -> JoinCandidate {
     defer { channel.close() }
     guard let request = JoinRequestMessage(decoding: channel.remotePayload) else {
@@ -205,7 +155,7 @@ extension Node {
       device: certificate.device, name: certificate.name,
       fingerprint: Fingerprint(of: certificate.device).description,
       address: channel.remoteAddress)
-    guard await onJoinRequest(candidate) else {
+    guard await onEvent(.candidate(candidate)) else {
       try channel.send(JoinReply(isAccepted: false).encoded())
       await channel.awaitEnd()
       throw KithError(.declined, "The device was not taken in.", device: certificate.device)

@@ -52,12 +52,8 @@ final class BenchNodes: Sendable {
     let directory = root.appending(path: name).path
     let (tokens, continuation) = AsyncStream.makeStream(of: String.self)
     let inviter = first
-    var options = Node.InvitationOptions()
-    options.hosts = ["127.0.0.1"]
-    options.addresses = ["127.0.0.1"]
-    let invitation = options
-    async let invited = inviter.invite(options: invitation) { token in
-      continuation.yield(token)
+    async let invited = inviter.invite {
+      continuation.yield($0.token)
       continuation.finish()
     } onJoinRequest: { _ in
       true

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import Kith
 import KithCore
-import KithNetwork
 import KithTerminal
 
 struct InviteCommand: AsyncParsableCommand {
@@ -49,7 +48,14 @@ struct InviteCommand: AsyncParsableCommand {
     let isSure = yes
     let candidate = try await options.withNode { node in
       let own = try await node.report().device.map { Fingerprint(of: $0).description } ?? ""
-      let onJoinRequest: @Sendable (JoinCandidate) async -> Bool = { candidate in
+      return try await node.invite(addresses: address, hasCode: !token) { invitation in
+        show(invitation)
+      } onWrongCode: { left in
+        console.talk(
+          left == 0
+            ? "A wrong code was tried for the third time."
+            : "A wrong code was tried; \(left == 1 ? "1 try is" : "\(left) tries are") left.")
+      } onJoinRequest: { candidate in
         let name = Columns.printable(candidate.name, limit: 64)
         let address = Columns.printable(candidate.address)
         console.talk(
@@ -63,38 +69,12 @@ struct InviteCommand: AsyncParsableCommand {
           || Confirmation.isGiven(
             "Does the other device show the same two? Admit it?", console)
       }
-      guard !token else {
-        return try await node.invite(addresses: address) { token in
-          show(OpenInvitation(token: token, addresses: Self.addresses(in: token)))
-        } onJoinRequest: {
-          await onJoinRequest($0)
-        }
-      }
-      return try await node.inviteByCode(addresses: address) { event in
-        switch event {
-        case .opened(let invitation): show(invitation)
-        case .wrongCode(let left):
-          console.talk(
-            left == 0
-              ? "A wrong code was tried for the third time."
-              : "A wrong code was tried; \(left == 1 ? "1 try is" : "\(left) tries are") left.")
-        }
-      } onJoinRequest: {
-        await onJoinRequest($0)
-      }
     }
     if options.json {
       let device = NodeStatus.Device(id: candidate.device, name: candidate.name)
       try console.data(Document.versioned(["joined": device.document]).text(indented: false))
     }
     console.talk("\(Columns.printable(candidate.name, limit: 64)) is in.")
-  }
-
-  private static func addresses(in text: String) -> [String] {
-    guard let token = try? InvitationToken(text: text) else { return [] }
-    return token.addresses.compactMap {
-      try? PeerAddress(host: $0, port: token.port).description
-    }
   }
 
   /// A failed print ends the process: the invitation would be useless.

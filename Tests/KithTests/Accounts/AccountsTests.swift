@@ -289,7 +289,7 @@ struct AccountsTests {
   ) async throws {
     let (tokens, continuation) = AsyncStream<String>.makeStream()
     async let invited = inviter.invite {
-      continuation.yield($0)
+      continuation.yield($0.token)
       continuation.finish()
     } onJoinRequest: { _ in
       true

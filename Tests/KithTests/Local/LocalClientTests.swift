@@ -72,7 +72,7 @@ struct LocalClientTests {
       // The code comes over the socket, the answer goes back.
       let (tokens, continuation) = AsyncStream<String>.makeStream()
       async let invited = client.invite {
-        continuation.yield($0)
+        continuation.yield($0.token)
         continuation.finish()
       } onJoinRequest: {
         $0.name == "joiner"

@@ -18,7 +18,7 @@ struct BrokenJoinTests {
     let (tokens, continuation) = AsyncStream<String>.makeStream()
     let invited = Task {
       try await first.invite {
-        continuation.yield($0)
+        continuation.yield($0.token)
         continuation.finish()
       } onJoinRequest: { _ in
         true

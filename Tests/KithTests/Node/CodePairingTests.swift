@@ -13,14 +13,10 @@ import Testing
 struct CodePairingTests {
   /// The events that an invitation has told, and the devices that asked.
   final class Told: Sendable {
-    let events = Mutex<[InvitationEvent]>([])
+    let opened = Mutex<OpenInvitation?>(nil)
+    let triesLeft = Mutex<[Int]>([])
     let candidates = Mutex<[JoinCandidate]>([])
-    var invitation: OpenInvitation? {
-      events.withLock { events in
-        for case .opened(let invitation) in events { return invitation }
-        return nil
-      }
-    }
+    var invitation: OpenInvitation? { opened.withLock { $0 } }
   }
 
   /// Invites by a code for as long as the body runs.
@@ -29,18 +25,20 @@ struct CodePairingTests {
     _ body: @escaping @Sendable (Told, OpenInvitation) async throws -> Result
   ) async throws -> (Result, Swift.Result<JoinCandidate, KithError>) {
     let told = Told()
-    var options = Node.InvitationOptions()
     // Tests run at once, and must not meet each other's invitations at the usual port.
-    options.port = try freePort()
-    options.isAnnounced = port != nil
-    options.announcementPort = port ?? 1
-    let chosen = options
+    let options = Node.InvitationOptions(
+      hasCode: true, port: try freePort(), announcementPort: port)
     let invitation = Task<JoinCandidate, any Error> {
-      try await node.inviteByCode(options: chosen) { event in
-        told.events.withLock { $0.append(event) }
-      } onJoinRequest: { candidate in
-        told.candidates.withLock { $0.append(candidate) }
-        return accepts
+      try await node.invite(options) { event in
+        switch event {
+        case .invitation(let open): told.opened.withLock { $0 = open }
+        case .wrongCode(let left): told.triesLeft.withLock { $0.append(left) }
+        case .candidate(let candidate):
+          told.candidates.withLock { $0.append(candidate) }
+          return accepts
+        case .values, .change: break
+        }
+        return false
       }
     }
     try await eventually { told.invitation != nil }
@@ -159,12 +157,7 @@ struct CodePairingTests {
           #expect(error?.code == .pairingCode)
           #expect(error?.triesLeft == left)
         }
-        try await eventually { told.events.withLock { $0.count } == 4 }
-        #expect(
-          told.events.withLock { $0.dropFirst() }
-            == [
-              .wrongCode(triesLeft: 2), .wrongCode(triesLeft: 1), .wrongCode(triesLeft: 0),
-            ])
+        try await eventually { told.triesLeft.withLock { $0 } == [2, 1, 0] }
         // The listener closes a little after the invitation has ended.
         try await eventually {
           let error = await #expect(throws: KithError.self) {
@@ -256,8 +249,8 @@ struct CodePairingTests {
     try await running(node) {
       try await eventually { (try? await client.version()) != nil }
       let told = Told()
-      async let invited = client.inviteByCode { event in
-        told.events.withLock { $0.append(event) }
+      async let invited = client.invite(hasCode: true) { invitation in
+        told.opened.withLock { $0 = invitation }
       } onJoinRequest: { _ in
         true
       }

@@ -31,12 +31,9 @@ struct JoinerKeysTests {
     let asked = Asked()
     try await running(first) {
       let (tokens, continuation) = AsyncStream<String>.makeStream()
-      var options = Node.InvitationOptions()
-      options.addresses = ["127.0.0.1"]
-      let chosen = options
       let invited = Task {
-        try await first.invite(options: chosen) {
-          continuation.yield($0)
+        try await first.invite(addresses: ["127.0.0.1"]) {
+          continuation.yield($0.token)
           continuation.finish()
         } onJoinRequest: { candidate in
           asked.names.withLock { $0.append(candidate.name) }

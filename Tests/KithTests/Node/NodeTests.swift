@@ -82,7 +82,7 @@ struct NodeTests {
       let (tokens, continuation) = AsyncStream<String>.makeStream()
       let invitation = Task {
         try await first.invite {
-          continuation.yield($0)
+          continuation.yield($0.token)
           continuation.finish()
         } onJoinRequest: { _ in
           true
