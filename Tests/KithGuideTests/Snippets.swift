@@ -69,7 +69,7 @@ func serve(directory: String, editor: any Service, logger: Logger) async throws 
 }
 
 func signIn(
-  directory: String, token: String, account: AccountID,
+  directory: String, code: String, account: AccountID,
   show: @escaping @Sendable (String?) async -> Void, present: @escaping @Sendable (String) -> Void,
   ask: @escaping @Sendable (String) async -> Bool
 ) async throws {
@@ -82,7 +82,9 @@ func signIn(
   try await accounts.createAccount(name: "laptop") { _, recoveryKey in
     present(recoveryKey)  // once, before the account exists; where this throws, there is none
   }
-  try await accounts.signIn(token: token, name: "desktop")
+  try await accounts.signIn(code: code, name: "desktop") { inviter, fingerprint in
+    await ask("Does \(inviter.name) show \(inviter.fingerprint) and \(fingerprint)?")
+  }
   try await accounts.signOut()
   try await accounts.signIn(to: account)  // one of `known`
 

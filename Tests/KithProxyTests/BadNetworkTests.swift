@@ -68,7 +68,7 @@ import Testing
         }
       }
       for await token in tokens {
-        _ = try await Node.join(directory: second, name: "phone", token: token)
+        _ = try await Node.join(directory: second, name: "phone", code: token) { _, _ in true }
         break
       }
       group.cancelAll()

@@ -47,8 +47,9 @@ final class Nodes: Sendable {
     var token = ""
     for await text in tokens { token = text }
     let meeting = Mutex<(inviter: InvitingDevice, fingerprint: String)?>(nil)
-    let summary = try await Node.join(directory: path, name: name, token: token) { one, other in
+    let summary = try await Node.join(directory: path, name: name, code: token) { one, other in
       meeting.withLock { $0 = (one, other) }
+      return true
     }
     let candidate = try await invited
     precondition(candidate.device == summary.device)

@@ -120,7 +120,7 @@ extension IdentityTests {
           }
         }
         for await token in tokens {
-          try await program.accounts.signIn(token: token, name: "laptop")
+          try await program.accounts.signIn(code: token, name: "laptop") { _, _ in true }
         }
         try await eventually {
           there.value(forKey: "own") == "mine" && store.string(forKey: "theme") == "dark"

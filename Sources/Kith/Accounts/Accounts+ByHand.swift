@@ -1,6 +1,5 @@
 internal import KithCore
 internal import KithStorage
-internal import Synchronization
 
 /// Signing in and out at the command line. Programs that have the directory open follow the
 /// registry. Local writes are those made while nobody was signed in.
@@ -11,10 +10,7 @@ extension Accounts {
   {
     try await BlockingThread.run { () throws(KithError) in
       let directory = AccountsDirectory(path: configuration.directory)
-      return directory.known(
-        try directory.registry { () throws(KithError) in
-          try accountOfFirst(directory, configuration)
-        })
+      return directory.known(try registry(directory, configuration))
     }
   }
 
@@ -24,9 +20,7 @@ extension Accounts {
   ) async throws(KithError) {
     try await BlockingThread.run { () throws(KithError) in
       let directory = AccountsDirectory(path: configuration.directory)
-      let registry = try directory.registry { () throws(KithError) in
-        try accountOfFirst(directory, configuration)
-      }
+      let registry = try registry(directory, configuration)
       let place = try directory.place(of: account.account, in: registry)
       if try directory.place() != place { try adopt(directory, configuration) }
       try directory.note(place, registry)
@@ -40,9 +34,7 @@ extension Accounts {
   ) async throws(KithError) -> KnownAccount? {
     try await BlockingThread.run { () throws(KithError) in
       let directory = AccountsDirectory(path: configuration.directory)
-      let registry = try directory.registry { () throws(KithError) in
-        try accountOfFirst(directory, configuration)
-      }
+      let registry = try registry(directory, configuration)
       guard let left = directory.known(registry).last(where: \.isSignedIn) else { return nil }
       try adopt(directory, configuration)
       try directory.note(.signedOut, registry)
@@ -67,11 +59,8 @@ extension Accounts {
     return (summary, path)
   }
 
-  /// As ``add(_:_:)`` for a device that joins.
-  ///
-  /// `make` calls its second argument once the device exists, before the account counts it. Then
-  /// the device is noted, opened as `noted`, and adopts the local writes; `adoption` is the result.
-  /// If `make` throws before that, the device is discarded.
+  /// As ``add(_:_:)`` for a device that joins; see `AccountsDirectory.join`. Once the device exists,
+  /// it is opened as `noted`, and adopts the local writes; `arrival` is the result.
   package static func join(
     _ configuration: Configuration, noted: Configuration,
     _ make:
@@ -80,30 +69,13 @@ extension Accounts {
         _ made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void
       ) async throws(KithError) -> AccountSummary
   ) async throws(KithError) -> (
-    summary: AccountSummary, directory: String, adoption: Result<Void, KithError>
+    summary: AccountSummary, directory: String, arrival: Result<Void, KithError>
   ) {
     let directory = AccountsDirectory(path: configuration.directory)
-    let first = { @Sendable () throws(KithError) in try accountOfFirst(directory, configuration) }
     try await adoptLocalWrites(configuration)
-    let place = try directory.newPlace()
-    let adoption = Mutex<Result<Void, KithError>?>(nil)
-    do throws(KithError) {
-      try directory.checkNoting(place, first)
-      let path = directory.directory(of: place)
-      let summary = try await make(path) { summary async throws(KithError) in
-        try directory.note(place, summary, first)
-        do throws(KithError) {
-          try await adoptLocalWrites(noted)
-          adoption.withLock { $0 = .success(()) }
-        } catch {
-          adoption.withLock { $0 = .failure(error) }
-        }
-      }
-      return (summary, path, adoption.withLock { $0 } ?? .success(()))
-    } catch {
-      if adoption.withLock({ $0 == nil }) { directory.discard(place) }
-      throw error
-    }
+    return try await directory.join(
+      first: { () throws(KithError) in try accountOfFirst(directory, configuration) },
+      arriving: { _ async throws(KithError) in try await adoptLocalWrites(noted) }, make)
   }
 
   /// Has the signed-in account, if any, adopt the local writes. It waits for a process that has
@@ -136,6 +108,12 @@ extension Accounts {
     } catch {
       throw .owed(error)
     }
+  }
+
+  private static func registry(
+    _ directory: AccountsDirectory, _ configuration: Configuration
+  ) throws(KithError) -> AccountsDirectory.Registry {
+    try directory.registry { () throws(KithError) in try accountOfFirst(directory, configuration) }
   }
 
   /// The account of the device in the directory itself.

@@ -66,90 +66,44 @@ extension Accounts {
     return made
   }
 
-  /// Joins an account by a token, with a new device, and signs in to it.
+  /// Joins an account by a short code or a token, with a new device, and signs in to it.
   ///
   /// On return the stores show everything in the account, and the local keys that it lacked.
   ///
-  /// - Parameters:
-  ///   - token: The long token of the inviting device.
-  ///   - name: This device's name for people, 1 to 64 bytes.
-  ///   - address: The inviter's address, `host:port`, instead of the token's.
-  ///   - onMeeting: Gets the inviter and this device's fingerprint, to be compared.
-  ///   - onProgress: Gets the progress now and then.
-  /// - Returns: The account and the new device.
-  /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,
-  ///   `timedOut` or a storage code. Except with `timedOut`, nobody was signed in or out.
-  @discardableResult
-  public func signIn(
-    token: String, name: String, address: String? = nil,
-    onMeeting: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) -> Void = {
-      _, _ in
-    },
-    onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in }
-  ) async throws(KithError) -> AccountSummary {
-    try await join(
-      token, isToken: true, name: name, address: address,
-      Joining.Hooks(
-        confirm: { inviter, fingerprint in
-          onMeeting(inviter, fingerprint)
-          return true
-        }, progress: onProgress))
-  }
-
-  /// Joins an account by a short code, with a new device, and signs in to it.
-  ///
-  /// On return the stores show everything in the account, and the local keys that it lacked.
+  /// ```swift
+  /// try await accounts.signIn(code: code, name: "desktop") { inviter, fingerprint in
+  ///   await ask("Does \(inviter.name) show \(inviter.fingerprint) and \(fingerprint)?")
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - code: The code of the inviting device, or its token.
   ///   - name: This device's name for people, 1 to 64 bytes.
-  ///   - address: The inviter's address, `host` or `host:port`; nil: found on the LAN.
+  ///   - address: The inviter's address, `host` or `host:port`; nil: the token's, or found on the
+  ///     LAN.
   ///   - onProgress: Gets the progress now and then.
   ///   - confirm: Gets the inviter and this device's fingerprint: have people compare them, and
-  ///     return whether to join.
+  ///     return whether to join. A token alone is proof enough for a program that trusts its source.
   /// - Returns: The account and the new device.
-  /// - Throws: ``KithError`` as joining by a token does.
+  /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`, `cancelled`,
+  ///   `timedOut` or a storage code. Except with `timedOut`, nobody was signed in or out.
   @discardableResult
   public func signIn(
     code: String, name: String, address: String? = nil,
     onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in },
     confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
   ) async throws(KithError) -> AccountSummary {
-    try await join(
-      code, name: name, address: address, Joining.Hooks(confirm: confirm, progress: onProgress))
-  }
-
-  private func join(
-    _ code: String, isToken: Bool = false, name: String, address: String?, _ given: Joining.Hooks
-  ) async throws(KithError) -> AccountSummary {
     try await settleBeforeLeaving()
-    let place = try directory.newPlace()
-    let arrival = Mutex<Result<Void, KithError>?>(nil)
-    var hooks = given
-    hooks.made = { summary async throws(KithError) in
-      try self.directory.note(place, summary, self.first)
-      do throws(KithError) {
-        try await self.arrive(at: place)
-        arrival.withLock { $0 = .success(()) }
-      } catch {
-        // The device exists and is noted, so the join goes on.
-        arrival.withLock { $0 = .failure(error) }
-      }
+    let joined = try await directory.join(
+      first: { self.signedIn },
+      arriving: { place async throws(KithError) in try await self.arrive(at: place) }
+    ) { directory, made throws(KithError) in
+      try await Node.join(
+        directory: directory, name: name, code: code, address: address,
+        passphrase: newPassphrase(), onProgress: onProgress, made: made, confirm: confirm)
     }
-    let summary: AccountSummary
-    do throws(KithError) {
-      try directory.checkNoting(place, first)
-      // A code is no token.
-      if isToken, !Node.isToken(code) { throw Node.noToken(code) }
-      summary = try await Node.join(
-        directory: directory.directory(of: place), name: name, code: code, address: address,
-        passphrase: newPassphrase(), Node.JoinOptions(), hooks)
-    } catch {
-      if arrival.withLock({ $0 == nil }) { directory.discard(place) }
-      throw error
-    }
-    try arrival.withLock { $0 }?.get()
-    return summary
+    try joined.arrival.get()
+    return joined.summary
   }
 
   /// Signs in to an account whose device is on this host.

@@ -1,6 +1,7 @@
 internal import KithCore
 internal import KithCrypto
 internal import KithStorage
+internal import Synchronization
 
 extension AccountsDirectory {
   /// Returns the account of the device in the directory itself; nil if there is none.
@@ -65,6 +66,43 @@ extension AccountsDirectory {
           + "Keep its recovery key if one was shown. Open the device's directory by itself, or, if the "
           + "account has another device, revoke this one there and join again.",
         path: directory(of: place), cause: error)
+    }
+  }
+
+  /// Has `join` make a device that joins an account, in a new place.
+  ///
+  /// `join` calls its second argument once the device exists, before the account counts it. Then
+  /// the device is noted, and `arrive` called, whose error is the `arrival` and does not end the
+  /// join. If `join` throws before that, the device is discarded.
+  func join(
+    first: @escaping @Sendable () throws(KithError) -> AccountID?,
+    arriving arrive: @escaping @Sendable (Place) async throws(KithError) -> Void,
+    _ join:
+      (
+        _ directory: String,
+        _ made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void
+      ) async throws(KithError) -> AccountSummary
+  ) async throws(KithError) -> (
+    summary: AccountSummary, directory: String, arrival: Result<Void, KithError>
+  ) {
+    let place = try newPlace()
+    let arrival = Mutex<Result<Void, KithError>?>(nil)
+    do throws(KithError) {
+      try checkNoting(place, first)
+      let path = directory(of: place)
+      let summary = try await join(path) { summary async throws(KithError) in
+        try note(place, summary, first)
+        do throws(KithError) {
+          try await arrive(place)
+          arrival.withLock { $0 = .success(()) }
+        } catch {
+          arrival.withLock { $0 = .failure(error) }
+        }
+      }
+      return (summary, path, arrival.withLock { $0 } ?? .success(()))
+    } catch {
+      if arrival.withLock({ $0 == nil }) { discard(place) }
+      throw error
     }
   }
 

@@ -3,7 +3,7 @@ package import Logging
 extension Node {
   package struct Configuration: Sendable {
     /// The device's directory, made by ``Node/createAccount(directory:name:passphrase:showing:)``
-    /// or ``Node/join(directory:name:token:address:passphrase:onMeeting:onProgress:)``.
+    /// or ``Node/join(directory:name:code:address:passphrase:options:onProgress:made:confirm:)``.
     package var directory: String
     /// The hosts to listen on; `::` takes IPv4 too. If empty, the node does not listen.
     package var hosts = ["::"]

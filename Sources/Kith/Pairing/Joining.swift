@@ -25,45 +25,27 @@ struct Joining: Sendable {
   let directory: String
   let name: String
   let passphrase: Passphrase?
-
-  init(directory: String, name: String, passphrase: Passphrase?) throws(KithError) {
-    guard !DeviceDirectory.holdsDevice(directory) else {
-      throw KithError(
-        .alreadyExists, "The directory holds a device already. Give another one.",
-        path: directory)
-    }
-    self.directory = directory
-    self.name = name
-    self.passphrase = passphrase
-  }
-
-  struct Hooks: Sendable {
-    /// Gets the inviter and this device's fingerprint; returns whether to join.
-    var confirm: @Sendable (InvitingDevice, String) async -> Bool
-    var progress: @Sendable (JoinProgress) -> Void = { _ in }
-    /// Called once the device exists. If it throws, the account never counts the device.
-    var made: @Sendable (AccountSummary) async throws(KithError) -> Void = {
-      _ async throws(KithError) in
-    }
-  }
+  /// See ``Node/join(directory:name:code:address:passphrase:options:onProgress:made:confirm:)``.
+  let progress: @Sendable (JoinProgress) -> Void
+  let made: @Sendable (AccountSummary) async throws(KithError) -> Void
+  let confirm: @Sendable (InvitingDevice, String) async -> Bool
 
   /// Pulls all data of the account and makes the device. If it fails before the device exists, it
   /// leaves nothing behind.
   func run(
-    _ hooks: Hooks, connect: @Sendable (Dialling) async throws -> PairingChannel
+    connect: @Sendable (Dialling) async throws -> PairingChannel
   ) async throws(KithError) -> AccountSummary {
     // Before a person is asked.
     let reserved = try Storage.reserve(directory)
     do {
-      return try await meet(reserved, hooks, connect)
+      return try await meet(reserved, connect)
     } catch {
       throw KithError(pairing: error)
     }
   }
 
   private func meet(
-    _ reserved: ReservedDirectory, _ hooks: Hooks,
-    _ connect: @Sendable (Dialling) async throws -> PairingChannel
+    _ reserved: ReservedDirectory, _ connect: @Sendable (Dialling) async throws -> PairingChannel
   ) async throws -> AccountSummary {
     var entropy = SystemRandom()
     let secrets = DeviceSecrets(random: &entropy)
@@ -76,7 +58,7 @@ struct Joining: Sendable {
     let inviting = InvitingDevice(
       device: invitation.device, name: invitation.name,
       fingerprint: Fingerprint(of: invitation.device).description, address: channel.remoteAddress)
-    guard await hooks.confirm(inviting, Fingerprint(of: keys.id).description) else {
+    guard await confirm(inviting, Fingerprint(of: keys.id).description) else {
       throw KithError(
         .declined, "The device did not join.", device: invitation.device)
     }
@@ -97,15 +79,14 @@ struct Joining: Sendable {
     let inviter = Inviter(
       device: invitation.device, clock: reply.clock, address: channel.remoteAddress)
     do {
-      try await pull(
-        from: inviter, over: channel, roster.account, prepared.openStorage(), keys, hooks)
+      try await pull(from: inviter, over: channel, roster.account, prepared.openStorage(), keys)
     } catch {
       try? prepared.discard()
       throw error
     }
     try Storage.keep(prepared)
     let summary = AccountSummary(account: roster.account, device: keys.id, name: name)
-    try await hooks.made(summary)
+    try await made(summary)
     // If this is lost, the device shows its certificate when it meets a member.
     channel.sendSession(JoinDone().encodedMessage())
     // The inviter first commits the new member, on a disk that may be slow.
@@ -116,7 +97,7 @@ struct Joining: Sendable {
   /// Pulls with an engine like a node's, into a database that only this process knows.
   private func pull(
     from inviter: Inviter, over channel: PairingChannel, _ account: AccountID,
-    _ storage: SQLiteStorage, _ keys: DeviceKeys, _ hooks: Hooks
+    _ storage: SQLiteStorage, _ keys: DeviceKeys
   ) async throws {
     var entropy = SystemRandom()
     // After success it is closed already.
@@ -130,7 +111,7 @@ struct Joining: Sendable {
     let session = sessions.add(channel, engine)
     channel.allowSession()
     session.begin(.join(session.id, inviter))
-    let telling = Task { await tell(hooks.progress, of: engine) }
+    let telling = Task { await tell(of: engine) }
     var hasPulledAll = false
     for await event in session.events {
       if case .pulledAll = event { hasPulledAll = true }
@@ -140,7 +121,7 @@ struct Joining: Sendable {
     engine.stopWriter()
     await writer
     await telling.value
-    let (problem, isMember, progress) = engine.state.withLock { state in
+    let (problem, isMember, pulled) = engine.state.withLock { state in
       (
         state.problem, state.shell.replica.roster.isMember(keys.id),
         state.shell.replica.joinProgress
@@ -158,12 +139,10 @@ struct Joining: Sendable {
     }
     // A device is kept only if all of its data is on disk.
     try storage.close()
-    if let progress { hooks.progress(JoinProgress(progress)) }
+    if let pulled { progress(JoinProgress(pulled)) }
   }
 
-  private func tell(
-    _ progress: @Sendable (JoinProgress) -> Void, of engine: Engine
-  ) async {
+  private func tell(of engine: Engine) async {
     var last: JoinProgress?
     while !Task.isCancelled, !engine.progress.isFinished {
       let version = engine.progress.version

@@ -17,76 +17,40 @@ public struct InvitingDevice: Sendable, Hashable {
 }
 
 extension Node {
-  /// Joins an account by a token, with a new device in a new directory.
-  ///
-  /// The device's keys are made here and never leave it. On return it has all data of the account;
-  /// an error leaves no device. `address` replaces the token's; the token's port is tried if it has
-  /// no port, or if no inviter answers there. `onMeeting` gets the inviter and this device's
-  /// fingerprint before anything is confirmed.
-  ///
-  /// - Throws: ``KithError`` with `pairingCode`, `declined`, `network`, `invalidName`,
-  ///   `alreadyExists`, `cancelled` or a storage code.
-  package static func join(
-    directory: String, name: String, token: String, address: String? = nil,
-    passphrase: Passphrase? = nil,
-    onMeeting: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) -> Void = {
-      _, _ in
-    },
-    onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in }
-  ) async throws(KithError) -> AccountSummary {
-    // A code is no token.
-    guard isToken(token) else { throw noToken(token) }
-    return try await join(
-      directory: directory, name: name, code: token, address: address, passphrase: passphrase,
-      JoinOptions(),
-      Joining.Hooks(
-        confirm: { inviter, fingerprint in
-          onMeeting(inviter, fingerprint)
-          return true
-        }, progress: onProgress))
-  }
-
   /// Joins an account by a short code or a token, with a new device in a new directory.
   ///
-  /// A mistyped digit is reported before anything is sent; the code is proved to three inviters at
-  /// most. Without `address`, the inviter is found on the LAN; if none answers at the port of
-  /// `address`, 4115 is tried. `confirm` gets the inviter and this device's fingerprint: have
-  /// people compare them, and return whether to join.
+  /// The device's keys are made here and never leave it. On return it has all data of the account;
+  /// an error before `made` leaves no device. A mistyped digit is reported before anything is sent;
+  /// the code is proved to three inviters at most.
   ///
-  /// - Throws: As by a token, also with ``KithError/triesLeft``.
+  /// Without `address`, the inviter is at one of the token's, or found on the LAN. If none answers
+  /// at the port of `address`, the token's or 4115 is tried. `confirm` gets the inviter and this
+  /// device's fingerprint: have people compare them, and return whether to join. `made` is called
+  /// once the device exists; if it throws, the account never counts the device.
+  ///
+  /// - Throws: ``KithError`` with `pairingCode` (and ``KithError/triesLeft``), `declined`,
+  ///   `network`, `invalidName`, `alreadyExists`, `cancelled` or a storage code.
   package static func join(
     directory: String, name: String, code: String, address: String? = nil,
     passphrase: Passphrase? = nil, options: JoinOptions = JoinOptions(),
     onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in },
+    made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void = {
+      _ async throws(KithError) in
+    },
     confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
   ) async throws(KithError) -> AccountSummary {
-    try await join(
-      directory: directory, name: name, code: code, address: address, passphrase: passphrase,
-      options, Joining.Hooks(confirm: confirm, progress: onProgress))
-  }
-
-  /// Joins by a code. `made` is called as in `Joining.Hooks`.
-  package static func join(
-    directory: String, name: String, code: String, address: String?, passphrase: Passphrase?,
-    onProgress: @escaping @Sendable (JoinProgress) -> Void,
-    made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void,
-    confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
-  ) async throws(KithError) -> AccountSummary {
-    try await join(
-      directory: directory, name: name, code: code, address: address, passphrase: passphrase,
-      JoinOptions(), Joining.Hooks(confirm: confirm, progress: onProgress, made: made))
-  }
-
-  static func join(
-    directory: String, name: String, code: String, address: String?, passphrase: Passphrase?,
-    _ options: JoinOptions, _ hooks: Joining.Hooks
-  ) async throws(KithError) -> AccountSummary {
-    let joining = try Joining(directory: directory, name: name, passphrase: passphrase)
+    let joining = Joining(
+      directory: directory, name: name, passphrase: passphrase, progress: onProgress, made: made,
+      confirm: confirm)
     if isToken(code) {
-      let invitation = try invitation(code)
-      return try await joining.run(hooks) {
-        try await $0.connect(with: invitation, address: address)
+      let token: InvitationToken
+      do throws(InvitationTokenError) {
+        token = try InvitationToken(text: code)
+      } catch {
+        throw KithError(
+          .pairingCode, "This is no pairing token: \(error). Copy it whole.", cause: error)
       }
+      return try await joining.run { try await $0.connect(with: token, address: address) }
     }
     let typed: TypedCode
     do throws(PairingCodeError) {
@@ -96,26 +60,8 @@ extension Node {
         .pairingCode, "This is no pairing code: \(error). Nothing was sent; type it again.",
         cause: error)
     }
-    return try await joining.run(hooks) {
+    return try await joining.run {
       try await $0.connect(with: typed, address: address, options)
-    }
-  }
-
-  private static func invitation(_ text: String) throws(KithError) -> InvitationToken {
-    do throws(InvitationTokenError) {
-      return try InvitationToken(text: text)
-    } catch {
-      throw KithError(
-        .pairingCode, "This is no pairing token: \(error). Copy it whole.", cause: error)
-    }
-  }
-
-  static func noToken(_ text: String) -> KithError {
-    do throws(KithError) {
-      _ = try invitation(text)
-      return KithError(.pairingCode, "This is no pairing token. Copy it whole.")
-    } catch {
-      return error
     }
   }
 

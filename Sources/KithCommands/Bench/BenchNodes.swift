@@ -59,7 +59,7 @@ final class BenchNodes: Sendable {
       true
     }
     for await token in tokens {
-      _ = try await Node.join(directory: directory, name: name, token: token)
+      _ = try await Node.join(directory: directory, name: name, code: token) { _, _ in true }
     }
     _ = try await invited
     var configuration = Self.configuration(directory)

@@ -63,7 +63,7 @@ struct JoinCommand: AsyncParsableCommand {
     let passphrase = try device.passphrase()
     if peer == nil, !Node.isToken(first) { console.talk("Looking for the other device…") }
     let shown = JoinProgressLine(console)
-    let (summary, directory, adoption) = try await Accounts.join(
+    let (summary, directory, arrival) = try await Accounts.join(
       options.accounts(), noted: options.accounts(passphrase: passphrase?.answer)
     ) { directory, made throws(KithError) in
       var text = first
@@ -90,7 +90,7 @@ struct JoinCommand: AsyncParsableCommand {
     let report = AccountReport(summary: summary, directory: directory, others: others)
     try options.print(report.document, text: report.text)
     if let notice { console.talk(notice) }
-    try adoption.get()
+    try arrival.get()
     console.talk("Joined. Start the node with: kith run")
   }
 

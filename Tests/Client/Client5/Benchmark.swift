@@ -116,7 +116,9 @@ struct Benchmark {
         }
         let peer = Peer(directory: root + "/" + name, port: UInt16(port))
         let accounts = try open(peer.directory, port: peer.port)
-        for await token in tokens { try await accounts.signIn(token: token, name: name) }
+        for await token in tokens {
+          try await accounts.signIn(code: token, name: name) { _, _ in true }
+        }
         try accounts.close()
         joined.append(peer)
       }

@@ -24,7 +24,9 @@ struct AccountsDevicesTests {
         candidate.accept()
       }
     }
-    for await token in tokens { try await joiner.signIn(token: token, name: name) }
+    for await token in tokens {
+      try await joiner.signIn(code: token, name: name) { _, _ in true }
+    }
     let device = try await invited
     #expect(try await inviter.devices().contains { $0.id == device && $0.name == name })
   }

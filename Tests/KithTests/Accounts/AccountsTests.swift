@@ -72,7 +72,7 @@ struct AccountsTests {
     var changes = store.changes.makeAsyncIterator()
     try await running(first) {
       try await Self.pair(first) { token in
-        try await accounts.signIn(token: token, name: "second", address: nil)
+        try await accounts.signIn(code: token, name: "second") { _, _ in true }
       }
       #expect(accounts.signedIn == first.account)
       // At once, with nobody serving here.

@@ -58,9 +58,9 @@ struct BeginningTests {
   /// Nothing takes a device out again that an account has taken in.
   @Test func `who cannot be noted asks no account to be taken in`() async throws {
     let (directory, accounts, _) = try await signedOutAndUnableToNote()
-    // It would fail because of the token.
+    // It would fail because of the code.
     let error = await #expect(throws: KithError.self) {
-      try await accounts.signIn(token: "no token", name: "second")
+      try await accounts.signIn(code: "no code", name: "second") { _, _ in true }
     }
     #expect(error?.path?.hasPrefix(directory.path + "/accounts.json") == true, "\(error as Any)")
     try accounts.close()

@@ -80,7 +80,8 @@ struct LocalClientTests {
       var token = ""
       for await text in tokens { token = text }
       let summary = try await Node.join(
-        directory: nodes.directory.child("joiner"), name: "joiner", token: token)
+        directory: nodes.directory.child("joiner"), name: "joiner", code: token
+      ) { _, _ in true }
       #expect(try await invited.device == summary.device)
       #expect(try await client.report().devices.map(\.name).sorted() == ["joiner", "served"])
     }

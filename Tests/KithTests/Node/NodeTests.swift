@@ -90,7 +90,7 @@ struct NodeTests {
       }
       for await token in tokens {
         let error = await #expect(throws: KithError.self) {
-          _ = try await Node.join(directory: path, name: "ghost", token: token)
+          _ = try await Node.join(directory: path, name: "ghost", code: token) { _, _ in true }
         }
         #expect(error?.code == .unsafePermissions)
       }
@@ -105,7 +105,9 @@ struct NodeTests {
     let nodes = try await Nodes()
     let path = nodes.directory.child("nobody")
     let error = await #expect(throws: KithError.self) {
-      _ = try await Node.join(directory: path, name: "nobody", token: "kith1-nonsense")
+      _ = try await Node.join(
+        directory: path, name: "nobody", code: "kith1-nonsense"
+      ) { _, _ in true }
     }
     #expect(error?.code == .pairingCode)
     await #expect(throws: KithError.self) { _ = try await Nodes.open(path) }
