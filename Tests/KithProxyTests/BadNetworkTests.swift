@@ -50,6 +50,56 @@ import Testing
     }
   }
 
+  /// The device exists all the same.
+  @Test(.timeLimit(.minutes(1))) func `a joiner tells that the inviter fell silent at the end`()
+    async throws
+  {
+    let directory = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
+    defer { try? FileManager.default.removeItem(at: directory) }
+    let (first, second) = (directory.path + "/laptop", directory.path + "/phone")
+    try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+    _ = try Node.createAccount(directory: first, name: "laptop")
+    let laptop = try await open(first)
+    defer { try? laptop.close() }
+    let (invitations, continuation) = AsyncStream<OpenInvitation>.makeStream()
+    await withTaskGroup(of: Void.self) { group in
+      group.addTask {
+        _ = try? await laptop.invite {
+          continuation.yield($0)
+          continuation.finish()
+        } onJoinRequest: { _ in
+          true
+        }
+        continuation.finish()
+      }
+      for await invitation in invitations {
+        let error = await #expect(throws: KithError.self) {
+          try await joinThroughSilence(invitation, in: second)
+        }
+        #expect(error?.code == .timedOut)
+      }
+      group.cancelAll()
+    }
+    let phone = try await open(second)
+    #expect(phone.account == laptop.account)
+    try phone.close()
+  }
+
+  private func joinThroughSilence(
+    _ invitation: OpenInvitation, in directory: String
+  ) async throws {
+    let port = try #require(invitation.addresses.first?.split(separator: ":").last)
+    try await FaultyProxy.with(target: try #require(Int(port))) { proxy in
+      var options = Node.JoinOptions()
+      options.patience = .milliseconds(200)
+      _ = try await Node.join(
+        directory: directory, name: "phone", code: invitation.token,
+        address: "127.0.0.1:\(proxy.port)", options: options,
+        made: { _ async throws(KithError) in proxy.abandon() }
+      ) { _, _ in true }
+    }
+  }
+
   /// Makes an account with two devices.
   private func pairedDevices(in directory: URL) async throws -> (String, String) {
     let (first, second) = (directory.path + "/laptop", directory.path + "/phone")

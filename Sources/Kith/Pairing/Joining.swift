@@ -25,6 +25,7 @@ struct Joining: Sendable {
   let directory: String
   let name: String
   let passphrase: Passphrase?
+  let options: Node.JoinOptions
   /// See ``Node/join(directory:name:code:address:passphrase:options:onProgress:made:confirm:)``.
   let progress: @Sendable (JoinProgress) -> Void
   let made: @Sendable (AccountSummary) async throws(KithError) -> Void
@@ -90,7 +91,13 @@ struct Joining: Sendable {
     // If this is lost, the device shows its certificate when it meets a member.
     channel.sendSession(JoinDone().encodedMessage())
     // The inviter first commits the new member, on a disk that may be slow.
-    await channel.awaitEnd(within: .seconds(30))
+    guard await channel.awaitEnd(within: options.patience) || Task.isCancelled else {
+      throw KithError(
+        .timedOut,
+        "\(invitation.name) did not say in time that it has taken this device in. This device has all "
+          + "that the account has, and counts once it meets the other one. Do not join again.",
+        device: invitation.device)
+    }
     return summary
   }
 

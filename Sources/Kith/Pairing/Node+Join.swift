@@ -29,7 +29,8 @@ extension Node {
   /// once the device exists; if it throws, the account never counts the device.
   ///
   /// - Throws: ``KithError`` with `pairingCode` (and ``KithError/triesLeft``), `declined`,
-  ///   `network`, `invalidName`, `alreadyExists`, `cancelled` or a storage code.
+  ///   `network`, `invalidName`, `alreadyExists`, `cancelled` or a storage code; `timedOut` if the
+  ///   device exists, but the inviter did not say that the account counts it.
   package static func join(
     directory: String, name: String, code: String, address: String? = nil,
     passphrase: Passphrase? = nil, options: JoinOptions = JoinOptions(),
@@ -40,8 +41,8 @@ extension Node {
     confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
   ) async throws(KithError) -> AccountSummary {
     let joining = Joining(
-      directory: directory, name: name, passphrase: passphrase, progress: onProgress, made: made,
-      confirm: confirm)
+      directory: directory, name: name, passphrase: passphrase, options: options,
+      progress: onProgress, made: made, confirm: confirm)
     if isToken(code) {
       let token: InvitationToken
       do throws(InvitationTokenError) {
@@ -76,6 +77,8 @@ extension Node {
     package var searchTime: Duration = .seconds(30)
     /// How long to look on after an inviter that failed.
     package var furtherSearchTime: Duration = .seconds(4)
+    /// How long the inviter may take to count the device.
+    package var patience: Duration = .seconds(30)
     /// The UDP port of announcements; tests take their own.
     package var announcementPort = NetworkLimits.defaultPairingPort
     /// The port of invitations; tests take their own.

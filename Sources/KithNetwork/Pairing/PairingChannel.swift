@@ -131,14 +131,21 @@ package final class PairingChannel: Sendable {
     }
   }
 
-  /// Waits for the other side to end the exchange. Otherwise the last message may be lost with the
-  /// process or by a reset.
-  package func awaitEnd(within limit: Duration = .seconds(2)) async {
-    await withTaskGroup(of: Void.self) { group in
-      group.addTask { while (try? await self.receive()) != nil {} }
-      group.addTask { try? await Task.sleep(for: limit) }
-      await group.next()
-      group.cancelAll()
+  /// Waits for the other side to end the exchange, and returns whether it did. Otherwise the last
+  /// message may be lost with the process or by a reset.
+  @discardableResult
+  package func awaitEnd(within limit: Duration = .seconds(2)) async -> Bool {
+    await withTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        while (try? await self.receive()) != nil {}
+        return true
+      }
+      group.addTask {
+        try? await Task.sleep(for: limit)
+        return false
+      }
+      defer { group.cancelAll() }
+      return await group.next() ?? false
     }
   }
 
