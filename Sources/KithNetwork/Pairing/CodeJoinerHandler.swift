@@ -102,7 +102,7 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
     do {
       try context.giveWay(from: self, to: handler, rest: buffer.takeRest())
     } catch {
-      outcome.settle(.failure(PairingError.closed))
+      outcome.finish(throwing: PairingError.closed)
       context.close(promise: nil)
     }
   }
@@ -125,7 +125,7 @@ final class CodeJoinerHandler: ChannelInboundHandler, RemovableChannelHandler {
   private func end(_ error: PairingError, _ context: ChannelHandlerContext) {
     stage = .over
     deadline?.cancel()
-    outcome.settle(.failure(error))
+    outcome.finish(throwing: error)
     context.close(promise: nil)
   }
 

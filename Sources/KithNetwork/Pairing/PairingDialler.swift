@@ -1,7 +1,6 @@
 package import KithCore
 package import KithCrypto
 package import NIOCore
-internal import Synchronization
 
 /// Connects a joiner to an invitation, and shakes hands under its token or code.
 package struct PairingDialler: Sendable {
@@ -73,7 +72,7 @@ package struct PairingDialler: Sendable {
     to address: PeerAddress,
     handler: @escaping @Sendable (PairingOutcome) throws -> any ChannelHandler
   ) async throws -> PairingChannel {
-    let outcome = PairingOutcome()
+    let (channels, outcome) = AsyncThrowingStream<PairingChannel, any Error>.makeStream()
     let connected = Bootstraps.connect(
       group, to: address, connectTimeout: configuration.connectTimeout,
       userTimeout: configuration.handshakeTimeout
@@ -85,42 +84,18 @@ package struct PairingDialler: Sendable {
       throw PairingError.cannotConnect(failure)
     }
     return try await withTaskCancellationHandler {
-      try await outcome.value()
+      for try await pairing in channels { return pairing }
+      throw CancellationError()
     } onCancel: {
+      // First, or closing would be the error.
+      outcome.finish(throwing: CancellationError())
       channel.close(promise: nil)
-      outcome.settle(.failure(CancellationError()))
     }
   }
 }
 
-/// Set once, awaited by one task.
-final class PairingOutcome: Sendable {
-  private struct State {
-    var result: Result<PairingChannel, any Error>?
-    var waiter: CheckedContinuation<PairingChannel, any Error>?
-  }
-
-  private let state = Mutex(State())
-
-  func settle(_ result: Result<PairingChannel, any Error>) {
-    let waiter = state.withLock { state -> CheckedContinuation<PairingChannel, any Error>? in
-      guard state.result == nil else { return nil }
-      state.result = result
-      return state.waiter.take()
-    }
-    waiter?.resume(with: result)
-  }
-
-  func value() async throws -> PairingChannel {
-    try await withCheckedThrowingContinuation { continuation in
-      let result = state.withLock { state in
-        if state.result == nil { state.waiter = continuation }
-        return state.result
-      }
-      if let result { continuation.resume(with: result) }
-    }
-  }
-}
+/// Gets the channel, or the error; only the first counts.
+typealias PairingOutcome = AsyncThrowingStream<PairingChannel, any Error>.Continuation
 
 private final class JoiningConnection: DiallerHandshakeOwner {
   private let address: PeerAddress
@@ -150,15 +125,15 @@ private final class JoiningConnection: DiallerHandshakeOwner {
   func finished(_ exchange: NoiseExchange, context: ChannelHandlerContext) -> SessionHandler? {
     SessionHandler.pairing(
       exchange, payload: invitation, address: address.description, channel: context.channel,
-      linger: linger, ready: { [outcome] in outcome.settle(.success($0)) }, over: {})
+      linger: linger, ready: { [outcome] in outcome.yield($0) }, over: {})
   }
 
   func failed(_ failure: DiallerHandshakeFailure) {
     switch failure {
     case .silence, .wrongMessage:
-      outcome.settle(.failure(PairingError.wrongToken(address: address)))
+      outcome.finish(throwing: PairingError.wrongToken(address: address))
     case .aborted(let error):
-      outcome.settle(.failure(error))
+      outcome.finish(throwing: error)
     }
   }
 }

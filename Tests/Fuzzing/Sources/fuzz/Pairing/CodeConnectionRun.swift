@@ -64,7 +64,8 @@ enum CodeConnectionRun {
     let channel = EmbeddedChannel()
     let handler = CodeJoinerHandler(
       code: code, address: .unused, parameters: parameters, configuration: PairingConfiguration(),
-      owner: NoJoiner(), outcome: PairingOutcome())
+      owner: NoJoiner(),
+      outcome: AsyncThrowingStream<PairingChannel, any Error>.makeStream().continuation)
     var peer = Peer(channel, handler)
     let (hello, proof) = (CodeExchange.helloBytes + 2, CodeExchange.proofBytes + 2)
     peer.play(&input) { sent in
