@@ -47,8 +47,8 @@ extension Accounts {
     try await settleBeforeLeaving()
     let place = try directory.newPlace()
     let made = try Node.createAccount(
-      directory: directory.directory(of: place), name: name, passphrase: newPassphrase(),
-      showing: show)
+      directory: directory.directory(of: place), name: name,
+      passphrase: configuration.passphrase?(), showing: show)
     do throws(KithError) {
       try directory.note(place, made.summary, first)
     } catch {
@@ -100,7 +100,8 @@ extension Accounts {
     ) { directory, made throws(KithError) in
       try await Node.join(
         directory: directory, name: name, code: code, address: address,
-        passphrase: newPassphrase(), onProgress: onProgress, made: made, confirm: confirm)
+        passphrase: configuration.passphrase?(), onProgress: onProgress, made: made,
+        confirm: confirm)
     }
     try joined.arrival.get()
     return joined.summary
@@ -147,11 +148,6 @@ extension Accounts {
 
   /// The account of the device in the directory itself, for the first registry.
   private func first() throws(KithError) -> AccountID? { signedIn }
-
-  private func newPassphrase() throws(KithError) -> Passphrase? {
-    if let chosen = configuration.newDevicePassphrase { return chosen }
-    return try configuration.passphrase?()
-  }
 
   private func move(
     to place: AccountsDirectory.Place, _ registry: AccountsDirectory.Registry

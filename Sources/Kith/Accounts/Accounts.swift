@@ -46,8 +46,10 @@ public final class Accounts: Service, Sendable {
     /// The log: at most at info, never keys or values.
     public var logger = Logger(label: "kith")
 
-    /// The passphrase for new devices, instead of ``passphrase``; `.some(nil)`: none.
-    package var newDevicePassphrase: Passphrase??
+    package var servesControlSocket = true
+    /// Whether a node reads only membership, to change it while none runs. Such a node has no stores,
+    /// saves their memory, and must not run.
+    package var readsMembershipOnly = false
     /// Whether to fail if another process has the device open or the port. Set if a person chose
     /// both.
     package var insistsOnItsOwn = false

@@ -49,14 +49,14 @@ struct Seat {
   private static func nodeConfiguration(
     _ directory: String, isLocal: Bool, _ configuration: Accounts.Configuration
   ) -> Node.Configuration {
-    var node = Node.Configuration(directory: directory)
+    var node = configuration
+    node.directory = directory
+    guard isLocal else { return node }
     // The local stores have no peers and no passphrase: their secrets only seal them.
-    node.hosts = isLocal ? [] : configuration.hosts
-    node.port = configuration.port
-    node.peers = isLocal ? [] : configuration.peers
-    node.discoversPeers = !isLocal && configuration.discoversPeers
-    node.passphrase = isLocal ? nil : configuration.passphrase
-    node.logger = configuration.logger
+    node.hosts = []
+    node.peers = []
+    node.discoversPeers = false
+    node.passphrase = nil
     return node
   }
 

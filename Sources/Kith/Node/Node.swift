@@ -17,6 +17,9 @@ internal import Synchronization
 /// A node that does not run still writes durably, and publishes these writes once it runs and meets
 /// a peer.
 package final class Node: Service, Sendable {
+  /// For the device of one directory.
+  package typealias Configuration = Accounts.Configuration
+
   package let configuration: Configuration
   package let account: AccountID
   package let device: DeviceID
