@@ -14,17 +14,18 @@ extension IdentityTests {
     let store: NSUbiquitousKeyValueStore
 
     init(_ directory: String) throws {
-      var code = UbiquityBootstrap.Configuration()
-      code.storeIdentifier = "com.example.Editor"
-      code.directory = directory
-      code.hosts = ["127.0.0.1"]
-      code.port = 0
-      code.discoversPeers = false
-      code.logger.logLevel = .critical
-      let backing = try AccountsBacking(
-        Settings(resolving: SettingSources(code: code, executable: "/Editor", home: "/")))
+      let settings = Settings(
+        resolving: SettingSources(executable: "/Editor", home: "/"),
+        storeIdentifier: StoreIdentifier("com.example.Editor"), directory: directory
+      ) {
+        $0.hosts = ["127.0.0.1"]
+        $0.port = 0
+        $0.discoversPeers = false
+        $0.logger.logLevel = .critical
+      }
+      let backing = try AccountsBacking(settings)
       accounts = backing.accounts
-      hub = Hub { [logger = code.logger] in
+      hub = Hub { [logger = settings.accounts.logger] in
         .init(backing: backing, accounts: .success(backing.accounts), logger: logger)
       }
       store = NSUbiquitousKeyValueStore(hub: hub)

@@ -10,16 +10,12 @@ import Testing
     code: (identifier: String?, directory: String?)? = nil, environment: [String: String] = [:],
     file: String? = nil, executable: String = "/opt/notes/bin/Notes"
   ) -> Settings {
-    var sources = SettingSources(
+    let sources = SettingSources(
       environment: environment, file: file.map { Data($0.utf8) }, executable: executable,
       home: "/home/ada")
-    if let code {
-      var configuration = UbiquityBootstrap.Configuration()
-      configuration.storeIdentifier = code.identifier
-      configuration.directory = code.directory
-      sources.code = configuration
-    }
-    return Settings(resolving: sources)
+    return Settings(
+      resolving: sources, storeIdentifier: code?.identifier.flatMap { StoreIdentifier($0) },
+      directory: code?.directory)
   }
 
   @Test func `code wins over the environment, the environment over the file`() {
@@ -27,13 +23,13 @@ import Testing
     let file = #"{"storeIdentifier": "file", "directory": "/file"}"#
     let all = settings(code: ("code", "/code"), environment: environment, file: file)
     #expect(all.storeIdentifier.rawValue == "code")
-    #expect(all.directory == "/code")
+    #expect(all.accounts.directory == "/code")
     let two = settings(environment: environment, file: file)
     #expect(two.storeIdentifier.rawValue == "env")
-    #expect(two.directory == "/env")
+    #expect(two.accounts.directory == "/env")
     let one = settings(file: file)
     #expect(one.storeIdentifier.rawValue == "file")
-    #expect(one.directory == "/file")
+    #expect(one.accounts.directory == "/file")
     for settings in [all, two, one] {
       #expect(settings.isConfigured)
       #expect(settings.warnings.isEmpty)
@@ -45,12 +41,12 @@ import Testing
       code: ("code", nil), environment: ["KITH_STORE_IDENTIFIER": "", "KITH_DIRECTORY": "/env"],
       file:
         #"{"hosts": ["::1"], "port": 4115, "peers": ["192.0.2.1:4114"], "discoversPeers": false}"#)
-    #expect(settings.configuration.discoversPeers == false)
+    #expect(settings.accounts.discoversPeers == false)
     #expect(settings.storeIdentifier.rawValue == "code")
-    #expect(settings.directory == "/env")
-    #expect(settings.configuration.hosts == ["::1"])
-    #expect(settings.configuration.port == 4115)
-    #expect(settings.configuration.peers == ["192.0.2.1:4114"])
+    #expect(settings.accounts.directory == "/env")
+    #expect(settings.accounts.hosts == ["::1"])
+    #expect(settings.accounts.port == 4115)
+    #expect(settings.accounts.peers == ["192.0.2.1:4114"])
   }
 
   @Test func `the passphrase is where the environment says, or else the file`() throws {
@@ -66,23 +62,23 @@ import Testing
       return (path, Passphrase(zeroing: &bytes))
     }
     let (environment, beside) = (try file("environment"), try file("beside"))
-    #expect(settings(file: "{}").configuration.passphrase == nil)
+    #expect(settings(file: "{}").accounts.passphrase == nil)
     let json = #"{"passphraseFile": "\#(beside.path)"}"#
     let both = settings(environment: ["KITH_PASSPHRASE_FILE": environment.path], file: json)
-    #expect(try both.configuration.passphrase?().isSame(as: environment.passphrase) == true)
+    #expect(try both.accounts.passphrase?().isSame(as: environment.passphrase) == true)
     let one = settings(file: json)
-    #expect(try one.configuration.passphrase?().isSame(as: beside.passphrase) == true)
+    #expect(try one.accounts.passphrase?().isSame(as: beside.passphrase) == true)
   }
 
   @Test func `without a directory it is the one that all programs of the user share`() {
     let environment = ["KITH_STORE_IDENTIFIER": "env"]
-    #expect(settings(environment: environment).directory == "/home/ada/.local/share/kith")
+    #expect(settings(environment: environment).accounts.directory == "/home/ada/.local/share/kith")
     for (home, expected) in [
       ("/data", "/data/kith"), ("relative", "/home/ada/.local/share/kith"),
       ("", "/home/ada/.local/share/kith"),
     ] {
       let environment = environment.merging(["XDG_DATA_HOME": home]) { $1 }
-      #expect(settings(environment: environment).directory == expected)
+      #expect(settings(environment: environment).accounts.directory == expected)
     }
   }
 
@@ -90,7 +86,7 @@ import Testing
     let settings = settings()
     #expect(!settings.isConfigured)
     #expect(settings.storeIdentifier.rawValue == "Notes")
-    #expect(settings.directory == "/home/ada/.local/share/Notes/kith")
+    #expect(settings.accounts.directory == "/home/ada/.local/share/Notes/kith")
     #expect(settings.warnings.count == 1)
     let warning = try #require(settings.warnings.first)
     for part in [
@@ -106,7 +102,7 @@ import Testing
   @Test func `a directory alone names no store`() {
     let settings = settings(environment: ["KITH_DIRECTORY": "/env"])
     #expect(!settings.isConfigured)
-    #expect(settings.directory == "/env")
+    #expect(settings.accounts.directory == "/env")
   }
 
   @Test func `the program's name serves even where it is odd`() {
@@ -149,7 +145,7 @@ import Testing
   ) {
     let settings = settings(environment: ["KITH_STORE_IDENTIFIER": "env"], file: text)
     #expect(settings.storeIdentifier.rawValue == "env")
-    #expect(settings.directory == "/home/ada/.local/share/kith")
+    #expect(settings.accounts.directory == "/home/ada/.local/share/kith")
     #expect(settings.warnings.count == 1)
     #expect(
       settings.warnings[0].hasPrefix("/opt/notes/bin/kith.json is ignored: \(reason)"),
@@ -163,29 +159,31 @@ import Testing
       ("~data", "/opt/notes/bin/~data"),
     ] {
       let file = #"{"storeIdentifier": "a", "directory": "\#(text)"}"#
-      #expect(settings(file: file).directory == expected)
+      #expect(settings(file: file).accounts.directory == expected)
     }
   }
 
   @Test func `what code says is checked at once`() {
     let setup = Setup()
-    func code(_ adjust: (inout UbiquityBootstrap.Configuration) -> Void) -> KithError.Code? {
-      var configuration = UbiquityBootstrap.Configuration()
-      adjust(&configuration)
+    func code(
+      _ identifier: String? = nil, policy: KeyValueStore.Policy = .standard
+    ) -> KithError.Code? {
       do throws(KithError) {
-        try setup.configure(configuration)
+        try setup.configure(storeIdentifier: identifier, policy: policy)
         return nil
       } catch {
         return error.code
       }
     }
-    #expect(code { $0.storeIdentifier = "" } == .invalidStoreIdentifier)
-    #expect(code { $0.policy.keys = -1 } == .invalidPolicy)
+    var negative = KeyValueStore.Policy.standard
+    negative.keys = -1
+    #expect(code("") == .invalidStoreIdentifier)
+    #expect(code(policy: negative) == .invalidPolicy)
     #expect(!setup.isConfigured)
-    #expect(code { $0.storeIdentifier = "com.example.Editor" } == nil)
+    #expect(code("com.example.Editor") == nil)
     #expect(setup.isConfigured)
     // The last call before the first use counts.
-    #expect(code { _ in } == nil)
+    #expect(code() == nil)
     #expect(!setup.isConfigured)
   }
 }

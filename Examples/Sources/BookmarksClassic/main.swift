@@ -10,7 +10,9 @@ import UbiquitousKeyValueStore
 
 try UbiquityBootstrap.configure(storeIdentifier: "com.example.Bookmarks") {
   let environment = ProcessInfo.processInfo.environment
-  $0.peers = environment["KITH_PEERS"]?.split(separator: ",").map(String.init)
+  if let peers = environment["KITH_PEERS"] {
+    $0.peers = peers.split(separator: ",").map(String.init)
+  }
   $0.port = 0
 }
 

@@ -95,7 +95,7 @@ package final class Node: Service, Sendable {
     return KeyValueStore(service: engine, view: try engine.open(name, policy: policy))
   }
 
-  static func checked(
+  package static func checked(
     _ identifier: String, _ policy: Policy
   ) throws(KithError) -> StoreIdentifier {
     guard let name = StoreIdentifier(identifier) else {

@@ -12,52 +12,57 @@
   /// | `port` | 0 to 65535 | 4114 |
   /// | `discoversPeers` | true or false | true |
   /// | `passphraseFile` | a path, as `directory` | from code or the environment, or none |
-  struct ConfigurationFile: Equatable, Sendable {
+  struct ConfigurationFile {
     static let fileName = "kith.json"
     /// In bytes.
     static let sizeLimit = 1 << 16
+    static let identifierRule =
+      "no text of 1 to \(StoreIdentifier.maximumBytes) bytes without control characters"
 
-    var storeIdentifier: String?
-    var directory: String?
-    var hosts: [String]?
-    var port: UInt16?
-    var peers: [String]?
-    var discoversPeers: Bool?
-    var passphraseFile: String?
+    var storeIdentifier: StoreIdentifier?
+    var accounts: Accounts.Configuration
 
     /// The reason why an existing file cannot be used.
-    struct Malformed: Error, Equatable, CustomStringConvertible {
+    struct Malformed: Error, CustomStringConvertible {
       var description: String
     }
 
-    /// Reads the file's bytes. `base` is its directory. An unknown member, which may be mistyped,
-    /// is an error.
-    init(_ data: Data, base: String, home: String) throws(Malformed) {
+    /// Reads the file's bytes; `accounts` has what they lack. `base` is the file's directory. An
+    /// unknown member, which may be mistyped, is an error.
+    init(
+      _ data: Data, changing accounts: Accounts.Configuration, base: String, home: String
+    ) throws(Malformed) {
       guard data.count <= Self.sizeLimit else {
         throw Malformed(description: "it has more than \(Self.sizeLimit) bytes")
       }
       guard let object = try? JSONSerialization.jsonObject(with: data),
         case .dictionary(let members)? = try? PropertyListValue(foundationObject: object)
       else { throw Malformed(description: "it is no JSON object") }
+      self.accounts = accounts
       for (key, value) in members.sorted(by: { $0.key < $1.key }) {
         switch key {
-        case "storeIdentifier": storeIdentifier = try Self.text(value, key)
+        case "storeIdentifier":
+          storeIdentifier = StoreIdentifier(try Self.text(value, key))
+          guard storeIdentifier != nil else {
+            throw Malformed(description: "\"storeIdentifier\" is \(Self.identifierRule)")
+          }
         case "directory":
-          directory = Self.path(try Self.text(value, key), base: base, home: home)
+          self.accounts.directory = Self.path(try Self.text(value, key), base: base, home: home)
         case "passphraseFile":
-          passphraseFile = Self.path(try Self.text(value, key), base: base, home: home)
-        case "hosts": hosts = try Self.texts(value, key)
-        case "peers": peers = try Self.texts(value, key)
+          let path = Self.path(try Self.text(value, key), base: base, home: home)
+          self.accounts.passphrase = PassphraseSource.file(path).read
+        case "hosts": self.accounts.hosts = try Self.texts(value, key)
+        case "peers": self.accounts.peers = try Self.texts(value, key)
         case "port":
           guard case .integer(let number) = value, let port = UInt16(exactly: number) else {
             throw Malformed(description: "\"port\" is no number from 0 to 65535")
           }
-          self.port = port
+          self.accounts.port = port
         case "discoversPeers":
           guard case .bool(let isOn) = value else {
             throw Malformed(description: "\"discoversPeers\" is neither true nor false")
           }
-          discoversPeers = isOn
+          self.accounts.discoversPeers = isOn
         default: throw Malformed(description: "\"\(key)\" means nothing")
         }
       }

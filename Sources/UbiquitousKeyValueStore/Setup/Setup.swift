@@ -7,25 +7,27 @@
   /// The program's configuration, fixed at the first use of the store.
   final class Setup: Sendable {
     private struct State {
-      var code: UbiquityBootstrap.Configuration?
+      /// Those that code chose, if it did.
+      var settings: Settings?
       var isSettled = false
     }
 
     private let state = Mutex(State())
 
-    func configure(_ configuration: UbiquityBootstrap.Configuration) throws(KithError) {
-      if let text = configuration.storeIdentifier, StoreIdentifier(text) == nil {
-        throw KithError(
-          .invalidStoreIdentifier,
-          "A store identifier has 1 to \(StoreIdentifier.maximumBytes) bytes of UTF-8 and no "
-            + "control characters.")
-      }
-      guard configuration.policy.isWithinBounds else {
-        throw KithError(
-          .invalidPolicy, "The limits are beyond Policy.maximum, or negative. Lower them.")
-      }
+    /// See ``UbiquityBootstrap/configure(storeIdentifier:directory:policy:trapsOnInvalidKeys:_:)``.
+    func configure(
+      storeIdentifier: String? = nil, directory: String? = nil,
+      policy: KeyValueStore.Policy = .standard, trapsOnInvalidKeys: Bool = false,
+      _ adjust: (inout Accounts.Configuration) -> Void = { _ in }
+    ) throws(KithError) {
+      let checked = try Node.checked(storeIdentifier ?? "unnamed", policy)
+      var settings = Settings(
+        resolving: Self.sources, storeIdentifier: storeIdentifier == nil ? nil : checked,
+        directory: directory, code: adjust)
+      settings.policy = policy
+      settings.trapsOnInvalidKeys = trapsOnInvalidKeys
       let isLate = state.withLock { state in
-        if !state.isSettled { state.code = configuration }
+        if !state.isSettled { state.settings = settings }
         return state.isSettled
       }
       guard !isLate else {
@@ -37,18 +39,17 @@
     }
 
     var isConfigured: Bool {
-      let code = state.withLock { $0.code }
-      return Settings(resolving: Self.sources(code)).isConfigured
+      (state.withLock { $0.settings } ?? Settings(resolving: Self.sources)).isConfigured
     }
 
     /// Opens the configured store; if that fails, one in memory.
     func open() -> Hub.Basis {
-      let code = state.withLock { state in
+      let chosen = state.withLock { state in
         state.isSettled = true
-        return state.code
+        return state.settings
       }
-      let settings = Settings(resolving: Self.sources(code))
-      let logger = settings.configuration.logger
+      let settings = chosen ?? Settings(resolving: Self.sources)
+      let logger = settings.accounts.logger
       for warning in settings.warnings { logger.warning("\(warning)") }
       let backing: any Backing
       let accounts: Result<Accounts, KithError>
@@ -59,16 +60,16 @@
       } catch {
         logger.error(
           "the store's directory cannot be used; what is set now lasts until the program ends",
-          metadata: ["directory": "\(settings.directory)", "reason": "\(error)"])
-        backing = MemoryBacking(because: error, policy: settings.configuration.policy)
+          metadata: ["directory": "\(settings.accounts.directory)", "reason": "\(error)"])
+        backing = MemoryBacking(because: error, policy: settings.policy)
         accounts = .failure(error)
       }
       return Hub.Basis(
         backing: backing, accounts: accounts, isConfigured: settings.isConfigured,
-        trapsOnInvalidKeys: settings.configuration.trapsOnInvalidKeys, logger: logger)
+        trapsOnInvalidKeys: settings.trapsOnInvalidKeys, logger: logger)
     }
 
-    private static func sources(_ code: UbiquityBootstrap.Configuration?) -> SettingSources {
+    private static var sources: SettingSources {
       let executable =
         Bundle.main.executableURL?.resolvingSymlinksInPath().path(percentEncoded: false)
         ?? CommandLine.arguments.first ?? ""
@@ -78,7 +79,7 @@
         environment["HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
         ?? FileManager.default.homeDirectoryForCurrentUser.path(percentEncoded: false)
       return SettingSources(
-        code: code, environment: environment,
+        environment: environment,
         file: FileManager.default.contents(
           atPath: folder.appending(path: ConfigurationFile.fileName).path(percentEncoded: false)),
         executable: executable, home: home)

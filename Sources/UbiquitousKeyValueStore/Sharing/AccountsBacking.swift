@@ -13,17 +13,9 @@
 
     /// Creates the directory and the store if they are missing.
     init(_ settings: Settings) throws(KithError) {
-      var configuration = Accounts.Configuration(directory: settings.directory)
-      let chosen = settings.configuration
-      configuration.hosts = chosen.hosts ?? configuration.hosts
-      configuration.port = chosen.port ?? configuration.port
-      configuration.peers = chosen.peers ?? configuration.peers
-      configuration.discoversPeers = chosen.discoversPeers ?? configuration.discoversPeers
-      configuration.passphrase = chosen.passphrase
-      configuration.logger = chosen.logger
-      accounts = try Accounts(configuration)
+      accounts = try Accounts(settings.accounts)
       plain = PlainBacking(
-        store: try accounts.store(settings.storeIdentifier.rawValue, policy: chosen.policy))
+        store: try accounts.store(settings.storeIdentifier.rawValue, policy: settings.policy))
     }
 
     func value(forKey key: String) -> PropertyListValue? { plain.value(forKey: key) }
