@@ -24,38 +24,16 @@ extension Accounts {
   /// ```swift
   /// for await status in accounts.statusUpdates { show(status.peers.count, status.problems) }
   /// ```
-  public var statusUpdates: StatusUpdates { StatusUpdates(accounts: self) }
-
-  /// The statuses of the node; see ``Accounts/statusUpdates``.
-  public struct StatusUpdates: AsyncSequence, Sendable {
-    /// The iterator of ``StatusUpdates``.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-      let accounts: Accounts
-      private var last: NodeStatus?
-
-      init(_ accounts: Accounts) {
-        self.accounts = accounts
+  public var statusUpdates: some AsyncSequence<NodeStatus, Never> & Sendable {
+    Updates<NodeStatus> { last in
+      while !Task.isCancelled, !self.moved.isFinished {
+        let moment = Moment(self)
+        // Another process may be about to serve the directory.
+        if let report = try? await self.report(), report != last { return report }
+        await moment.pass()
       }
-
-      /// The status, once it differs from the last one; nil at the end.
-      public mutating func next() async -> NodeStatus? {
-        while !Task.isCancelled, !accounts.moved.isFinished {
-          let moment = Moment(accounts)
-          // Another process may be about to serve the directory.
-          if let report = try? await accounts.report(), report != last {
-            last = report
-            return report
-          }
-          await moment.pass()
-        }
-        return nil
-      }
+      return nil
     }
-
-    let accounts: Accounts
-
-    /// Returns an iterator, which begins with the current status.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
   }
 
   /// Read before the status, so that no change is missed.

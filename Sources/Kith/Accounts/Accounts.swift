@@ -156,7 +156,17 @@ public final class Accounts: Service, Sendable {
 
   /// The account that is signed in, now and after each change. It ends when the accounts are closed
   /// or the task is cancelled.
-  package var signedInUpdates: SignedInUpdates { SignedInUpdates(accounts: self) }
+  package var signedInUpdates: some AsyncSequence<AccountID?, Never> & Sendable {
+    Updates<AccountID?> { last in
+      while !Task.isCancelled, !self.moved.isFinished {
+        let version = self.moved.version
+        let now = self.signedIn
+        if last != .some(now) { return .some(now) }
+        await self.moved.wait(after: version)
+      }
+      return nil
+    }
+  }
 
   /// The node of the stores, if this process has it open; closed when somebody signs in or out.
   package var node: Node? {
@@ -182,36 +192,4 @@ public final class Accounts: Service, Sendable {
       try state.seat.close()
     }
   }
-}
-
-package struct SignedInUpdates: AsyncSequence, Sendable {
-  package struct AsyncIterator: AsyncIteratorProtocol {
-    let accounts: Accounts
-    private var last: AccountID??
-
-    init(_ accounts: Accounts) {
-      self.accounts = accounts
-    }
-
-    /// The account that is signed in (an inner nil: none), once it has changed; an outer nil at the
-    /// end.
-    package mutating func next() async -> AccountID?? {
-      let signal = accounts.moved
-      while !Task.isCancelled {
-        let version = signal.version
-        let now = accounts.signedIn
-        if last != .some(now), !signal.isFinished {
-          last = .some(now)
-          return .some(now)
-        }
-        if signal.isFinished { return nil }
-        await signal.wait(after: version)
-      }
-      return nil
-    }
-  }
-
-  let accounts: Accounts
-
-  package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(accounts) }
 }

@@ -22,25 +22,16 @@ extension Node {
 
   /// The status now and after each change, until the node is closed or the task cancelled. A slow
   /// consumer gets only the latest.
-  package var statusUpdates: NodeStatusUpdates { NodeStatusUpdates(node: self) }
-}
-
-package struct NodeStatusUpdates: AsyncSequence, Sendable {
-  package struct AsyncIterator: AsyncIteratorProtocol {
-    let node: Node
-    var seen: UInt64?
-
-    /// Waits until the status has changed since the last one; nil at the end.
-    package mutating func next() async -> NodeStatus? {
-      let signal = node.engine.progress
-      if let seen { await signal.wait(after: seen) }
-      guard !Task.isCancelled, !signal.isFinished else { return nil }
-      seen = signal.version
-      return node.status
+  package var statusUpdates: some AsyncSequence<NodeStatus, Never> & Sendable {
+    Updates<NodeStatus> { last in
+      let signal = self.engine.progress
+      while !Task.isCancelled, !signal.isFinished {
+        let version = signal.version
+        let status = self.status
+        if status != last { return status }
+        await signal.wait(after: version)
+      }
+      return nil
     }
   }
-
-  let node: Node
-
-  package func makeAsyncIterator() -> AsyncIterator { AsyncIterator(node: node) }
 }
