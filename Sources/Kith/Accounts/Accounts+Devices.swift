@@ -1,30 +1,14 @@
-public import KithCore
+internal import KithCore
 public import KithCrypto
 internal import Synchronization
 
 extension Accounts {
-  /// The devices of the account that is signed in, including revoked ones, by id.
-  ///
-  /// ```swift
-  /// for device in try await accounts.devices() where device.isMember {
-  ///   list(device.name, device.isConnected)
-  /// }
-  /// ```
-  ///
-  /// - Returns: The devices; none while nobody is signed in.
-  /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` if another program's
-  ///   node does not answer.
-  /// - Complexity: O(*n* · *s*) in devices and stores.
-  public func devices() async throws(KithError) -> [NodeStatus.Device] {
-    try await seated().account?.report().devices ?? []
-  }
-
   /// The devices that are members only through another.
   ///
   /// They are revoked with it, except those that ``revoke(_:keeping:)`` keeps.
   ///
   /// - Returns: The devices, ascending; none while nobody is signed in.
-  /// - Throws: ``KithError`` as ``devices()`` does.
+  /// - Throws: ``KithError`` as ``report()`` does.
   /// - Complexity: O(*n*) in the account's records.
   public func dependents(of device: DeviceID) async throws(KithError) -> [DeviceID] {
     try await seated().account?.dependents(of: device) ?? []
@@ -39,7 +23,7 @@ extension Accounts {
   /// ```
   ///
   /// - Parameters:
-  ///   - device: This device or another of ``devices()``.
+  ///   - device: This device or another of ``report()``.
   ///   - name: 1 to 64 bytes of UTF-8, without control or unseen characters. A name that looks like
   ///     another member's is refused.
   /// - Throws: ``KithError`` with `missing` while nobody is signed in, `invalidName`,

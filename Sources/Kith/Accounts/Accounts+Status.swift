@@ -4,10 +4,16 @@ internal import Synchronization
 extension Accounts {
   /// The status of the node and its peers.
   ///
-  /// The node is this program's, or the one that the program is attached to.
+  /// The node is this program's, or the one that the program is attached to. Its `devices` are those
+  /// of the account that is signed in, including revoked ones, by id.
+  ///
+  /// ```swift
+  /// for device in try await accounts.report().members { list(device.name, device.isConnected) }
+  /// ```
   ///
   /// - Throws: ``KithError`` with `closed`, or with `notRunning` or `control` if the other
   ///   program's node does not answer.
+  /// - Complexity: O(*n* · *s*) in devices and stores.
   public func report() async throws(KithError) -> NodeStatus {
     let (node, account) = try seated()
     var status = try await node.report()

@@ -28,13 +28,13 @@ struct AccountsDevicesTests {
       try await joiner.signIn(code: token, name: name) { _, _ in true }
     }
     let device = try await invited
-    #expect(try await inviter.devices().contains { $0.id == device && $0.name == name })
+    #expect(try await inviter.report().devices.contains { $0.id == device && $0.name == name })
   }
 
   @Test func `devices are invited, listed, renamed and revoked`() async throws {
     let directory = try TestDirectory()
     let laptop = try AccountsTests.open(directory.child("laptop"))
-    #expect(try await laptop.devices().isEmpty, "nobody is signed in")
+    #expect(try await laptop.report().devices.isEmpty, "nobody is signed in")
     let error = await #expect(throws: KithError.self) {
       try await laptop.invite { _ in }
     }
@@ -52,14 +52,14 @@ struct AccountsDevicesTests {
         // Told by the statuses, without asking again and again.
         for await status in laptop.statusUpdates
         where status.devices.count == 2 && status.peers.contains(where: \.isExchanging) { break }
-        let devices = try await laptop.devices()
+        let devices = try await laptop.report().devices
         #expect(Set(devices.map(\.name)) == ["laptop", "desktop"])
         let other = try #require(devices.first { !$0.isThisDevice })
         #expect(try await laptop.dependents(of: other.id).isEmpty)
         try await laptop.rename(other.id, to: "studio")
-        try await eventually { try await desktop.devices().contains { $0.name == "studio" } }
+        try await eventually { try await desktop.report().devices.contains { $0.name == "studio" } }
         try await laptop.revoke(other.id, keeping: [])
-        #expect(try await laptop.devices().first { $0.id == other.id }?.isMember == false)
+        #expect(try await laptop.report().devices.first { $0.id == other.id }?.isMember == false)
         for await status in desktop.statusUpdates where !status.problems.isEmpty { break }
       }
     }
@@ -80,20 +80,20 @@ struct AccountsDevicesTests {
       let desktop = try AccountsTests.open(directory.child("desktop"))
       try await AccountsTests.serving(desktop) {
         try await Self.pair(guest, desktop, name: "desktop")
-        try await eventually { try await owner.devices().count == 2 }
+        try await eventually { try await owner.report().devices.count == 2 }
         for await status in guest.statusUpdates where status.devices.count == 2 { break }
-        var (seen, known) = (try await guest.devices(), try await owner.devices())
+        var (seen, known) = (try await guest.report().devices, try await owner.report().devices)
         try await eventually {
-          (seen, known) = (try await guest.devices(), try await owner.devices())
+          (seen, known) = (try await guest.report().devices, try await owner.report().devices)
           return seen == known
         }
         #expect(seen.count == 2)
         let other = try #require(seen.first { !$0.isThisDevice })
         try await guest.rename(other.id, to: "studio")
-        #expect(try await owner.devices().contains { $0.name == "studio" })
+        #expect(try await owner.report().devices.contains { $0.name == "studio" })
         try await guest.meetsPeer()
         try await guest.revoke(other.id, keeping: [])
-        #expect(try await owner.devices().first { $0.id == other.id }?.isMember == false)
+        #expect(try await owner.report().devices.first { $0.id == other.id }?.isMember == false)
       }
       try desktop.close()
       try await SharedDirectoryTests.blocking { try guest.close() }
