@@ -91,7 +91,8 @@ func signIn(
   try await accounts.invite { invitation in
     await show(invitation.code)
     for await candidate in invitation.candidates {
-      if await ask("Does \(candidate.name) show \(candidate.fingerprint)?") { candidate.accept() }
+      let (name, fingerprint) = (candidate.device.name, candidate.device.fingerprint)
+      if await ask("Does \(name) show \(fingerprint)?") { candidate.accept() }
     }
   }
 }

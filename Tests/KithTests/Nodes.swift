@@ -46,16 +46,16 @@ final class Nodes: Sendable {
     }
     var token = ""
     for await text in tokens { token = text }
-    let meeting = Mutex<(inviter: InvitingDevice, fingerprint: String)?>(nil)
+    let meeting = Mutex<(inviter: PairingDevice, fingerprint: String)?>(nil)
     let summary = try await Node.join(directory: path, name: name, code: token) { one, other in
       meeting.withLock { $0 = (one, other) }
       return true
     }
     let candidate = try await invited
-    precondition(candidate.device == summary.device)
+    precondition(candidate.id == summary.device)
     // Both sides show both fingerprints.
     let met = meeting.withLock { $0 }
-    precondition(met?.inviter.device == inviter.device)
+    precondition(met?.inviter.id == inviter.device)
     precondition(met?.inviter.name == inviter.devices().first(where: \.isThisDevice)?.name)
     precondition(met?.fingerprint == candidate.fingerprint)
     let peers = inviter.listeningAddresses

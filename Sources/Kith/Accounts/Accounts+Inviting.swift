@@ -11,7 +11,8 @@ extension Accounts {
   /// try await accounts.invite { invitation in
   ///   await show(invitation.code)
   ///   for await candidate in invitation.candidates {
-  ///     if await ask("Does \(candidate.name) show \(candidate.fingerprint)?") { candidate.accept() }
+  ///     let (name, fingerprint) = (candidate.device.name, candidate.device.fingerprint)
+  ///     if await ask("Does \(name) show \(fingerprint)?") { candidate.accept() }
   ///   }
   /// }
   /// ```
@@ -49,7 +50,7 @@ extension Accounts {
             return isWanted
           }
           return false
-        }.device
+        }.id
       }
       for await open in openings {
         let invitation = Invitation(
@@ -79,21 +80,12 @@ extension Accounts {
 
     /// A device that asks to join.
     public final class Candidate: Sendable {
-      /// The device's id.
-      public let device: DeviceID
-      /// The name that it gives itself.
-      public let name: String
-      /// The fingerprint, which the other device shows too; two people compare them.
-      public let fingerprint: String
-      /// The device's address.
-      public let address: String
+      /// The device, as it names itself.
+      public let device: PairingDevice
       private let answer: AsyncStream<Bool>.Continuation
 
-      init(_ joiner: JoinCandidate, _ answer: AsyncStream<Bool>.Continuation) {
-        device = joiner.device
-        name = joiner.name
-        fingerprint = joiner.fingerprint
-        address = joiner.address
+      init(_ device: PairingDevice, _ answer: AsyncStream<Bool>.Continuation) {
+        self.device = device
         self.answer = answer
       }
 

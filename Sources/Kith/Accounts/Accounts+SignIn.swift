@@ -91,7 +91,7 @@ extension Accounts {
   public func signIn(
     code: String, name: String, address: String? = nil,
     onProgress: @escaping @Sendable (JoinProgress) -> Void = { _ in },
-    confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
+    confirm: @escaping @Sendable (_ inviter: PairingDevice, _ fingerprint: String) async -> Bool
   ) async throws(KithError) -> AccountSummary {
     try await settleBeforeLeaving()
     let joined = try await directory.join(

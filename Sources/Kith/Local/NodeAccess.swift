@@ -137,8 +137,8 @@ extension NodeAccess {
     addresses: [String] = [], hasCode: Bool = false,
     onOpen: @escaping @Sendable (OpenInvitation) async -> Void,
     onWrongCode: @escaping @Sendable (_ triesLeft: Int) async -> Void = { _ in },
-    onJoinRequest: @escaping @Sendable (JoinCandidate) async -> Bool
-  ) async throws(KithError) -> JoinCandidate {
+    onJoinRequest: @escaping @Sendable (PairingDevice) async -> Bool
+  ) async throws(KithError) -> PairingDevice {
     let answer = try await perform(.invite(addresses: addresses, hasCode: hasCode)) { event in
       switch event {
       case .invitation(let invitation): await onOpen(invitation)

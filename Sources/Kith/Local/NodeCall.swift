@@ -77,7 +77,7 @@ package enum NodeAnswer: Codable, Sendable {
   case refusals([Refusal])
   case synchronized(SyncReport)
   case keys([String])
-  case joined(JoinCandidate)
+  case joined(PairingDevice)
 }
 
 package enum NodeEvent: Codable, Sendable {
@@ -85,5 +85,5 @@ package enum NodeEvent: Codable, Sendable {
   case change(LocalChange)
   case invitation(OpenInvitation)
   case wrongCode(triesLeft: Int)
-  case candidate(JoinCandidate)
+  case candidate(PairingDevice)
 }

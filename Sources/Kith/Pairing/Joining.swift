@@ -29,7 +29,7 @@ struct Joining: Sendable {
   /// See ``Node/join(directory:name:code:address:passphrase:options:onProgress:made:confirm:)``.
   let progress: @Sendable (JoinProgress) -> Void
   let made: @Sendable (AccountSummary) async throws(KithError) -> Void
-  let confirm: @Sendable (InvitingDevice, String) async -> Bool
+  let confirm: @Sendable (PairingDevice, String) async -> Bool
 
   /// Pulls all data of the account and makes the device. If it fails before the device exists, it
   /// leaves nothing behind.
@@ -56,8 +56,8 @@ struct Joining: Sendable {
     guard let invitation = Invitation(decoding: channel.remotePayload) else {
       throw PairingError.closed
     }
-    let inviting = InvitingDevice(
-      device: invitation.device, name: invitation.name,
+    let inviting = PairingDevice(
+      id: invitation.device, name: invitation.name,
       fingerprint: Fingerprint(of: invitation.device).description, address: channel.remoteAddress)
     guard await confirm(inviting, Fingerprint(of: keys.id).description) else {
       throw KithError(

@@ -3,15 +3,6 @@ internal import KithCrypto
 internal import KithNetwork
 internal import NIOPosix
 
-/// A device that asks to join.
-package struct JoinCandidate: Codable, Sendable, Hashable {
-  package var device: DeviceID
-  package var name: String
-  /// The other device shows the same; two people compare them.
-  package var fingerprint: String
-  package var address: String
-}
-
 package struct OpenInvitation: Codable, Sendable, Hashable {
   /// The short code for people, such as `4071-3352`; nil if only the token is accepted.
   package var code: String?
@@ -43,7 +34,7 @@ extension Node {
   ///   it), `declined`, `network`, `cancelled` or a storage code.
   func invite(
     _ options: InvitationOptions, onEvent: @escaping @Sendable (NodeEvent) async -> Bool
-  ) async throws(KithError) -> JoinCandidate {
+  ) async throws(KithError) -> PairingDevice {
     do {
       return try await runInvitation(options, onEvent)
     } catch {
@@ -53,7 +44,7 @@ extension Node {
 
   private func runInvitation(
     _ options: InvitationOptions, _ onEvent: @escaping @Sendable (NodeEvent) async -> Bool
-  ) async throws -> JoinCandidate {
+  ) async throws -> PairingDevice {
     var entropy = SystemRandom()
     let code = options.hasCode ? PairingCode(random: &entropy) : nil
     let secret = InvitationSecret(random: &entropy)
@@ -78,7 +69,7 @@ extension Node {
         for await left in wrongCodes { _ = await onEvent(.wrongCode(triesLeft: left)) }
       }()
       announcer?.start(InvitationAnnouncement(id: entropy.draw(), port: port))
-      let result: Result<JoinCandidate, any Error>
+      let result: Result<PairingDevice, any Error>
       do {
         result = .success(try await admit(listener.accept(), onEvent))
       } catch {
@@ -135,7 +126,7 @@ extension Node {
 
   private func admit(
     _ channel: PairingChannel, _ onEvent: @Sendable (NodeEvent) async -> Bool
-  ) async throws -> JoinCandidate {
+  ) async throws -> PairingDevice {
     defer { channel.close() }
     guard let request = JoinRequestMessage(decoding: channel.remotePayload) else {
       throw JoinError.notACertificate
@@ -151,8 +142,8 @@ extension Node {
       throw error
     }
     guard certificate.transportKey == channel.remoteStatic else { throw JoinError.keysInUse }
-    let candidate = JoinCandidate(
-      device: certificate.device, name: certificate.name,
+    let candidate = PairingDevice(
+      id: certificate.device, name: certificate.name,
       fingerprint: Fingerprint(of: certificate.device).description,
       address: channel.remoteAddress)
     guard await onEvent(.candidate(candidate)) else {
@@ -165,7 +156,7 @@ extension Node {
     guard JoinConfirm(decoding: try await channel.receive()) != nil else {
       throw PairingError.closed
     }
-    let (added, records) = try admission(of: candidate.device, request.certificate)
+    let (added, records) = try admission(of: candidate.id, request.certificate)
     try channel.send(
       JoinReply(
         isAccepted: true, records: records, addresses: addresses(forJoinerAt: candidate.address),
@@ -180,7 +171,7 @@ extension Node {
       "\(candidate.name) did not say that it has everything, and was not taken in. If "
         + "\"kith status\" shows the account there, it has, and brings the proof along when the "
         + "two meet; otherwise invite it again.",
-      device: candidate.device)
+      device: candidate.id)
   }
 
   /// Sends a confirmed device all data. The core makes it a member when it reports that it has

@@ -2,17 +2,17 @@ internal import KithCore
 public import KithCrypto
 internal import KithNetwork
 
-/// The device that invites, as it names itself.
+/// The other device of a pairing, as it names itself.
 ///
-/// The join checks that it is a member before it stores anything.
-public struct InvitingDevice: Sendable, Hashable {
+/// The join checks that the device which invites is a member before it stores anything.
+public struct PairingDevice: Codable, Sendable, Hashable {
   /// The device's id.
-  public var device: DeviceID
+  public var id: DeviceID
   /// The device's name.
   public var name: String
   /// The fingerprint, which the other device shows too; two people compare them.
   public var fingerprint: String
-  /// The address at which it answered.
+  /// Its address.
   public var address: String
 }
 
@@ -38,7 +38,7 @@ extension Node {
     made: @escaping @Sendable (AccountSummary) async throws(KithError) -> Void = {
       _ async throws(KithError) in
     },
-    confirm: @escaping @Sendable (_ inviter: InvitingDevice, _ fingerprint: String) async -> Bool
+    confirm: @escaping @Sendable (_ inviter: PairingDevice, _ fingerprint: String) async -> Bool
   ) async throws(KithError) -> AccountSummary {
     let joining = Joining(
       directory: directory, name: name, passphrase: passphrase, options: options,

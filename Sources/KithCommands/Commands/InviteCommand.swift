@@ -71,7 +71,7 @@ struct InviteCommand: AsyncParsableCommand {
       }
     }
     if options.json {
-      let device = NodeStatus.Device(id: candidate.device, name: candidate.name)
+      let device = NodeStatus.Device(id: candidate.id, name: candidate.name)
       try console.data(Document.versioned(["joined": device.document]).text(indented: false))
     }
     console.talk("\(Columns.printable(candidate.name, limit: 64)) is in.")

@@ -52,7 +52,7 @@ struct JoinCommand: AsyncParsableCommand {
         "standard input is no terminal; pass --yes to join any holder of the code")
     }
     let (name, peer) = (name ?? DeviceName.ofHost, peer)
-    let confirm: @Sendable (InvitingDevice, String) async -> Bool = { inviter, fingerprint in
+    let confirm: @Sendable (PairingDevice, String) async -> Bool = { inviter, fingerprint in
       let name = Columns.printable(inviter.name, limit: 64)
       let address = Columns.printable(inviter.address)
       console.talk("\(name) at \(address) invites. Its fingerprint is  \(inviter.fingerprint)")

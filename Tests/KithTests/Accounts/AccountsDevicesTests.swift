@@ -20,7 +20,7 @@ struct AccountsDevicesTests {
       #expect(!invitation.code.isEmpty)
       continuation.yield(invitation.token)
       continuation.finish()
-      for await candidate in invitation.candidates where candidate.name == name {
+      for await candidate in invitation.candidates where candidate.device.name == name {
         candidate.accept()
       }
     }

@@ -82,7 +82,7 @@ struct LocalClientTests {
       let summary = try await Node.join(
         directory: nodes.directory.child("joiner"), name: "joiner", code: token
       ) { _, _ in true }
-      #expect(try await invited.device == summary.device)
+      #expect(try await invited.id == summary.device)
       #expect(try await client.report().devices.map(\.name).sorted() == ["joiner", "served"])
     }
     try node.close()

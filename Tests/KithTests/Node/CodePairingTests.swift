@@ -15,7 +15,7 @@ struct CodePairingTests {
   final class Told: Sendable {
     let opened = Mutex<OpenInvitation?>(nil)
     let triesLeft = Mutex<[Int]>([])
-    let candidates = Mutex<[JoinCandidate]>([])
+    let candidates = Mutex<[PairingDevice]>([])
     var invitation: OpenInvitation? { opened.withLock { $0 } }
   }
 
@@ -23,12 +23,12 @@ struct CodePairingTests {
   func inviting<Result: Sendable>(
     _ node: Node, announcedAt port: UInt16? = nil, accepts: Bool = true,
     _ body: @escaping @Sendable (Told, OpenInvitation) async throws -> Result
-  ) async throws -> (Result, Swift.Result<JoinCandidate, KithError>) {
+  ) async throws -> (Result, Swift.Result<PairingDevice, KithError>) {
     let told = Told()
     // Tests run at once, and must not meet each other's invitations at the usual port.
     let options = Node.InvitationOptions(
       hasCode: true, port: try freePort(), announcementPort: port)
-    let invitation = Task<JoinCandidate, any Error> {
+    let invitation = Task<PairingDevice, any Error> {
       try await node.invite(options) { event in
         switch event {
         case .invitation(let open): told.opened.withLock { $0 = open }
@@ -65,7 +65,7 @@ struct CodePairingTests {
         options.announcementPort = port
         options.isLoopbackOnly = true
         let typed = try #require(invitation.code).replacing("-", with: " ")
-        let met = Mutex<InvitingDevice?>(nil)
+        let met = Mutex<PairingDevice?>(nil)
         let summary = try await Node.join(
           directory: path, name: "second", code: typed, options: options
         ) { inviter, fingerprint in
@@ -74,11 +74,11 @@ struct CodePairingTests {
           let isSame = await (try? eventually { !told.candidates.withLock { $0.isEmpty } }) != nil
           return isSame && told.candidates.withLock { $0.first?.fingerprint } == fingerprint
         }
-        #expect(met.withLock { $0?.device } == first.device)
+        #expect(met.withLock { $0?.id } == first.device)
         #expect(met.withLock { $0?.name } == "first")
         return summary
       }
-      #expect(try invited.get().device == summary.device)
+      #expect(try invited.get().id == summary.device)
       #expect(summary.account == first.account)
     }
     #expect(first.devices().map(\.name).sorted() == ["first", "second"])
@@ -105,7 +105,7 @@ struct CodePairingTests {
           address: first.listeningAddresses.first, options: options
         ) { _, _ in true }
       }
-      #expect(try invited.get().device == summary.device)
+      #expect(try invited.get().id == summary.device)
     }
     try first.close()
   }
@@ -260,7 +260,7 @@ struct CodePairingTests {
         directory: joining, name: "joiner", code: try #require(invitation.code),
         address: invitation.addresses.first
       ) { _, _ in true }
-      #expect(try await invited.device == summary.device)
+      #expect(try await invited.id == summary.device)
     }
     try node.close()
     try nodes.first.close()
