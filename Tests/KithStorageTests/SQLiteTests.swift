@@ -154,7 +154,7 @@ import Testing
   /// The entry's row id names a change set of another store, which may be damaged itself.
   @Test(arguments: [false, true])
   func anEntryThatNamesTwoChangeSetsMayBeMissingInBothStores(isOtherDamaged: Bool) throws {
-    let directory = try TemporaryDirectory()
+    let directory = try TestDirectory()
     let device = try begin(directory)
     let stores = Array(MutationSource.stores.prefix(2))
     let reference = ChangeSetReference(

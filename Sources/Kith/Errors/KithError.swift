@@ -1,4 +1,4 @@
-public import KithCore
+public import KithCrypto
 
 #if canImport(FoundationEssentials)
   public import FoundationEssentials

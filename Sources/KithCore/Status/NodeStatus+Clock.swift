@@ -1,5 +1,3 @@
-package import KithCrypto
-
 extension NodeStatus {
   /// A device's knowledge of the time (`Docs/Protocol.md`, "Clocks").
   package struct Clock: Codable, Hashable, Sendable {

@@ -210,7 +210,7 @@ struct AccountsTests {
     let store = try accounts.store(Self.store)
     try store.set("local", forKey: "theme")
     var updates = accounts.signedInUpdates.makeAsyncIterator()
-    #expect(await updates.next() == .some(nil))
+    #expect(try await updates.next() == .some(nil))
     try await Self.serving(accounts) {
       // As `kith account create` does.
       let (summary, _) = try Node.createAccount(directory: directory.child("a"), name: "by hand")
@@ -223,9 +223,9 @@ struct AccountsTests {
       try await accounts.createAccount(name: "second")
       #expect(accounts.signedIn != summary.account)
     }
-    #expect(await updates.next() == accounts.signedIn)
+    #expect(try await updates.next() == accounts.signedIn)
     try accounts.close()
-    #expect(await updates.next() == nil)
+    #expect(try await updates.next() == nil)
   }
 
   @Test func `writes never fail because an account changes under them`() async throws {
