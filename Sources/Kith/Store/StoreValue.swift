@@ -18,7 +18,7 @@ public import KithCore
 /// struct Window: StoreValue { var width = 0, height = 0 }
 /// extension Calendar.Identifier: @retroactive StoreValue {}
 /// ```
-/// ``KithCore/PropertyListValue/init(encoding:)`` says how values are encoded. If a store shows a
+/// `PropertyListValue(encoding:)` says how values are encoded. If a store shows a
 /// value of another type, such as an older program's, the key reads as its default. The value stays
 /// until the program sets the key.
 public protocol StoreValue: Codable, Sendable {}
