@@ -105,6 +105,8 @@ extension Simulation {
       }
     case .fork:
       let first = signed(forgery, by: device, to: peer, in: store)
+      // A device that cannot sign, such as a revoked one, has nothing to fork.
+      guard !first.isEmpty else { return [] }
       let chain = forger.next(device, store, &nemesisChance)
       forger.skip(to: chain.sequence - 2, device, store)
       return first + signed(forgery, by: device, to: peer, in: store)
