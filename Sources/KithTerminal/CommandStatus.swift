@@ -13,6 +13,8 @@ package enum CommandStatus: Int32, CaseIterable, Sendable {
   /// A passphrase is needed, wrong, or unreadable.
   case passphrase = 6
   case unhealthy = 7
+  /// A value is not the expected one.
+  case unexpected = 8
   /// As ArgumentParser reports it.
   case usage = 64
 
@@ -26,6 +28,7 @@ package enum CommandStatus: Int32, CaseIterable, Sendable {
     case .unreachable: "a node or peer cannot be reached, or not in time"
     case .passphrase: "a passphrase is needed, wrong, or cannot be read"
     case .unhealthy: "doctor found a problem"
+    case .unexpected: "a value is not as set --if-value or --if-missing expects"
     case .usage: "the command line cannot be understood"
     }
   }

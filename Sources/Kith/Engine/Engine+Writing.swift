@@ -35,12 +35,23 @@ extension Engine {
     fileprivate let isCrowded: Bool
   }
 
-  /// Makes a write visible at once. The caller must ``settle(_:)`` it, which commits it.
+  /// Makes a write visible at once. The caller must ``settle(_:)`` it, which commits it. Throws
+  /// `unexpectedValue` unless the store shows the expected values.
   func accept(
-    _ store: StoreIdentifier, _ operations: [KithCore.Operation], origin: WriteOrigin
+    _ store: StoreIdentifier, _ operations: [KithCore.Operation],
+    expecting expected: [KithCore.Operation] = [], origin: WriteOrigin
   ) throws(KithError) -> AcceptedWrite {
     retryIfDue()
-    let accepted = perform(drainsHere: true, origin: origin) { state in
+    let accepted = perform(drainsHere: true, origin: origin) {
+      state -> (Result<AcceptedWrite, KithError>, [Effect]) in
+      // Under the lock of the write, so that no other write comes in between.
+      if !expected.isEmpty {
+        do throws(KithError) {
+          try KithError.checkExpected(expected, shown: state.shell.replica.view(of: store))
+        } catch {
+          return (.failure(error), [])
+        }
+      }
       let (result, effects) = self.take(isAwaited: true, &state) { .write($0, store, operations) }
       return (result.map { AcceptedWrite(id: $0, isCrowded: state.lastBatch > 1) }, effects)
     }

@@ -19,6 +19,8 @@ extension KithError.Code {
   public static let tooManyDrafts = Self(description: "tooManyDrafts")
   /// The refusals that the program has not taken exceed a device's limit.
   public static let refusalsNotTaken = Self(description: "refusalsNotTaken")
+  /// A key does not show the value that the write expects.
+  package static let unexpectedValue = Self(description: "unexpectedValue")
   /// The store was not opened.
   public static let unknownStore = Self(description: "unknownStore")
   /// The node was closed.

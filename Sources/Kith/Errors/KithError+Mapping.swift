@@ -75,6 +75,20 @@ extension KithError {
     self.init(.unsupportedValue, "The value cannot be stored: \(error).", key: key, cause: error)
   }
 
+  /// Throws `unexpectedValue` for the first expected value that is not shown; nil expects a missing
+  /// key.
+  static func checkExpected(
+    _ expected: [KithCore.Operation], shown: [Key: EncodedValue]
+  ) throws(KithError) {
+    for entry in expected {
+      let value = shown[Key(entry.key)]
+      guard value != entry.value else { continue }
+      let found = value == nil ? "is missing" : "has \(entry.value == nil ? "a" : "another") value"
+      throw KithError(
+        .unexpectedValue, "The key \(found); nothing was written.", key: entry.key)
+    }
+  }
+
   static let revokedDevice = KithError(
     .revoked,
     "This device was removed from the account. It keeps what it has read; to write again, join in a "

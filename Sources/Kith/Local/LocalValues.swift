@@ -11,6 +11,14 @@ extension Sequence<KithCore.Operation> {
   }
 }
 
+extension [KithCore.Operation] {
+  static func encoding(
+    _ writes: [(key: String, value: PropertyListValue?)]
+  ) throws(KithError) -> Self {
+    try writes.map { write throws(KithError) in try .encoding(write.value, forKey: write.key) }
+  }
+}
+
 extension [Key: PropertyListValue] {
   var operations: [KithCore.Operation] {
     get throws(KithError) {

@@ -16,9 +16,12 @@ extension Node: NodeAccess {
     switch call {
     case .values(let store):
       return .values(try (existing(store)?.dictionary ?? [:]).operations)
-    case .commit(let store, let operations):
-      guard let known = try storeToWrite(store, operations) else { return .done }
-      try await engine.settle(engine.accept(known, operations, origin: origin))
+    case .commit(let store, let operations, let expected):
+      guard let known = try storeToWrite(store, operations, expecting: expected) else {
+        return .done
+      }
+      try await engine.settle(
+        engine.accept(known, operations, expecting: expected, origin: origin))
     case .status:
       transport.withLock { $0 }?.probeQuietSessions()
       return .status(try status.json)
@@ -67,11 +70,12 @@ extension Node: NodeAccess {
 
   /// The store of a transaction, created if it is new; nil if there is nothing to write.
   private func storeToWrite(
-    _ store: String, _ operations: [KithCore.Operation]
+    _ store: String, _ operations: [KithCore.Operation], expecting expected: [KithCore.Operation]
   ) throws(KithError) -> StoreIdentifier? {
     if let known = try existing(store, isLooking: false) {
       return operations.isEmpty ? nil : known.identifier
     }
+    try KithError.checkExpected(expected, shown: [:])
     // Neither a refused transaction nor a removal creates a store.
     var trial = TrialStore()
     try trial.write(operations)

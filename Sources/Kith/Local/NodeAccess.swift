@@ -10,7 +10,7 @@ internal import Synchronization
 /// A node that answers requests: this process's ``Node``, or another program's (``LocalClient``,
 /// ``RemoteNode``).
 ///
-/// Only ``write(_:in:)`` creates a store; one that nobody wrote to shows nothing.
+/// Only ``write(_:in:expecting:)`` creates a store; one that nobody wrote to shows nothing.
 package protocol NodeAccess: Sendable {
   /// Answers a request. `onEvent` gets the events before the answer, and returns whether to accept
   /// a candidate. Throws also `control` or `cancelled`.
@@ -36,12 +36,17 @@ extension NodeAccess {
   }
 
   /// Durable on return, all writes or none. Nil removes a key.
+  ///
+  /// Throws `unexpectedValue` unless the store shows the expected values; nil expects that the key
+  /// is missing. No other program of this device writes between the check and the write. Another
+  /// device may: then the later write wins.
   package func write(
-    _ writes: [(key: String, value: PropertyListValue?)], in store: String
+    _ writes: [(key: String, value: PropertyListValue?)], in store: String,
+    expecting expected: [(key: String, value: PropertyListValue?)] = []
   ) async throws(KithError) {
-    var operations: [KithCore.Operation] = []
-    for write in writes { operations.append(try .encoding(write.value, forKey: write.key)) }
-    _ = try await perform(.commit(store: store, operations: operations))
+    let call = NodeCall.commit(
+      store: store, operations: try .encoding(writes), expecting: try .encoding(expected))
+    _ = try await perform(call)
   }
 
   package func report() async throws(KithError) -> NodeStatus {

@@ -14,8 +14,10 @@ package enum NodeCall: Codable, Sendable {
   /// The first request of a connection.
   case hello(version: Int, attaches: Bool)
   case values(store: String)
-  /// Creates the store, if it writes a value.
-  case commit(store: String, operations: [KithCore.Operation])
+  /// Creates the store, if it writes a value. Refused with `unexpectedValue` unless the store
+  /// shows the expected values; a nil value expects that the key is missing.
+  case commit(
+    store: String, operations: [KithCore.Operation], expecting: [KithCore.Operation] = [])
   case status
   /// Answer: `devices`.
   case dependents(DeviceID)

@@ -23,9 +23,7 @@ package struct TrialStore: Sendable {
   package mutating func write(
     _ writes: [(key: String, value: PropertyListValue?)]
   ) throws(KithError) {
-    var operations: [KithCore.Operation] = []
-    for write in writes { operations.append(try .encoding(write.value, forKey: write.key)) }
-    try write(operations)
+    try write([KithCore.Operation].encoding(writes))
   }
 
   mutating func write(_ operations: [KithCore.Operation]) throws(KithError) {

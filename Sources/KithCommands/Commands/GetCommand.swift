@@ -9,8 +9,9 @@ struct GetCommand: AsyncParsableCommand {
     abstract: "Print a key's value.",
     discussion: """
       Prints strings without quotes, dates in ISO 8601, data in base64, all else as JSON; --json \
-      also shows the type. Status 2 if the key is missing. A terminal gets control characters as \
-      numbers, and lines after the first indented; others, and --raw, get the value unchanged.
+      also shows the type. Status 2 if the key is missing, unless --default says what to print. A \
+      terminal gets control characters as numbers, and lines after the first indented; others, and \
+      --raw, get the value unchanged.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -18,6 +19,11 @@ struct GetCommand: AsyncParsableCommand {
 
   @Flag(help: "Print data as bytes, strings unchanged, and nothing after.")
   var raw = false
+
+  @Option(
+    name: .customLong("default"), parsing: .unconditional,
+    help: ArgumentHelp("Printed, with status 0, if the key is missing.", valueName: "value"))
+  var fallback: String?
 
   @Argument(help: "The key.")
   var key: String
@@ -28,7 +34,7 @@ struct GetCommand: AsyncParsableCommand {
       try await options.warnIfLacking(name, at: node)
       return (name, try await node.value(forKey: key, in: name))
     }
-    guard let value = found else {
+    guard let value = try found ?? fallback.map({ try ValueText.parse($0) }) else {
       let place = try options.isSignedOut ? " of this host, where nobody is signed in" : ""
       throw CommandFailure(
         .notFound,
@@ -37,15 +43,17 @@ struct GetCommand: AsyncParsableCommand {
     }
     if options.json {
       let document = Document.versioned([
-        "key": .string(key), "type": .string(value.typeName), "value": .value(value),
+        "isDefault": found == nil ? .bool(true) : nil, "key": .string(key),
+        "type": .string(value.typeName), "value": .value(value),
       ])
-      try options.console.data(document.text())
-    } else if raw, case .data(let data) = value {
+      return try options.console.data(document.text())
+    }
+    let text = found.map(ValueText.text) ?? fallback ?? ""
+    if raw, case .data(let data)? = found {
       try options.console.rawData(data)
     } else if raw {
-      try options.console.rawData(Data(ValueText.text(value).utf8))
+      try options.console.rawData(Data(text.utf8))
     } else {
-      let text = ValueText.text(value)
       try options.console.data(Terminal.hasOutput ? Columns.readable(text) : text)
     }
   }

@@ -10,10 +10,15 @@ struct SetCommand: AsyncParsableCommand {
       unless --type says otherwise. -- ends the options. Several pairs are one transaction: all \
       are set or none. Returns when the write survives a crash.
 
+      --if-value and --if-missing check and write in one step, also if other programs of this \
+      device write: status 8, and nothing is written, if the check fails. Another device may write \
+      at the same time; then the later write wins.
+
         kith set theme dark
         kith set window.width 1280 window.height 800
         kith set --type string version 1.10
         kith set notes - < notes.txt
+        kith set --if-value 41 count 42
         kith set dash '"-"'              the text - itself, as JSON
         kith set -- -key --value
       """)
@@ -26,6 +31,15 @@ struct SetCommand: AsyncParsableCommand {
     help: ArgumentHelp(
       "The values' type.", valueName: "type"))
   var type: ValueType = .auto
+
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp(
+      "Only if the key shows this value; --type counts too.", valueName: "old"))
+  var ifValue: String?
+
+  @Flag(help: "Only if all the keys are missing.")
+  var ifMissing = false
 
   @Argument(
     // Accepts values such as -5; `validate()` refuses keys that look like mistyped options.
@@ -53,6 +67,9 @@ struct SetCommand: AsyncParsableCommand {
     guard stride(from: 1, to: pairs.count, by: 2).count(where: { pairs[$0] == "-" }) <= 1 else {
       throw ValidationError("Only one value can come from standard input.")
     }
+    guard ifValue == nil || pairs.count == 2 && !ifMissing else {
+      throw ValidationError("--if-value takes one key, and no --if-missing.")
+    }
   }
 
   func run() async throws {
@@ -61,8 +78,12 @@ struct SetCommand: AsyncParsableCommand {
       writes.append((pairs[index], try value(pairs[index + 1])))
     }
     let final = writes
+    let old = try ifValue.map { try ValueText.parse($0, as: type) }
+    let expected: [(key: String, value: PropertyListValue?)] =
+      ifMissing || old != nil ? final.map { ($0.key, old) } : []
     try await options.withNode(writes: true) { node in
-      try await node.write(final, in: store.writable(at: node, options.console))
+      try await node.write(
+        final, in: store.writable(at: node, options.console), expecting: expected)
     }
     if options.json {
       let keys = Document.strings(writes.map(\.key))

@@ -55,6 +55,7 @@ extension CommandStatus {
       self = .refused
     case .missing, .alreadyExists, .inUse, .unsafePermissions: self = .directory
     case .passphrase: self = .passphrase
+    case .unexpectedValue: self = .unexpected
     case .unknownStore: self = .notFound
     case .timedOut, .network, .control, .notRunning: self = .unreachable
     default: self = .failure

@@ -154,6 +154,7 @@ struct ParsingTests {
       (.missing, .directory), (.inUse, .directory), (.alreadyExists, .directory),
       (.network, .unreachable), (.timedOut, .unreachable), (.diskFull, .failure),
       (.damaged, .failure), (.pairingCode, .refused), (.declined, .refused),
+      (.unexpectedValue, .unexpected),
     ]
     for (code, status) in expected {
       let failure = try #require(CommandFailure(KithError(code, "Said.", key: "k\n")))

@@ -164,6 +164,54 @@ struct LifecycleTests {
     #expect(token.status == CommandStatus.refused.rawValue)
   }
 
+  @Test func `a missing key shows the default, as it was typed`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    #expect(try await household.run(member, "set", "here", "1").status == 0)
+    for (arguments, output) in [
+      (["here", "--default", "2"], "1\n"), (["gone", "--default", "1.10"], "1.10\n"),
+      (["gone", "--raw", "--default", "-x"], "-x"), (["gone", "--default", ""], "\n"),
+    ] {
+      let result = try await KithProcess.run(
+        ["get", "--directory", member.directory.path] + arguments, in: household.root)
+      #expect(result.status == 0 && result.output == output, "\(arguments): \(result)")
+    }
+    let json = try await household.run(member, "get", "gone", "--default", "5", "--json").output
+    #expect(json.contains("\"isDefault\": true") && json.contains("\"value\": 5"), "\(json)")
+    let elsewhere = try await household.run(member, "get", "k", "--store", "s", "--default", "1")
+    #expect(elsewhere.status == CommandStatus.notFound.rawValue && elsewhere.output.isEmpty)
+  }
+
+  @Test func `a value that is not the expected one is not replaced`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    for isRunning in [false, true] {
+      if isRunning { try await household.start(member) }
+      for (arguments, status) in [
+        (["n", "1", "m", "1", "--if-missing"], .success),
+        (["n", "2", "--if-missing"], .unexpected),
+        (["n", "2", "k", "2", "--if-missing"], .unexpected),
+        (["n", "2", "--if-value", "1"], .success), (["n", "3", "--if-value", "1"], .unexpected),
+        (["n", "3", "--if-value", "2.0"], .unexpected),
+        (["n", "3", "--if-value", "2", "--type", "string"], .unexpected),
+        (["k", "3", "--if-value", "2"], .unexpected),
+        (["n", "-3", "--if-value", "2"], .success), (["n", "2", "--if-value", "-3"], .success),
+        (["n", "2", "--if-value", "2", "--if-missing"], .usage),
+        (["n", "2", "m", "2", "--if-value", "2"], .usage),
+      ] as [([String], CommandStatus)] {
+        let result = try await KithProcess.run(
+          ["set", "--directory", member.directory.path] + arguments, in: household.root)
+        #expect(result.status == status.rawValue, "\(arguments): \(result)")
+      }
+      #expect(try await household.run(member, "get", "n").output == "2\n")
+      #expect(try await household.run(member, "rm", "n", "m").status == 0)
+    }
+    let other = try await household.run(
+      member, "set", "k", "1", "--if-value", "2", "--store", "s", "--create")
+    #expect(other.status == CommandStatus.unexpected.rawValue)
+    #expect(!(try await household.run(member, "status").output.contains(" s ")))
+  }
+
   @Test func `watch prints changes as lines of JSON`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")

@@ -43,6 +43,38 @@ struct LocalClientTests {
     try node.close()
   }
 
+  @Test func writesThatExpectAValueLoseNoIncrement() async throws {
+    let served = try await Served()
+    let store = "com.example.test"
+    try await running(served.node) {
+      try await eventually { (try? await served.client.version()) == LocalLimits.version }
+      let (writers, rounds) = (4, 10)
+      try await withThrowingTaskGroup(of: Void.self) { group in
+        for writer in 0..<writers {
+          let node: any NodeAccess = writer == 0 ? served.node : served.client
+          group.addTask {
+            var done = 0
+            while done < rounds {
+              let old = try await node.value(forKey: "n", in: store)
+              let number: Int64 = if case .integer(let number)? = old { number } else { 0 }
+              do throws(KithError) {
+                try await node.write(
+                  [("n", .integer(number + 1))], in: store, expecting: [("n", old)])
+                done += 1
+              } catch {
+                guard error.code == .unexpectedValue, error.key == "n" else { throw error }
+              }
+            }
+          }
+        }
+        try await group.waitForAll()
+      }
+      #expect(
+        try await served.client.value(forKey: "n", in: store) == .integer(Int64(writers * rounds)))
+    }
+    try served.node.close()
+  }
+
   @Test func aClientWatchesAndInvites() async throws {
     let nodes = try await Nodes()
     let path = nodes.directory.child("served")

@@ -69,7 +69,7 @@ final class ControlNode: Sendable {
       var bytes = frame
       let reply = try decoder.decode(buffer: &bytes).flatMap { LocalReply($0) }
       require(reply?.id == request.id && bytes.readableBytes == 0, "a reply is not read back")
-      guard case .commit(let store, let operations) = request.call, case .answer = content else {
+      guard case .commit(let store, let operations, _) = request.call, case .answer = content else {
         continue
       }
       // It is there.

@@ -32,7 +32,8 @@ extension FuzzTarget {
     let store = StoreIdentifier("com.example.App")
     var calls: [NodeCall] = [
       .hello(version: LocalLimits.version, attaches: true), .values(store: "com.example.App"),
-      .commit(store: "com.example.App", operations: write), .status,
+      .commit(store: "com.example.App", operations: write),
+      .commit(store: "com.example.App", operations: write, expecting: write), .status,
       .usage(store: "com.example.App"), .hidden(store: "a"),
       .refusals(store: "a", takingThrough: 3), .acceptLoss(store: "a"), .flush,
       .synchronize(store: "a", seconds: 0), .watch(store: "a"),
