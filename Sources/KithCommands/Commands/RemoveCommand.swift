@@ -9,6 +9,9 @@ struct RemoveCommand: AsyncParsableCommand {
     discussion: """
       Several keys are one transaction. If keys are missing, it names them, removes the others, \
       and ends with status 2.
+
+      --prefix also is one transaction, of all keys that the store shows. It says how many it \
+      removed, and asks first on a terminal.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -17,12 +20,29 @@ struct RemoveCommand: AsyncParsableCommand {
   @Flag(name: [.short, .long], help: "Ignore missing keys.")
   var force = false
 
+  @Option(
+    parsing: .unconditional,
+    help: ArgumentHelp("Remove the keys that begin with this.", valueName: "text"))
+  var prefix: String?
+
+  @Flag(name: [.short, .long], help: "Do not ask.")
+  var yes = false
+
   @Argument(help: "The keys.")
-  var keys: [String]
+  var keys: [String] = []
+
+  func validate() throws {
+    guard keys.isEmpty == (prefix != nil) else {
+      throw ValidationError("Give keys, or --prefix.")
+    }
+    // A script's empty variable would remove the whole store.
+    guard prefix != "" else { throw ValidationError("The prefix is empty; all keys begin so.") }
+  }
 
   func run() async throws {
     let (name, removed, missing) = try await options.withNode { node in
       let name = try await store.existing(at: node)
+      if let prefix { return (name, try await remove(prefix, in: name, at: node), [String]()) }
       var present: [String] = []
       var missing: [String] = []
       for key in keys {
@@ -43,10 +63,34 @@ struct RemoveCommand: AsyncParsableCommand {
       ])
       try options.console.data(document.text())
     }
+    if let prefix {
+      guard force || !removed.isEmpty else {
+        throw CommandFailure(
+          .notFound,
+          "no key in the store \"\(Columns.printable(name))\" begins with "
+            + "\"\(Columns.printable(prefix, limit: 80))\"")
+      }
+      options.console.talk("Removed \(Humane.count(removed.count, "key")).")
+    }
     guard force || missing.isEmpty else {
       let names = missing.map { "\"\(Columns.printable($0, limit: 80))\"" }.joined(separator: ", ")
       throw CommandFailure(
         .notFound, "missing in the store \"\(Columns.printable(name))\": \(names)")
     }
+  }
+
+  /// Returns the removed keys.
+  private func remove(
+    _ prefix: String, in name: String, at node: any NodeAccess
+  ) async throws -> [String] {
+    let found = try await node.entries(in: name).map(\.key)
+      .filter { $0.utf8.starts(with: prefix.utf8) }
+    guard !found.isEmpty else { return [] }
+    let question = "Remove \(Humane.count(found.count, "key")) of \"\(Columns.printable(name))\"?"
+    guard yes || !Terminal.hasInput || Confirmation.isGiven(question, options.console) else {
+      throw CommandFailure(.refused, "nothing was removed")
+    }
+    try await node.write(found.map { ($0, nil) }, in: name)
+    return found
   }
 }

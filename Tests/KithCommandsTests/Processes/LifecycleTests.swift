@@ -209,7 +209,29 @@ struct LifecycleTests {
     let other = try await household.run(
       member, "set", "k", "1", "--if-value", "2", "--store", "s", "--create")
     #expect(other.status == CommandStatus.unexpected.rawValue)
-    #expect(!(try await household.run(member, "status").output.contains(" s ")))
+    let status = try await household.run(member, "status", "--json").output
+    #expect(!status.contains("\"identifier\": \"s\""), "\(status)")
+  }
+
+  @Test func `keys of a prefix are removed together`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    let set = try await household.run(member, "set", "e.a", "1", "e.b", "2", "e", "3", "é", "4")
+    #expect(set.status == 0, "\(set)")
+    let removed = try await household.run(member, "rm", "--prefix", "e.")
+    #expect(removed.status == 0 && removed.output.isEmpty)
+    #expect(removed.talk == "Removed 2 keys.\n")
+    #expect(try await household.run(member, "ls").output == "e\né\n")
+    let none = try await household.run(member, "rm", "--prefix", "e.")
+    #expect(none.status == CommandStatus.notFound.rawValue)
+    #expect(try await household.run(member, "rm", "--prefix", "e.", "--force").status == 0)
+    for arguments in [["--prefix", ""], ["--prefix", "e", "e"], []] {
+      let result = try await KithProcess.run(
+        ["rm", "--directory", member.directory.path] + arguments, in: household.root)
+      #expect(result.status == CommandStatus.usage.rawValue, "\(arguments): \(result)")
+    }
+    let json = try await household.run(member, "rm", "--prefix", "e", "--json")
+    #expect(json.output.contains("\"e\"") && !json.output.contains("é"), "\(json)")
   }
 
   @Test func `watch prints changes as lines of JSON`() async throws {

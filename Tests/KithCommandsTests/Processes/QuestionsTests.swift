@@ -117,6 +117,21 @@ struct QuestionsTests {
     #expect(try await start(alpha, "set", "k", "2").wait().status == 0)
   }
 
+  @Test func `many keys are removed after a yes`() async throws {
+    let alpha = try await household.create("alpha")
+    #expect(try await household.run(alpha, "set", "e.a", "1", "e.b", "2").status == 0)
+    let declined = try start(alpha, "rm", "--prefix", "e.")
+    try await terminal.type("n\n", after: "Remove 2 keys of \"default\"? [y/N] ")
+    #expect(try await declined.wait().status == CommandStatus.refused.rawValue)
+    #expect(try await household.run(alpha, "ls").output == "e.a\ne.b\n")
+    let wanted = try start(alpha, "rm", "--prefix", "e.")
+    try await terminal.type("y\n", after: "Remove 2 keys of \"default\"? [y/N] ")
+    #expect(try await wanted.wait().status == 0, "\(terminal.shown)")
+    #expect(try await household.run(alpha, "set", "e.a", "1").status == 0)
+    #expect(try await start(alpha, "rm", "--prefix", "e.", "--yes").wait().status == 0)
+    #expect(try await household.run(alpha, "ls").output.isEmpty)
+  }
+
   @Test func `a value moves no cursor and forges no message`() async throws {
     let alpha = try await household.create("alpha")
     let value = "\u{1B}]52;c;eA==\u{7}\u{9B}2J\u{202E}x\r\nkith: run this: rm"

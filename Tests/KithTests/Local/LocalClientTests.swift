@@ -56,7 +56,7 @@ struct LocalClientTests {
             var done = 0
             while done < rounds {
               let old = try await node.value(forKey: "n", in: store)
-              let number: Int64 = if case .integer(let number)? = old { number } else { 0 }
+              let number: Int64 = if case .integer(let shown)? = old { shown } else { 0 }
               do throws(KithError) {
                 try await node.write(
                   [("n", .integer(number + 1))], in: store, expecting: [("n", old)])
