@@ -234,6 +234,44 @@ struct LifecycleTests {
     #expect(json.output.contains("\"e\"") && !json.output.contains("é"), "\(json)")
   }
 
+  @Test func `watch runs a command for each change, one after the other`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    try await household.start(member)
+    let log = household.root.appending(path: "log")
+    let reading = try KithProcess(
+      [
+        "watch", "--exec", "mkdir busy || echo overlap >> log; cat >> log; rmdir busy; exit 3",
+        "--directory", member.directory.path,
+      ], in: household.root)
+    // Reads nothing, not even what no pipe holds.
+    let deaf = try KithProcess(
+      ["watch", "big", "--exec", "kill $$", "--directory", member.directory.path],
+      in: household.root)
+    for watch in [reading, deaf] {
+      try await eventually("watch to begin") { watch.saidSoFar.contains("watching") }
+    }
+    for number in 0..<5 {
+      try await member.client.write([("n", .integer(Int64(number)))], in: "default")
+    }
+    let big = String(repeating: "x", count: 200_000)
+    try await member.client.write([("big", .string(big))], in: "default")
+    try await eventually("six failures") {
+      reading.saidSoFar.ranges(of: "the command ended with status 3\n").count == 6
+        && deaf.saidSoFar.contains("the command ended with status 143\n")
+    }
+    let lines = try String(contentsOf: log, encoding: .utf8).split(separator: "\n")
+    try #require(lines.count == 6)
+    for (number, line) in lines.prefix(5).enumerated() {
+      #expect(
+        line == """
+          {"changes":[{"key":"n","removed":false,"value":\(number)}],"reason":"ownWrite","version":1}
+          """)
+    }
+    #expect(lines[5].contains(big))
+    #expect(reading.printedSoFar.isEmpty)
+  }
+
   @Test func `watch prints changes as lines of JSON`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")
