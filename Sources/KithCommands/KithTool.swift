@@ -11,7 +11,7 @@ public enum KithTool {
     do {
       try checkArguments(CommandLine.unsafeArgv, CommandLine.argc)
       try CommandName.check(Array(CommandLine.arguments.dropFirst()), of: KithCommand.self)
-      var command = try KithCommand.parseAsRoot()
+      var command = try await KithCommand.asyncParseAsRoot()
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
       } else {

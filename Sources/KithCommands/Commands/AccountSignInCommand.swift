@@ -15,7 +15,8 @@ struct AccountSignInCommand: AsyncParsableCommand {
 
   @Argument(
     help: ArgumentHelp(
-      "Its id (kith account list), or first digits. Default: the only one here."))
+      "Its id (kith account list), or first digits. Default: the only one here."),
+    completion: .accounts)
   var account: String?
 
   func run() async throws {

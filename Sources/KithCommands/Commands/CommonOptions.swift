@@ -61,7 +61,8 @@ struct CommonOptions: ParsableArguments {
 struct StoreOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("The store; see kith --help.", valueName: "identifier"))
+    help: ArgumentHelp("The store; see kith --help.", valueName: "identifier"),
+    completion: .stores)
   var store: String?
 
   static func identifier(

@@ -43,7 +43,8 @@ struct DevicesRenameCommand: AsyncParsableCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "Its name, fingerprint, or the first digits of its id.")
+  @Argument(
+    help: "Its name, fingerprint, or the first digits of its id.", completion: .devices)
   var device: String
 
   @Argument(help: "The new name, 1 to 64 bytes.")

@@ -16,13 +16,15 @@ struct DevicesRevokeCommand: AsyncParsableCommand {
 
   @OptionGroup var options: CommonOptions
 
-  @Argument(help: "Its name, fingerprint, or the first digits of its id.")
+  @Argument(
+    help: "Its name, fingerprint, or the first digits of its id.", completion: .devices)
   var device: String
 
   @Option(
     help: ArgumentHelp(
       "An enrolled device that stays; those not named go. May be repeated.",
-      valueName: "device"))
+      valueName: "device"),
+    completion: .devices)
   var keep: [String] = []
 
   @Flag(help: "All that it enrolled stay.")

@@ -25,7 +25,7 @@ struct GetCommand: AsyncParsableCommand {
     help: ArgumentHelp("Printed, with status 0, if the key is missing.", valueName: "value"))
   var fallback: String?
 
-  @Argument(help: "The key.")
+  @Argument(help: "The key.", completion: .keys)
   var key: String
 
   func run() async throws {

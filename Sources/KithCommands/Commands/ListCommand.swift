@@ -15,7 +15,7 @@ struct ListCommand: AsyncParsableCommand {
   @Flag(name: [.customShort("S"), .long], help: "Largest values first.")
   var bySize = false
 
-  @Argument(help: "Only keys that begin with this.")
+  @Argument(help: "Only keys that begin with this.", completion: .keys)
   var prefix: String?
 
   func run() async throws {

@@ -22,13 +22,14 @@ struct RemoveCommand: AsyncParsableCommand {
 
   @Option(
     parsing: .unconditional,
-    help: ArgumentHelp("Remove the keys that begin with this.", valueName: "text"))
+    help: ArgumentHelp("Remove the keys that begin with this.", valueName: "text"),
+    completion: .keys)
   var prefix: String?
 
   @Flag(name: [.short, .long], help: "Do not ask.")
   var yes = false
 
-  @Argument(help: "The keys.")
+  @Argument(help: "The keys.", completion: .keys)
   var keys: [String] = []
 
   func validate() throws {

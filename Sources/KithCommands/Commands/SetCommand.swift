@@ -46,7 +46,8 @@ struct SetCommand: AsyncParsableCommand {
     parsing: .allUnrecognized,
     help: ArgumentHelp(
       "Keys, each with its value; the value - reads standard input.",
-      valueName: "pairs"))
+      valueName: "pairs"),
+    completion: .keys)
   var arguments: [String]
 
   /// The parser leaves in the `--` that ends the options.

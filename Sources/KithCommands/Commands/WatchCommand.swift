@@ -25,7 +25,7 @@ struct WatchCommand: AsyncParsableCommand {
     help: ArgumentHelp("Run this for each change, which it reads as JSON.", valueName: "command"))
   var exec: String?
 
-  @Argument(help: "Only these keys. Default: all.")
+  @Argument(help: "Only these keys. Default: all.", completion: .keys)
   var keys: [String] = []
 
   func run() async throws {

@@ -50,18 +50,19 @@ extension CommonOptions {
   }
 
   /// A node may be starting or stopping.
-  private static let patience = Duration.seconds(10)
+  static let patience = Duration.seconds(10)
 
   /// Calls a body with the directory's node: the running one, over its control socket, or one
   /// opened during the call. When signed out, it is the node of the local stores, which the first
   /// write creates.
   ///
+  /// `waiting` is how long another process may have the directory open without serving it.
   /// `readsMembershipOnly` opens a node without stores, and without memory for them. A nil
   /// `passphrase` comes from its source, or the person. Throws also if a needed node is not
   /// running.
   func withNode<Result: Sendable>(
     needsNode: Bool = false, readsMembershipOnly: Bool = false, writes: Bool = false,
-    passphrase: PassphraseQuestion? = nil,
+    waiting wait: Duration = CommonOptions.patience, passphrase: PassphraseQuestion? = nil,
     _ body: (any NodeAccess) async throws -> Result
   ) async throws -> Result {
     let directory = try Accounts.deviceDirectory(in: directoryURL.path)
@@ -82,7 +83,7 @@ extension CommonOptions {
     let entered: NodeDoor.Entered
     do throws(KithError) {
       entered = try await NodeDoor.enter(
-        configuration, needsNode: needsNode, waiting: Self.patience)
+        configuration, needsNode: needsNode, waiting: wait)
     } catch {
       guard needsNode, error.code == .notRunning else { throw error }
       throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)

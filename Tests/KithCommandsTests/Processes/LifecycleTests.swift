@@ -234,6 +234,42 @@ struct LifecycleTests {
     #expect(json.output.contains("\"e\"") && !json.output.contains("é"), "\(json)")
   }
 
+  @Test func `completions know names, and keep silent without any`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    #expect(try await household.run(member, "set", "a key", "1", "b\nc", "2").status == 0)
+    let stored = try await household.run(member, "set", "k", "1", "--store", "s", "--create")
+    #expect(stored.status == 0)
+    func complete(
+      _ words: [String], _ argument: String, in directory: String
+    ) async throws -> String {
+      let line = ["kith"] + words + ["--directory", directory]
+      let result = try await KithProcess.run(
+        ["---completion"] + words.filter { !$0.hasPrefix("-") && $0 != "s" }
+          + ["--", argument, "\(line.count)", "0"] + line + [""],
+        in: household.root)
+      #expect(result.status == 0 && result.talk.isEmpty, "\(words): \(result)")
+      return result.output
+    }
+    for isRunning in [false, true] {
+      if isRunning { try await household.start(member) }
+      let path = member.directory.path
+      for words in [["get"], ["set"], ["rm"], ["ls"], ["watch"]] {
+        #expect(try await complete(words, "positional@0", in: path) == "a key\n")
+      }
+      #expect(try await complete(["get", "--store", "s"], "positional@0", in: path) == "k\n")
+      let stores = try await complete(["get"], "--store", in: path)
+      #expect(stores.split(separator: "\n").contains("s"), "\(stores)")
+      #expect(try await complete(["devices", "revoke"], "positional@0", in: path) == "alpha\n")
+      let accounts = try await complete(["account", "sign-in"], "positional@0", in: path)
+      #expect(accounts.trimmingCharacters(in: .newlines).count == 64, "\(accounts)")
+    }
+    let empty = household.root.appending(path: "empty").path
+    #expect(try await complete(["get"], "positional@0", in: empty).isEmpty)
+    #expect(try await complete(["account", "sign-in"], "positional@0", in: empty).isEmpty)
+    #expect(!FileManager.default.fileExists(atPath: empty))
+  }
+
   @Test func `watch runs a command for each change, one after the other`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")

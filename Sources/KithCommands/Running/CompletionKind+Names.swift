@@ -1,0 +1,81 @@
+import ArgumentParser
+import Foundation
+import Kith
+import KithTerminal
+
+extension CompletionKind {
+  static let keys = names {
+    await $0.ask { node, store in try await node.entries(in: store.rawValue).map(\.key) }
+  }
+
+  static let stores = names {
+    await $0.ask { node, _ in try await node.report().stores.map(\.identifier.rawValue) }
+  }
+
+  static let devices = names {
+    await $0.ask { node, _ in try await node.report().devices.filter(\.isMember).map(\.name) }
+  }
+
+  static let accounts = names { await $0.accounts }
+
+  private static func names(
+    _ find: @escaping @Sendable (CompletedNames) async -> [String]
+  ) -> CompletionKind {
+    CompletionKind.custom { (words: [String], _: Int, _: String) async -> [String] in
+      await find(CompletedNames(words: words))
+    }
+  }
+}
+
+/// Names for a shell's completions: at once, or none. It neither waits nor asks nor says anything.
+private struct CompletedNames {
+  /// The command line's, as typed.
+  let words: [String]
+
+  /// The directory as the shell will give it, unless it is quoted.
+  private var options: CommonOptions {
+    get throws {
+      let directory = word(after: ["--directory", "-d"])
+        .map { ["--directory", ($0 as NSString).expandingTildeInPath] }
+      return try CommonOptions.parse(["--quiet"] + (directory ?? []))
+    }
+  }
+
+  var accounts: [String] {
+    get async {
+      guard let options = try? options else { return [] }
+      let configuration = options.accounts(passphrase: Self.passphrase(options))
+      return (try? await Accounts.known(configuration).map(\.account.hex)) ?? []
+    }
+  }
+
+  func ask(
+    _ find: (any NodeAccess, StoreIdentifier) async throws -> [String]
+  ) async -> [String] {
+    do {
+      let options = try options
+      let store = try StoreOptions.identifier(
+        option: word(after: ["--store", "-s"]),
+        environment: ProcessInfo.processInfo.environment)
+      let found = try await options.withNode(
+        waiting: .zero, passphrase: Self.passphrase(options)
+      ) { try await find($0, store) }
+      // Others would not be one line.
+      return found.filter { Columns.printable($0) == $0 }
+    } catch {
+      return []
+    }
+  }
+
+  private static func passphrase(_ options: CommonOptions) -> PassphraseQuestion {
+    let source = options.passphraseSource
+    return { () throws(KithError) in
+      guard let source else { throw KithError(.passphrase, "Nobody is asked.") }
+      return try source.read()
+    }
+  }
+
+  private func word(after names: [String]) -> String? {
+    words.firstIndex(where: names.contains).flatMap { words.dropFirst($0 + 1).first }
+  }
+}
