@@ -124,6 +124,12 @@ extension NodeAccess {
   /// See `Node.acceptTime`.
   package func acceptTime() async throws(KithError) { _ = try await perform(.acceptTime) }
 
+  /// Connects to `host:port` from now on, as to a configured peer; throws `notRunning` if the node
+  /// does not run.
+  package func meet(_ address: String) async throws(KithError) {
+    _ = try await perform(.meet(address: address))
+  }
+
   package func rename(_ device: DeviceID, to name: String) async throws(KithError) {
     _ = try await perform(.rename(device, name: name))
   }

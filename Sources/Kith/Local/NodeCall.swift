@@ -27,6 +27,8 @@ package enum NodeCall: Codable, Sendable {
   case refusals(store: String, takingThrough: UInt64?)
   case acceptLoss(store: String)
   case acceptTime
+  /// Connects to `host:port` from now on, until the node stops.
+  case meet(address: String)
   case rename(DeviceID, name: String)
   case revoke(DeviceID, keeping: Set<DeviceID>)
   /// Answer: `synchronized`, at the timeout at the latest.

@@ -5,9 +5,10 @@ import KithTerminal
 struct DevicesCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "devices",
-    abstract: "List, rename or revoke the account's devices.",
+    abstract: "List, meet, rename or revoke the account's devices.",
     subcommands: [
-      DevicesListCommand.self, DevicesRenameCommand.self, DevicesRevokeCommand.self,
+      DevicesListCommand.self, DevicesMeetCommand.self, DevicesRenameCommand.self,
+      DevicesRevokeCommand.self,
     ],
     defaultSubcommand: DevicesListCommand.self)
 }

@@ -50,6 +50,25 @@ struct DevicesTests {
     try await household.stop(two)
   }
 
+  @Test func `an address is given to a running node, which remembers it once met`() async throws {
+    let household = try Household()
+    let (one, two) = (try await household.create("one"), try await household.join("two"))
+    for member in household.members { try await household.start(member, peers: []) }
+    #expect(try await two.client.report().peers.isEmpty)
+    let met = try await household.run(two, "devices", "meet", one.address, "--json")
+    #expect(met.status == 0 && met.output.contains(one.address), "\(met)")
+    try await household.awaitMeeting()
+    for member in household.members { try await household.stop(member) }
+    let idle = try await household.run(two, "devices", "meet", one.address)
+    #expect(idle.status == CommandStatus.unreachable.rawValue, "\(idle)")
+    for member in household.members { try await household.start(member, peers: []) }
+    try await household.awaitMeeting()
+    for wrong in ["", "host:0", "::1"] {
+      let refused = try await household.run(two, "devices", "meet", wrong)
+      #expect(refused.status == CommandStatus.usage.rawValue, "\(wrong): \(refused)")
+    }
+  }
+
   @Test func `a new name shows everywhere, and odd references are refused`() async throws {
     let household = try Household()
     let (one, two) = (try await household.create("one"), try await household.join("two"))

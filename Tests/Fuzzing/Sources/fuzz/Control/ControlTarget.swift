@@ -36,6 +36,7 @@ extension FuzzTarget {
       .commit(store: "com.example.App", operations: write, expecting: write), .status,
       .usage(store: "com.example.App"), .hidden(store: "a"),
       .refusals(store: "a", takingThrough: 3), .acceptLoss(store: "a"), .flush,
+      .meet(address: "192.0.2.1:4114"),
       .synchronize(store: "a", seconds: 0), .watch(store: "a"),
       .invite(addresses: ["192.0.2.1"], hasCode: true), .decide(isAccepted: true), .followProgress,
     ]
