@@ -59,6 +59,19 @@ import Testing
     #expect(throws: StorageError.self) { try first.storage.commit([]) }
   }
 
+  @Test func aRemovedDeviceLeavesOnlyItsLock() throws {
+    let directory = try TestDirectory()
+    let device = try DeviceDirectory.create(
+      at: directory.device, secrets: newSecrets(), initial: [])
+    let error = #expect(throws: StorageError.self) { try DeviceDirectory.remove(directory.device) }
+    #expect(error?.code == .inUse)
+    try device.close()
+    // The second call is one after a broken off removal.
+    for _ in 0..<2 { try DeviceDirectory.remove(directory.device) }
+    #expect(try FileManager.default.contentsOfDirectory(atPath: directory.device) == ["lock"])
+    try DeviceDirectory.create(at: directory.device, secrets: newSecrets(), initial: []).close()
+  }
+
   /// As a child has it between `fork` and `exec`.
   @Test func theLockIsGivenBackAlsoWhereAChildHasItsDescriptor() throws {
     let directory = try TestDirectory()

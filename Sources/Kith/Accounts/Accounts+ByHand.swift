@@ -42,6 +42,23 @@ extension Accounts {
     }
   }
 
+  /// Removes the device of an account of ``known`` from this host, with its keys and data, and
+  /// signs out if the account is signed in. The account counts the device until another one revokes
+  /// it.
+  ///
+  /// - Throws: ``KithError`` with `inUse` if another process keeps the device open, or a storage
+  ///   code. Then the account is signed out; call it again.
+  package static func leave(
+    _ account: KnownAccount, _ configuration: Configuration
+  ) async throws(KithError) {
+    try await BlockingThread.run { () throws(KithError) in
+      let directory = AccountsDirectory(path: configuration.directory)
+      let registry = try registry(directory, configuration)
+      try directory.note(account.isSignedIn ? .signedOut : directory.place(), registry)
+      try directory.remove(account.directory, waiting: AccountsDirectory.longestWait)
+    }
+  }
+
   /// Has `make` create a device of the first or a further account, and signs in to it. The caller
   /// then calls ``adoptLocalWrites(_:)``. Returns the account with its device, and their directory.
   package static func add(

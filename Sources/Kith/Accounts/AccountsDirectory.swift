@@ -97,6 +97,26 @@ struct AccountsDirectory: Sendable {
     try? FileManager.default.removeItem(atPath: path + "/" + directory)
   }
 
+  /// Removes a device and its note. Waits for another process that has it open.
+  func remove(_ device: String, waiting wait: Duration) throws(KithError) {
+    let turn = DirectoryTurn(device, within: wait)
+    while true {
+      do throws(KithError) {
+        try KithError.mapping { () throws(StorageError) in try DeviceDirectory.remove(device) }
+        break
+      } catch {
+        guard error.code == .inUse, turn.wait() else { throw error }
+      }
+    }
+    try update { registry in
+      registry.devices.removeAll {
+        directory(of: .signedIn(directory: $0.directory)) == device
+      }
+    }
+    // The directory itself has other files too.
+    if device != path { try? FileManager.default.removeItem(atPath: device) }
+  }
+
   private func readStored() throws(StorageError) -> Registry? {
     guard let bytes = try SmallFile.read(registry, atMost: Self.largestRegistry) else { return nil }
     guard let registry = try? JSONDecoder().decode(Registry.self, from: Data(bytes)),

@@ -6,7 +6,7 @@ struct AccountCommand: AsyncParsableCommand {
     abstract: "Create, recover or lock accounts; sign in and out.",
     subcommands: [
       AccountCreateCommand.self, AccountRecoverCommand.self, AccountListCommand.self,
-      AccountSignInCommand.self, AccountSignOutCommand.self, AccountLockCommand.self,
-      AccountUnlockCommand.self,
+      AccountSignInCommand.self, AccountSignOutCommand.self, AccountLeaveCommand.self,
+      AccountLockCommand.self, AccountUnlockCommand.self,
     ])
 }

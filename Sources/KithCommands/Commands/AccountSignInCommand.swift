@@ -21,7 +21,7 @@ struct AccountSignInCommand: AsyncParsableCommand {
 
   func run() async throws {
     let configuration = options.accounts()
-    let chosen = try choose(among: try await Accounts.known(configuration))
+    let chosen = try AccountReference(account).find(in: await Accounts.known(configuration))
     // A node that serves the local stores will serve the account soon.
     let hadNode = await Self.hasNode(try Accounts.deviceDirectory(in: options.directoryURL.path))
     try await Accounts.signIn(to: chosen, configuration)
@@ -33,23 +33,6 @@ struct AccountSignInCommand: AsyncParsableCommand {
     options.console.talk(
       "Signed in to \(chosen.account.hex.prefix(16)). "
         + (hasNode ? "Its node runs." : "Start the node with: kith run"))
-  }
-
-  private func choose(
-    among known: [Accounts.KnownAccount]
-  ) throws(CommandFailure) -> Accounts.KnownAccount {
-    let prefix = account?.lowercased()
-    let found = known.filter { $0.account.hex.hasPrefix(prefix ?? "") }
-    if let one = found.first, Set(found.map(\.account)).count == 1, prefix != "" { return one }
-    let problem: String =
-      switch (prefix, found.isEmpty) {
-      case (nil, true): "no account is here; run kith account create or kith join"
-      case (nil, false): "several accounts are here; name one of them as kith account list shows it"
-      case (let prefix?, true):
-        "no account \(Columns.printable(prefix, limit: 64)) is here; see: kith account list"
-      case (let prefix?, false): "several accounts begin with \(prefix); give more digits"
-      }
-    throw CommandFailure(.notFound, problem)
   }
 
   private static func hasNode(_ directory: String) async -> Bool {

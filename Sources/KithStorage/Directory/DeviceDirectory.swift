@@ -142,6 +142,26 @@ package enum DeviceDirectory {
     return try SecretsFile(path: layout.secrets).isUnderPassphrase()
   }
 
+  /// Removes a device's files. The secrets are overwritten if the file system writes in place. No
+  /// process may have the device open.
+  ///
+  /// - Throws: `inUse`, or a storage code; then call it again.
+  package static func remove(_ path: String) throws(StorageError) {
+    let layout = Layout(path)
+    guard Files.exists(path) else { return }
+    let lock = try DirectoryLock(directory: path)
+    defer { lock.release() }
+    for file in [layout.secrets, layout.newSecrets] {
+      let remains = FileRemains(file)
+      try Files.remove(file)
+      remains.overwrite()
+    }
+    for file in layout.databaseFiles + layout.newDatabaseFiles + [layout.control] {
+      try Files.remove(file)
+    }
+    try Files.synchronize(path)
+  }
+
   package static func holdsDevice(_ path: String) -> Bool {
     Files.exists(Layout(path).secrets)
   }
@@ -268,7 +288,8 @@ struct Layout {
   var newSecrets: String { directory + "/secrets.new" }
   var database: String { directory + "/kith.sqlite" }
   var newDatabase: String { directory + "/kith.sqlite.new" }
-  var newDatabaseFiles: [String] { ["", "-wal", "-shm", "-journal"].map { newDatabase + $0 } }
+  var databaseFiles: [String] { Self.files(of: database) }
+  var newDatabaseFiles: [String] { Self.files(of: newDatabase) }
   var control: String { directory + "/control" }
   /// By file names that only Kith uses. Of a device's files the database is created first.
   var isKiths: Bool {
@@ -278,5 +299,10 @@ struct Layout {
   /// Files with secrets or data, or that decide about the owner.
   var files: [String] {
     [secrets, newSecrets, directory + "/lock", database, database + "-wal"] + newDatabaseFiles
+  }
+
+  /// That SQLite makes.
+  private static func files(of database: String) -> [String] {
+    ["", "-wal", "-shm", "-journal"].map { database + $0 }
   }
 }

@@ -1,0 +1,95 @@
+import ArgumentParser
+import Kith
+import KithTerminal
+
+struct AccountLeaveCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "leave",
+    abstract: "Remove an account from this host: this device's keys and data.",
+    discussion: """
+      The account's other devices keep everything. They count this device until one of them \
+      revokes it (kith devices revoke): it cannot revoke itself. Refused while its node runs, and \
+      if writes would be lost; see --force.
+      """)
+
+  @OptionGroup var options: CommonOptions
+
+  @Argument(
+    help: ArgumentHelp(
+      "Its id (kith account list), or first digits. Default: the one signed in, or the only one."))
+  var account: String?
+
+  @Flag(help: "Also while its node runs, or if writes are lost, or it cannot be opened.")
+  var force = false
+
+  @Flag(name: [.short, .long], help: "Do not ask.")
+  var yes = false
+
+  func run() async throws {
+    guard yes || Terminal.hasInput else {
+      throw CommandFailure(.refused, "standard input is no terminal; pass --yes")
+    }
+    let console = options.console
+    let configuration = options.accounts()
+    let known = try await Accounts.known(configuration)
+    let signedIn = account == nil ? known.last(where: \.isSignedIn) : nil
+    let chosen = try signedIn ?? AccountReference(account).find(in: known)
+    let status = try await status(of: chosen, configuration)
+    let own = status?.devices.first(where: \.isThisDevice)
+    let name = own.map { Columns.printable($0.name, limit: 64) }
+    let lost = status.map(Self.lost) ?? ["It could not be opened: its own writes may be lost."]
+    console.talk(
+      "\(name ?? "The device") leaves the account \(chosen.account.hex.prefix(16)): its keys and its "
+        + "copy of all stores in \(Columns.printable(chosen.directory)) are removed.")
+    for line in lost { console.talk(line) }
+    guard lost.isEmpty || force else {
+      throw CommandFailure(
+        .refused, "writes would be lost; nothing was done. Pass --force to lose them")
+    }
+    guard yes || Confirmation.isGiven("This cannot be undone. Do it?", console) else {
+      throw CommandFailure(.refused, "nothing was done")
+    }
+    try await Accounts.leave(chosen, configuration)
+    try options.print(
+      .versioned([
+        "account": .string(chosen.account.hex), "device": own?.document,
+        "directory": .string(chosen.directory),
+      ])
+    ) { _ in "" }
+    console.talk(
+      "This host has left the account."
+        + (status?.isRevoked == true
+          ? "" : " On another of its devices run: kith devices revoke \(name ?? "NAME")"))
+  }
+
+  /// Nil with `--force`, if the device cannot be opened.
+  private func status(
+    of account: Accounts.KnownAccount, _ configuration: Accounts.Configuration
+  ) async throws -> NodeStatus? {
+    var configuration = configuration
+    configuration.directory = account.directory
+    do throws(KithError) {
+      let node = try await Node.open(configuration)
+      defer { try? node.close() }
+      return node.status
+    } catch {
+      if force { return nil }
+      guard error.code == .inUse else { throw error }
+      throw CommandFailure(
+        .directory, "\(account.directory): its node runs; stop it, or pass --force")
+    }
+  }
+
+  /// Published writes have reached a peer; drafts have reached nobody. Nobody takes those of a
+  /// revoked device.
+  private static func lost(_ status: NodeStatus) -> [String] {
+    if status.isRevoked { return [] }
+    guard status.members.contains(where: { !$0.isThisDevice }) else {
+      return ["No other device is in the account: all its data is lost."]
+    }
+    return status.stores.filter { $0.drafts > 0 }.map {
+      "No other device has the last writes in the store "
+        + "\"\(Columns.printable($0.identifier.rawValue))\" (\($0.drafts)): run kith run and kith sync first."
+    }
+  }
+}
