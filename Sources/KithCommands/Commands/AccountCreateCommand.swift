@@ -53,10 +53,11 @@ struct AccountCreateCommand: AsyncParsableCommand {
 
         Write the recovery key down now and keep it off this device: it is shown only this once.
         With it, and one device's directory, you regain the account when every device is lost.
-        Next: `kith run` to start the node, `kith invite` to add another device.
+        To add another device: kith invite
         """)
     }
     try adoption.get()
+    options.offerService()
   }
 
   private func show(_ report: AccountReport) throws(KithError) {

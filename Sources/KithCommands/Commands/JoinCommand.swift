@@ -91,7 +91,8 @@ struct JoinCommand: AsyncParsableCommand {
     try options.print(report.document, text: report.text)
     if let notice { console.talk(notice) }
     try arrival.get()
-    console.talk("Joined. Start the node with: kith run")
+    console.talk("Joined.")
+    options.offerService()
   }
 
   private static func mayBeTypedAgain(_ text: String, after error: KithError) -> Bool {

@@ -26,7 +26,7 @@ struct KithCommand: AsyncParsableCommand {
         name: "Devices",
         subcommands: [
           AccountCommand.self, InviteCommand.self, JoinCommand.self, DevicesCommand.self,
-          RunCommand.self,
+          RunCommand.self, ServiceCommand.self,
         ]),
       CommandGroup(
         name: "Values",

@@ -76,6 +76,27 @@ struct ServiceTests {
     }
   }
 
+  @Test(arguments: [false, true])
+  func `the example units are those that the tool writes`(isOfHost: Bool) throws {
+    let unit = ServiceUnit(isOfHost: isOfHost)
+    let example = try String(contentsOf: Self.folder.appending(path: unit.name), encoding: .utf8)
+    #expect(unit.text == example)
+    #expect(ServiceUnit.isUnchanged(unit.file) && !ServiceUnit.isUnchanged(example))
+    #expect(!ServiceUnit.isUnchanged(unit.file.replacing("RestartSec=5", with: "RestartSec=6")))
+    #expect(!ServiceUnit.isUnchanged(unit.file + "X=1\n"))
+  }
+
+  @Test func `a unit names program and directory as systemd reads them`() {
+    var unit = ServiceUnit(isOfHost: false)
+    unit.program = "/opt/50% off/kith"
+    unit.directory = "/data/a\"b"
+    #expect(unit.command == #""/opt/50%% off/kith" run --quiet --directory "/data/a\"b""#)
+    var host = ServiceUnit(isOfHost: true)
+    host.directory = "/var/lib/other"
+    #expect(host.text.contains("\nStateDirectory=other\n"))
+    #expect(!host.text.contains("/var/lib/kith"))
+  }
+
   @Test func `the commands of the example units are commands of kith`() throws {
     let units = try Self.units()
     #expect(units.count == 2)

@@ -53,11 +53,13 @@ final class TestTerminal {
   /// Starts a command that has it as its terminal: setsid(1). The command's standard output and
   /// standard error go to files; with `showsOutput` the terminal shows them, without colours.
   func start(
-    _ arguments: [String], in directory: URL, showsOutput: Bool = false
+    _ arguments: [String], in directory: URL, showsOutput: Bool = false,
+    environment: [String: String] = [:]
   ) throws -> KithProcess {
     let shell = ["/bin/sh", "-c", #"NO_COLOR=1 exec "$0" "$@" >/dev/tty 2>&1"#]
     return try KithProcess(
       command: ["/usr/bin/setsid", "--ctty"] + (showsOutput ? shell : [])
-        + [KithProcess.program.path] + arguments, in: directory, inputFile: path)
+        + [KithProcess.program.path] + arguments, in: directory, inputFile: path,
+      environment: environment)
   }
 }

@@ -1,0 +1,106 @@
+import Foundation
+import KithTerminal
+
+/// The service that runs a node: its unit's file, and systemd's word on it.
+struct NodeService {
+  let unit: ServiceUnit
+  /// The unit's file.
+  let path: String
+
+  init(_ unit: ServiceUnit, environment: [String: String]) {
+    self.unit = unit
+    let home = environment["HOME"] ?? URL.homeDirectory.path
+    let named = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
+    path =
+      (unit.isOfHost ? "/etc/systemd/system" : "\(named ?? home + "/.config")/systemd/user")
+      + "/\(unit.name)"
+  }
+
+  var isInstalled: Bool { FileManager.default.fileExists(atPath: path) }
+
+  /// Whether somebody changed the file.
+  var isChanged: Bool {
+    guard isInstalled else { return false }
+    let file = try? String(contentsOfFile: path, encoding: .utf8)
+    return !(file.map(ServiceUnit.isUnchanged) ?? false)
+  }
+
+  /// Nil if the service manager does not answer.
+  var state: (isEnabled: Bool, isRunning: Bool)? {
+    guard managerAnswers else { return nil }
+    return (systemctl("is-enabled", unit.name).isDone, systemctl("is-active", unit.name).isDone)
+  }
+
+  var managerAnswers: Bool { answer.isDone }
+
+  private var answer: (isDone: Bool, output: String) { systemctl("show", "--property=Version") }
+
+  // MARK: Changes
+
+  /// Writes the unit, enables it, and starts or restarts it.
+  func install(force: Bool, starts: Bool) throws {
+    let answer = answer
+    guard answer.isDone else {
+      throw CommandFailure(
+        .failure,
+        "systemd does not answer here (\(answer.output)), and nothing was done. Have another service "
+          + "manager run this, or cron at @reboot: \(unit.command)")
+    }
+    try checkUnchanged(force)
+    try FileManager.default.createDirectory(
+      atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+    try unit.file.write(toFile: path, atomically: true, encoding: .utf8)
+    try demand("daemon-reload")
+    try demand("enable", unit.name)
+    if starts { try demand("restart", unit.name) }
+  }
+
+  /// Stops and disables the unit, and removes its file.
+  func remove(force: Bool) throws {
+    guard isInstalled else { return }
+    try checkUnchanged(force)
+    let isManaged = managerAnswers
+    if isManaged { try demand("disable", "--now", unit.name) }
+    try FileManager.default.removeItem(atPath: path)
+    if isManaged { try demand("daemon-reload") }
+  }
+
+  private func checkUnchanged(_ force: Bool) throws {
+    guard isChanged, !force else { return }
+    throw CommandFailure(
+      .refused,
+      "\(path): somebody changed it, and nothing was done. Move the changes to "
+        + "`systemctl \(unit.isOfHost ? "" : "--user ")edit \(unit.name)`, and pass --force")
+  }
+
+  private func demand(_ arguments: String...) throws {
+    let result = systemctl(arguments)
+    guard !result.isDone else { return }
+    throw CommandFailure(
+      .failure, "systemctl \(arguments.joined(separator: " ")): \(result.output)")
+  }
+
+  private func systemctl(_ arguments: String...) -> (isDone: Bool, output: String) {
+    systemctl(arguments)
+  }
+
+  private func systemctl(_ arguments: [String]) -> (isDone: Bool, output: String) {
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = ["systemctl"] + (unit.isOfHost ? [] : ["--user"]) + arguments
+    let output = Pipe()
+    process.standardInput = FileHandle.nullDevice
+    process.standardOutput = output
+    process.standardError = output
+    do {
+      try process.run()
+    } catch {
+      return (false, error.localizedDescription)
+    }
+    let bytes = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    let text = String(decoding: bytes, as: UTF8.self)
+      .trimmingCharacters(in: .whitespacesAndNewlines)
+    return (process.terminationStatus == 0, text)
+  }
+}
