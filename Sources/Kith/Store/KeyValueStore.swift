@@ -147,6 +147,15 @@ public final class KeyValueStore: Sendable {
     try write([.encoding(value, forKey: key)], gathers: gathers)
   }
 
+  /// Writes one transaction that gathers as in ``set(_:forKey:gathers:)``; nil removes a key.
+  package func gather(
+    _ writes: [(key: String, value: PropertyListValue?)]
+  ) throws(KithError) {
+    var operations: [KithCore.Operation] = []
+    for write in writes { operations.append(try .encoding(write.value, forKey: write.key)) }
+    if !operations.isEmpty { try write(operations, gathers: true) }
+  }
+
   /// Sets a key's value as ``set(_:forKey:)`` does; nil removes a key of an optional type.
   ///
   /// ```swift

@@ -32,7 +32,7 @@ struct KithCommand: AsyncParsableCommand {
         name: "Values",
         subcommands: [
           SetCommand.self, GetCommand.self, RemoveCommand.self, ListCommand.self,
-          WatchCommand.self, ImportCommand.self, ExportCommand.self,
+          WatchCommand.self, ImportCommand.self, ExportCommand.self, BatchCommand.self,
         ]),
       CommandGroup(
         name: "State",

@@ -12,7 +12,7 @@ struct SyncCommand: AsyncParsableCommand {
       """)
 
   /// In seconds; a node has the same limit.
-  private static let longestWait = 3_600.0
+  static let longestWait = 3_600.0
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
@@ -45,15 +45,8 @@ struct SyncCommand: AsyncParsableCommand {
       let report = try await node.synchronize(identifier, timeout: timeout)
       return (report, try await node.report())
     }
-    func names(_ devices: [DeviceID]) -> [String] {
-      devices.map { id in status.devices.first { $0.id == id }?.name ?? String(id.hex.prefix(16)) }
-    }
-    let document = Document.versioned([
-      "complete": .strings(names(report.complete)),
-      "incomplete": .strings(names(report.incomplete)),
-      "unpublished": .bool(report.hasUnpublishedWrites), "store": .string(identifier),
-    ])
-    try options.print(document) { style in
+    func names(_ devices: [DeviceID]) -> [String] { status.names(of: devices) }
+    try options.print(report.document(store: identifier, status: status)) { style in
       var lines = names(report.complete).map { style(.good, "has it   ") + Columns.printable($0) }
       lines += names(report.incomplete).map { style(.warning, "lacks it ") + Columns.printable($0) }
       return lines.joined(separator: "\n")

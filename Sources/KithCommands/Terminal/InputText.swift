@@ -63,6 +63,16 @@ enum InputText {
     return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
   }
 
+  /// Returns bytes of standard input as soon as there are some; none at the end.
+  static func available() throws(CommandFailure) -> [UInt8] {
+    var buffer = [UInt8](repeating: 0, count: 1 << 16)
+    while true {
+      let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
+      if count >= 0 { return Array(buffer[..<count]) }
+      try waitOrThrow(STDIN_FILENO, shown("-"))
+    }
+  }
+
   private static func read(_ file: Int32, name: String) throws(CommandFailure) -> Data {
     var data = Data()
     var buffer = [UInt8](repeating: 0, count: 1 << 16)

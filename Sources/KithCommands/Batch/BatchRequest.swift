@@ -1,0 +1,153 @@
+import Kith
+import KithTerminal
+
+/// A request of `kith batch`, read strictly: an unknown member is an error.
+struct BatchRequest {
+  enum Action {
+    case get(key: String)
+    /// Nil removes a key.
+    case write([(key: String, value: PropertyListValue?)])
+    case remove(keys: [String])
+    case list(prefix: String)
+    case watch(keys: [String])
+    case sync(seconds: Double)
+    case status
+  }
+
+  /// A string or an integer.
+  let id: PropertyListValue?
+  private let members: [JSONMember]
+
+  init(_ line: [UInt8]) throws(CommandFailure) {
+    var reader = JSONReader(line)
+    let node: JSONNode
+    do throws(JSONSyntaxError) {
+      node = try reader.read()
+    } catch {
+      throw CommandFailure(.usage, "\(error)")
+    }
+    guard case .object(let members) = node else {
+      throw CommandFailure(
+        .usage, "a request is an object, for example: {\"do\": \"get\", \"key\": \"theme\"}")
+    }
+    switch members.first(where: { $0.key == "id" })?.value {
+    case .none: id = nil
+    case .some(.string(let text)): id = .string(text)
+    case .some(.number(let text)):
+      guard let number = Int64(text) else { throw Self.wrongID }
+      id = .integer(number)
+    default: throw Self.wrongID
+    }
+    self.members = members.filter { $0.key != "id" }
+  }
+
+  private static let wrongID = CommandFailure(
+    .usage, "\"id\" must be a string or an integer of 64 bits")
+
+  func action() throws(CommandFailure) -> Action {
+    var rest = BatchMembers(members: members)
+    let name = try rest.text("do")
+    let action: Action
+    switch name {
+    case "get": action = .get(key: try rest.text("key"))
+    case "set":
+      let key = try rest.text("key")
+      action = .write([(key, try rest.value("value", ofKey: key))])
+    case "remove": action = .remove(keys: try rest.texts("keys"))
+    case "transaction":
+      let removals: [(key: String, value: PropertyListValue?)] =
+        try rest.texts("remove").map { ($0, nil) }
+      action = .write(removals + (try rest.values("set")))
+    case "list": action = .list(prefix: try rest.text("prefix", default: ""))
+    case "watch": action = .watch(keys: try rest.texts("keys"))
+    case "sync": action = .sync(seconds: try rest.seconds("timeout", default: 5))
+    case "status": action = .status
+    default:
+      throw CommandFailure(
+        .usage,
+        "there is no request \"\(Columns.printable(name, limit: 40))\"; there are get, set, remove, "
+          + "transaction, list, watch, sync and status")
+    }
+    if let unknown = rest.members.first?.key {
+      throw CommandFailure(
+        .usage, "\"\(name)\" has no member \"\(Columns.printable(unknown, limit: 40))\"")
+    }
+    return action
+  }
+}
+
+/// The members of a request that were not read yet.
+private struct BatchMembers {
+  var members: [JSONMember]
+
+  private mutating func take(_ name: String) -> JSONNode? {
+    guard let index = members.firstIndex(where: { $0.key == name }) else { return nil }
+    return members.remove(at: index).value
+  }
+
+  mutating func text(_ name: String, default: String? = nil) throws(CommandFailure) -> String {
+    guard let node = take(name) else {
+      guard let `default` else { throw CommandFailure(.usage, "the member \"\(name)\" is missing") }
+      return `default`
+    }
+    guard case .string(let text) = node else {
+      throw CommandFailure(.usage, "\"\(name)\" must be a string")
+    }
+    return text
+  }
+
+  /// Empty if the member is missing.
+  mutating func texts(_ name: String) throws(CommandFailure) -> [String] {
+    let wrong = CommandFailure(.usage, "\"\(name)\" must be an array of strings")
+    guard let node = take(name) else { return [] }
+    guard case .array(let nodes) = node else { throw wrong }
+    var texts: [String] = []
+    for node in nodes {
+      guard case .string(let text) = node else { throw wrong }
+      texts.append(text)
+    }
+    return texts
+  }
+
+  mutating func seconds(_ name: String, default: Double) throws(CommandFailure) -> Double {
+    guard let node = take(name) else { return `default` }
+    guard case .number(let text) = node, let seconds = Double(text),
+      (0...SyncCommand.longestWait).contains(seconds)
+    else { throw CommandFailure(.usage, "\"\(name)\" must be 0 to 3600 seconds") }
+    return seconds
+  }
+
+  mutating func value(
+    _ name: String, ofKey key: String
+  ) throws(CommandFailure) -> PropertyListValue {
+    guard let node = take(name) else {
+      throw CommandFailure(.usage, "the member \"\(name)\" is missing")
+    }
+    return try Self.value(node, ofKey: key)
+  }
+
+  /// Empty if the member is missing.
+  mutating func values(
+    _ name: String
+  ) throws(CommandFailure) -> [(key: String, value: PropertyListValue?)] {
+    guard let node = take(name) else { return [] }
+    guard case .object(let members) = node else {
+      throw CommandFailure(.usage, "\"\(name)\" must be an object of keys and values")
+    }
+    var values: [(key: String, value: PropertyListValue?)] = []
+    for member in members {
+      values.append((member.key, try Self.value(member.value, ofKey: member.key)))
+    }
+    return values
+  }
+
+  private static func value(
+    _ node: JSONNode, ofKey key: String
+  ) throws(CommandFailure) -> PropertyListValue {
+    do throws(ValueJSONError) {
+      return try ValueJSON.value(node)
+    } catch {
+      throw CommandFailure(.refused, "\"\(Columns.printable(key, limit: 80))\": \(error)")
+    }
+  }
+}

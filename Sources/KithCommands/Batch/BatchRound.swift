@@ -1,0 +1,162 @@
+import Kith
+import KithCore
+import KithTerminal
+
+/// The requests that were read at once, in their order. Their writes share one flush, so a program
+/// that sends many before it reads the answers writes many in a second.
+struct BatchRound: Sendable {
+  struct Wait: Sendable {
+    var id: PropertyListValue?
+    var answer: @Sendable () async throws -> Document
+  }
+
+  struct Watch: Sendable {
+    var id: PropertyListValue?
+    var keys: Set<KeyValueStore.Key>
+    var changes: StoreChanges
+  }
+
+  /// Of one process; their events are printed until it ends.
+  static let mostWatches = 16
+
+  /// Lines.
+  private(set) var answers: [String] = []
+  /// Requests that are answered later.
+  private(set) var waits: [Wait] = []
+  private(set) var watches: [Watch] = []
+
+  private let store: KeyValueStore
+  private let accounts: Accounts
+  private var watchesLeft: Int
+
+  /// Blocks until the writes are durable. A nil line was too long.
+  init(_ lines: [[UInt8]?], store: KeyValueStore, accounts: Accounts, watchesLeft: Int) {
+    (self.store, self.accounts, self.watchesLeft) = (store, accounts, watchesLeft)
+    var results: [(id: PropertyListValue?, isWrite: Bool, result: Result<Document, any Error>)] = []
+    for line in lines where line?.isEmpty != true {
+      var id: PropertyListValue?
+      do {
+        guard let line else {
+          throw CommandFailure(
+            .usage, "the line is too long; at most \(Humane.bytes(BatchLines.limit)) are allowed")
+        }
+        let request = try BatchRequest(line)
+        id = request.id
+        let action = try request.action()
+        guard let document = try perform(action, id) else { continue }
+        results.append((id, action.isWrite, .success(document)))
+      } catch {
+        results.append((id, false, .failure(error)))
+      }
+    }
+    if results.contains(where: \.isWrite) {
+      do throws(KithError) {
+        try store.flush()
+      } catch {
+        for index in results.indices where results[index].isWrite {
+          results[index].result = .failure(error)
+        }
+      }
+    }
+    answers = results.map { Self.line($0.id, $0.result) }
+  }
+
+  static func line(_ id: PropertyListValue?, _ result: Result<Document, any Error>) -> String {
+    switch result {
+    case .success(let document): return line(id, document)
+    case .failure(let error):
+      let failure = CommandFailure(error) ?? CommandFailure(.failure, "\(error)")
+      let members = Document.object([
+        "code": .string((error as? KithError)?.code.description ?? "\(failure.status)"),
+        "message": .string(failure.description), "status": .int(Int(failure.status.rawValue)),
+      ])
+      return line(id, Document.versioned(["error": members]))
+    }
+  }
+
+  static func line(_ id: PropertyListValue?, _ document: Document) -> String {
+    guard let id, case .members(let members) = document else {
+      return document.text(indented: false)
+    }
+    return Document.members(members + [("id", .value(id))]).text(indented: false)
+  }
+
+  /// Nil if the answer comes later.
+  private mutating func perform(
+    _ action: BatchRequest.Action, _ id: PropertyListValue?
+  ) throws -> Document? {
+    let name = store.identifier.rawValue
+    switch action {
+    case .get(let key):
+      guard let value = store.value(forKey: key) else {
+        throw CommandFailure(
+          .notFound,
+          "\"\(Columns.printable(key, limit: 80))\" is missing in the store "
+            + "\"\(Columns.printable(name))\"")
+      }
+      return Document.versioned([
+        "key": .string(key), "type": .string(value.typeName), "value": .value(value),
+      ])
+    case .write(let writes):
+      try store.gather(writes)
+      return Document.versioned([
+        "removed": .strings(writes.filter { $0.value == nil }.map(\.key)),
+        "set": .strings(writes.filter { $0.value != nil }.map(\.key)),
+      ])
+    case .remove(let keys):
+      let removed = keys.filter { store.value(forKey: $0) != nil }
+      let missing = keys.filter { store.value(forKey: $0) == nil }
+      try store.gather(removed.map { ($0, nil) })
+      return Document.versioned(["missing": .strings(missing), "removed": .strings(removed)])
+    case .list(let prefix):
+      let entries = store.dictionary.sorted { $0.key < $1.key }
+        .filter { $0.key.text.utf8.starts(with: prefix.utf8) }
+      let items = try entries.map { key, value in
+        EntriesReport.Item(key: key.text, value: value, bytes: try EncodedValue(value).size)
+      }
+      return EntriesReport(store: name, items: items).document
+    case .watch(let keys):
+      guard watchesLeft > 0 else {
+        throw CommandFailure(
+          .failure, "this process watches \(Self.mostWatches) times already; start another one")
+      }
+      watchesLeft -= 1
+      let wanted = Set(keys.map { KeyValueStore.Key($0) })
+      let (values, changes) = store.snapshotAndChanges()
+      watches.append(Watch(id: id, keys: wanted, changes: changes))
+      let shown = values.filter { wanted.isEmpty || wanted.contains($0.key) }
+      return Document.versioned([
+        "store": .string(name), "values": .members(shown.map { ($0.key.text, .value($0.value)) }),
+      ])
+    case .sync(let seconds):
+      let (store, accounts) = (store, accounts)
+      waits.append(
+        Wait(id: id) {
+          guard accounts.signedIn != nil else {
+            throw CommandFailure(
+              .directory, "nobody is signed in here; \(CommonOptions.signingIn)")
+          }
+          let wait = Duration.milliseconds(Int(seconds * 1_000))
+          let report = try await store.synchronize(timeout: wait)
+          return report.document(store: name, status: try await accounts.report())
+        })
+      return nil
+    case .status:
+      let accounts = accounts
+      waits.append(
+        Wait(id: id) {
+          StatusReport(status: try await accounts.report(), nowMilliseconds: Moment.now).document
+        })
+      return nil
+    }
+  }
+}
+
+extension BatchRequest.Action {
+  fileprivate var isWrite: Bool {
+    switch self {
+    case .write, .remove: true
+    default: false
+    }
+  }
+}
