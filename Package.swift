@@ -34,7 +34,10 @@ let package = Package(
     // For the nested packages of Tests, and without any promise to others.
     .library(
       name: "_KithInternals",
-      targets: ["Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithStorage"]),
+      targets: [
+        "Kith", "KithCommands", "KithCore", "KithCrypto", "KithNetwork", "KithStorage",
+        "KithTerminal", "KithTestSupport",
+      ]),
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

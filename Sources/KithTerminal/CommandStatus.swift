@@ -1,7 +1,7 @@
 /// Scripts may rely on these statuses (README.md, the table "exit status").
 package enum CommandStatus: Int32, CaseIterable, Sendable {
   case success = 0
-  /// A failure without its own status: a disk, a file, a bench over its budget.
+  /// A failure without its own status: a disk, a file.
   case failure = 1
   case notFound = 2
   /// Kith refused a write, a key, a code or an invitation, or a person said no.
@@ -21,7 +21,7 @@ package enum CommandStatus: Int32, CaseIterable, Sendable {
   package var meaning: String {
     switch self {
     case .success: "done"
-    case .failure: "failed: a file, a disk, a budget missed in bench"
+    case .failure: "failed: a file, a disk"
     case .notFound: "the key, or the store, is missing"
     case .refused: "refused: quota, key, value, code, token, or a person said no"
     case .directory: "the directory is not set up, is set up already, or is in use"

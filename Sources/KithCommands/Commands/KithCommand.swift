@@ -42,6 +42,6 @@ struct KithCommand: AsyncParsableCommand {
         ]),
       CommandGroup(
         name: "Tools",
-        subcommands: [DoctorCommand.self, BenchCommand.self]),
+        subcommands: [DoctorCommand.self]),
     ])
 }

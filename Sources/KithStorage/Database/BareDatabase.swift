@@ -1,7 +1,7 @@
 import GRDB
 package import KithCore
 
-/// The yardstick of `kith bench` for durable commits: a database opened as a device's is, with one
+/// The yardstick of `Tests/bench` for durable commits: a database opened as a device's is, with one
 /// table of blobs.
 package final class BareDatabase: @unchecked Sendable {
   // Unchecked: `statements` is touched only inside `queue`, which runs one closure at a time.

@@ -1,7 +1,8 @@
 import Foundation
-import KithCrypto
-import KithStorage
-import KithTerminal
+
+@testable import KithCrypto
+@testable import KithStorage
+@testable import KithTerminal
 
 /// The machine's own times for the parts of a synced write.
 final class Yardsticks {

@@ -1,6 +1,7 @@
-import Kith
-import KithCore
-import KithTerminal
+@testable import Kith
+@testable import KithCommands
+@testable import KithCore
+@testable import KithTerminal
 
 /// Measures operations without a peer: reads from memory and admission.
 enum ReadBench {

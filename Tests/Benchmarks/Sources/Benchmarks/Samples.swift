@@ -1,3 +1,5 @@
+@testable import KithCommands
+
 struct Samples: Sendable {
   private var seconds: [Double] = []
 
@@ -20,11 +22,5 @@ struct Samples: Sendable {
     guard let last = sorted.last else { return 0 }
     let index = Int((part * Double(sorted.count)).rounded(.up)) - 1
     return sorted.indices.contains(index) ? sorted[index] : last
-  }
-}
-
-extension Duration {
-  var seconds: Double {
-    Double(components.seconds) + Double(components.attoseconds) * 1e-18
   }
 }

@@ -1,14 +1,15 @@
-import Foundation
+internal import Foundation
 
-struct ResidentMemory {
+/// The memory of a process, as the kernel counts it.
+package struct ResidentMemory {
   /// `VmRSS` of `/proc/PID/status`.
-  let resident: Int
+  package let resident: Int
   /// `RssAnon`: data that the process wrote. The rest is mostly shared code, which the kernel can
   /// drop.
-  let anonymous: Int
+  package let anonymous: Int
 
   /// Nil if the process has ended.
-  init?(of process: Int32) {
+  package init?(of process: Int32) {
     guard let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
     else { return nil }
     func bytes(_ name: String) -> Int? {

@@ -1,4 +1,5 @@
-import KithTerminal
+@testable import KithCommands
+@testable import KithTerminal
 
 /// Figures with their budgets (`Docs/Testing.md`, "Performance").
 struct BenchReport: Equatable, Sendable {

@@ -1,6 +1,7 @@
 import Foundation
-import Kith
-import KithTerminal
+
+@testable import Kith
+@testable import KithTerminal
 
 /// Measures how fast an empty device pulls a full store, without the time to connect.
 struct CatchUpBench {

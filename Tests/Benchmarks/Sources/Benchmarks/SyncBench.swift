@@ -1,5 +1,7 @@
 import Foundation
-import Kith
+
+@testable import Kith
+@testable import KithCommands
 
 struct SyncBench {
   let nodes: BenchNodes

@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
-import KithTerminal
+
+@testable import KithTerminal
 
 /// The minimum of any exchange: TCP on loopback between two threads with blocking sockets.
 final class LoopbackEcho: @unchecked Sendable {

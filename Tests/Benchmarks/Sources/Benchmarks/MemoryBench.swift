@@ -1,8 +1,10 @@
 import Foundation
 import Glibc
-import KithTerminal
 
-/// Measures a node with a full store, in a separate `kith run`.
+@testable import KithTerminal
+@testable import KithTestSupport
+
+/// Measures a node with a full store, in a separate process of this executable (``KithBench``).
 enum MemoryBench {
   private static let limit = Duration.seconds(30)
 

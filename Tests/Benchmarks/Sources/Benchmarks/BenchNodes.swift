@@ -1,7 +1,8 @@
 import Foundation
-import Kith
-import KithTerminal
 import Logging
+
+@testable import Kith
+@testable import KithTerminal
 
 /// Nodes of one account. ``with(_:_:)`` ends them and removes their directories.
 final class BenchNodes: Sendable {

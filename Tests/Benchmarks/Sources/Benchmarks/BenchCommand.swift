@@ -1,9 +1,23 @@
 import ArgumentParser
-import KithTerminal
+
+@testable import KithCommands
+@testable import KithTerminal
+
+@main
+enum KithBench {
+  static func main() async {
+    // `MemoryBench` starts this executable again, as `kith run`.
+    if CommandLine.arguments.dropFirst().first == "run" {
+      await KithTool.main()
+    } else {
+      await BenchCommand.main()
+    }
+  }
+}
 
 struct BenchCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "bench",
+    commandName: "kith-bench",
     abstract: "Measure this machine, and Kith on it against its budgets.",
     discussion: """
       Measures the disk of a temporary directory (TMPDIR). Status 1 if a figure misses its budget.
@@ -19,7 +33,7 @@ struct BenchCommand: AsyncParsableCommand {
   var quick = false
 
   func run() async throws {
-    let console = Console(isQuiet: quiet)
+    let console = Console(isQuiet: quiet, tool: "kith-bench")
     let report = try await BenchRun(isQuick: quick) { console.talk("measuring: \($0)") }.report()
     try console.data(json ? report.document.text() : report.text(.output))
     guard report.isKept else {

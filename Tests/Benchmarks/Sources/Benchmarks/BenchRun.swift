@@ -1,7 +1,8 @@
 import Foundation
-import Kith
-import KithCore
-import KithTerminal
+
+@testable import Kith
+@testable import KithCore
+@testable import KithTerminal
 
 struct BenchRun {
   let isQuick: Bool
