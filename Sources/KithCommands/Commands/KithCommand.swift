@@ -37,8 +37,7 @@ struct KithCommand: AsyncParsableCommand {
       CommandGroup(
         name: "State",
         subcommands: [
-          StatusCommand.self, HiddenCommand.self, RefusalsCommand.self, SyncCommand.self,
-          ClockCommand.self,
+          StatusCommand.self, UnshownCommand.self, SyncCommand.self, ClockCommand.self,
         ]),
       CommandGroup(
         name: "Tools",

@@ -26,7 +26,7 @@ extension CommandFailure {
   private static func advice(_ code: KithError.Code) -> String {
     switch code {
     case .quotaExceeded: " See: kith ls -lS."
-    case .refusalsNotTaken: " On the command line: kith refusals --take."
+    case .refusalsNotTaken: " On the command line: kith unshown --take."
     case .invalidName: " Give another with --name."
     case .unknownStore: " See: kith status."
     default: ""

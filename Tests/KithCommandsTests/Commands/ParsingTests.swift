@@ -165,7 +165,7 @@ struct ParsingTests {
 
   @Test func `errors say what to do on the command line`() {
     let expected: [(KithError.Code, String)] = [
-      (.quotaExceeded, "kith ls -lS"), (.refusalsNotTaken, "kith refusals --take"),
+      (.quotaExceeded, "kith ls -lS"), (.refusalsNotTaken, "kith unshown --take"),
       (.invalidName, "--name"), (.unknownStore, "kith status"),
     ]
     for (code, advice) in expected {
@@ -238,7 +238,7 @@ struct ParsingTests {
       Issue.record("there is no script for \(shell)")
       return
     }
-    for name in ["account", "invite", "refusals", "doctor"] { #expect(script.contains(name)) }
+    for name in ["account", "invite", "unshown", "doctor"] { #expect(script.contains(name)) }
     if shell == "zsh" {
       #expect(script.contains("The device'\\''s directory; see kith --help.]:path:_files -/"))
       #expect(script.contains(":file:_files'"))

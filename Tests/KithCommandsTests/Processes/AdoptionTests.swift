@@ -72,7 +72,7 @@ struct AdoptionTests {
     let household = try Household()
     let new = Newcomer(household)
     for looking in [
-      ["account", "list"], ["ls"], ["export"], ["status"], ["hidden"], ["refusals"],
+      ["account", "list"], ["ls"], ["export"], ["status"], ["unshown"],
       ["doctor", "--json"],
     ] {
       let result = try await KithProcess.run(
@@ -168,7 +168,7 @@ struct AdoptionTests {
     #expect(signedIn.talk.contains("Its node runs"), "\(signedIn)")
     #expect(try await new.value("theme") == "local")
     #expect(try await new.value("account") == "its own")
-    #expect(try await new.kith("refusals").output.isEmpty)
+    #expect(try await new.kith("unshown").output.isEmpty)
     // A further account gets nothing of it.
     try await new.kith("account", "sign-out")
     #expect(try await new.kith("account", "create", "--name", "again").status == 0)

@@ -111,8 +111,8 @@ struct LifecycleTests {
     #expect(set.status == 0 && set.output.isEmpty && set.talk.isEmpty)
     let commands = [
       ["ls"], ["ls", "-l"], ["ls", "-lS"], ["ls", "--json"], ["get", "theme"],
-      ["get", "list", "--json"], ["get", "missing"], ["export"], ["export", "--json"], ["hidden"],
-      ["hidden", "--json"], ["refusals"], ["account", "list"],
+      ["get", "list", "--json"], ["get", "missing"], ["export"], ["export", "--json"], ["unshown"],
+      ["unshown", "--json"], ["account", "list"],
       ["rm", "missing"], ["set", "key", String(repeating: "x", count: 2_000_000 / 1_000)],
       ["set", String(repeating: "k", count: 65), "1"],
     ]

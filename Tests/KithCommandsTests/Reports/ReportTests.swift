@@ -1,5 +1,6 @@
 import Foundation
 import Kith
+import KithCore
 import KithCrypto
 import Testing
 
@@ -139,6 +140,35 @@ struct ReportTests {
         Never heard of: server. If none of your devices is that, as where joining broke off, take \
         it out: kith devices revoke
         """)
+  }
+
+  @Test func `writes that are not shown are in one table and one document`() {
+    let report = UnshownReport(
+      store: "s",
+      hidden: [
+        .init(
+          key: "photo", value: "x", bytes: 900, device: Self.id(11), writtenMilliseconds: 1_000_000)
+      ],
+      refusals: [
+        .init(
+          number: 3, reason: .quota, clock: HybridTime(milliseconds: 1_001_000),
+          operations: [.init(key: "old", value: nil)])
+      ],
+      status: Self.status)
+    #expect(
+      report.text(.plain) == """
+        KEY    WHY             NO   SIZE  WRITTEN BY     WRITTEN               VALUE
+        photo  hidden              900 B  desktop\\u{1b}  1970-01-01T00:16:40Z  x
+        old    refused: quota   3         this device    1970-01-01T00:16:41Z  removed
+        """)
+    let line = report.document.text(indented: false)
+    for member in [
+      "\"hidden\":[{\"bytes\":900,\"device\":\"\(Self.id(11).hex)\",\"key\":\"photo\",",
+      #""refusals":[{"number":3,"operations":[{"key":"old","removed":true}],"reason":"quota","#,
+      #""store":"s","version":1"#,
+    ] {
+      #expect(line.contains(member), "\(member) is not in \(line)")
+    }
   }
 
   @Test func `export is canonical, and says nothing of the device`() {

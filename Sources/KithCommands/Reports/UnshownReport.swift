@@ -2,62 +2,39 @@ import Foundation
 import Kith
 import KithTerminal
 
-/// Newest writes that the quota hides: `kith hidden`.
-struct HiddenReport: Sendable {
+/// Writes of a store that it does not show: `kith unshown`.
+struct UnshownReport: Sendable {
   var store: String
-  var entries: [KeyValueStore.HiddenEntry]
+  /// Newest writes that the quota hides.
+  var hidden: [KeyValueStore.HiddenEntry]
+  /// Transactions accepted offline that did not fit later.
+  var refusals: [KeyValueStore.Refusal]
   /// Has the devices' names.
   var status: NodeStatus
 
+  var isEmpty: Bool { hidden.isEmpty && refusals.isEmpty }
+
+  /// Refused transactions have numbers.
   func text(_ style: Style) -> String {
     var table = Table([
-      ("KEY", .left), ("SIZE", .right), ("WRITTEN BY", .left), ("WRITTEN", .left), ("VALUE", .left),
+      ("KEY", .left), ("WHY", .left), ("NO", .right), ("SIZE", .right), ("WRITTEN BY", .left),
+      ("WRITTEN", .left), ("VALUE", .left),
     ])
-    for entry in entries {
+    for entry in hidden {
       table.add([
-        Table.Cell(Columns.printable(entry.key), .strong),
+        Table.Cell(Columns.printable(entry.key), .strong), Table.Cell("hidden"), Table.Cell(""),
         Table.Cell(Humane.bytes(entry.bytes)), Table.Cell(status.name(of: entry.device)),
         Table.Cell(Moment.text(entry.writtenMilliseconds)),
         Table.Cell(Columns.printable(ValueText.text(entry.value), limit: 32)),
       ])
     }
-    return table.text(style)
-  }
-
-  var document: Document {
-    .versioned([
-      "hidden": .list(
-        entries.map { entry in
-          .object([
-            "bytes": .int(entry.bytes), "device": .string(entry.device.hex),
-            "key": .string(entry.key), "value": .value(entry.value),
-            "writtenMilliseconds": .int(entry.writtenMilliseconds),
-          ])
-        }),
-      "store": .string(store),
-    ])
-  }
-}
-
-/// Transactions accepted offline that did not fit later: `kith refusals`.
-struct RefusalsReport: Sendable {
-  var store: String
-  var refusals: [KeyValueStore.Refusal]
-
-  func text(_ style: Style) -> String {
-    var table = Table([
-      ("NO", .right), ("WHY", .left), ("WRITTEN", .left), ("KEY", .left), ("SIZE", .right),
-      ("VALUE", .left),
-    ])
     for item in refusals {
-      for (index, write) in item.writes.enumerated() {
-        let isFirst = index == 0
+      for (write, operation) in zip(item.writes, item.operations) {
         table.add([
-          Table.Cell(isFirst ? "\(item.number)" : ""),
-          Table.Cell(isFirst ? "\(item.reason)" : "", .warning),
-          Table.Cell(isFirst ? Moment.text(item.writtenMilliseconds) : ""),
           Table.Cell(Columns.printable(write.key), .strong),
-          Table.Cell(item.operations[index].value.map { Humane.bytes($0.size) } ?? ""),
+          Table.Cell("refused: \(item.reason)", .warning), Table.Cell("\(item.number)"),
+          Table.Cell(operation.value.map { Humane.bytes($0.size) } ?? ""),
+          Table.Cell("this device"), Table.Cell(Moment.text(item.writtenMilliseconds)),
           write.value.map { Table.Cell(Columns.printable(ValueText.text($0), limit: 32)) }
             ?? Table.Cell("removed", .faint),
         ])
@@ -68,6 +45,14 @@ struct RefusalsReport: Sendable {
 
   var document: Document {
     .versioned([
+      "hidden": .list(
+        hidden.map { entry in
+          .object([
+            "bytes": .int(entry.bytes), "device": .string(entry.device.hex),
+            "key": .string(entry.key), "value": .value(entry.value),
+            "writtenMilliseconds": .int(entry.writtenMilliseconds),
+          ])
+        }),
       "refusals": .list(
         refusals.map { item in
           .object([
