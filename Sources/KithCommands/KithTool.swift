@@ -18,7 +18,7 @@ public enum KithTool {
         try command.run()
       }
     } catch {
-      let (status, output) = ending(of: error)
+      let (status, output) = ending(of: error, arguments: CommandLine.arguments)
       switch output {
       case .nothing: break
       case .data(let text): Console().dataOrExit(text)
@@ -51,6 +51,13 @@ public enum KithTool {
     case data(String)
     /// The error, without `kith:` before it.
     case error(String)
+  }
+
+  /// Help is short if the arguments ask for that.
+  static func ending(
+    of error: any Error, arguments: [String]
+  ) -> (status: Int32, output: Output) {
+    ShortHelp.$isWanted.withValue(ShortHelp.isRequested(by: arguments)) { ending(of: error) }
   }
 
   static func ending(of error: any Error) -> (status: Int32, output: Output) {

@@ -3,22 +3,41 @@ import Foundation
 import Kith
 import KithTerminal
 
+/// Whether help leaves out the options that most commands have: for `-h`, not for `--help`.
+///
+/// Not a fixed visibility, because completions leave out hidden options.
+enum ShortHelp {
+  @TaskLocal static var isWanted = false
+
+  static func isRequested(by arguments: [String]) -> Bool {
+    arguments.prefix { $0 != "--" }.contains("-h")
+  }
+
+  fileprivate static var visibility: ArgumentVisibility { isWanted ? .hidden : .default }
+}
+
 struct CommonOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("The device's directory; see kith --help.", valueName: "path"),
+    help: ArgumentHelp(
+      "The device's directory; see kith --help.", valueName: "path",
+      visibility: ShortHelp.visibility),
     completion: .directory)
   var directory: String?
 
   @Option(
-    help: ArgumentHelp("The device's passphrase; see kith account lock.", valueName: "file"),
+    help: ArgumentHelp(
+      "The device's passphrase; see kith account lock.", valueName: "file",
+      visibility: ShortHelp.visibility),
     completion: .file())
   var passphraseFile: String?
 
-  @Flag(name: .long, help: "Print JSON.")
+  @Flag(name: .long, help: ArgumentHelp("Print JSON.", visibility: ShortHelp.visibility))
   var json = false
 
-  @Flag(name: [.short, .long], help: "Print only errors on standard error.")
+  @Flag(
+    name: [.short, .long],
+    help: ArgumentHelp("Print only errors on standard error.", visibility: ShortHelp.visibility))
   var quiet = false
 
   func validate() throws {
@@ -61,7 +80,8 @@ struct CommonOptions: ParsableArguments {
 struct StoreOptions: ParsableArguments {
   @Option(
     name: [.short, .long],
-    help: ArgumentHelp("The store; see kith --help.", valueName: "identifier"),
+    help: ArgumentHelp(
+      "The store; see kith --help.", valueName: "identifier", visibility: ShortHelp.visibility),
     completion: .stores)
   var store: String?
 

@@ -15,6 +15,8 @@ struct KithCommand: AsyncParsableCommand {
       to KITH_STORE_IDENTIFIER or "default". Data goes to standard output, messages to standard \
       error.
 
+      After a command, -h shows its own options, --help also those that most commands have.
+
       For completions: kith --generate-completion-script bash (or zsh, or fish)
 
       EXIT STATUSES:

@@ -24,6 +24,23 @@ struct HelpTests {
     for status in CommandStatus.allCases { #expect(help.contains("  \(status.rawValue) ")) }
   }
 
+  @Test func `in short is without the options that most commands have`() throws {
+    let error = #expect(throws: (any Error).self) { _ = try KithCommand.parseAsRoot(["ls", "-h"]) }
+    func text(_ arguments: String...) throws -> String {
+      let output = KithTool.ending(of: try #require(error), arguments: arguments).output
+      guard case .data(let text) = output else { return "" }
+      return text
+    }
+    let short = try text("kith", "ls", "-h")
+    let long = try text("kith", "ls", "--help")
+    #expect(short.contains("--by-size") && long.contains("--by-size"))
+    for name in ["--directory", "--passphrase-file", "--json", "--quiet", "--store"] {
+      #expect(!short.contains(name) && long.contains(name))
+    }
+    // After --, it is no option.
+    #expect(try text("kith", "ls", "--", "-h") == long)
+  }
+
   private static func help(of command: any ParsableCommand.Type, name: String) -> String {
     var text = "$ \(name) --help\n\(KithCommand.helpMessage(for: command, columns: 80))\n"
     for subcommand in command.configuration.subcommands {
