@@ -9,12 +9,21 @@ struct ExportCommand: AsyncParsableCommand {
     discussion: """
       A JSON object, one key a line; --json adds a document that names the store. Keys are in the \
       order of their UTF-8 bytes, each value has one form, and nothing names the device: devices \
-      that show the same print the same bytes. `kith import` reads both. Status 1 if a part was \
+      that show the same print the same bytes. `kith import` reads both, and what --format dconf prints. Status 1 if a part was \
       damaged here and is missing, until `kith doctor --accept-loss`.
       """)
 
   @OptionGroup var options: CommonOptions
   @OptionGroup var store: StoreOptions
+
+  @Option(help: "As JSON, or for `dconf load /`.")
+  var format = ExportFormat.json
+
+  func validate() throws {
+    guard !options.json || format == .json else {
+      throw ValidationError("--json and --format dconf exclude each other.")
+    }
+  }
 
   func run() async throws {
     let (identifier, entries, isLacking) = try await options.withNode { node in
@@ -24,8 +33,16 @@ struct ExportCommand: AsyncParsableCommand {
       let isLacking = try await node.isLacking(name)
       return (name, try await node.entries(in: name), isLacking)
     }
-    let document = ExportDocument(store: identifier, entries: entries)
-    try options.console.data((options.json ? document.versioned : document.plain).text())
+    var leftOut: [String] = []
+    switch format {
+    case .json:
+      let document = ExportDocument(store: identifier, entries: entries)
+      try options.console.data((options.json ? document.versioned : document.plain).text())
+    case .dconf:
+      let document = DconfDocument(entries: entries)
+      try options.console.data(document.text)
+      leftOut = document.skipped
+    }
     guard !isLacking else {
       throw CommandFailure(
         .failure,
@@ -33,5 +50,15 @@ struct ExportCommand: AsyncParsableCommand {
           + "device has given it back yet; run the node beside one that has it, then export again. If "
           + "none has it: kith doctor --accept-loss")
     }
+    guard leftOut.isEmpty else {
+      let keys = leftOut.map { "\"\(Columns.printable($0))\"" }.joined(separator: ", ")
+      throw CommandFailure(.refused, "left out, because dconf has no such keys: \(keys)")
+    }
   }
+}
+
+enum ExportFormat: String, CaseIterable, ExpressibleByArgument {
+  case json
+  /// Key files with GVariant's text (``DconfDocument``).
+  case dconf
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Kith
+import KithCore
 import KithTerminal
 
 struct ImportCommand: AsyncParsableCommand {
@@ -9,7 +10,8 @@ struct ImportCommand: AsyncParsableCommand {
     abstract: "Import JSON, a property list (XML, binary) or a `dconf dump`.",
     discussion: """
       Writes transactions of up to \(ImportRun.keysPerTransaction) keys. Names refused keys with \
-      the reason; the status is then 3.
+      the reason; the status is then 3. Of a dconf dump, the key \(DconfDocument.textsKey) keeps \
+      types for kith export --format dconf.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -40,6 +42,8 @@ struct ImportCommand: AsyncParsableCommand {
     let entries = content.entries.map {
       ImportedFile.Entry(key: prefix + $0.key, value: $0.value)
     }
+    let texts = [String: String](
+      uniqueKeysWithValues: content.texts.map { (prefix + $0.key, $0.value) })
     let identifier = try store.store.identifier.rawValue
     var run = ImportRun { bar.update($0) }
     if dryRun {
@@ -53,13 +57,25 @@ struct ImportCommand: AsyncParsableCommand {
         try await run.write(entries) { chunk in
           try await node.write(chunk.map { ($0.key, $0.value) }, in: identifier)
         }
+        if content.format == .dconf, !run.imported.isEmpty {
+          let key = DconfDocument.textsKey
+          let old = try await node.values(in: identifier)[Key(key)]
+          if let new = DconfDocument.texts(old, after: run.imported, with: texts) {
+            try await run.write([ImportedFile.Entry(key: key, value: new)]) { _ in
+              try await node.write([(key, new)], in: identifier)
+            }
+          }
+        }
         return run
       }
     }
     bar.finish()
     let summary = ImportSummary(
       file: file == "-" ? "standard input" : file, format: content.format,
-      imported: run.imported.count, refused: skipped + run.refused, isDryRun: dryRun,
+      imported: run.imported.count(where: {
+        content.format != .dconf || $0 != DconfDocument.textsKey
+      }),
+      refused: skipped + run.refused, isDryRun: dryRun,
       seconds: (clock.now - start).seconds)
     try options.print(summary.document, text: summary.text)
     if !summary.refused.isEmpty { throw CommandFailure(.refused, nil) }

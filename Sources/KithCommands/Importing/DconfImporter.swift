@@ -35,11 +35,16 @@ enum DconfImporter {
         file.skipped.append(ImportedFile.Skipped(key: key, reason: reason))
         continue
       }
+      let original = String(text[text.index(after: equals)...]).trimmed
       file.add(key) {
-        var reader = GVariantReader(String(text[text.index(after: equals)...]).trimmed)
+        var reader = GVariantReader(original)
         do throws(ImportError) { return try reader.read() } catch {
           throw ImportError("line \(number): \(error)")
         }
+      }
+      if let entry = file.entries.last, entry.key == key, GVariantText.text(entry.value) != original
+      {
+        file.texts[key] = original
       }
     }
     return file

@@ -20,6 +20,8 @@ struct ImportedFile {
   var entries: [Entry] = []
   /// In the same order.
   var skipped: [Skipped] = []
+  /// Texts of a dconf dump, by their keys, that ``GVariantText`` would not give back.
+  var texts: [String: String] = [:]
 
   /// A nil format is detected. Throws if the file as a whole cannot be read.
   static func read(_ data: Data, as format: ImportFormat? = nil) throws(ImportError) -> ImportedFile

@@ -74,6 +74,64 @@ struct ImportTests {
     #expect(value("org/gnome/evolution/calendar/working-days", in: desktop) == working)
   }
 
+  /// The store after an import of the file.
+  private func store(_ file: ImportedFile) throws -> [(key: String, value: PropertyListValue)] {
+    let texts = try #require(
+      DconfDocument.texts(nil, after: file.entries.map(\.key), with: file.texts))
+    var entries = file.entries.map { (key: $0.key, value: $0.value) }
+    entries.append((key: DconfDocument.textsKey, value: texts))
+    return entries
+  }
+
+  private func lines(_ text: String) -> [Substring] { text.split(separator: "\n").sorted() }
+
+  @Test func `a desktop's settings come back as they were`() throws {
+    let desktop = try file("Examples/Settings/desktop.dconf")
+    let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
+    let path = root.appending(path: "Examples/Settings/desktop.dconf")
+    let document = DconfDocument(entries: try store(desktop))
+    #expect(document.skipped.isEmpty)
+    #expect(lines(document.text) == lines(try String(contentsOf: path, encoding: .utf8)))
+  }
+
+  @Test func `a changed value keeps the type of an integer, and no text of another value`() throws {
+    let dump = try read(
+      "[a]\nbyte=byte 0x05\nlist=@as []\nn=uint32 5\nsame=uint32 5\nwide=uint32 5")
+    var entries = try store(dump)
+    let new: [String: PropertyListValue] = ["byte": 6, "list": ["x"], "n": -1, "wide": 7]
+    for (name, value) in new {
+      let index = try #require(entries.firstIndex { $0.key == "a/" + name })
+      entries[index].value = value
+    }
+    #expect(
+      DconfDocument(entries: entries).text
+        == "[a]\nbyte=byte 6\nlist=['x']\nn=-1\nsame=uint32 5\nwide=uint32 7")
+    // A text that another device wrote is one line, or does not count.
+    entries = [("k", "a\n[b]\nc=1"), (DconfDocument.textsKey, ["k": "'a\n[b]\nc=1'"])]
+    #expect(DconfDocument(entries: entries).text == "[/]\nk='a\\n[b]\\nc=1'")
+  }
+
+  @Test(
+    arguments: [
+      true, 5, .integer(.min), -0.5, 1e300, "it's \"\\\n\u{1}\u{85}é", .data(Data([0, 255])),
+      .data(Data()), [], [1, 5_000_000_000], [1, "x", [1.0, 2.0]], [[], ["x"]], [:],
+      ["a": 1, "b'": 2],
+      ["a": 1, "b": [true, ["c": .data(Data([7]))]]],
+    ] as [PropertyListValue])
+  func `every value but a date is read back from its text`(value: PropertyListValue) throws {
+    let text = DconfDocument(entries: [("a/b/c", value), ("d", value)]).text
+    let file = try read(text)
+    #expect(file.entries == [.init(key: "d", value: value), .init(key: "a/b/c", value: value)])
+    #expect(file.texts.isEmpty)
+  }
+
+  @Test func `keys that dconf cannot have are left out, by name`() {
+    let keys = ["", "/a", "a/", "a//b", "a=b", "a\nb", "#a", "[a", " a"]
+    let entries = (keys + ["ok"]).map { (key: $0, value: PropertyListValue.integer(1)) }
+    let document = DconfDocument(entries: entries)
+    #expect(document.text == "[/]\nok=1" && document.skipped == keys)
+  }
+
   @Test func `comments and null in JSON`() throws {
     let settings = try read("// mine\n{ \"a\": 1, /* b */ \"b\": {\"c\": [null]}, }")
     #expect(settings.entries == [.init(key: "a", value: 1)])
