@@ -96,9 +96,7 @@ extension Engine {
 
   private func noteFailure(_ error: StorageError, _ links: Links) {
     let error = KithError(error)
-    logger.error(
-      "storage refused a commit: nothing is kept until it takes one again",
-      metadata: ["code": "\(error.code)", "problem": "\(error.message)"])
+    log(LogLine(.storageFailed, ["code": "\(error.code)", "problem": error.message]))
     meters.failures.increment()
     links.node?.closeAll()
     links.pairings.closeAll()
@@ -108,7 +106,7 @@ extension Engine {
   }
 
   private func noteRecovery() {
-    logger.notice("storage takes commits again")
+    log(LogLine(.storageRecovered))
     progress.raise()
     wakeup.signal()
   }

@@ -1,6 +1,5 @@
 internal import Dispatch
 internal import KithCore
-internal import Logging
 
 /// Why a session is not read.
 struct SessionPause {
@@ -39,15 +38,7 @@ extension Engine {
       untilMilliseconds: ends.max(), isForBytes: isForBytes || old?.isForBytes == true)
     state.link(of: session)?.pauseReading(session, true)
     guard verdict?.isFirst == true else { return nil }
-    let name = turn.device.flatMap { state.shell.replica.roster.name(of: $0) }
-    return { [logger] in
-      logger.info(
-        "a device keeps this one so busy that its session is slowed",
-        metadata: [
-          "device": "\(turn.device?.description ?? "not known to be a member")",
-          "name": "\(name ?? "")",
-        ])
-    }
+    return { self.log(LogLine(.slowed, device: turn.device)) }
   }
 
   func resumeIfDue() {

@@ -30,8 +30,7 @@ final class Engine: Sendable {
   /// Raised when peers, devices, problems or pending work have changed.
   let progress = Signal()
   let meters = Meters()
-  /// The last warnings, with their times in monotonic milliseconds.
-  let warned = Mutex<[String: UInt64]>([:])
+  let ration = Mutex(LogRation<LogLine.Subject>())
 
   init(
     account: AccountID, keys: DeviceKeys, process: ProcessID, storage: any ReplicaStorage,

@@ -52,13 +52,14 @@ extension Node {
     engine.progress.raise()
     for peer in staticPeers { transport.addTarget(peer) }
     sessions.setAddresses(engine.read { $0.memberAddresses }.filter { $0.key != device })
-    configuration.logger.info("the node serves", metadata: ["device": "\(device)"])
+    configuration.logger.info("the node serves", metadata: ["listening": "\(bound)"])
     let discovery = makeDiscovery(transport, sessions, bound)
     self.discovery.withLock { $0 = discovery }
     defer { self.discovery.withLock { $0 = nil } }
     try await withThrowingTaskGroup(of: Void.self) { group in
       group.addTask { try await transport.run() }
       if let discovery { group.addTask { await discovery.run() } }
+      group.addTask { await self.engine.tellStory { self.status } }
       if configuration.servesControlSocket {
         let server = LocalServer(
           node: self, path: opened.controlSocketPath, logger: configuration.logger)

@@ -66,17 +66,19 @@ struct RunCommand: AsyncParsableCommand {
     configuration.port = listen.port
     configuration.peers = peer
     configuration.discoversPeers = !noDiscovery
-    configuration.logger = Logger(label: "kith") { StreamLogHandler.standardError(label: $0) }
+    let isJournal = ServiceLog.isJournal(
+      STDERR_FILENO, environment: ProcessInfo.processInfo.environment)
+    configuration.logger = Logger(label: "kith") { _ in ServiceLog(isJournal: isJournal) }
     configuration.logger.logLevel = logLevel.level
     try await Accounts(configuration).use { accounts in
       // Create the store now, so that it is pulled before a command opens it.
       _ = try accounts.store(identifier.rawValue)
-      try await serve(accounts, logger: configuration.logger)
+      try await serve(accounts)
     }
     options.console.talk("kith: stopped")
   }
 
-  private func serve(_ accounts: Accounts, logger: Logger) async throws {
+  private func serve(_ accounts: Accounts) async throws {
     var groupConfiguration = ServiceGroupConfiguration(
       services: [
         .init(
@@ -85,7 +87,9 @@ struct RunCommand: AsyncParsableCommand {
         .init(service: ReadyLine(accounts: accounts, console: options.console)),
         .init(service: SecondSignal()),
       ],
-      gracefulShutdownSignals: [.sigterm, .sigint], logger: logger)
+      gracefulShutdownSignals: [.sigterm, .sigint],
+      // Its words are about services, not devices.
+      logger: Logger(label: "kith") { _ in SwiftLogNoOpLogHandler() })
     groupConfiguration.maximumGracefulShutdownDuration = .seconds(10)
     do {
       try await ServiceGroup(configuration: groupConfiguration).run()

@@ -74,7 +74,7 @@ extension Faults {
       }
       let journal = try #require(trio.good.process).saidSoFar
       let line = journal.split(separator: "\n").first { $0.contains("clocks differ") } ?? ""
-      #expect(line.contains("peer=wrong"), "\(journal)")
+      #expect(line.contains("device=wrong"), "\(journal)")
       #expect(line.contains("stores are not exchanged"), "\(journal)")
       try await trio.wrong.client.write([("ahead", "written")], in: Household.store)
       try await trio.goodOnesGoOn(1)

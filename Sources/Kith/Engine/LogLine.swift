@@ -1,0 +1,93 @@
+internal import KithCore
+internal import Logging
+
+/// A line of the log: a constant message, and what it is about. `Docs/Logs.md` explains each.
+struct LogLine: Hashable, Sendable {
+  enum Message: String, CaseIterable, Sendable {
+    case connected = "a device connected"
+    case disconnected = "a device disconnected"
+    case joined = "a device joined the account"
+    case renamed = "a device was renamed"
+    case revoked = "a device was taken out of the account"
+    case revokedHere =
+      "this device was taken out of the account: nothing is exchanged any more"
+    case clocksDiffer = "clocks differ: set them right"
+    case clocksAgree = "clocks agree again"
+    case clockSetBack = "the clock had been ahead: unpublished writes were stamped again"
+    case newGeneration = "the clock had been ahead: a new generation of clocks begins"
+    case noGenerationLeft =
+      "the clock is ahead, and no generation of clocks is left until next month"
+    case publishedAhead = "a device published ahead of this clock: its change sets wait"
+    case policyMismatch = "limits differ: the store does not sync"
+    case authorOverLimit = "a device's change sets take too much: they are not pulled"
+    case writesRefused = "writes did not fit later and were refused"
+    case valuesHidden = "the newest values do not fit and are hidden"
+    case rejected = "change sets were refused: a wrong signature or digest"
+    case misdirected = "change sets were refused: they were signed for another store"
+    case quarantined = "entries were set aside: they are malformed for ever"
+    case slowed = "a device keeps this one so busy that its session is slowed"
+    case fork = "two change sets carry one sequence: a directory was copied"
+    case clone = "a device runs twice: stop one of the copies"
+    case newIncarnation = "the database was copied or restored: new incarnation"
+    case tooManyIncarnations = "this device has used up its incarnations: pair it anew"
+    case divergence = "states differ where they must not: everything is exchanged"
+    case storageFailed = "storage refused a commit: nothing is kept until it takes one again"
+    case storageRecovered = "storage takes commits again"
+    case damaged = "the database is damaged: rows differ from their checksum and were dropped"
+    case regained = "other devices have given back what was damaged"
+    case lossAccepted = "a person accepted that what was damaged is gone"
+    case notStored = "storage lacks change sets that were to be sent: others give them back"
+
+    var level: Logger.Level {
+      switch self {
+      case .revokedHere, .noGenerationLeft, .tooManyIncarnations, .storageFailed, .damaged,
+        .notStored:
+        .error
+      case .clocksDiffer, .publishedAhead, .policyMismatch, .authorOverLimit, .writesRefused,
+        .valuesHidden, .rejected, .misdirected, .quarantined, .slowed, .fork, .clone, .divergence:
+        .warning
+      case .connected, .disconnected, .joined, .renamed, .revoked, .clocksAgree, .clockSetBack,
+        .newGeneration, .newIncarnation, .storageRecovered, .regained, .lossAccepted:
+        .notice
+      }
+    }
+  }
+
+  /// Lines with equal subjects share a ration.
+  struct Subject: Hashable, Sendable {
+    var message: Message
+    var device: DeviceID?
+    var store: StoreIdentifier?
+  }
+
+  var subject: Subject
+  var details: [String: String]
+
+  init(
+    _ message: Message, device: DeviceID? = nil, store: StoreIdentifier? = nil,
+    _ details: [String: String] = [:]
+  ) {
+    subject = Subject(message: message, device: device, store: store)
+    self.details = details
+  }
+}
+
+/// How many lines about one subject are logged in a time, so that a device that comes and goes does
+/// not fill a log.
+struct LogRation<Subject: Hashable & Sendable>: Sendable {
+  static var lines: Int { 4 }
+  static var milliseconds: UInt64 { 600_000 }
+
+  private var times: [Subject: [UInt64]] = [:]
+
+  /// Whether a further line may be logged at a monotonic time. Takes it, if so.
+  mutating func take(_ subject: Subject, at now: UInt64) -> Bool {
+    times = times.compactMapValues { times in
+      let recent = times.filter { now - min(now, $0) < Self.milliseconds }
+      return recent.isEmpty ? nil : recent
+    }
+    guard times[subject, default: []].count < Self.lines else { return false }
+    times[subject, default: []].append(now)
+    return true
+  }
+}

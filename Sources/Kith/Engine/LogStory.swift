@@ -1,0 +1,91 @@
+internal import KithCore
+
+/// Compares each status with what was logged last, and returns the lines that tell the difference.
+/// The core reports the other events (`Engine+Reports`).
+struct LogStory: Sendable {
+  private struct Device: Sendable {
+    var name: String
+    var isConnected = false
+    var isClockWrong = false
+  }
+
+  private struct Store: Sendable {
+    var refusals: Int
+    var hiddenKeys: Int
+  }
+
+  /// What the log says.
+  private var devices: [DeviceID: Device] = [:]
+  private var stores: [StoreIdentifier: Store] = [:]
+  private var ration = LogRation<DeviceID>()
+  private var isBegun = false
+
+  /// The members and stores of the first status are old news. `now` is monotonic, in milliseconds.
+  mutating func lines(_ status: NodeStatus, at now: UInt64) -> [LogLine] {
+    var lines: [LogLine] = []
+    for device in status.devices {
+      lines += changes(of: device, in: status, at: now)
+    }
+    for store in status.stores { lines += changes(of: store) }
+    isBegun = true
+    return lines
+  }
+
+  private mutating func changes(
+    of device: NodeStatus.Device, in status: NodeStatus, at now: UInt64
+  ) -> [LogLine] {
+    var lines: [LogLine] = []
+    var told = devices[device.id] ?? Device(name: device.name)
+    if isBegun, devices[device.id] == nil, device.isMember {
+      lines.append(LogLine(.joined, device: device.id, device.enrolled(in: status)))
+    }
+    if told.name != device.name {
+      lines.append(LogLine(.renamed, device: device.id, ["before": told.name]))
+      told.name = device.name
+    }
+    // Otherwise a later status tells it.
+    if told.isConnected != device.isConnected, ration.take(device.id, at: now) {
+      let address = status.peers.first { $0.device == device.id }?.address
+      lines.append(
+        LogLine(
+          device.isConnected ? .connected : .disconnected, device: device.id,
+          address.map { ["address": $0] } ?? [:]))
+      told.isConnected = device.isConnected
+    }
+    let isClockWrong = status.clock.differences.contains { $0.device == device.id }
+    if told.isClockWrong, !isClockWrong, device.isMember {
+      lines.append(LogLine(.clocksAgree, device: device.id))
+    }
+    told.isClockWrong = isClockWrong
+    devices[device.id] = told
+    return lines
+  }
+
+  private mutating func changes(of store: NodeStatus.Store) -> [LogLine] {
+    let now = Store(refusals: store.refusals, hiddenKeys: store.hiddenKeys)
+    let told = stores.updateValue(now, forKey: store.identifier)
+    guard isBegun else { return [] }
+    var lines: [LogLine] = []
+    let refused = now.refusals - (told?.refusals ?? 0)
+    if refused > 0 {
+      lines.append(LogLine(.writesRefused, store: store.identifier, ["count": "\(refused)"]))
+    }
+    if now.hiddenKeys > 0, told?.hiddenKeys ?? 0 == 0 {
+      lines.append(
+        LogLine(.valuesHidden, store: store.identifier, ["count": "\(now.hiddenKeys)"]))
+    }
+    return lines
+  }
+}
+
+extension NodeStatus.Device {
+  /// By whom it was enrolled.
+  fileprivate func enrolled(in status: NodeStatus) -> [String: String] {
+    switch enroller {
+    case .device(let id):
+      ["by": status.devices.first { $0.id == id }?.name ?? id.description]
+    case .recoveryKey: ["by": "the recovery key"]
+    case .creation, nil: [:]
+    }
+  }
+}
