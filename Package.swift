@@ -217,6 +217,7 @@ let package = Package(
       dependencies: [
         "CLinux", "KithCommands", "Kith", "KithCore", "KithCrypto", "KithProxy", "KithTerminal",
         "KithTestSupport", "KithTesting",
+        .product(name: "Logging", package: "swift-log"),
       ],
       exclude: ["Golden"], resources: [.copy("Samples")], swiftSettings: strict),
     .testTarget(

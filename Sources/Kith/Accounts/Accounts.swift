@@ -43,7 +43,7 @@ public final class Accounts: Service, Sendable {
     ///
     /// New devices get it as their passphrase. The local stores never have one.
     public var passphrase: PassphraseQuestion?
-    /// The log: at most at info, never keys or values.
+    /// The log, with the names of devices, never with keys or values (`Docs/Logs.md`).
     public var logger = Logger(label: "kith")
 
     package var servesControlSocket = true

@@ -52,11 +52,14 @@ struct LogStory: Sendable {
           address.map { ["address": $0] } ?? [:]))
       told.isConnected = device.isConnected
     }
-    let isClockWrong = status.clock.differences.contains { $0.device == device.id }
-    if told.isClockWrong, !isClockWrong, device.isMember {
+    if status.clock.differences.contains(where: { $0.device == device.id }) {
+      told.isClockWrong = true
+    } else if told.isClockWrong,
+      status.peers.contains(where: { $0.device == device.id && $0.isExchanging })
+    {
       lines.append(LogLine(.clocksAgree, device: device.id))
+      told.isClockWrong = false
     }
-    told.isClockWrong = isClockWrong
     devices[device.id] = told
     return lines
   }

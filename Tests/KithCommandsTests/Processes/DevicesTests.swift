@@ -105,6 +105,10 @@ struct DevicesTests {
     let (one, two) = (try await household.create("one"), try await household.join("two"))
     for member in household.members { try await household.start(member) }
     try await household.awaitMeeting()
+    try await eventually("the log to name the device that came") {
+      one.process?.saidSoFar.contains("a device connected address=") == true
+        && one.process?.saidSoFar.contains("device=two") == true
+    }
     let unsure = try await household.run(one, "devices", "revoke", "two")
     #expect(unsure.status == CommandStatus.refused.rawValue && unsure.talk.contains("--yes"))
     let own = try await household.run(one, "devices", "revoke", "one", "--yes")

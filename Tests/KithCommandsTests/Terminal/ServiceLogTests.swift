@@ -1,0 +1,40 @@
+import Foundation
+import Glibc
+import Logging
+import Testing
+
+@testable import KithCommands
+
+@Suite("The log of kith run")
+struct ServiceLogTests {
+  private static let time = Date(timeIntervalSince1970: 1_795_465_440)
+
+  @Test(arguments: [
+    (Logger.Level.debug, "<7>"), (.info, "<6>"), (.notice, "<5>"), (.warning, "<4>"),
+    (.error, "<3>"), (.critical, "<2>"),
+  ])
+  func `the journal gets priorities, and others times`(level: Logger.Level, priority: String) {
+    #expect(ServiceLog.line(level, "said", [:], at: nil) == "\(priority)said")
+    let line = ServiceLog.line(level, "said", [:], at: Self.time)
+    #expect(line == "\(Self.time.ISO8601Format()) \(level) kith: said")
+  }
+
+  @Test func `details are in order, and names cannot begin a line`() {
+    let line = ServiceLog.line(
+      .notice, "said",
+      ["device": "my desk", "address": "192.0.2.7:4114", "by": "a\n<3>b", "empty": ""], at: nil)
+    #expect(
+      line == #"<5>said address=192.0.2.7:4114 by=a\n<3>b device="my desk" empty="""#)
+  }
+
+  @Test func `only the file that JOURNAL_STREAM names is the journal's`() throws {
+    let pipe = Pipe()
+    let file = pipe.fileHandleForWriting.fileDescriptor
+    var status = stat()
+    #expect(fstat(file, &status) == 0)
+    let stream = "\(status.st_dev):\(status.st_ino)"
+    #expect(ServiceLog.isJournal(file, environment: ["JOURNAL_STREAM": stream]))
+    #expect(!ServiceLog.isJournal(file, environment: ["JOURNAL_STREAM": "\(stream)0"]))
+    #expect(!ServiceLog.isJournal(file, environment: [:]))
+  }
+}

@@ -1,0 +1,131 @@
+import KithCore
+import KithCrypto
+import Testing
+
+@testable import Kith
+
+@Suite("The story that the log tells")
+struct LogStoryTests {
+  private static func id(_ byte: UInt8) -> DeviceID {
+    DeviceID { $0.copyBytes(from: repeatElement(byte, count: 32)) }
+  }
+
+  private static let (laptop, desktop) = (id(10), id(11))
+  private static let store = StoreIdentifier("default")!
+
+  /// The laptop's status, with the desktop as a member.
+  private static let alone = {
+    var status = NodeStatus(account: nil, device: laptop)
+    status.devices = [
+      NodeStatus.Device(id: laptop, name: "laptop"),
+      NodeStatus.Device(id: desktop, name: "desktop"),
+    ]
+    status.devices[0].isThisDevice = true
+    status.stores = [
+      NodeStatus.Store(
+        identifier: store, usage: KeyValueStore.Usage(bytes: 0, keys: 0, policy: .standard))
+    ]
+    return status
+  }()
+
+  private static func changing(_ change: (inout NodeStatus) -> Void) -> NodeStatus {
+    var status = alone
+    change(&status)
+    return status
+  }
+
+  private static let connected = changing { status in
+    status.devices[1].isConnected = true
+    status.peers = [
+      NodeStatus.Peer(
+        device: desktop, address: "192.0.2.7:4114", isDialled: false, isExchanging: true)
+    ]
+  }
+  private static let differing = changing { status in
+    status.clock.differences = [
+      NodeStatus.ClockDifference(
+        device: desktop, milliseconds: 3_600_000, outcome: .neitherSynchronised)
+    ]
+  }
+
+  private static let differences: [(NodeStatus, NodeStatus, [LogLine])] = [
+    (alone, alone, []),
+    (
+      alone, connected,
+      [LogLine(.connected, device: desktop, ["address": "192.0.2.7:4114"])]
+    ),
+    (connected, connected, []),
+    (connected, alone, [LogLine(.disconnected, device: desktop)]),
+    (
+      changing { $0.devices.removeLast() },
+      changing { $0.devices[1].enroller = .device(laptop) },
+      [LogLine(.joined, device: desktop, ["by": "laptop"])]
+    ),
+    (
+      alone, changing { $0.devices[0].name = "studio" },
+      [LogLine(.renamed, device: laptop, ["before": "laptop"])]
+    ),
+    (alone, changing { $0.devices[1].isMember = false }, []),
+    (differing, differing, []),
+    // It was not heard since.
+    (differing, alone, []),
+    (
+      differing, connected,
+      [
+        LogLine(.connected, device: desktop, ["address": "192.0.2.7:4114"]),
+        LogLine(.clocksAgree, device: desktop),
+      ]
+    ),
+    (
+      changing { $0.stores[0].refusals = 1 }, changing { $0.stores[0].refusals = 3 },
+      [LogLine(.writesRefused, store: store, ["count": "2"])]
+    ),
+    (changing { $0.stores[0].refusals = 3 }, alone, []),
+    (
+      alone, changing { $0.stores[0].hiddenKeys = 2 },
+      [LogLine(.valuesHidden, store: store, ["count": "2"])]
+    ),
+    (
+      changing { $0.stores[0].hiddenKeys = 1 }, changing { $0.stores[0].hiddenKeys = 2 }, []
+    ),
+  ]
+
+  @Test(arguments: differences)
+  func `a difference of two statuses is told`(
+    before: NodeStatus, after: NodeStatus, lines: [LogLine]
+  ) {
+    var story = LogStory()
+    _ = story.lines(before, at: 0)
+    #expect(story.lines(after, at: 1_000) == lines)
+    #expect(story.lines(after, at: 2_000) == [])
+  }
+
+  @Test func `the first status tells what goes on, not what is old`() {
+    var story = LogStory()
+    var status = Self.connected
+    status.stores[0].refusals = 1
+    #expect(story.lines(status, at: 0).map(\.subject.message) == [.connected])
+  }
+
+  @Test func `a device that comes and goes does not fill the log, and its last state is told`() {
+    var story = LogStory()
+    var told: [LogLine.Message] = []
+    for second in UInt64(0)..<600 {
+      let status = second.isMultiple(of: 2) ? Self.connected : Self.alone
+      told += story.lines(status, at: second * 1_000).map(\.subject.message)
+    }
+    #expect(told == [.connected, .disconnected, .connected, .disconnected])
+    #expect(story.lines(Self.connected, at: 599_999).isEmpty)
+    let later = story.lines(Self.connected, at: 603_000)
+    #expect(later.map(\.subject.message) == [.connected])
+  }
+
+  @Test func `a ration is for each subject, and comes again`() {
+    var ration = LogRation<String>()
+    let taken = (0..<6).map { ration.take("a", at: $0) }
+    #expect(taken == [true, true, true, true, false, false])
+    #expect(ration.take("b", at: 6))
+    #expect(!ration.take("a", at: 599_999))
+    #expect(ration.take("a", at: 600_000))
+  }
+}
