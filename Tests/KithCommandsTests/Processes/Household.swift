@@ -142,8 +142,12 @@ final class Household {
       }
       return process.saidSoFar.contains("ready")
     }
-    if let range = process.saidSoFar.firstRange(of: /[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+:[0-9]+/) {
-      member.port = Int(process.saidSoFar[range].split(separator: ":")[1]) ?? 0
+    // Lines of the log have other devices' addresses.
+    let said = process.saidSoFar.split(separator: "\n")
+    if let ready = said.first(where: { $0.contains("listening on") }),
+      let range = ready.firstRange(of: /[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+:[0-9]+/)
+    {
+      member.port = Int(ready[range].split(separator: ":")[1]) ?? 0
     }
     try await eventually("\(member.name) to answer") {
       (try? await member.client.version()) != nil
