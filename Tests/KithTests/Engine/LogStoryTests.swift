@@ -1,8 +1,8 @@
-import KithCore
 import KithCrypto
 import Testing
 
 @testable import Kith
+@testable import KithCore
 
 @Suite("The story that the log tells")
 struct LogStoryTests {
