@@ -9,6 +9,12 @@ public enum KithTool {
   public static func main() async {
     StandardFiles.occupy()
     do {
+      guard CommandLine.argc > 0 else {
+        throw CommandFailure(
+          .failure,
+          "kith reads its command line from /proc, which is missing here. "
+            + "Mount it: mount -t proc proc /proc")
+      }
       try checkArguments(CommandLine.unsafeArgv, CommandLine.argc)
       try CommandName.check(Array(CommandLine.arguments.dropFirst()), of: KithCommand.self)
       var command = try await KithCommand.asyncParseAsRoot()

@@ -5,7 +5,7 @@ extension Node {
   package static func checkPeer(_ text: String) throws(KithError) { _ = try peerAddress(text) }
 
   /// Adds an address to those of `Configuration.peers` until the node stops.
-  func meet(_ text: String) throws(KithError) {
+  func addPeer(_ text: String) throws(KithError) {
     let address = try Self.peerAddress(text)
     guard let transport = transport.withLock({ $0 }) else {
       throw KithError(.notRunning, "The node does not run.")

@@ -56,9 +56,11 @@ struct ChangeCommand: Sendable {
     defer { posix_spawnattr_destroy(&attributes) }
     posix_spawnattr_setsigdefault(&attributes, &signals)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
-    let arguments = ["sh", "-c", text].map { strdup($0) } + [nil]
-    let variables =
-      ProcessInfo.processInfo.environment.map { strdup("\($0)=\($1)") } + [nil]
+    let words = ["sh", "-c", text]
+    let arguments: [UnsafeMutablePointer<CChar>?] = words.map { strdup($0) } + [nil]
+    let environment = ProcessInfo.processInfo.environment
+    let variables: [UnsafeMutablePointer<CChar>?] =
+      environment.map { strdup("\($0)=\($1)") } + [nil]
     defer { for text in arguments + variables { free(text) } }
     var id: pid_t = 0
     let error = posix_spawn(&id, "/bin/sh", &actions, &attributes, arguments, variables)

@@ -182,7 +182,7 @@ struct BatchTests {
   }
 
   private static let python = ["/usr/local/bin/python3", "/usr/bin/python3"].first {
-    access($0, X_OK) == 0
+    (path: String) in access(path, X_OK) == 0
   }
 
   @Test(.enabled(if: python != nil, "python3 is missing"))
@@ -200,15 +200,14 @@ struct BatchTests {
       environment: ["KITH": KithProcess.program.path, "PYTHONDONTWRITEBYTECODE": "1"]
     ).wait()
     #expect(result.status == 0 && result.talk.isEmpty, "\(result)")
-    #expect(
-      result.output.hasPrefix(
-        """
-        theme: dark
-        watched: theme dark
-        theme: none width: 1280
-        refused: valueTooLarge, 3
-        2000 sets, 
-        """), "\(result.output)")
+    let expected = """
+      theme: dark
+      watched: theme dark
+      theme: none width: 1280
+      refused: valueTooLarge, 3
+      2000 sets,
+      """
+    #expect(result.output.hasPrefix(expected), "\(result.output)")
   }
 }
 

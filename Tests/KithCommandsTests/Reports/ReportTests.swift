@@ -189,19 +189,21 @@ struct ReportTests {
         """)
   }
 
-  private static let exports: [[(String, PropertyListValue)]] = [
-    [("a", 1), ("$date", "x")], [("$date", "x")], [("$dictionary", ["a": 1])],
-    [("format", "kith export"), ("version", 1)], [("é", 1.0), ("z", .data(.init([0, 255])))], [],
+  private static let exports: [[String: PropertyListValue]] = [
+    ["a": 1, "$date": "x"], ["$date": "x"], ["$dictionary": ["a": 1]],
+    ["format": "kith export", "version": 1], ["é": 1.0, "z": .data(.init([0, 255]))], [:],
   ]
 
-  @Test(arguments: exports)
-  func `an export is imported as it was`(entries: [(String, PropertyListValue)]) throws {
-    let document = ExportDocument(store: "s", entries: entries)
-    for text in [document.plain.text(), document.versioned.text()] {
-      let file = try ImportedFile.read(.init(text.utf8))
-      #expect(file.skipped.isEmpty)
-      let sorted = entries.sorted { $0.0.utf8.lexicographicallyPrecedes($1.0.utf8) }
-      #expect(file.entries == sorted.map { .init(key: $0.0, value: $0.1) })
+  @Test func `an export is imported as it was`() throws {
+    for values in Self.exports {
+      let entries = values.map { ($0.key, $0.value) }
+      let document = ExportDocument(store: "s", entries: entries)
+      for text in [document.plain.text(), document.versioned.text()] {
+        let file = try ImportedFile.read(.init(text.utf8))
+        #expect(file.skipped.isEmpty)
+        let sorted = entries.sorted { $0.0.utf8.lexicographicallyPrecedes($1.0.utf8) }
+        #expect(file.entries == sorted.map { .init(key: $0.0, value: $0.1) })
+      }
     }
   }
 }

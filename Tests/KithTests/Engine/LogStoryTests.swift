@@ -90,14 +90,13 @@ struct LogStoryTests {
     ),
   ]
 
-  @Test(arguments: differences)
-  func `a difference of two statuses is told`(
-    before: NodeStatus, after: NodeStatus, lines: [LogLine]
-  ) {
-    var story = LogStory()
-    _ = story.lines(before, at: 0)
-    #expect(story.lines(after, at: 1_000) == lines)
-    #expect(story.lines(after, at: 2_000) == [])
+  @Test func `a difference of two statuses is told`() {
+    for (number, (before, after, lines)) in Self.differences.enumerated() {
+      var story = LogStory()
+      _ = story.lines(before, at: 0)
+      #expect(story.lines(after, at: 1_000) == lines, "case \(number)")
+      #expect(story.lines(after, at: 2_000) == [], "case \(number)")
+    }
   }
 
   @Test func `the first status tells what goes on, not what is old`() {
@@ -124,8 +123,9 @@ struct LogStoryTests {
     var ration = LogRation<String>()
     let taken = (0..<6).map { ration.take("a", at: $0) }
     #expect(taken == [true, true, true, true, false, false])
-    #expect(ration.take("b", at: 6))
-    #expect(!ration.take("a", at: 599_999))
-    #expect(ration.take("a", at: 600_000))
+    let others = [
+      ration.take("b", at: 6), ration.take("a", at: 599_999), ration.take("a", at: 600_000),
+    ]
+    #expect(others == [true, false, true])
   }
 }
