@@ -1,6 +1,7 @@
 import Foundation
 
 @testable import Kith
+@testable import KithCommands
 @testable import KithTerminal
 
 /// Compares `set` in the program that has the directory open with `set` in an attached one.

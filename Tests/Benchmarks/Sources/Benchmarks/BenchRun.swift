@@ -3,6 +3,7 @@ import Foundation
 @testable import Kith
 @testable import KithCore
 @testable import KithTerminal
+@testable import KithTestSupport
 
 struct BenchRun {
   let isQuick: Bool

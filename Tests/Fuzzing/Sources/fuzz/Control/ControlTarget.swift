@@ -1,8 +1,8 @@
 import Foundation
-import KithCore
 import NIOCore
 
 @testable import Kith
+@testable import KithCore
 
 extension FuzzTarget {
   /// The control socket: bytes to frames, frames to requests, requests to answers of a node.

@@ -50,7 +50,7 @@ struct MessageFiller {
       for index in wire.batch.covers.indices { fill(&wire.batch.covers[index].device) }
     case .addresses:
       for index in wire.addresses.devices.indices { fill(&wire.addresses.devices[index].device) }
-    case nil: break
+    case .done, nil: break
     }
     return wire.encodedBytes()
   }

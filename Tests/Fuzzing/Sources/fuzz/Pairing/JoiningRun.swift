@@ -125,7 +125,6 @@ enum JoiningRun {
         Invitation(decoding: invitation.encoded()) == invitation, "an invitation reads otherwise")
     }
     _ = JoinConfirm(decoding: bytes)
-    _ = JoinDone(decoding: bytes)
   }
 
   static var seeds: [(name: String, bytes: [UInt8])] {

@@ -24,7 +24,7 @@ struct FuzzDevice {
     // Worked out once, not with each input.
     if let epoch = device.replica.keyring.current {
       for author in device.replica.roster.sortedMembers {
-        _ = device.replica.keyring.sharedBox(epoch: epoch.id, author: author)
+        _ = device.replica.members.keyring.sharedBox(epoch: epoch.id, author: author)
       }
     }
     return device
