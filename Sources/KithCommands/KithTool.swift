@@ -5,16 +5,20 @@ import KithTerminal
 
 /// The tool `kith`, from the command line to the exit status.
 public enum KithTool {
+  /// Exits if there is no /proc, which Swift reads the command line from, and libdispatch needs. To
+  /// be called before anything waits: libdispatch would trap.
+  package static func requireProc() {
+    guard CommandLine.argc == 0 else { return }
+    Console().warn(
+      "Swift reads the command line from /proc, which is missing here. "
+        + "Mount it: mount -t proc proc /proc")
+    exit(CommandStatus.failure.rawValue)
+  }
+
   /// Runs the command of the command line and exits the process if it fails.
   public static func main() async {
     StandardFiles.occupy()
     do {
-      guard CommandLine.argc > 0 else {
-        throw CommandFailure(
-          .failure,
-          "kith reads its command line from /proc, which is missing here. "
-            + "Mount it: mount -t proc proc /proc")
-      }
       try checkArguments(CommandLine.unsafeArgv, CommandLine.argc)
       try CommandName.check(Array(CommandLine.arguments.dropFirst()), of: KithCommand.self)
       var command = try await KithCommand.asyncParseAsRoot()

@@ -4,6 +4,7 @@ import KithCommands
 @main
 enum Kith {
   static func main() async {
+    KithTool.requireProc()
     await KithTool.main()
   }
 }
