@@ -14,7 +14,7 @@ struct LogStory: Sendable {
     var hiddenKeys: Int
   }
 
-  /// What the log says.
+  /// The state that the log has told last.
   private var devices: [DeviceID: Device] = [:]
   private var stores: [StoreIdentifier: Store] = [:]
   private var ration = LogRation<DeviceID>()

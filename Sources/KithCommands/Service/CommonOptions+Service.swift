@@ -7,12 +7,7 @@ extension CommonOptions {
   func service(isOfHost: Bool) throws -> NodeService {
     let environment = ProcessInfo.processInfo.environment
     var unit = ServiceUnit(isOfHost: isOfHost)
-    let program = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path
-    guard !program.hasPrefix("/proc/") else {
-      throw CommandFailure(
-        .failure, "/proc is not mounted, so kith cannot tell where its program is")
-    }
-    unit.program = program
+    unit.program = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path
     if isOfHost {
       if let directory { unit.directory = Self.exactly(directory).path }
       try Self.checkHost(unit)
