@@ -5,14 +5,23 @@ import KithTerminal
 
 /// The tool `kith`, from the command line to the exit status.
 public enum KithTool {
-  /// Exits if there is no /proc, which Swift reads the command line from, and libdispatch needs. To
-  /// be called before anything waits: libdispatch would trap.
-  package static func requireProc() {
-    guard CommandLine.argc == 0 else { return }
-    Console().warn(
-      "Swift reads the command line from /proc, which is missing here. "
-        + "Mount it: mount -t proc proc /proc")
-    exit(CommandStatus.failure.rawValue)
+  /// Prepares for libdispatch. To be called before anything waits.
+  ///
+  /// Exits if Swift finds no command line, which is so if /proc is missing: libdispatch would trap.
+  /// Silences libdispatch, which tells the system's log in each process of a plain user that it may
+  /// not raise a thread's priority. `LIBDISPATCH_LOG=stderr` shows what it says.
+  package static func prepareDispatch() {
+    guard CommandLine.argc > 0 else {
+      Console().warn(
+        access("/proc/self", F_OK) == 0
+          ? "Swift finds no command line, because a preloaded library moved the environment. "
+            + "Try without LD_PRELOAD."
+          : "Swift finds the command line through /proc, which is missing here. "
+            + "Mount it: mount -t proc proc /proc")
+      exit(CommandStatus.failure.rawValue)
+    }
+    // Not before: Swift looks for the command line beside the environment.
+    setenv("LIBDISPATCH_LOG", "NO", 0)
   }
 
   /// Runs the command of the command line and exits the process if it fails.

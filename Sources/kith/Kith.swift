@@ -4,7 +4,7 @@ import KithCommands
 @main
 enum Kith {
   static func main() async {
-    KithTool.requireProc()
+    KithTool.prepareDispatch()
     await KithTool.main()
   }
 }
