@@ -55,11 +55,16 @@ public func testOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   return 0
 }
 
-/// Writes each target's seeds into a directory of its name.
+/// Writes each target's seeds into a directory of its name, instead of all earlier seeds.
 private func writeSeeds(to directory: URL) throws {
   for target in fuzzTargets {
     let folder = directory.appendingPathComponent(target.name, isDirectory: true)
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    // A seed of an older format would waste the fuzzer's time, and nobody would see it.
+    for fileName in try FileManager.default.contentsOfDirectory(atPath: folder.path)
+    where fileName.hasPrefix("seed-") {
+      try FileManager.default.removeItem(at: folder.appendingPathComponent(fileName))
+    }
     for seed in try target.seeds() {
       let fileName = "seed-" + seed.name.replacing(" ", with: "-")
       try Data(seed.bytes).write(to: folder.appendingPathComponent(fileName))

@@ -18,7 +18,6 @@ extension FuzzTarget {
     var requests: [LocalRequest] = []
     for frame in frames.prefix(16) {
       guard let request = LocalRequest(ByteBuffer(bytes: frame)) else { break }
-      // One encoding each.
       require(
         (try? Array(request.frame().readableBytesView.dropFirst(4))).flatMap {
           LocalRequest(ByteBuffer(bytes: $0))
@@ -28,30 +27,52 @@ extension FuzzTarget {
     guard !requests.isEmpty else { return }
     ControlNode.shared.answer(requests)
   } seeds: {
-    let write = [KithCore.Operation(key: "theme", value: try? EncodedValue(.string("dark")))]
-    let store = StoreIdentifier("com.example.App")
-    var calls: [NodeCall] = [
-      .hello(version: LocalLimits.version, attaches: true), .values(store: "com.example.App"),
-      .commit(store: "com.example.App", operations: write),
-      .commit(store: "com.example.App", operations: write, expecting: write), .status,
-      .usage(store: "com.example.App"), .hidden(store: "a"),
-      .refusals(store: "a", takingThrough: 3), .acceptLoss(store: "a"), .flush,
-      .meet(address: "192.0.2.1:4114"),
-      .synchronize(store: "a", seconds: 0), .watch(store: "a"),
-      .invite(addresses: ["192.0.2.1"], hasCode: true), .decide(isAccepted: true), .followProgress,
-    ]
-    if let store {
-      calls += [
-        .open(store, .standard), .write(store, write, gathers: true, isDurable: true),
-        .report(store), .adopt(store, .standard, [LocalWrite(clock: .zero, operations: write)]),
-      ]
+    var seeds: [(name: String, bytes: [UInt8])] = []
+    var stream: [UInt8] = []
+    for (number, (name, call)) in try calls().enumerated() {
+      let frame = Array(try LocalRequest(id: number, call: call).frame().readableBytesView)
+      seeds.append((name, [7] + frame))
+      stream += frame
     }
-    let frames = calls.enumerated().compactMap { number, call in
-      try? Array(LocalRequest(id: number, call: call).frame().readableBytesView)
-    }
-    var seeds = frames.enumerated().map { (name: "call \($0)", bytes: [7] + $1) }
-    seeds.append(("all", [3] + frames.joined()))
+    // More than the 16 requests that one input performs: the last ones have only their own seeds.
+    seeds.append(("all", [3] + stream))
     return seeds
+  }
+
+  /// Each request of the protocol.
+  private static func calls() throws -> [(name: String, call: NodeCall)] {
+    let device = FuzzAccount.shared.devices[1].id
+    let name = "com.example.App"
+    guard let store = StoreIdentifier(name) else { fatalError("no identifier: \(name)") }
+    let write = [KithCore.Operation(key: "theme", value: try EncodedValue(.string("dark")))]
+    let removal = [KithCore.Operation(key: "theme", value: nil)]
+    return [
+      ("hello", .hello(version: LocalLimits.version, attaches: true)),
+      ("commit", .commit(store: name, operations: write)),
+      ("commit-expecting", .commit(store: name, operations: removal, expecting: write)),
+      ("values", .values(store: name)),
+      ("open", .open(store, .standard)),
+      ("write", .write(store, write, gathers: true, isDurable: false)),
+      ("write-durably", .write(store, write, gathers: false, isDurable: true)),
+      ("adopt", .adopt(store, .standard, [LocalWrite(clock: .zero, operations: write)])),
+      ("usage", .usage(store: name)),
+      ("hidden", .hidden(store: name)),
+      ("refusals", .refusals(store: name, takingThrough: 3)),
+      ("report", .report(store)),
+      ("status", .status),
+      ("dependents", .dependents(device)),
+      ("rename", .rename(device, name: "laptop")),
+      ("revoke", .revoke(device, keeping: [device])),
+      ("accept-loss", .acceptLoss(store: name)),
+      ("accept-time", .acceptTime),
+      ("flush", .flush),
+      ("meet", .meet(address: "192.0.2.1:4114")),
+      ("follow-progress", .followProgress),
+      ("synchronize", .synchronize(store: name, seconds: 0)),
+      ("watch", .watch(store: name)),
+      ("invite", .invite(addresses: ["192.0.2.1"], hasCode: true)),
+      ("decide", .decide(isAccepted: true)),
+    ]
   }
 
   /// The frames of a stream that comes in pieces of one width, up to one that is too long.
