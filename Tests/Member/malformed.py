@@ -33,6 +33,9 @@ def main(port, store):
     def have(**parts):
         return encode("Message", have={"stores": [{"store": store, "policy": policy, **parts}]})
 
+    def held(**parts):
+        return encode("Message", have={"held": [{"store": store, "digest": bytes(16), **parts}]})
+
     def cover(incarnation, below=0, through=1):
         return {"device": device, "incarnation": incarnation, "from": below, "through": through}
 
@@ -63,6 +66,12 @@ def main(port, store):
         "a policy beyond the largest": have(policy={**policy, "keys": 65_537}),
         "a store twice": encode("Message", have={
             "stores": [{"store": store, "policy": policy}] * 2}),
+        "half a statement's name": held(asks=True, names=bytes(6)),
+        "names without a question": held(names=bytes(4)),
+        "a digest of statements of 15 bytes": held(digest=bytes(15)),
+        "two statements of a device": encode("Message", have={"statements": [{
+            "extent": encode("Extent", store=store, vector_digest=bytes(32)),
+            "said": [{"device": 1, "started": 1, "number": 1, "signature": bytes(64)}] * 2}]}),
         "nine addresses": encode("Message", addresses={"devices": [
             {"device": device, "addresses": ["host:1"] * 9}]}),
         "a record's signer twice": encode("Message", records={"records": [
