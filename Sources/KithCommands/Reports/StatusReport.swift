@@ -37,7 +37,8 @@ struct StatusReport: Equatable, Sendable {
     for problem in status.problems {
       parts.append(style(.bad, "problem: \(Columns.printable(problem.description))"))
     }
-    if !status.stores.isEmpty { parts.append(storesTable.text(style)) }
+    let stores = StoresReport(status: status, showsEmpty: true).text(style)
+    if !stores.isEmpty { parts.append(stores) }
     return parts.joined(separator: "\n\n")
   }
 
@@ -74,25 +75,6 @@ struct StatusReport: Equatable, Sendable {
       return Table.Cell("\(heard) heard on this host alone, and no other network", .warning)
     }
     return Table.Cell("\(heard) heard on \(interfaces.joined(separator: ", "))")
-  }
-
-  private var storesTable: Table {
-    var table = Table([
-      ("STORE", .left), ("KEYS", .right), ("SIZE", .right), ("USED", .right), ("ON", .right),
-      ("REMARKS", .left),
-    ])
-    for store in status.stores {
-      let usage = store.usage
-      table.add([
-        Table.Cell(Columns.printable(store.identifier.rawValue)),
-        Table.Cell("\(Humane.count(usage.keys))/\(Humane.count(usage.policy.keys))"),
-        Table.Cell("\(Humane.bytes(usage.bytes))/\(Humane.bytes(usage.policy.totalBytes))"),
-        Table.Cell(Humane.percent(usage.bytes, of: usage.policy.totalBytes)),
-        Table.Cell("\(store.heldBy.count + 1)/\(status.others.count + 1)"),
-        Table.Cell(store.remarks { status.name(of: $0) }, .warning),
-      ])
-    }
-    return table
   }
 
   var document: Document { .versioned(.of(status)) }

@@ -51,7 +51,7 @@ struct WrittenStoreOptions: ParsableArguments {
     }
     console.warn("there is no store \"\(Columns.printable(name))\" here; see: kith status")
     let isWanted = Confirmation.isGiven(
-      "It would be created on all devices, and cannot be removed. Create it?", console)
+      "It would be created on all devices, and its name cannot be removed. Create it?", console)
     guard isWanted else { throw CommandFailure(.refused, "nothing was written") }
     return name
   }

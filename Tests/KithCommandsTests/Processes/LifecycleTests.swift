@@ -234,6 +234,31 @@ struct LifecycleTests {
     #expect(json.output.contains("\"e\"") && !json.output.contains("é"), "\(json)")
   }
 
+  @Test func `all keys of a store are removed, and its name stays`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    for isRunning in [false, true] {
+      if isRunning { try await household.start(member) }
+      let set = try await household.run(
+        member, "set", "a", "1", "b", "2", "--store", "s", "--create")
+      #expect(set.status == 0, "\(set)")
+      let listed = try await household.run(member, "stores").output
+      #expect(listed.contains("\ns "), "\(listed)")
+      let unsure = try await household.run(member, "stores", "rm", "s")
+      #expect(unsure.status == CommandStatus.refused.rawValue && unsure.talk.contains("--yes"))
+      let removed = try await household.run(member, "stores", "rm", "s", "--yes", "--json")
+      #expect(removed.status == 0 && removed.output.contains("\"b\""), "\(removed)")
+      #expect(removed.talk == "Removed 2 keys.\n")
+      #expect(try await household.run(member, "ls", "--store", "s").output.isEmpty)
+      #expect(!(try await household.run(member, "stores").output.contains("\ns ")))
+      #expect(try await household.run(member, "stores", "--all").output.contains("\ns "))
+      let again = try await household.run(member, "stores", "rm", "s")
+      #expect(again.status == 0 && again.talk == "The store is empty.\n", "\(again)")
+    }
+    let none = try await household.run(member, "stores", "rm", "t", "--yes")
+    #expect(none.status == CommandStatus.notFound.rawValue && none.talk.contains("no store"))
+  }
+
   @Test func `completions know names, and keep silent without any`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")

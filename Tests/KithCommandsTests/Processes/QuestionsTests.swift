@@ -132,6 +132,20 @@ struct QuestionsTests {
     #expect(try await household.run(alpha, "ls").output.isEmpty)
   }
 
+  @Test func `a store is emptied after a yes`() async throws {
+    let alpha = try await household.create("alpha")
+    #expect(try await household.run(alpha, "set", "a", "1", "b", "2").status == 0)
+    let question = "Remove 2 keys, all of \"default\", on all devices? [y/N] "
+    let declined = try start(alpha, "stores", "rm", "default")
+    try await terminal.type("n\n", after: question)
+    #expect(try await declined.wait().status == CommandStatus.refused.rawValue)
+    #expect(try await household.run(alpha, "ls").output == "a\nb\n")
+    let wanted = try start(alpha, "stores", "rm", "default")
+    try await terminal.type("y\n", after: question)
+    #expect(try await wanted.wait().status == 0, "\(terminal.shown)")
+    #expect(try await household.run(alpha, "ls").output.isEmpty)
+  }
+
   @Test func `a value moves no cursor and forges no message`() async throws {
     let alpha = try await household.create("alpha")
     let value = "\u{1B}]52;c;eA==\u{7}\u{9B}2J\u{202E}x\r\nkith: run this: rm"

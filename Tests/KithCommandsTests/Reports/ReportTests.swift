@@ -97,6 +97,27 @@ struct ReportTests {
         """)
   }
 
+  @Test func `empty stores are listed only on request, with drafts too`() {
+    var status = Self.status
+    var empty = NodeStatus.Store(
+      identifier: StoreIdentifier("gone")!,
+      usage: KeyValueStore.Usage(bytes: 0, keys: 0, policy: .standard))
+    empty.drafts = 1
+    status.stores.append(empty)
+    var report = StoresReport(status: status, showsEmpty: false)
+    #expect(
+      report.text(.plain) == """
+        STORE         KEYS               SIZE  USED   ON  REMARKS
+        default  264/1,024  976.6 KiB/1.0 MiB  95 %  2/3  1 write to publish, 2 hidden, 1 refused
+        """)
+    #expect(report.document.text().contains("gone"))
+    report.showsEmpty = true
+    #expect(report.text(.plain).contains("\ngone"))
+    report.status.stores[1].hiddenKeys = 1
+    report.showsEmpty = false
+    #expect(report.text(.plain).contains("\ngone"))
+  }
+
   @Test func `status does not take loopback for a network, nor silence for touch`() {
     var report = Self.report(1_041_999)
     report.status.discovery?.links.removeAll { !$0.isLoopback }

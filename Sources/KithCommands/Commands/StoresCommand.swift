@@ -1,0 +1,88 @@
+import ArgumentParser
+import Kith
+import KithCore
+import KithTerminal
+
+struct StoresCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "stores",
+    abstract: "List the account's stores, or empty one.",
+    subcommands: [StoresListCommand.self, StoresRemoveCommand.self],
+    defaultSubcommand: StoresListCommand.self)
+}
+
+struct StoresListCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "list",
+    abstract: "List the account's stores that hold something.",
+    discussion: """
+      ON: how many devices are known to have all that this one wrote.
+      """)
+
+  @OptionGroup var options: CommonOptions
+
+  @Flag(help: "Also empty stores.")
+  var all = false
+
+  func run() async throws {
+    let status = try await options.withNode { try await $0.report() }
+    let report = StoresReport(status: status, showsEmpty: all)
+    try options.print(report.document, text: report.text)
+    if !options.json, report.shown.isEmpty { options.console.talk("No store holds anything.") }
+  }
+}
+
+struct StoresRemoveCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rm",
+    abstract: "Remove all keys of a store, on all devices.",
+    discussion: """
+      Removes all keys that this device knows, also of hidden values, as one transaction. The name \
+      stays: no device can forget it. An empty store takes next to nothing, and is listed only \
+      with --all. A program that writes to the store fills it again. Asks first.
+      """)
+
+  @OptionGroup var options: CommonOptions
+
+  @Flag(name: [.short, .long], help: "Do not ask.")
+  var yes = false
+
+  @Argument(help: ArgumentHelp("The store.", valueName: "identifier"), completion: .stores)
+  var name: String
+
+  func run() async throws {
+    let console = options.console
+    let removed = try await options.withNode { node in
+      guard try await node.report().stores.contains(where: { isNamed($0.identifier) }) else {
+        throw CommandFailure(
+          .notFound, "there is no store \"\(Columns.printable(name))\" here; see: kith stores --all"
+        )
+      }
+      try await options.warnIfLacking(name, at: node)
+      // Hidden values would show in the room of the removed ones.
+      let hidden = try await node.hiddenEntries(in: name).map { Key($0.key) }
+      let keys = try await Set(node.values(in: name).keys).union(hidden).sorted().map(\.text)
+      guard !keys.isEmpty else { return keys }
+      guard yes || Terminal.hasInput else {
+        throw CommandFailure(.refused, "standard input is no terminal; pass --yes")
+      }
+      let question =
+        "Remove \(Humane.count(keys.count, "key")), all of \"\(Columns.printable(name))\", on all devices?"
+      guard yes || Confirmation.isGiven(question, console) else {
+        throw CommandFailure(.refused, "nothing was removed")
+      }
+      try await node.write(keys.map { ($0, nil) }, in: name)
+      return keys
+    }
+    try options.print(
+      .versioned(["removed": .strings(removed), "store": .string(name)])
+    ) { _ in "" }
+    console.talk(
+      removed.isEmpty ? "The store is empty." : "Removed \(Humane.count(removed.count, "key")).")
+  }
+
+  /// Identifiers compare as bytes.
+  private func isNamed(_ identifier: StoreIdentifier) -> Bool {
+    identifier.rawValue.utf8.elementsEqual(name.utf8)
+  }
+}
