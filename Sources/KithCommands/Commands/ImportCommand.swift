@@ -12,6 +12,10 @@ struct ImportCommand: AsyncParsableCommand {
       Writes transactions of up to \(ImportRun.keysPerTransaction) keys. Names refused keys with \
       the reason; the status is then 3. Of a dconf dump, the key \(DconfDocument.textsKey) keeps \
       types for kith export --format dconf.
+
+      Keys longer than \(Policy.standard.keyBytes) bytes need a store that was made for them: \
+      --store NAME --key-bytes NUMBER creates one, on all devices. Programs must open it with the \
+      same limits.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -25,14 +29,30 @@ struct ImportCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Text before every key.", valueName: "text"))
   var prefix = ""
 
+  @Option(
+    help: ArgumentHelp(
+      "The most bytes of a key in a new store. Default: \(Policy.standard.keyBytes).",
+      valueName: "number"))
+  var keyBytes: Int?
+
   @Flag(help: "Write nothing; show what would be imported and refused.")
   var dryRun = false
 
   @Argument(help: "The file; - reads standard input.", completion: .file())
   var file: String
 
+  func validate() throws {
+    let limits = Policy.standard.keyBytes...Policy.maximum.keyBytes
+    guard keyBytes.map(limits.contains) ?? true else {
+      throw ValidationError(
+        "The limit on keys is \(limits.lowerBound) to \(limits.upperBound) bytes.")
+    }
+  }
+
   func run() async throws {
     let content = try read()
+    let passphrase = options.passphraseQuestionAskedOnce
+    if let keyBytes { try await prepareStore(keyBytes: keyBytes, passphrase) }
     let bar = ProgressBar("importing", total: content.entries.count, isQuiet: options.quiet)
     let clock = ContinuousClock()
     let start = clock.now
@@ -47,10 +67,10 @@ struct ImportCommand: AsyncParsableCommand {
     let identifier = try store.store.identifier.rawValue
     var run = ImportRun { bar.update($0) }
     if dryRun {
-      var trial = try await trialStore(identifier)
+      var trial = try await trialStore(identifier, passphrase)
       try await run.write(entries) { chunk in try trial.write(chunk.map { ($0.key, $0.value) }) }
     } else {
-      run = try await options.withNode(writes: true) { [run] node in
+      run = try await options.withNode(writes: true, passphrase: passphrase) { [run] node in
         var run = run
         let identifier = try await store.writable(at: node, options.console)
         defer { bar.finish() }
@@ -81,10 +101,42 @@ struct ImportCommand: AsyncParsableCommand {
     if !summary.refused.isEmpty { throw CommandFailure(.refused, nil) }
   }
 
-  private func trialStore(_ store: String) async throws -> TrialStore {
-    try await options.withNode { node in
-      TrialStore(
-        values: try await node.values(in: store), usage: try await node.usage(of: store))
+  private func trialStore(
+    _ store: String, _ passphrase: @escaping PassphraseQuestion
+  ) async throws -> TrialStore {
+    try await options.withNode(passphrase: passphrase) { node in
+      var usage = try await node.usage(of: store)
+      if let keyBytes { usage.policy.keyBytes = max(usage.policy.keyBytes, keyBytes) }
+      return TrialStore(values: try await node.values(in: store), usage: usage)
+    }
+  }
+
+  /// Creates a missing store with this limit, except in a dry run. One that is there must permit as
+  /// much.
+  private func prepareStore(
+    keyBytes: Int, _ passphrase: @escaping PassphraseQuestion
+  ) async throws {
+    let identifier = try store.store.identifier
+    guard try !store.store.isUsual else {
+      throw CommandFailure(
+        .usage, "every node creates the usual store, so --key-bytes needs another: --store NAME")
+    }
+    let isThere = try await options.withNode(passphrase: passphrase) { node in
+      let known = try await node.report().stores.first { $0.identifier == identifier }
+      if let limit = known?.usage.policy.keyBytes, limit < keyBytes {
+        throw CommandFailure(
+          .refused,
+          "the store \"\(Columns.printable(identifier.rawValue))\" permits keys of \(limit) bytes, and "
+            + "its limits stay; name a new store with --store")
+      }
+      if known == nil, !dryRun { _ = try await store.writable(at: node, options.console) }
+      return known != nil
+    }
+    guard !isThere, !dryRun else { return }
+    var configuration = options.accounts(passphrase: passphrase)
+    configuration.discoversPeers = false
+    try await Accounts(configuration).use { accounts in
+      _ = try accounts.store(identifier.rawValue, policy: Policy(keyBytes: keyBytes))
     }
   }
 

@@ -71,8 +71,10 @@ struct RunCommand: AsyncParsableCommand {
     configuration.logger = Logger(label: "kith") { _ in ServiceLog(isJournal: isJournal) }
     configuration.logger.logLevel = logLevel.level
     try await Accounts(configuration).use { accounts in
-      // Create the store now, so that it is pulled before a command opens it.
-      _ = try accounts.store(identifier.rawValue)
+      // Create the store now, so that it is pulled before a command opens it. If it is there, it
+      // keeps its limits.
+      let usage = try await accounts.node?.usage(of: identifier.rawValue)
+      _ = try accounts.store(identifier.rawValue, policy: usage?.policy ?? .standard)
       try await serve(accounts)
     }
     options.console.talk("kith: stopped")

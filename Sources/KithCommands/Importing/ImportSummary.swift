@@ -1,3 +1,5 @@
+import Kith
+import KithCore
 import KithTerminal
 
 struct ImportSummary: Equatable, Sendable {
@@ -33,7 +35,18 @@ struct ImportSummary: Equatable, Sendable {
         " " + style(.strong, Columns.printable(item.key)) + "  " + Columns.printable(item.reason)
       }
     }
+    if let longest = longKeys.max() {
+      lines.append(
+        "\(Humane.count(longKeys.count, "key")) would fit in a new store for longer keys: "
+          + "--store NAME --key-bytes \(longest)")
+    }
     return lines.joined(separator: "\n")
+  }
+
+  /// The bytes of the refused keys that a store with another policy would take.
+  private var longKeys: [Int] {
+    refused.filter { $0.code == KithError.Code.invalidKey.description }.map(\.key.utf8.count)
+      .filter { $0 > 0 && $0 <= Policy.maximum.keyBytes }
   }
 
   var document: Document {

@@ -70,7 +70,7 @@ struct ImportRunTests {
   @Test func `the summary names what was refused`() {
     let summary = ImportSummary(
       file: "a.json", format: .json, imported: 2,
-      refused: [.init(key: "key", code: "invalidKey", reason: "too long")], isDryRun: false,
+      refused: [.init(key: "key", code: "notAValue", reason: "too long")], isDryRun: false,
       seconds: 0.0123)
     #expect(
       summary.text(.plain) == """
@@ -80,12 +80,23 @@ struct ImportRunTests {
         """)
     let long = String(repeating: "org.gnome.desktop.", count: 5) + "key"
     var other = summary
+    other.refused[0].code = "invalidKey"
     other.refused[0].key = long
-    #expect(other.text(.plain).contains(long))
+    #expect(
+      other.text(.plain).hasSuffix(
+        """
+         \(long)  too long
+        1 key would fit in a new store for longer keys: --store NAME --key-bytes 93
+        """))
+    // No store takes these.
+    for key in ["", String(repeating: "k", count: 1_025)] {
+      other.refused[0].key = key
+      #expect(!other.text(.plain).contains("--key-bytes"))
+    }
     #expect(
       summary.document.text(indented: false)
         == #"{"dryRun":false,"file":"a.json","format":"json","imported":2,"#
-        + #""refused":[{"code":"invalidKey","key":"key","reason":"too long"}],"#
+        + #""refused":[{"code":"notAValue","key":"key","reason":"too long"}],"#
         + #""seconds":0.0123,"version":1}"#)
   }
 }

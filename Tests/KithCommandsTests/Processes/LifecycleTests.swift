@@ -259,6 +259,43 @@ struct LifecycleTests {
     #expect(none.status == CommandStatus.notFound.rawValue && none.talk.contains("no store"))
   }
 
+  @Test func `long keys are imported into a store that is made for them`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    let key = "org/gnome/" + String(repeating: "k", count: 83)
+    let file = household.root.appending(path: "file.json").path
+    try Data("{\"\(key)\": 1}".utf8).write(to: URL(filePath: file))
+    for isRunning in [false, true] {
+      if isRunning { try await household.start(member) }
+      let name = "long\(isRunning)"
+      let refused = try await household.run(member, "import", file)
+      #expect(refused.status == CommandStatus.refused.rawValue, "\(refused)")
+      #expect(refused.output.contains("--store NAME --key-bytes 93\n"), "\(refused)")
+      func run(_ more: String...) async throws -> KithProcess.Result {
+        try await KithProcess.run(
+          ["import", file, "--directory", member.directory.path] + more, in: household.root)
+      }
+      let trial = try await run("--dry-run", "--store", name, "--key-bytes", "93")
+      #expect(trial.status == 0 && trial.output.contains("1 key would be"), "\(trial)")
+      let unsure = try await run("--store", name, "--key-bytes", "93")
+      #expect(unsure.status == CommandStatus.notFound.rawValue, "\(unsure)")
+      let usual = try await run("--key-bytes", "93")
+      #expect(usual.status == CommandStatus.usage.rawValue, "\(usual)")
+      let made = try await run("--create", "--store", name, "--key-bytes", "93")
+      #expect(made.status == 0, "\(made)")
+      #expect(try await household.run(member, "get", key, "--store", name).output == "1\n")
+      let longer = try await run("--store", name, "--key-bytes", "94")
+      #expect(longer.status == CommandStatus.refused.rawValue, "\(longer)")
+      #expect(try await run("--store", name, "--key-bytes", "80").status == 0)
+    }
+    // A node with this store keeps its limits.
+    try await household.stop(member)
+    member.environment = ["KITH_STORE_IDENTIFIER": "longfalse"]
+    try await household.start(member)
+    let status = try await household.run(member, "status", "--json").output
+    #expect(status.ranges(of: "\"keyBytes\": 93").count == 2, "\(status)")
+  }
+
   @Test func `completions know names, and keep silent without any`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")
