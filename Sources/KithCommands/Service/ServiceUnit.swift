@@ -58,6 +58,29 @@ struct ServiceUnit {
 
   var text: String { isOfHost ? textOfHost : textOfPerson }
 
+  /// The lines of both: restarting, and limits on what the node may do.
+  private static let shared = """
+    Restart=on-failure
+    RestartSec=5
+    # A second signal would end it at once; it needs a moment to make its last writes durable.
+    TimeoutStopSec=20
+    # Secrets: never in a core dump, nor in swap.
+    LimitCORE=0
+    LimitMEMLOCK=64M
+    NoNewPrivileges=yes
+    LockPersonality=yes
+    MemoryDenyWriteExecute=yes
+    RestrictRealtime=yes
+    RestrictSUIDSGID=yes
+    # AF_NETLINK: the host's addresses.
+    RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
+    SystemCallArchitectures=native
+    # Not ProtectClock=: whether the clock is synchronised is asked with a call that could also set it.
+    SystemCallFilter=@system-service adjtimex clock_adjtime
+    SystemCallErrorNumber=EPERM
+    UMask=0077
+    """
+
   private var textOfPerson: String {
     """
     # A node for one person, under that person's own service manager.
@@ -76,25 +99,7 @@ struct ServiceUnit {
     [Service]
     Type=notify
     ExecStart=\(command)
-    Restart=on-failure
-    RestartSec=5
-    # A second signal would end it at once; it needs a moment to make its last writes durable.
-    TimeoutStopSec=20
-    # Secrets: never in a core dump, nor in swap.
-    LimitCORE=0
-    LimitMEMLOCK=64M
-    NoNewPrivileges=yes
-    LockPersonality=yes
-    MemoryDenyWriteExecute=yes
-    RestrictRealtime=yes
-    RestrictSUIDSGID=yes
-    # AF_NETLINK: the host's addresses.
-    RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-    SystemCallArchitectures=native
-    # Whether the clock is synchronised is asked with a call that could also set it.
-    SystemCallFilter=@system-service adjtimex clock_adjtime
-    SystemCallErrorNumber=EPERM
-    UMask=0077
+    \(Self.shared)
 
     [Install]
     WantedBy=default.target
@@ -131,13 +136,8 @@ struct ServiceUnit {
     StateDirectory=\(stateDirectory)
     StateDirectoryMode=0700
     ExecStart=\(command)
-    Restart=on-failure
-    RestartSec=5
-    TimeoutStopSec=20
-    # Secrets: never in a core dump, nor in swap.
-    LimitCORE=0
-    LimitMEMLOCK=64M
-    NoNewPrivileges=yes
+    \(Self.shared)
+    # Only for the host's service manager: these need root.
     CapabilityBoundingSet=
     ProtectSystem=strict
     ProtectHome=yes
@@ -150,17 +150,6 @@ struct ServiceUnit {
     ProtectControlGroups=yes
     ProtectProc=invisible
     RestrictNamespaces=yes
-    RestrictRealtime=yes
-    RestrictSUIDSGID=yes
-    LockPersonality=yes
-    MemoryDenyWriteExecute=yes
-    # AF_NETLINK: the host's addresses.
-    RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX AF_NETLINK
-    SystemCallArchitectures=native
-    # Not ProtectClock=: whether the clock is synchronised is asked with a call that could also set it.
-    SystemCallFilter=@system-service adjtimex clock_adjtime
-    SystemCallErrorNumber=EPERM
-    UMask=0077
 
     [Install]
     WantedBy=multi-user.target
