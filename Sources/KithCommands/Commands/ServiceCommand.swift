@@ -34,14 +34,15 @@ struct ServiceOptions: ParsableArguments {
     let state = service.state
     let document = Document.versioned([
       "isChanged": .bool(service.isChanged), "isEnabled": state.map { .bool($0.isEnabled) },
-      "isInstalled": .bool(service.isInstalled), "isRunning": state.map { .bool($0.isRunning) },
-      "unit": .string(service.path),
+      "isInstalled": .bool(service.isInstalled), "isPackaged": .bool(service.isPackaged),
+      "isRunning": state.map { .bool($0.isRunning) }, "unit": .string(service.path),
     ])
     try options.print(document) { style in
       func word(_ isTrue: Bool?) -> String { isTrue.map { $0 ? "yes" : "no" } ?? "unknown" }
       var table = Table([("", .left), ("", .left)])
       for (name, text) in [
-        ("unit", service.path), ("installed", word(service.isInstalled)),
+        ("unit", service.path),
+        ("installed", service.isPackaged ? "by a package" : word(service.isInstalled)),
         ("changed", word(service.isChanged)), ("enabled", word(state?.isEnabled)),
         ("running", word(state?.isRunning)),
       ] { table.add([Table.Cell(name, .faint), Table.Cell(Columns.printable(text))]) }
@@ -55,7 +56,7 @@ struct ServiceInstallCommand: AsyncParsableCommand {
     commandName: "install",
     abstract: "Write the node's unit, enable and start it.",
     discussion: """
-      The unit names this kith, and the directory if it is not the usual one. The host's runs as \
+      If a package brought the same unit, that is used. The unit names this kith, and the directory if it is not the usual one. The host's runs as \
       the user kith, with /var/lib/kith. A unit that somebody changed is not replaced without \
       --force; `systemctl edit` makes changes that stay.
       """)
@@ -110,7 +111,7 @@ struct ServiceRemoveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "remove",
     abstract: "Stop and disable the node's service, and remove its unit.",
-    discussion: "The device and its data stay.")
+    discussion: "The device and its data stay, and so does a package's unit.")
 
   @OptionGroup var options: ServiceOptions
 

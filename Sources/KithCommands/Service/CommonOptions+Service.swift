@@ -47,13 +47,14 @@ extension CommonOptions {
     console.talk("Start the node with: kith run, or as a service of systemd: kith service install")
   }
 
-  /// Nil unless there is a terminal, systemd, no passphrase and no unit yet, and the person agrees.
+  /// Nil unless there is a terminal, systemd, no passphrase and no enabled unit yet, and the person
+  /// agrees.
   private func wantedService() throws -> NodeService? {
     guard !json, !quiet, Terminal.hasInput, Terminal.hasTalk,
       try !Node.isUnderPassphrase(directory: accountDirectory())
     else { return nil }
     let service = try service(isOfHost: false)
-    guard !service.isInstalled, service.managerAnswers,
+    guard !service.isOwn, service.state?.isEnabled == false,
       Confirmation.isGiven("Run the node as a service of systemd from now on?", console)
     else { return nil }
     return service

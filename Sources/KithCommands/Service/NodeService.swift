@@ -4,25 +4,46 @@ import KithTerminal
 /// The service that runs a node: its unit's file, and systemd's word on it.
 struct NodeService {
   let unit: ServiceUnit
-  /// The unit's file.
-  let path: String
+  /// The file that the tool writes.
+  private let ownPath: String
 
   init(_ unit: ServiceUnit, environment: [String: String]) {
     self.unit = unit
     let home = environment["HOME"] ?? URL.homeDirectory.path
     let named = environment["XDG_CONFIG_HOME"].flatMap { $0.hasPrefix("/") ? $0 : nil }
-    path =
+    ownPath =
       (unit.isOfHost ? "/etc/systemd/system" : "\(named ?? home + "/.config")/systemd/user")
       + "/\(unit.name)"
   }
 
-  var isInstalled: Bool { FileManager.default.fileExists(atPath: path) }
+  /// The unit's file: the tool's, else a package's, else the one to write.
+  var path: String { packagedPath ?? ownPath }
 
-  /// Whether somebody changed the file.
+  /// Whether the tool's own file is there. It overrides a package's.
+  var isOwn: Bool { FileManager.default.fileExists(atPath: ownPath) }
+
+  /// Whether systemd uses the file of a package.
+  var isPackaged: Bool { packagedPath != nil }
+
+  var isInstalled: Bool { isOwn || isPackaged }
+
+  private var packagedPath: String? {
+    guard !isOwn else { return nil }
+    let answer = systemctl("show", "--property=FragmentPath", "--value", unit.name)
+    return answer.isDone && answer.output.hasPrefix("/") ? answer.output : nil
+  }
+
+  /// Whether somebody changed the tool's file.
   var isChanged: Bool {
-    guard isInstalled else { return false }
-    let file = try? String(contentsOfFile: path, encoding: .utf8)
+    guard isOwn else { return false }
+    let file = try? String(contentsOfFile: ownPath, encoding: .utf8)
     return !(file.map(ServiceUnit.isUnchanged) ?? false)
+  }
+
+  /// Whether a package brought the very unit that the tool would write.
+  private var isSuppliedByPackage: Bool {
+    guard let packagedPath else { return false }
+    return (try? String(contentsOfFile: packagedPath, encoding: .utf8)) == unit.text
   }
 
   /// Nil if the service manager does not answer.
@@ -37,7 +58,7 @@ struct NodeService {
 
   // MARK: Changes
 
-  /// Writes the unit, enables it, and starts or restarts it.
+  /// Writes the unit, unless a package brought the same; enables it, and starts or restarts it.
   func install(force: Bool, starts: Bool) throws {
     let answer = answer
     guard answer.isDone else {
@@ -46,22 +67,25 @@ struct NodeService {
         "systemd does not answer here (\(answer.output)), and nothing was done. Have another service "
           + "manager run this, or cron at @reboot: \(unit.command)")
     }
-    try checkUnchanged(force)
-    try FileManager.default.createDirectory(
-      atPath: (path as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
-    try unit.file.write(toFile: path, atomically: true, encoding: .utf8)
+    if !isSuppliedByPackage {
+      try checkUnchanged(force)
+      try FileManager.default.createDirectory(
+        atPath: (ownPath as NSString).deletingLastPathComponent, withIntermediateDirectories: true)
+      try unit.file.write(toFile: ownPath, atomically: true, encoding: .utf8)
+    }
     try demand("daemon-reload")
     try demand("enable", unit.name)
     if starts { try demand("restart", unit.name) }
   }
 
-  /// Stops and disables the unit, and removes its file.
+  /// Stops and disables the unit, and removes the tool's file; a package's stays.
   func remove(force: Bool) throws {
     guard isInstalled else { return }
     try checkUnchanged(force)
     let isManaged = managerAnswers
     if isManaged { try demand("disable", "--now", unit.name) }
-    try FileManager.default.removeItem(atPath: path)
+    guard isOwn else { return }
+    try FileManager.default.removeItem(atPath: ownPath)
     if isManaged { try demand("daemon-reload") }
   }
 
@@ -69,7 +93,7 @@ struct NodeService {
     guard isChanged, !force else { return }
     throw CommandFailure(
       .refused,
-      "\(path): somebody changed it, and nothing was done. Move the changes to "
+      "\(ownPath): somebody changed it, and nothing was done. Move the changes to "
         + "`systemctl \(unit.isOfHost ? "" : "--user ")edit \(unit.name)`, and pass --force")
   }
 

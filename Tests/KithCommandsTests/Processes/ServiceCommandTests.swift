@@ -21,7 +21,8 @@ struct ServiceCommandTests {
       #!/bin/sh
       echo "$*" >>"$HOME/calls"
       case "$2" in
-      show) test ! -e "$HOME/down" || { echo "no bus"; exit 1; } ;;
+      show) test ! -e "$HOME/down" || { echo "no bus"; exit 1; }
+        case "$3" in *FragmentPath) test ! -e "$HOME/packaged" || echo "$HOME/packaged" ;; esac ;;
       enable) touch "$HOME/is-enabled" ;;
       restart) touch "$HOME/is-active" ;;
       disable) rm -f "$HOME/is-enabled" "$HOME/is-active" ;;
@@ -76,6 +77,32 @@ struct ServiceCommandTests {
     #expect(removed.status == 0 && removed.output.contains(#""isEnabled": false"#), "\(removed)")
     #expect(!FileManager.default.fileExists(atPath: unit.path))
     #expect(try await service("remove", alpha).status == 0)
+  }
+
+  @Test func `a package's unit is used if it is the same, and stays`() async throws {
+    let alpha = try await household.create("alpha")
+    var same = ServiceUnit(isOfHost: false)
+    same.program = KithProcess.program.resolvingSymlinksInPath().path
+    same.directory = alpha.directory.path
+    let packaged = household.root.appending(path: "packaged")
+    try same.text.write(to: packaged, atomically: true, encoding: .utf8)
+    let status = try await service("status", alpha)
+    #expect(status.output.contains("\"unit\": \"\(packaged.path)\""), "\(status)")
+    #expect(status.output.contains(#""isEnabled": false"#), "\(status)")
+    let installed = try await service("install", alpha)
+    for member in ["isPackaged", "isInstalled", "isEnabled", "isRunning"] {
+      #expect(installed.output.contains("\"\(member)\": true"), "\(installed)")
+    }
+    #expect(!FileManager.default.fileExists(atPath: unit.path))
+    let removed = try await service("remove", alpha)
+    #expect(removed.status == 0 && removed.output.contains(#""isEnabled": false"#), "\(removed)")
+    #expect(FileManager.default.fileExists(atPath: packaged.path))
+    // One for another directory is overridden.
+    same.directory = "/elsewhere"
+    try same.text.write(to: packaged, atomically: true, encoding: .utf8)
+    let own = try await service("install", alpha)
+    #expect(own.status == 0 && own.output.contains(#""isPackaged": false"#), "\(own)")
+    #expect(FileManager.default.fileExists(atPath: unit.path))
   }
 
   @Test func `a unit that somebody changed stays without force`() async throws {
