@@ -65,7 +65,7 @@ private enum ImportSeeds {
     (
       "export.json", 1,
       """
-      {"format":"kith-export","version":1,"store":"com.example.App","values":{"when":\
+      {"format":"kith export","version":1,"store":"com.example.App","values":{"when":\
       {"$date":"2026-11-21T10:00:00.123Z"},"late":{"$date":-1.5e300},"bits":{"$data":"AAEC"},\
       "nan":{"$double":"0x7ff8000000000001"},"inf":{"$double":"-inf"},\
       "tag":{"$dictionary":{"$data":1}}}}
