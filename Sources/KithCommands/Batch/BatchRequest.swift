@@ -53,11 +53,17 @@ struct BatchRequest {
     case "set":
       let key = try rest.text("key")
       action = .write([(key, try rest.value("value", ofKey: key))])
-    case "remove": action = .remove(keys: try rest.texts("keys"))
+    case "remove": action = .remove(keys: try rest.texts("keys", isNeeded: true))
     case "transaction":
       let removals: [(key: String, value: PropertyListValue?)] =
         try rest.texts("remove").map { ($0, nil) }
-      action = .write(removals + (try rest.values("set")))
+      let values = try rest.values("set")
+      let removed = Set(removals.map { KeyValueStore.Key($0.key) })
+      if let both = values.first(where: { removed.contains(KeyValueStore.Key($0.key)) }) {
+        throw CommandFailure(
+          .usage, "\"set\" and \"remove\" both have \"\(Columns.printable(both.key, limit: 80))\"")
+      }
+      action = .write(removals + values)
     case "list": action = .list(prefix: try rest.text("prefix", default: ""))
     case "watch": action = .watch(keys: try rest.texts("keys"))
     case "sync": action = .sync(seconds: try rest.seconds("timeout", default: 5))
@@ -96,10 +102,15 @@ private struct BatchMembers {
     return text
   }
 
-  /// Empty if the member is missing.
-  mutating func texts(_ name: String) throws(CommandFailure) -> [String] {
+  /// Empty if the member is missing, unless it is needed.
+  mutating func texts(
+    _ name: String, isNeeded: Bool = false
+  ) throws(CommandFailure) -> [String] {
     let wrong = CommandFailure(.usage, "\"\(name)\" must be an array of strings")
-    guard let node = take(name) else { return [] }
+    guard let node = take(name) else {
+      guard !isNeeded else { throw CommandFailure(.usage, "the member \"\(name)\" is missing") }
+      return []
+    }
     guard case .array(let nodes) = node else { throw wrong }
     var texts: [String] = []
     for node in nodes {

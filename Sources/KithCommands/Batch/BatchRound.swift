@@ -19,8 +19,13 @@ struct BatchRound: Sendable {
   /// Of one process; their events are printed until it ends.
   static let mostWatches = 16
 
+  /// Bytes of answers after which the round ends: a few requests may list the whole store.
+  static let answerBytes = 1 << 20
+
   /// Lines.
   private(set) var answers: [String] = []
+  /// The lines for the next round.
+  private(set) var rest: ArraySlice<[UInt8]?>
   /// Requests that are answered later.
   private(set) var waits: [Wait] = []
   private(set) var watches: [Watch] = []
@@ -30,11 +35,17 @@ struct BatchRound: Sendable {
   private var watchesLeft: Int
 
   /// Blocks until the writes are durable. A nil line was too long.
-  init(_ lines: [[UInt8]?], store: KeyValueStore, accounts: Accounts, watchesLeft: Int) {
+  init(
+    _ lines: ArraySlice<[UInt8]?>, store: KeyValueStore, accounts: Accounts, watchesLeft: Int
+  ) {
     (self.store, self.accounts, self.watchesLeft) = (store, accounts, watchesLeft)
-    var results: [(id: PropertyListValue?, isWrite: Bool, result: Result<Document, any Error>)] = []
-    for line in lines where line?.isEmpty != true {
+    rest = lines
+    var writes: [(index: Int, id: PropertyListValue?)] = []
+    var bytes = 0
+    while bytes < Self.answerBytes, let line = rest.popFirst() {
+      if line?.isEmpty == true { continue }
       var id: PropertyListValue?
+      let answer: String
       do {
         guard let line else {
           throw CommandFailure(
@@ -44,34 +55,29 @@ struct BatchRound: Sendable {
         id = request.id
         let action = try request.action()
         guard let document = try perform(action, id) else { continue }
-        results.append((id, action.isWrite, .success(document)))
+        answer = Self.line(id, document)
+        if action.isWrite { writes.append((answers.count, id)) }
       } catch {
-        results.append((id, false, .failure(error)))
+        answer = Self.line(id, failure: error)
       }
+      answers.append(answer)
+      bytes += answer.utf8.count
     }
-    if results.contains(where: \.isWrite) {
-      do throws(KithError) {
-        try store.flush()
-      } catch {
-        for index in results.indices where results[index].isWrite {
-          results[index].result = .failure(error)
-        }
-      }
+    guard !writes.isEmpty else { return }
+    do throws(KithError) {
+      try store.flush()
+    } catch {
+      for write in writes { answers[write.index] = Self.line(write.id, failure: error) }
     }
-    answers = results.map { Self.line($0.id, $0.result) }
   }
 
-  static func line(_ id: PropertyListValue?, _ result: Result<Document, any Error>) -> String {
-    switch result {
-    case .success(let document): return line(id, document)
-    case .failure(let error):
-      let failure = CommandFailure(error) ?? CommandFailure(.failure, "\(error)")
-      let members = Document.object([
-        "code": .string((error as? KithError)?.code.description ?? "\(failure.status)"),
-        "message": .string(failure.description), "status": .int(Int(failure.status.rawValue)),
-      ])
-      return line(id, Document.versioned(["error": members]))
-    }
+  static func line(_ id: PropertyListValue?, failure error: any Error) -> String {
+    let failure = CommandFailure(error) ?? CommandFailure(.failure, "\(error)")
+    let members = Document.object([
+      "code": .string((error as? KithError)?.code.description ?? "\(failure.status)"),
+      "message": .string(failure.description), "status": .int(Int(failure.status.rawValue)),
+    ])
+    return line(id, Document.versioned(["error": members]))
   }
 
   static func line(_ id: PropertyListValue?, _ document: Document) -> String {
@@ -104,8 +110,11 @@ struct BatchRound: Sendable {
         "set": .strings(writes.filter { $0.value != nil }.map(\.key)),
       ])
     case .remove(let keys):
-      let removed = keys.filter { store.value(forKey: $0) != nil }
-      let missing = keys.filter { store.value(forKey: $0) == nil }
+      // Each key is looked at once: another program may write meanwhile.
+      var (removed, missing): ([String], [String]) = ([], [])
+      for key in keys {
+        if store.value(forKey: key) == nil { missing.append(key) } else { removed.append(key) }
+      }
       try store.gather(removed.map { ($0, nil) })
       return Document.versioned(["missing": .strings(missing), "removed": .strings(removed)])
     case .list(let prefix):

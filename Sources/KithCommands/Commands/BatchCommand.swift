@@ -69,17 +69,20 @@ private struct Batch: Sendable {
           Result { () throws(CommandFailure) in try InputText.available() }
         }.get()
         hasEnded = bytes.isEmpty
-        let taken = hasEnded ? [lines.end()] : lines.take(bytes)
-        let watchesLeft = BatchRound.mostWatches - watches.count
-        let round = await input.run {
-          BatchRound(taken, store: store, accounts: accounts, watchesLeft: watchesLeft)
-        }
-        if !round.answers.isEmpty { await print(round.answers.joined(separator: "\n")) }
-        // After the answer, which has the values before the changes.
-        for watch in round.watches { watches.append(Task { await tell(watch) }) }
-        for wait in round.waits {
-          if waits == Self.mostWaits { try await group.next() } else { waits += 1 }
-          group.addTask { await answer(wait) }
+        var taken = (hasEnded ? [lines.end()] : lines.take(bytes))[...]
+        while !taken.isEmpty {
+          let (next, watchesLeft) = (taken, BatchRound.mostWatches - watches.count)
+          let round = await input.run {
+            BatchRound(next, store: store, accounts: accounts, watchesLeft: watchesLeft)
+          }
+          taken = round.rest
+          if !round.answers.isEmpty { await print(round.answers.joined(separator: "\n")) }
+          // After the answer, which has the values before the changes.
+          for watch in round.watches { watches.append(Task { await tell(watch) }) }
+          for wait in round.waits {
+            if waits == Self.mostWaits { try await group.next() } else { waits += 1 }
+            group.addTask { await answer(wait) }
+          }
         }
       }
       try await group.waitForAll()
@@ -94,7 +97,7 @@ private struct Batch: Sendable {
     do {
       await print(BatchRound.line(wait.id, try await wait.answer()))
     } catch {
-      await print(BatchRound.line(wait.id, .failure(error)))
+      await print(BatchRound.line(wait.id, failure: error))
     }
   }
 

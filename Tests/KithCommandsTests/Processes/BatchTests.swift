@@ -73,6 +73,8 @@ struct BatchTests {
       (#"{"id": 4, "do": "set", "key": "a", "value": [null]}"#, "4", "refused"),
       (#"{"id": 5, "do": "set", "key": "", "value": 1}"#, "5", "invalidKey"),
       (#"{"id": 6, "do": "sync", "timeout": -1}"#, "6", "usage"),
+      (#"{"id": 7, "do": "remove"}"#, "7", "usage"),
+      (#"{"id": 8, "do": "transaction", "set": {"a": 1}, "remove": ["a"]}"#, "8", "usage"),
       (#"{"id": 1.5, "do": "status"}"#, nil, "usage"),
       (String(repeating: " ", count: BatchLines.limit + 1), nil, "usage"),
     ]
@@ -90,6 +92,26 @@ struct BatchTests {
     // Also a last line without its line feed counts.
     #expect(lines.last == #"{"id":9,"removed":[],"set":["a"],"version":1}"#)
     #expect(try await household.run(member, "get", "a").output == "1\n")
+  }
+
+  @Test func `prints long answers in parts, in order`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    let long = String(repeating: "x", count: BatchRound.answerBytes / 3)
+    let lists = (1...9).map { #"{"id": \#($0), "do": "list"}"# }
+    let requests =
+      [#"{"id": 0, "do": "set", "key": "long", "value": "\#(long)"}"#] + lists
+      + [#"{"id": 10, "do": "remove", "keys": ["long"]}"#]
+    let result = try await household.run(
+      member, "batch", input: Data(requests.joined(separator: "\n").utf8))
+    let lines = Self.lines(result.output)
+    try #require(result.status == 0 && lines.count == 12, "\(result.talk)")
+    for number in 1...9 {
+      let line = lines[number + 1]
+      #expect(line.utf8.count > long.utf8.count, "\(number)")
+      #expect(line.hasSuffix(#""id":\#(number),"store":"default","version":1}"#), "\(number)")
+    }
+    #expect(lines.last == #"{"id":10,"missing":[],"removed":["long"],"version":1}"#)
   }
 
   @Test func `has transactions refused whole, in the words of set`() async throws {
