@@ -5,6 +5,7 @@
 #   ./install.sh --prefix DIR
 #   ./install.sh --uninstall          removes what it installed; never a device's data
 set -eu
+umask 022
 cd "$(dirname "$0")"
 if [ "$(id -u)" -eq 0 ]; then prefix=/usr/local; else prefix=$HOME/.local; fi
 action=install

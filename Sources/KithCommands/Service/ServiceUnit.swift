@@ -25,9 +25,10 @@ struct ServiceUnit {
     return "\(Self.word(program)) run --quiet\(place)"
   }
 
-  /// The commands before the host's installation.
+  /// The commands before the host's installation, as they are typed.
   var preparation: String {
-    text.split(separator: "\n").dropFirst(2).prefix(3).joined(separator: "\n")
+    text.split(separator: "\n").dropFirst(2).prefix(3)
+      .map { "  " + $0.drop { "# ".contains($0) } }.joined(separator: "\n")
   }
 
   private var stateDirectory: Substring { directory.dropFirst(Self.hostDirectories.count) }

@@ -95,6 +95,8 @@ struct ServiceTests {
     host.directory = "/var/lib/other"
     #expect(host.text.contains("\nStateDirectory=other\n"))
     #expect(!host.text.contains("/var/lib/kith"))
+    let typed = host.preparation.split(separator: "\n").map { $0.prefix(9) }
+    #expect(typed == ["  useradd", "  install", "  runuser"])
   }
 
   @Test func `the commands of the example units are commands of kith`() throws {
