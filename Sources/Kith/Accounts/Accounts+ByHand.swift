@@ -54,7 +54,10 @@ extension Accounts {
     try await BlockingThread.run { () throws(KithError) in
       let directory = AccountsDirectory(path: configuration.directory)
       let registry = try registry(directory, configuration)
-      try directory.note(account.isSignedIn ? .signedOut : directory.place(), registry)
+      // As it is now: the account may have been signed in or out since it was looked up.
+      let place = try directory.place()
+      let isSignedIn = directory.directory(of: place) == account.directory
+      try directory.note(isSignedIn ? .signedOut : place, registry)
       try directory.remove(account.directory, waiting: AccountsDirectory.longestWait)
     }
   }

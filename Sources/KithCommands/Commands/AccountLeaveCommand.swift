@@ -49,6 +49,12 @@ struct AccountLeaveCommand: AsyncParsableCommand {
     guard yes || Confirmation.isGiven("This cannot be undone. Do it?", console) else {
       throw CommandFailure(.refused, "nothing was done")
     }
+    // A person takes time to answer, and programs may write meanwhile.
+    if !yes, !force, let now = try await self.status(of: chosen, configuration) {
+      guard Self.lost(now).isEmpty else {
+        throw CommandFailure(.refused, "something was written meanwhile; nothing was done")
+      }
+    }
     try await Accounts.leave(chosen, configuration)
     try options.print(
       .versioned([

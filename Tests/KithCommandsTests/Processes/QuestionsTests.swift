@@ -47,6 +47,35 @@ struct QuestionsTests {
     #expect(!terminal.shown.contains("info kith"), "\(terminal.shown)")
   }
 
+  @Test func `what is written during the question to leave is not lost`() async throws {
+    _ = try await household.create("alpha")
+    let beta = try await household.join("beta")
+    let leave = try start(beta, "account", "leave")
+    try await eventually("the question") { terminal.shown.hasSuffix("Do it? [y/N] ") }
+    #expect(try await household.run(beta, "set", "theme", "dark").status == 0)
+    terminal.type("y\n")
+    #expect(try await leave.wait().status == CommandStatus.refused.rawValue)
+    #expect(terminal.shown.contains("something was written meanwhile"), "\(terminal.shown)")
+    #expect(try await household.run(beta, "get", "theme").output == "dark\n")
+  }
+
+  /// It stayed signed in to a directory without a device.
+  @Test func `an account that is signed in during the question is signed out`() async throws {
+    _ = try await household.create("alpha")
+    let beta = try await household.join("beta")
+    let list = try await household.run(beta, "account", "list").output.split(separator: "\n")
+    let id = String(try #require(list.last?.split(separator: " ").first))
+    #expect(try await household.run(beta, "account", "sign-out").status == 0)
+    let leave = try start(beta, "account", "leave", id)
+    try await eventually("the question") { terminal.shown.hasSuffix("Do it? [y/N] ") }
+    #expect(try await household.run(beta, "account", "sign-in", id).status == 0)
+    terminal.type("y\n")
+    #expect(try await leave.wait().status == 0, "\(terminal.shown)")
+    #expect(try await household.run(beta, "account", "list").output.isEmpty)
+    let devices = try await household.run(beta, "devices")
+    #expect(devices.status == CommandStatus.directory.rawValue, "\(devices)")
+  }
+
   @Test func `nor whether a device is taken in`() async throws {
     let alpha = try await household.create("alpha")
     let invite = try start(alpha, "invite", "--no-qr")
