@@ -43,6 +43,14 @@ package enum Limits {
   static let drafts = 4_096
   /// Bounds the bytes of a store's drafts, and of its refusals, in multiples of its policy.
   static let draftFactor = 8
+  /// How long a past value is kept.
+  static let historyMilliseconds: UInt64 = 30 * 24 * 3_600_000
+  /// Above this, a key's oldest past value is dropped, so that a key that changes every second
+  /// leaves those of others.
+  static let pastValuesPerKey = 100
+  /// Bounds the bytes of a store's history, in multiples of its policy: it fits a change of every
+  /// shown value, and takes no more memory than those.
+  static let historyFactor = 1
   /// Per store (`Docs/Protocol.md`, "Sessions").
   static let removals = 4_096
   /// Quarantined entries of a store that are kept.

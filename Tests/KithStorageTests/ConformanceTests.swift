@@ -25,6 +25,7 @@ import Testing
       #expect(try subject.storage.load() == Snapshot())
       try subject.storage.commit([
         .setClock(HybridTime(rawValue: .max)), .setIncarnation(incarnation),
+        .setKeepsHistory(false),
         .putRecord(digest, [1, 2]), .setAddresses(device, ["b:1", "a:2"]),
         .putStore(store, policy),
         .putHeader(store, reference(1), header: [3], signature: [4]),
@@ -36,10 +37,12 @@ import Testing
         .setLost(store, device, incarnation, 5), .dropDamaged,
         .setLoss(store, StoreLoss(changeSets: 2, entries: 9, isAccepted: true)),
         .putDraft(store, .max, [8]), .putRefusal(store, 1, []),
+        .putPastValue(store, .max, [9]),
       ])
       var expected = Snapshot()
       expected.clock = HybridTime(rawValue: .max)
       expected.incarnation = incarnation
+      expected.keepsHistory = false
       expected.records = [digest: [1, 2]]
       expected.addresses = [device: ["b:1", "a:2"]]
       var stored = StoredStore(policy: policy)
@@ -54,15 +57,18 @@ import Testing
       ]
       stored.drafts = [.max: [8]]
       stored.refusals = [1: []]
+      stored.pastValues = [.max: [9]]
       expected.stores = [store: stored]
       #expect(try subject.storage.load() == expected)
       #expect(try subject.reload() == expected)
       // A change of limits leaves the rest.
       try subject.storage.commit([
-        .putStore(store, .standard),
+        .putStore(store, .standard), .setKeepsHistory(true),
         .removeLost(store, device, incarnation), .setLoss(store, nil),
       ])
-      let changed = try subject.reload().stores[store]
+      let reloaded = try subject.reload()
+      #expect(reloaded.keepsHistory)
+      let changed = reloaded.stores[store]
       #expect(changed?.isOpened == true && changed?.policy == .standard && changed?.lost == [:])
       #expect(changed?.loss == nil && changed?.adopted == HybridTime(rawValue: .max - 1))
     }
@@ -81,12 +87,13 @@ import Testing
         .putEntry(store, reference(2), index: 1, box: [4]),
         .setVector(store, device, incarnation, 2), .setAddresses(device, ["a:1"]),
         .putRecord(Blake2b.digest256([1]), [1]), .putRecord(Blake2b.digest256([2]), [2]),
-        .putDraft(store, 1, [1]), .putRefusal(store, 1, [1]),
+        .putDraft(store, 1, [1]), .putRefusal(store, 1, [1]), .putPastValue(store, 1, [1]),
       ])
       try subject.storage.commit([
         .removeChangeSet(store, reference(1)), .removeEntry(store, reference(2), index: 0),
         .removeEntry(store, reference(2), index: 1), .removeVector(store, device, incarnation),
         .setAddresses(device, []), .removeDraft(store, 1), .removeRefusal(store, 1),
+        .removePastValue(store, 1),
         .removeRecord(Blake2b.digest256([1])),
         // A change set that comes back has none of its old entries.
         .putHeader(store, reference(1), header: [9], signature: [9]),

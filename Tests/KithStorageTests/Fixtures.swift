@@ -51,7 +51,7 @@ struct MutationSource {
   }
 
   mutating func mutation() -> Mutation {
-    switch number(21) {
+    switch number(24) {
     case 0: .setClock(HybridTime(rawValue: random.next()))
     case 1: .setIncarnation(Incarnation(rawValue: random.next()))
     case 2: .setAdopted(store(), HybridTime(rawValue: random.next()))
@@ -69,6 +69,8 @@ struct MutationSource {
     case 17: .removeDraft(store(), UInt64(number(4)) &- 1)
     case 18: .putRefusal(store(), UInt64(number(4)), bytes())
     case 19: .removeRecord(digest())
+    case 20, 21: .putPastValue(store(), UInt64(number(4)) &- 1, bytes())
+    case 22: .removePastValue(store(), UInt64(number(4)) &- 1)
     default: .removeRefusal(store(), UInt64(number(4)))
     }
   }

@@ -19,12 +19,13 @@ import Testing
     try FileManager.default.copyItem(atPath: from, toPath: to)
   }
 
-  @Test func draftsAndRefusalsAreNowhereInTheClear() throws {
+  @Test func draftsRefusalsAndPastValuesAreNowhereInTheClear() throws {
     let directory = try TestDirectory()
     let device = try begin(directory)
     let planted = Array("a planted key and its planted value".utf8)
     try device.storage.commit([
       .putDraft(store, 1, planted + planted), .putRefusal(store, 1, planted),
+      .putPastValue(store, 1, planted),
     ])
     func found() throws -> [String] {
       try FileManager.default.contentsOfDirectory(atPath: directory.device).filter { name in
@@ -47,6 +48,7 @@ import Testing
     #expect(seal.open(.draft, store, 1, sealed) == [5])
     #expect(seal.open(.draft, store, 2, sealed) == nil)
     #expect(seal.open(.refusal, store, 1, sealed) == nil)
+    #expect(seal.open(.pastValue, store, 1, sealed) == nil)
     #expect(seal.open(.draft, MutationSource.stores[1], 1, sealed) == nil)
   }
 
@@ -149,6 +151,42 @@ import Testing
     }
     #expect(error?.code == .damaged)
     #expect(error?.message.contains("row 42 of table draft") == true)
+  }
+
+  @Test func aDamagedPastValueIsDroppedAlone() throws {
+    let directory = try TestDirectory()
+    let device = try begin(directory)
+    try device.storage.commit([
+      .putPastValue(store, 41, [1]),
+      .putPastValue(store, 42, [UInt8](repeating: 1, count: 20_000)),
+    ])
+    try device.close()
+    let path = directory.device + "/kith.sqlite"
+    let size = try Data(contentsOf: URL(fileURLWithPath: path)).count
+    try patch(path, at: UInt64(size - 5_000), [1, 2, 3, 4])
+    let again = try DeviceDirectory.open(at: directory.device)
+    let outline = try again.storage.outline()
+    #expect(outline.snapshot.stores[store]?.pastValues == [41: [1]])
+    #expect(outline.damage.rows == 1 && outline.damage.stores.isEmpty)
+    try again.storage.commit([.dropDamaged])
+    #expect(try again.storage.outline().damage.rows == 0)
+  }
+
+  /// A full history drops one value for each that it keeps.
+  @Test func aPastValueTakesTheRowOfADroppedOne() throws {
+    let directory = try TestDirectory()
+    let device = try begin(directory)
+    for number in 1...40 as ClosedRange<UInt64> {
+      try device.storage.commit(
+        (number > 10 ? [.removePastValue(store, number - 10)] : [])
+          + [.putPastValue(store, number, [UInt8(number)])])
+    }
+    let found = try device.storage.load().stores[store]?.pastValues
+    #expect(found?.keys.sorted() == Array(31...40))
+    // A higher row id breaks the check, and so the commit.
+    try device.storage.execute(
+      "CREATE TEMP TABLE most (id INTEGER CHECK (id <= 10)); "
+        + "INSERT INTO most SELECT id FROM past_value")
   }
 
   /// The entry's row id names a change set of another store, which may be damaged itself.

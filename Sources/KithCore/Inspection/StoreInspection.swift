@@ -45,6 +45,7 @@ package struct StoreInspection: Sendable {
   package var weights: [DeviceID: Int] = [:]
   package var draftBytes = 0
   package var refusalBytes = 0
+  package var historyBytes = 0
   package var quarantined = 0
 }
 
@@ -75,6 +76,7 @@ extension Replica {
     seen.weights = store.log.weights.byAuthor
     seen.draftBytes = store.drafts.bytes
     seen.refusalBytes = store.refusals.bytes
+    seen.historyBytes = store.history?.bytes ?? 0
     seen.quarantined = store.quarantined
     return seen
   }
@@ -106,6 +108,11 @@ extension Replica {
       drafts.map { ($0.ordinal, $0.clock) }, uniquingKeysWith: { _, last in last })
   }
 
+  /// Ascending by number, also expired values.
+  package func keptHistory(of identifier: StoreIdentifier) -> [PastValue] {
+    stores[identifier]?.history?.all ?? []
+  }
+
   package var counted: NodeStatus.Counters { counters }
 
   package var exchangingSessions: [SessionID] {
@@ -115,5 +122,10 @@ extension Replica {
   /// In bytes, before the author's last change set.
   package static func authorLimit(under policy: Policy) -> Int {
     policy.room(factor: Limits.authorFactor)
+  }
+
+  /// In bytes, unless one value takes more.
+  package static func historyLimit(under policy: Policy) -> Int {
+    policy.room(factor: Limits.historyFactor)
   }
 }

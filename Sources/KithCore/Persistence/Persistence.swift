@@ -49,6 +49,8 @@ package struct StoredStore: Hashable, Sendable {
   package var drafts: [UInt64: [UInt8]] = [:]
   /// By number; encoded and sealed like drafts.
   package var refusals: [UInt64: [UInt8]] = [:]
+  /// By number; encoded and sealed like drafts.
+  package var pastValues: [UInt64: [UInt8]] = [:]
 
   package init(policy: Policy) {
     self.policy = policy
@@ -60,6 +62,8 @@ package struct Snapshot: Hashable, Sendable {
   package var clock: HybridTime = .zero
   /// Nil before the first start.
   package var incarnation: Incarnation?
+  /// Whether past values are kept.
+  package var keepsHistory = true
   /// Encoded, by the digest of their body.
   package var records: [Digest256: [UInt8]] = [:]
   package var addresses: [DeviceID: [String]] = [:]
@@ -111,6 +115,7 @@ package struct StorageDamage: Hashable, Sendable {
 package enum Mutation: Hashable, Sendable {
   case setClock(HybridTime)
   case setIncarnation(Incarnation)
+  case setKeepsHistory(Bool)
   case putRecord(Digest256, [UInt8])
   /// The record lost its place in the roster.
   case removeRecord(Digest256)
@@ -143,6 +148,8 @@ package enum Mutation: Hashable, Sendable {
   case removeDraft(StoreIdentifier, UInt64)
   case putRefusal(StoreIdentifier, UInt64, [UInt8])
   case removeRefusal(StoreIdentifier, UInt64)
+  case putPastValue(StoreIdentifier, UInt64, [UInt8])
+  case removePastValue(StoreIdentifier, UInt64)
 }
 
 /// A replica's storage: SQLite in production, memory in tests and simulations. All pass the same

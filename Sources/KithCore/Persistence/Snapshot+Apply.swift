@@ -6,6 +6,7 @@ extension Snapshot {
     switch mutation {
     case .setClock(let clock): self.clock = clock
     case .setIncarnation(let incarnation): self.incarnation = incarnation
+    case .setKeepsHistory(let keepsHistory): self.keepsHistory = keepsHistory
     case .putRecord(let digest, let record): records[digest] = record
     case .removeRecord(let digest): records[digest] = nil
     case .setAddresses(let device, let list): addresses[device] = list.isEmpty ? nil : list
@@ -40,6 +41,9 @@ extension Snapshot {
     case .putRefusal(let store, let number, let refusal):
       stores[store]?.refusals[number] = refusal
     case .removeRefusal(let store, let number): stores[store]?.refusals[number] = nil
+    case .putPastValue(let store, let number, let value):
+      stores[store]?.pastValues[number] = value
+    case .removePastValue(let store, let number): stores[store]?.pastValues[number] = nil
     }
   }
 }
@@ -68,9 +72,10 @@ extension [DeviceID: [Incarnation: UInt64]] {
 
 extension Snapshot {
   /// The mutations that give another device the same data. Drafts name no device: the device that
-  /// publishes them is their author.
+  /// publishes them is their author. Past values stay: the other device never showed them.
   package var forAnotherDevice: [Mutation] {
     var mutations: [Mutation] = [.setClock(clock)]
+    if !keepsHistory { mutations.append(.setKeepsHistory(false)) }
     for (device, addresses) in addresses { mutations.append(.setAddresses(device, addresses)) }
     for (identifier, store) in stores {
       mutations.append(.putStore(identifier, store.policy))

@@ -104,6 +104,9 @@ package enum Input: Sendable {
   case clockStatus(isSynchronised: Bool, hasHardware: Bool = true)
   /// A person confirms the time in use (`Docs/Protocol.md`, "Clocks").
   case acceptTime
+  /// Keeps past values from now on, or deletes them and keeps none; stored until the next such
+  /// input.
+  case keepHistory(Bool)
   case open(StoreIdentifier, Policy)
   /// Visible at once, durable after the next flush.
   case write(WriteID, StoreIdentifier, [Operation])

@@ -3,8 +3,8 @@ internal import KithCrypto
 /// ``StoreReplica`` has the rules. It gets the account's data here, and its outcomes become
 /// effects.
 extension Replica {
-  /// Turns an outcome into effects, with one commit that includes the clock and the drafts. No
-  /// other method does so.
+  /// Turns an outcome into effects, with one commit that includes the clock, the drafts and the
+  /// past values. No other method does so.
   mutating func carryOut(_ outcome: StoreOutcome, in identifiers: [StoreIdentifier]) {
     for report in outcome.reports {
       counters.count(report)
@@ -12,8 +12,10 @@ extension Replica {
     }
     effects += outcome.views.map(Effect.view)
     var mutations = outcome.mutations
+    let time = now.wallMilliseconds
     for identifier in identifiers {
       mutations += stores[identifier]?.drafts.save(in: identifier) ?? []
+      mutations += stores[identifier]?.history?.save(in: identifier, at: time) ?? []
     }
     if !mutations.isEmpty { effects.append(.persist(mutations + [.setClock(clock.latest)])) }
     if outcome.hasProgress { effects.append(.progress) }
@@ -56,13 +58,15 @@ extension Replica {
   }
 
   mutating func create(_ identifier: StoreIdentifier, policy: Policy) {
-    stores[identifier] = StoreReplica(identifier: identifier, policy: policy)
+    stores[identifier] = StoreReplica(
+      identifier: identifier, policy: policy, keepsHistory: keepsHistory)
     effects.append(.persist([.putStore(identifier, policy)]))
   }
 
   private mutating func changePolicy(of identifier: StoreIdentifier, to policy: Policy) {
-    let author = keys.id
-    guard let outcome = stores[identifier]?.change(to: policy, author: author) else { return }
+    let (author, time) = (keys.id, now.wallMilliseconds)
+    let outcome = stores[identifier]?.change(to: policy, author: author, at: time)
+    guard let outcome else { return }
     carryOut(outcome, in: [identifier])
     for id in links.keys { links[id]?[identifier].isMismatched = false }
     sendHaves(only: [identifier])
@@ -200,8 +204,9 @@ extension Replica {
     let earlier = links[id]?[batch.store].unfinished
     if let earlier { taint.follow(earlier.taint) }
     let chainCount = stores[batch.store]?.log.chains.count
+    let time = now.wallMilliseconds
     let taken = stores[batch.store]?.take(
-      batch, tainted: taint, from: peer, by: judge, &members.keyring)
+      batch, tainted: taint, from: peer, by: judge, &members.keyring, at: time)
     guard var intake = taken else { return }
     timeKeeper.witness(intake.latest)
     if stores[batch.store]?.log.chains.count != chainCount { learnChains(of: batch.store) }

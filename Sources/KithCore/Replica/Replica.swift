@@ -15,6 +15,7 @@ package struct Replica: Sendable {
   var clockDifferences: [DeviceID: NodeStatus.ClockDifference] = [:]
   var reportedNoGeneration = false
   var incarnation: Incarnation?
+  var keepsHistory = true
 
   var stores: [StoreIdentifier: StoreReplica] = [:]
   /// Bytes of an answer after which the rest waits; less only in tests of pieces.
@@ -72,13 +73,15 @@ package struct Replica: Sendable {
       keys: keys, roster: roster, process: process, entropy: entropy)
     timeKeeper.clock = HybridClock(latest: snapshot.clock)
     incarnation = snapshot.incarnation
+    keepsHistory = snapshot.keepsHistory
     contacts = Contacts(snapshot.addresses)
     damage = outline.damage
     counters.damaged = damage.rows
     for (identifier, stored) in snapshot.stores.sorted(by: { $0.key < $1.key }) {
       do throws(StorageError) {
         let restored = try StoreReplica.restored(
-          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &members.keyring
+          identifier, stored, outline.changeSets[identifier] ?? [], by: judge, &members.keyring,
+          keepsHistory: keepsHistory
         ) { (reference) throws(StorageError) in try changeSet(identifier, reference) }
         stores[identifier] = restored.store
         counters.damaged += restored.damaged
@@ -120,6 +123,7 @@ package struct Replica: Sendable {
     case .clockStatus(let isSynchronised, let hasHardware):
       setClockStatus(isSynchronised: isSynchronised, hasHardware: hasHardware)
     case .acceptTime: healIfAhead(isAccepted: true)
+    case .keepHistory(let keeps): keepHistory(keeps)
     case .open(let store, let policy): open(store, policy: policy)
     case .write(let id, let store, let operations): write(id, store, operations)
     case .adopt(let id, let store, let writes): adopt(id, store, writes)
@@ -163,6 +167,7 @@ package struct Replica: Sendable {
     passTimeOnLinks()
     passOn()
     lookForLeftBehind()
+    dropExpiredHistory()
   }
 
   private mutating func requestWake() {

@@ -48,7 +48,8 @@ extension Effect {
         switch mutation {
         case .putEntry(_, _, _, let box): sum + box.count
         case .putHeader(_, _, let header, let signature): sum + header.count + signature.count
-        case .putDraft(_, _, let bytes), .putRefusal(_, _, let bytes), .putRecord(_, let bytes):
+        case .putDraft(_, _, let bytes), .putRefusal(_, _, let bytes),
+          .putPastValue(_, _, let bytes), .putRecord(_, let bytes):
           sum + bytes.count
         default: sum
         }

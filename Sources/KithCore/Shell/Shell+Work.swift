@@ -95,6 +95,7 @@ extension Shell {
         .clockStatus(
           isSynchronised: clockStatus.isSynchronised, hasHardware: clockStatus.hasHardware))
     }
+    if let keepsHistory { inputs.append(.keepHistory(keepsHistory)) }
     inputs += opened.sorted { $0.key < $1.key }.map { .open($0.key, $0.value) }
     var aftermath = Aftermath(settled: settleAll(.storage(error)))
     for input in inputs { aftermath.effects += absorb(replica.handle(input, at: now)) }

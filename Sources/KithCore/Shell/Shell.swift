@@ -108,6 +108,8 @@ package struct Shell: Sendable {
   package private(set) var opened: [StoreIdentifier: Policy] = [:]
   /// From the kernel; nil before the first.
   package private(set) var clockStatus: (isSynchronised: Bool, hasHardware: Bool)?
+  /// The program's setting; nil: as stored.
+  package private(set) var keepsHistory: Bool?
   /// The work handed out: at most one piece.
   var out: Out?
   /// When the replica wants a tick.
@@ -125,8 +127,8 @@ package struct Shell: Sendable {
 
   // MARK: Inputs
 
-  /// Takes in one input; a closed shell takes only `flush`. While storage fails, `open` and
-  /// `clockStatus` are kept for the next replica, and all else is refused. A replica whose first
+  /// Takes in one input; a closed shell takes only `flush`. While storage fails, `open`,
+  /// `clockStatus` and `keepHistory` are kept for the next replica, and all else is refused. A replica whose first
   /// commit is being tried gets them at once.
   ///
   /// If `gathers`, a write waits up to ``gatheringMilliseconds`` for others, unless something else
@@ -151,7 +153,7 @@ package struct Shell: Sendable {
         if case .refusedStore(store, _) = $0 { true } else { false }
       }
       if !isRefused { remember(input) }
-    case .clockStatus: remember(input)
+    case .clockStatus, .keepHistory: remember(input)
     case .write, .adopt:
       if beginsToGather {
         gathersUntil = now.monotonicMilliseconds + Self.gatheringMilliseconds
@@ -166,7 +168,7 @@ package struct Shell: Sendable {
   /// Whether each new replica gets it again.
   private static func isKept(_ input: Input) -> Bool {
     switch input {
-    case .open, .clockStatus: true
+    case .open, .clockStatus, .keepHistory: true
     default: false
     }
   }
@@ -176,6 +178,7 @@ package struct Shell: Sendable {
     case .open(let store, let policy): opened[store] = policy
     case .clockStatus(let isSynchronised, let hasHardware):
       clockStatus = (isSynchronised, hasHardware)
+    case .keepHistory(let keeps): keepsHistory = keeps
     default: break
     }
   }

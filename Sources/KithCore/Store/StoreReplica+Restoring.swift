@@ -7,10 +7,11 @@ extension StoreReplica {
   /// - Returns: The store, and the number of unreadable parts.
   static func restored(
     _ identifier: StoreIdentifier, _ stored: StoredStore, _ references: [ChangeSetReference],
-    by judge: Judge, _ keyring: inout Keyring,
+    by judge: Judge, _ keyring: inout Keyring, keepsHistory: Bool,
     _ changeSet: (ChangeSetReference) throws(StorageError) -> StoredChangeSet?
   ) throws(StorageError) -> (store: Self, damaged: Int) {
-    var store = Self(identifier: identifier, policy: stored.policy)
+    var store = Self(
+      identifier: identifier, policy: stored.policy, keepsHistory: keepsHistory)
     var damaged = 0
     store.isOpened = stored.isOpened
     store.adopted = stored.adopted
@@ -38,6 +39,13 @@ extension StoreReplica {
     for (number, bytes) in stored.refusals.sorted(by: { $0.key < $1.key }) {
       if let refusal = Refusal(number: number, decoding: bytes) {
         store.refusals.restore(refusal)
+      } else {
+        damaged += 1
+      }
+    }
+    for (number, bytes) in stored.pastValues.sorted(by: { $0.key < $1.key }) {
+      if let value = PastValue(number: number, decoding: bytes) {
+        store.history?.restore(value)
       } else {
         damaged += 1
       }

@@ -25,7 +25,7 @@ extension StoreReplica {
   /// Applies a batch and counts it in the vector, in one step (`Docs/Protocol.md`, "Sessions").
   mutating func take(
     _ batch: Batch, tainted taint: Taint, from peer: DeviceID, by judge: Judge,
-    _ keyring: inout Keyring
+    _ keyring: inout Keyring, at milliseconds: UInt64
   ) -> Intake {
     let shown = drafts.isEmpty ? nil : state.shown
     var intake = Intake(taint: taint)
@@ -39,7 +39,7 @@ extension StoreReplica {
     reportOverLimit(intake.taint.overLimit, noting: &intake.outcome)
     cover(batch, noting: &intake)
     intake.passedOn += intake.again.filter { log.isCovered($0.header) }
-    show(since: shown, author: judge.own, noting: &intake)
+    show(since: shown, author: judge.own, at: milliseconds, noting: &intake)
     return intake
   }
 
@@ -194,7 +194,8 @@ extension StoreReplica {
 
   /// Notes the changes that programs see, also those from laying drafts anew.
   private mutating func show(
-    since shown: [Key: Shown]?, author: DeviceID, noting intake: inout Intake
+    since shown: [Key: Shown]?, author: DeviceID, at milliseconds: UInt64,
+    noting intake: inout Intake
   ) {
     var changes = state.refresh(intake.touched)
     let drafted = layDraftsAnew(author: author, noting: &intake.outcome)
@@ -202,10 +203,10 @@ extension StoreReplica {
     let written = intake.touched.union(drafted.superseded).subtracting(drafted.refused)
     view(
       .serverChange, changes.filter { written.contains($0.key) }, superseded: drafted.superseded,
-      noting: &intake.outcome)
+      at: milliseconds, noting: &intake.outcome)
     view(
       .quotaViolationChange, changes.filter { !written.contains($0.key) },
-      superseded: drafted.refused, noting: &intake.outcome)
+      superseded: drafted.refused, at: milliseconds, noting: &intake.outcome)
   }
 }
 

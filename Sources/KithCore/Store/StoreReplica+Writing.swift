@@ -13,13 +13,12 @@ extension StoreReplica {
       throw .quotaExceeded(numbers(of: effective))
     }
     let own = Set(effective.map { Key($0.key) })
-    return [
-      ViewChange(
-        store: identifier, reason: nil, changes: changes.filter { own.contains($0.key) }),
-      ViewChange(
-        store: identifier, reason: .quotaViolationChange,
-        changes: changes.filter { !own.contains($0.key) }),
-    ].filter { !$0.changes.isEmpty }
+    let time = clock.now.wallMilliseconds
+    var outcome = StoreOutcome()
+    view(nil, changes.filter { own.contains($0.key) }, at: time, noting: &outcome)
+    view(
+      .quotaViolationChange, changes.filter { !own.contains($0.key) }, at: time, noting: &outcome)
+    return outcome.views
   }
 
   /// Keeps each key's last operation, without removals of empty keys.
@@ -45,7 +44,7 @@ extension StoreReplica {
   /// Adds a draft and returns the changed shown values; nil if a value would not be shown.
   mutating func accept(
     _ operations: [Operation], clock: HybridTime, author: DeviceID
-  ) -> [(key: Key, value: EncodedValue?)]? {
+  ) -> [ShownChange]? {
     let draft = Draft(ordinal: 0, clock: clock, operations: operations)
     guard let changes = state.lay(draft, author: author) else { return nil }
     drafts.add(operations, clock: clock, limit: draftLimit)
@@ -94,7 +93,9 @@ extension StoreReplica {
     }
     if last != adopted { outcome.mutations.append(.setAdopted(identifier, last)) }
     adopted = last
-    view(.initialSyncChange, state.changes(since: shown), superseded: lost, noting: &outcome)
+    view(
+      .initialSyncChange, state.changes(since: shown), superseded: lost,
+      at: clock.now.wallMilliseconds, noting: &outcome)
     return outcome
   }
 
@@ -170,10 +171,14 @@ extension StoreReplica {
     return outcome
   }
 
-  mutating func change(to policy: Policy, author: DeviceID) -> StoreOutcome {
+  mutating func change(
+    to policy: Policy, author: DeviceID, at milliseconds: UInt64
+  ) -> StoreOutcome {
     reportedOverLimit = []
     var outcome = StoreOutcome(mutations: [.putStore(identifier, policy)])
-    showAnew(author: author, noting: &outcome) { $0.state = $0.state.under(policy) }
+    showAnew(author: author, at: milliseconds, noting: &outcome) {
+      $0.state = $0.state.under(policy)
+    }
     return outcome
   }
 
@@ -183,29 +188,51 @@ extension StoreReplica {
   ) -> StoreOutcome {
     var outcome = StoreOutcome()
     drafts.restamp(from: first, with: &clock)
-    showAnew(author: author, noting: &outcome) { _ in }
+    showAnew(author: author, at: clock.now.wallMilliseconds, noting: &outcome) { _ in }
     return outcome
   }
 
   private mutating func showAnew(
-    author: DeviceID, noting outcome: inout StoreOutcome, after change: (inout Self) -> Void
+    author: DeviceID, at milliseconds: UInt64, noting outcome: inout StoreOutcome,
+    after change: (inout Self) -> Void
   ) {
     let shown = state.shown
     change(&self)
     let keys = layDraftsAnew(author: author, noting: &outcome)
     view(
       .quotaViolationChange, state.changes(since: shown),
-      superseded: keys.superseded.union(keys.refused), noting: &outcome)
+      superseded: keys.superseded.union(keys.refused), at: milliseconds, noting: &outcome)
   }
 
-  func view(
-    _ reason: ChangeReason, _ changes: [(key: Key, value: EncodedValue?)], superseded: Set<Key>,
-    noting outcome: inout StoreOutcome
+  // MARK: Telling changes
+
+  /// Tells programs of changes, and keeps the values that these end. Programs learn of every change
+  /// here, except that a failed commit undoes what its history never kept.
+  mutating func view(
+    _ reason: ChangeReason?, _ changes: [ShownChange], superseded: Set<Key> = [],
+    at milliseconds: UInt64, noting outcome: inout StoreOutcome
   ) {
     guard !changes.isEmpty || !superseded.isEmpty else { return }
+    if isOpened { keepPast(of: changes, because: reason, at: milliseconds) }
     outcome.views.append(
       ViewChange(
-        store: identifier, reason: reason, changes: changes, superseded: superseded.sorted()))
+        store: identifier, reason: reason, changes: changes.map { ($0.key, $0.value) },
+        superseded: superseded.sorted()))
+  }
+
+  /// That a key was missing is kept only if this device sets it, or if the key has a history:
+  /// otherwise a first sync would fill the history.
+  private mutating func keepPast(
+    of changes: [ShownChange], because reason: ChangeReason?, at milliseconds: UInt64
+  ) {
+    guard var kept = history.take() else { return }
+    for change in changes where change.old != nil || reason == nil || kept.contains(change.key) {
+      let writer = state.slot(change.key)?.newest.entry.stamp.device
+      kept.add(
+        change.old, of: change.key, endedBy: reason == .quotaViolationChange ? nil : writer,
+        at: milliseconds, limit: policy.room(factor: Limits.historyFactor))
+    }
+    history = kept
   }
 }
 

@@ -12,6 +12,8 @@ struct StoreReplica {
 
   var drafts = DraftQueue()
   var refusals = RefusalList()
+  /// Nil: none is kept.
+  var history: PastValues?
   /// Writes to report as durable with the next flush.
   var waiting: [WriteID] = []
   /// Chains whose coverage peers have not been told.
@@ -29,8 +31,9 @@ struct StoreReplica {
 
   var policy: Policy { state.policy }
 
-  init(identifier: StoreIdentifier, policy: Policy) {
+  init(identifier: StoreIdentifier, policy: Policy, keepsHistory: Bool = true) {
     self.identifier = identifier
+    history = keepsHistory ? PastValues() : nil
     state = StoreState(policy: policy)
   }
 

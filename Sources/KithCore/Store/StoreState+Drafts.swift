@@ -28,7 +28,7 @@ extension StoreState {
   /// Returns nil, and changes nothing, if a value of the draft would not be shown.
   mutating func lay(
     _ draft: Draft, author: DeviceID
-  ) -> [(key: Key, value: EncodedValue?)]? {
+  ) -> [ShownChange]? {
     let entries = form(of: draft, author: author)
     let keys = entries.map(\.entry.key)
     let before = keys.map { drafted[$0] }

@@ -5,6 +5,13 @@ struct Shown: Hashable {
   var value: EncodedValue
 }
 
+/// A key that shows another value; nil: none.
+struct ShownChange: Hashable {
+  var key: Key
+  var old: EncodedValue?
+  var value: EncodedValue?
+}
+
 /// A store's entries, the drafts over them, and the resulting shown values.
 ///
 /// After changes, call ``refresh(_:)`` with the touched keys before reading shown values.
@@ -109,10 +116,10 @@ struct StoreState {
   ///
   /// - Complexity: O(*t* log *t*) in the touched keys if everything fits before and after;
   ///   otherwise that of ``Admission``.
-  mutating func refresh(_ touched: some Sequence<Key>) -> [(key: Key, value: EncodedValue?)] {
+  mutating func refresh(_ touched: some Sequence<Key>) -> [ShownChange] {
     defer { fitted = fits }
     guard fitted, fits else { return admitAll() }
-    var changes: [(key: Key, value: EncodedValue?)] = []
+    var changes: [ShownChange] = []
     for key in Set(touched) {
       let value = slot(key)?.newest.entry.value
       show(value.map { Shown(step: .value, value: $0) }, under: key, noting: &changes)
@@ -121,10 +128,10 @@ struct StoreState {
     return changes
   }
 
-  private mutating func admitAll() -> [(key: Key, value: EncodedValue?)] {
+  private mutating func admitAll() -> [ShownChange] {
     var keys: [Key] = []
     var offers: [AdmissionOffer] = []
-    var changes: [(key: Key, value: EncodedValue?)] = []
+    var changes: [ShownChange] = []
     for key in allKeys.union(shown.keys) {
       guard let offer = slot(key)?.offer else {
         show(nil, under: key, noting: &changes)
@@ -145,13 +152,15 @@ struct StoreState {
   }
 
   private mutating func show(
-    _ new: Shown?, under key: Key, noting changes: inout [(key: Key, value: EncodedValue?)]
+    _ new: Shown?, under key: Key, noting changes: inout [ShownChange]
   ) {
     let old = shown[key]
     guard old != new else { return }
     shownBytes += (new?.value.size ?? 0) - (old?.value.size ?? 0)
     shown[key] = new
-    if old?.value != new?.value { changes.append((key, new?.value)) }
+    if old?.value != new?.value {
+      changes.append(ShownChange(key: key, old: old?.value, value: new?.value))
+    }
   }
 }
 
@@ -180,12 +189,14 @@ extension StoreState {
   /// The changed shown values, by key.
   ///
   /// - Complexity: O(*n* log *n*) in the keys.
-  func changes(since old: [Key: Shown]) -> [(key: Key, value: EncodedValue?)] {
-    var changes: [(key: Key, value: EncodedValue?)] = []
+  func changes(since old: [Key: Shown]) -> [ShownChange] {
+    var changes: [ShownChange] = []
     for (key, shown) in shown where old[key]?.value != shown.value {
-      changes.append((key, shown.value))
+      changes.append(ShownChange(key: key, old: old[key]?.value, value: shown.value))
     }
-    for key in old.keys where shown[key] == nil { changes.append((key, nil)) }
+    for (key, old) in old where shown[key] == nil {
+      changes.append(ShownChange(key: key, old: old.value, value: nil))
+    }
     return changes.sorted { $0.key < $1.key }
   }
 

@@ -182,6 +182,8 @@ extension Simulation {
             "shows something else"
           } else if again.digest(of: store) != device.shell?.replica.digest(of: store) {
             "has another digest"
+          } else if again.keptHistory(of: store) != device.replica?.keptHistory(of: store) {
+            "keeps other past values"
           } else {
             nil
           }

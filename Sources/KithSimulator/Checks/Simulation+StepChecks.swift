@@ -129,6 +129,10 @@ extension Simulation {
     for (author, weight) in seen.weights where author != device.keys.id && weight > limit {
       throw Violation(.bounds, "\(place): \(weight) bytes of one author are kept")
     }
+    let historyLimit = Replica.historyLimit(under: seen.policy)
+    guard seen.historyBytes <= historyLimit + Self.largestChangeSet else {
+      throw Violation(.bounds, "\(place): \(seen.historyBytes) bytes of history are kept")
+    }
     for (chain, covered) in seen.covered where covered > seen.received[chain] ?? 0 {
       throw Violation(.convergence, "\(place): more is covered than signed headers were received")
     }
@@ -169,7 +173,7 @@ extension Simulation {
 extension Mutation {
   fileprivate var store: StoreIdentifier? {
     switch self {
-    case .setClock, .setIncarnation, .putRecord, .removeRecord, .setAddresses,
+    case .setClock, .setIncarnation, .setKeepsHistory, .putRecord, .removeRecord, .setAddresses,
       .dropDamaged:
       nil
     case .putStore(let store, _), .setAdopted(let store, _), .setOpened(let store),
@@ -179,7 +183,8 @@ extension Mutation {
       .removeVector(let store, _, _), .setLost(let store, _, _, _), .removeLost(let store, _, _),
       .setLoss(let store, _),
       .putDraft(let store, _, _), .removeDraft(let store, _),
-      .putRefusal(let store, _, _), .removeRefusal(let store, _):
+      .putRefusal(let store, _, _), .removeRefusal(let store, _),
+      .putPastValue(let store, _, _), .removePastValue(let store, _):
       store
     }
   }

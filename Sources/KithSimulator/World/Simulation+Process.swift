@@ -358,6 +358,7 @@ extension Input {
     case .start: "in.start"
     case .clockStatus: "in.clockStatus"
     case .acceptTime: "in.acceptTime"
+    case .keepHistory: "in.keepHistory"
     case .open: "in.open"
     case .write: "in.write"
     case .adopt: "in.adopt"

@@ -18,6 +18,8 @@ struct CommitWriter {
   private var freeRows: [Int64] = []
   /// Of removed drafts. The core removes replaced drafts before it puts the new one.
   var freeDraftRows: [Int64] = []
+  /// Of removed past values. The core removes old ones before it puts new ones.
+  var freePastValueRows: [Int64] = []
   var hasNewClock = false
   /// Whether this commit wrote the clock in a draft's row.
   var hasNewDraft = false
@@ -47,12 +49,15 @@ struct CommitWriter {
     for row in freeRows { try statements.run("DELETE FROM change_set WHERE id = ?", .integer(row)) }
     freeRows = []
     try finishDrafts()
+    try finishPastValues()
   }
 
   private mutating func apply(_ mutation: Mutation, seal: borrowing RowSeal) throws {
     switch mutation {
     case .setClock: break  // See `beginClock`.
     case .setIncarnation(let incarnation): try Meta.set(.incarnation, incarnation, statements)
+    case .setKeepsHistory(let keepsHistory):
+      try Meta.set(.keepsHistory, [keepsHistory ? 1 : 0], statements)
     case .putRecord(let digest, let record):
       let checksum = RowChecksum.of(digest.bytes.blob, record.blob)
       try statements.run(
@@ -120,6 +125,9 @@ struct CommitWriter {
       guard let row = index.stores[store] else { return }
       try statements.run(
         "DELETE FROM refusal WHERE store = ? AND number = ?", .integer(row), number.signed)
+    case .putPastValue(let store, let number, let value):
+      try putPastValue(store, number, value, seal)
+    case .removePastValue(let store, let number): removePastValue(store, number)
     }
   }
 

@@ -11,6 +11,7 @@ struct DamagedRows {
   var entries: [(changeSet: Int64, index: Int64)] = []
   /// Drafts with a damaged clock.
   var drafts: [Int64] = []
+  var pastValues: [Int64] = []
   /// The sound rows of small tables with a damaged one.
   var remains: [String: [[Argument]]] = [:]
 
@@ -29,6 +30,9 @@ struct DamagedRows {
     }
     for row in drafts {
       try database.execute(sql: "UPDATE draft SET clock = 0 WHERE id = ?", arguments: [row])
+    }
+    for row in pastValues {
+      try database.execute(sql: "DELETE FROM past_value WHERE id = ?", arguments: [row])
     }
     for (table, rows) in remains { try CheckedRows.rewrite(database, table, rows) }
     if !entries.isEmpty { try dropEntries(database) }

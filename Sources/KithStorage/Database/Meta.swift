@@ -6,6 +6,7 @@ import KithCore
 enum Meta {
   enum Name: String {
     case incarnation
+    case keepsHistory = "keeps_history"
     case fileIdentity = "file_identity"
     case generations
     case device

@@ -26,7 +26,10 @@ struct RowIndex {
   var storeRows: [StoreIdentifier: Store] = [:]
   var changeSets: [ChangeSetKey: Slot] = [:]
   var drafts = DraftIndex()
+  /// By store and number.
+  var pastValues: [DraftIndex.Key: Int64] = [:]
   var damaged = DamagedRows()
   var lastChangeSet: Int64 = 0
   var lastStore: Int64 = 0
+  var lastPastValue: Int64 = 0
 }

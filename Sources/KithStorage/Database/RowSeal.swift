@@ -1,13 +1,14 @@
 import KithCore
 import KithCrypto
 
-/// Seals the rows with keys or values: drafts and refusals.
+/// Seals the rows with keys or values: drafts, refusals and past values.
 ///
 /// The plaintext begins with the row's place, so a row opens only there.
 struct RowSeal: ~Copyable {
   enum Kind: UInt8 {
     case draft = 1
     case refusal = 2
+    case pastValue = 3
   }
 
   private let key: StorageKey

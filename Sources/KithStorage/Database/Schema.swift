@@ -13,7 +13,7 @@ import KithCore
 /// - `entry`: the others. A row id is the change set's, shifted by 32 bits, and the entry's index,
 ///   so a box of up to 4,000 bytes needs no overflow page.
 /// - `draft`: `clock` is its commit's clock (``DraftIndex``).
-/// - `draft` and `refusal` hold sealed bytes (``RowSeal``).
+/// - `draft`, `refusal` and `past_value` hold sealed bytes (``RowSeal``).
 /// - Every other row has a `checksum` (``RowChecksum``); a draft's covers its clock. A row names
 ///   another twice (`…_again`), so that damage is found in the right one.
 /// - `meta`, `record` and `store` are needed for everything: each has a copy.
@@ -91,6 +91,10 @@ enum Schema {
       store INTEGER NOT NULL, number INTEGER NOT NULL, sealed BLOB NOT NULL,
       PRIMARY KEY (store, number)
     ) STRICT, WITHOUT ROWID;
+    CREATE TABLE past_value (
+      id INTEGER NOT NULL PRIMARY KEY, store INTEGER NOT NULL, number INTEGER NOT NULL,
+      sealed BLOB NOT NULL
+    ) STRICT;
     """
   ]
 

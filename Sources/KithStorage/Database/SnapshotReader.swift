@@ -45,6 +45,7 @@ struct SnapshotReader {
     try readEntries()
     try readDrafts(seal)
     try readRefusals(seal)
+    try readPastValues(seal)
     snapshot.clock = index.drafts.clock
   }
 
@@ -87,6 +88,7 @@ struct SnapshotReader {
           throw damagedRow("meta", Meta.Name.incarnation.rawValue)
         }
         snapshot.incarnation = Incarnation(rawValue: incarnation)
+      case .keepsHistory: snapshot.keepsHistory = value != [0]
       default: break
       }
     }
@@ -318,6 +320,27 @@ struct SnapshotReader {
         let bytes = seal.open(.refusal, store, number, row.bytes(2))
       else { throw damagedRow("refusal", number) }
       snapshot.stores[store]?.refusals[number] = bytes
+    }
+  }
+
+  /// A damaged one is dropped: nothing depends on it.
+  private mutating func readPastValues(_ seal: borrowing RowSeal) throws {
+    let rows = try Row.fetchCursor(
+      database, sql: "SELECT id, store, number, sealed FROM past_value")
+    while let row = try rows.next() {
+      let id: Int64 = row[0]
+      index.lastPastValue = max(index.lastPastValue, id)
+      let number = UInt64(bitPattern: row[2] as Int64)
+      let key = DraftIndex.Key(store: row[1], ordinal: number)
+      guard let store = storesByRow[key.store], index.pastValues[key] == nil,
+        let bytes = seal.open(.pastValue, store, number, row.bytes(3))
+      else {
+        index.damaged.pastValues.append(id)
+        damage.rows += 1
+        continue
+      }
+      snapshot.stores[store]?.pastValues[number] = bytes
+      index.pastValues[key] = id
     }
   }
 }

@@ -4,7 +4,7 @@ import Testing
 @testable import KithCore
 
 struct SnapshotTests {
-  @Test func `another device gets all of a store, and nothing that names the old one`() throws {
+  @Test func `another device gets all of a store, but neither history nor incarnation`() throws {
     let device = deviceKeys(1).id
     let name = try #require(StoreIdentifier("com.example.test"))
     var store = StoredStore(policy: .maximum)
@@ -19,14 +19,17 @@ struct SnapshotTests {
     store.changeSets = [reference: StoredChangeSet(header: [1], signature: [2], entries: [0: [3]])]
     store.drafts = [7: [4]]
     store.refusals = [8: [5]]
+    store.pastValues = [9: [6]]
     var old = Snapshot()
     old.clock = HybridTime(milliseconds: 9)
     old.incarnation = Incarnation(rawValue: 6)
+    old.keepsHistory = false
     old.addresses = [device: ["192.0.2.1:4114"]]
     old.stores = [name: store]
     var new = Snapshot()
     for mutation in old.forAnotherDevice { new.apply(mutation) }
     old.incarnation = nil
+    old.stores[name]?.pastValues = [:]
     #expect(new == old)
   }
 }

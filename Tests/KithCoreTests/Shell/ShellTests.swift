@@ -309,14 +309,17 @@ struct ShellFixture {
     #expect(fixture.shell.wakesAtMilliseconds == fixture.now.monotonicMilliseconds + 500)
   }
 
-  @Test func `while storage fails only stores and clocks are kept, for the next replica`() throws {
+  @Test func `while storage fails only stores and settings are kept, for the next replica`() throws
+  {
     var fixture = try ShellFixture()
     try fixture.fail()
     _ = try fixture.nextRound()
     _ = fixture.shell.failed(ShellFixture.full, at: fixture.now)
     let new = try #require(StoreIdentifier("com.example.New"))
     let session = SessionID(rawValue: 1)
-    let kept: [Input] = [.open(new, .standard), .clockStatus(isSynchronised: true)]
+    let kept: [Input] = [
+      .open(new, .standard), .clockStatus(isSynchronised: true), .keepHistory(false),
+    ]
     let refused: [Input] = [
       .write(WriteID(rawValue: 90), TestWorld.store, [set("a", 1)]),
       .adopt(WriteID(rawValue: 91), TestWorld.store, []), .flush, .tick, .acceptTime,
@@ -339,6 +342,7 @@ struct ShellFixture {
     #expect(fixture.shell.replica.usage(of: new) != nil)
     #expect(try fixture.storage.load().stores[new]?.isOpened == true)
     #expect(fixture.shell.clockStatus?.isSynchronised == true)
+    #expect(try fixture.storage.load().keepsHistory == false)
   }
 
   @Test func `a store that is opened while the first commit is tried is not forgotten`() throws {

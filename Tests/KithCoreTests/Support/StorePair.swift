@@ -79,7 +79,8 @@ struct StorePair {
         of: device, beside: batch.store, among: [:], own: own)
     }
     return stores[index].take(
-      batch, tainted: Taint(), from: keys[1 - index].id, by: judge, &keyrings[index])
+      batch, tainted: Taint(), from: keys[1 - index].id, by: judge, &keyrings[index],
+      at: clock.now.wallMilliseconds)
   }
 
   func shown(_ key: Key, on index: Int) -> EncodedValue? { stores[index].state.shown[key]?.value }

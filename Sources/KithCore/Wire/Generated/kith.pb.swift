@@ -1153,6 +1153,44 @@ nonisolated struct WireStoredRefusal: Sendable {
   init() {}
 }
 
+nonisolated struct WireStoredPastValue: Sendable {
+  // SwiftProtobuf.Message conformance is added in an extension below. See the
+  // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
+  // methods supported on all messages.
+
+  var key: String = String()
+
+  /// an encoded Value; absent: the key was missing
+  var value: Data {
+    get {_value ?? Data()}
+    set {_value = newValue}
+  }
+  /// Returns true if `value` has been explicitly set.
+  var hasValue: Bool {self._value != nil}
+  /// Clears the value of `value`. Subsequent reads from it will return its default value.
+  mutating func clearValue() {self._value = nil}
+
+  /// milliseconds since 1970
+  var ended: UInt64 = 0
+
+  /// the device whose write replaced it; absent: the quota did
+  var endedBy: Data {
+    get {_endedBy ?? Data()}
+    set {_endedBy = newValue}
+  }
+  /// Returns true if `endedBy` has been explicitly set.
+  var hasEndedBy: Bool {self._endedBy != nil}
+  /// Clears the value of `endedBy`. Subsequent reads from it will return its default value.
+  mutating func clearEndedBy() {self._endedBy = nil}
+
+  var unknownFields = SwiftProtobuf.UnknownStorage()
+
+  init() {}
+
+  fileprivate var _value: Data? = nil
+  fileprivate var _endedBy: Data? = nil
+}
+
 nonisolated struct WireStoredOperation: Sendable {
   // SwiftProtobuf.Message conformance is added in an extension below. See the
   // `Message` and `Message+*Additions` files in the SwiftProtobuf library for
@@ -3287,6 +3325,55 @@ nonisolated extension WireStoredRefusal: SwiftProtobuf.Message, SwiftProtobuf._M
     if lhs.reason != rhs.reason {return false}
     if lhs.clock != rhs.clock {return false}
     if lhs.operations != rhs.operations {return false}
+    if lhs.unknownFields != rhs.unknownFields {return false}
+    return true
+  }
+}
+
+nonisolated extension WireStoredPastValue: SwiftProtobuf.Message, SwiftProtobuf._MessageImplementationBase, SwiftProtobuf._ProtoNameProviding {
+  static let protoMessageName: String = _protobuf_package + ".StoredPastValue"
+  static let _protobuf_nameMap = SwiftProtobuf._NameMap(bytecode: "\0\u{1}key\0\u{1}value\0\u{1}ended\0\u{3}ended_by\0")
+
+  mutating func decodeMessage<D: SwiftProtobuf.Decoder>(decoder: inout D) throws {
+    while let fieldNumber = try decoder.nextFieldNumber() {
+      // The use of inline closures is to circumvent an issue where the compiler
+      // allocates stack space for every case branch when no optimizations are
+      // enabled. https://github.com/apple/swift-protobuf/issues/1034
+      switch fieldNumber {
+      case 1: try { try decoder.decodeSingularStringField(value: &self.key) }()
+      case 2: try { try decoder.decodeSingularBytesField(value: &self._value) }()
+      case 3: try { try decoder.decodeSingularFixed64Field(value: &self.ended) }()
+      case 4: try { try decoder.decodeSingularBytesField(value: &self._endedBy) }()
+      default: break
+      }
+    }
+  }
+
+  func traverse<V: SwiftProtobuf.Visitor>(visitor: inout V) throws {
+    // The use of inline closures is to circumvent an issue where the compiler
+    // allocates stack space for every if/case branch local when no optimizations
+    // are enabled. https://github.com/apple/swift-protobuf/issues/1034 and
+    // https://github.com/apple/swift-protobuf/issues/1182
+    if !self.key.isEmpty {
+      try visitor.visitSingularStringField(value: self.key, fieldNumber: 1)
+    }
+    try { if let v = self._value {
+      try visitor.visitSingularBytesField(value: v, fieldNumber: 2)
+    } }()
+    if self.ended != 0 {
+      try visitor.visitSingularFixed64Field(value: self.ended, fieldNumber: 3)
+    }
+    try { if let v = self._endedBy {
+      try visitor.visitSingularBytesField(value: v, fieldNumber: 4)
+    } }()
+    try unknownFields.traverse(visitor: &visitor)
+  }
+
+  static func ==(lhs: WireStoredPastValue, rhs: WireStoredPastValue) -> Bool {
+    if lhs.key != rhs.key {return false}
+    if lhs._value != rhs._value {return false}
+    if lhs.ended != rhs.ended {return false}
+    if lhs._endedBy != rhs._endedBy {return false}
     if lhs.unknownFields != rhs.unknownFields {return false}
     return true
   }

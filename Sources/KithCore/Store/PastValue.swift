@@ -1,0 +1,65 @@
+public import KithCrypto
+internal import SwiftProtobuf
+
+/// A value that a key showed before on this device (`Docs/Glossary.md`, "history").
+public struct PastValue: Codable, Hashable, Sendable {
+  /// The value's number in its store's history: later ones have higher numbers.
+  public var number: UInt64
+  /// The key.
+  public var key: String
+  /// Nil: the key was missing.
+  package var shown: EncodedValue?
+  /// The time when the key ceased to show it, in milliseconds since 1970.
+  public var endedMilliseconds: UInt64
+  /// The device whose write replaced it; nil if the quota changed the shown values.
+  public var endedBy: DeviceID?
+
+  /// The value; nil if the key was missing.
+  ///
+  /// - Complexity: O(*n*) in the value's bytes.
+  public var value: PropertyListValue? { shown.flatMap { try? $0.decoded() } }
+
+  /// The write that makes the key show the value again.
+  package var operation: Operation { Operation(key: key, value: shown) }
+
+  package init(
+    number: UInt64, key: String, shown: EncodedValue?, endedMilliseconds: UInt64,
+    endedBy: DeviceID?
+  ) {
+    self.number = number
+    self.key = key
+    self.shown = shown
+    self.endedMilliseconds = endedMilliseconds
+    self.endedBy = endedBy
+  }
+}
+
+extension PastValue {
+  init?(number: UInt64, decoding bytes: [UInt8]) {
+    guard let wire = try? WireStoredPastValue(serializedBytes: bytes) else { return nil }
+    var shown: EncodedValue?
+    if wire.hasValue {
+      guard let value = try? EncodedValue(checking: [UInt8](wire.value)) else { return nil }
+      shown = value
+    }
+    self.init(
+      number: number, key: wire.key, shown: shown, endedMilliseconds: wire.ended,
+      endedBy: wire.hasEndedBy ? try? DeviceID([UInt8](wire.endedBy)) : nil)
+  }
+
+  func encoded() -> [UInt8] {
+    var wire = WireStoredPastValue()
+    wire.key = key
+    if let shown { wire.value = .init(shown.bytes) }
+    wire.ended = endedMilliseconds
+    if let endedBy { wire.endedBy = .init(endedBy.bytes) }
+    return wire.encodedBytes()
+  }
+
+  var keptBytes: Int { Limits.overheadBytes + key.utf8.count + (shown?.size ?? 0) }
+
+  func isExpired(at milliseconds: UInt64) -> Bool {
+    milliseconds > endedMilliseconds
+      && milliseconds - endedMilliseconds >= Limits.historyMilliseconds
+  }
+}
