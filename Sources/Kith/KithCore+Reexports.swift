@@ -29,6 +29,8 @@ extension KeyValueStore {
   public typealias HiddenEntry = KithCore.HiddenEntry
   /// A transaction that was accepted offline, but did not fit later.
   public typealias Refusal = KithCore.Refusal
+  /// A value that a key showed before on this device.
+  public typealias PastValue = KithCore.PastValue
   /// Why a store's shown values changed.
   public typealias ChangeReason = KithCore.ChangeReason
 }

@@ -40,8 +40,10 @@ import Testing
     let settings = settings(
       code: ("code", nil), environment: ["KITH_STORE_IDENTIFIER": "", "KITH_DIRECTORY": "/env"],
       file:
-        #"{"hosts": ["::1"], "port": 4115, "peers": ["192.0.2.1:4114"], "discoversPeers": false}"#)
+        #"{"hosts": ["::1"], "port": 4115, "peers": ["192.0.2.1:4114"], "#
+        + #""discoversPeers": false, "keepsHistory": false}"#)
     #expect(settings.accounts.discoversPeers == false)
+    #expect(settings.accounts.keepsHistory == false)
     #expect(settings.storeIdentifier.rawValue == "code")
     #expect(settings.accounts.directory == "/env")
     #expect(settings.accounts.hosts == ["::1"])

@@ -8,7 +8,7 @@ extension AccountsDirectory {
   static let longestWait = Duration.seconds(10)
 
   /// Hands the local writes, made while nobody was signed in, to an account. Removes those that it
-  /// took or refused (``KeyValueStore/refusals``).
+  /// took or refused (``KeyValueStore/refusals``), and the local history.
   ///
   /// No write reaches two accounts: no other process can open the local stores meanwhile. No write
   /// reaches one account twice, also after an error: the account remembers how far it took until
@@ -32,7 +32,9 @@ extension AccountsDirectory {
       recipient = chosen
       superseded[store] = try chosen.adopt(store, stored.policy, drafts.map(\.write))
       try KithError.mapping { () throws(StorageError) in
-        try device.storage.commit(drafts.map { .removeDraft(store, $0.ordinal) })
+        try device.storage.commit(
+          drafts.map { .removeDraft(store, $0.ordinal) }
+            + stored.pastValues.keys.sorted().map { .removePastValue(store, $0) })
       }
       _ = try chosen.adopt(store, stored.policy, [])
     }

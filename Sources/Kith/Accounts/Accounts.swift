@@ -39,6 +39,12 @@ public final class Accounts: Service, Sendable {
     ///
     /// Works on this host only if all ``hosts`` are loopback addresses.
     public var discoversPeers = true
+    /// Whether the device keeps the values that its keys showed before, as
+    /// ``KeyValueStore/history(of:limit:)`` returns them; false deletes them.
+    ///
+    /// The device remembers it. Nil: as it was set last; at first true. It has no effect if another
+    /// program has the directory open.
+    public var keepsHistory: Bool?
     /// Asks for the passphrase of a device's secrets, if they have one.
     ///
     /// New devices get it as their passphrase. The local stores never have one.

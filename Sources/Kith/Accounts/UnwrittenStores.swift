@@ -25,6 +25,7 @@ package struct UnwrittenStores: NodeAccess {
     case .usage: return .usage(Usage(bytes: 0, keys: 0, policy: .standard))
     case .hidden: return .hidden([])
     case .refusals: return .refusals([])
+    case .history, .undo: return .history([])
     case .acceptLoss: return .done
     default:
       throw KithError(

@@ -60,6 +60,33 @@ extension Engine {
     return write
   }
 
+  /// Writes a key's newest past value, or the one with a number, as ``accept(_:_:expecting:origin:)``
+  /// writes; nil if there is none.
+  func acceptUndo(
+    of key: String, to number: UInt64?, in store: StoreIdentifier, origin: WriteOrigin
+  ) throws(KithError) -> (write: AcceptedWrite, past: PastValue)? {
+    typealias Undone = (write: AcceptedWrite, past: PastValue)
+    retryIfDue()
+    let accepted = perform(drainsHere: true, origin: origin) {
+      state -> (Result<Undone?, KithError>, [Effect]) in
+      if state.shell.isClosed { return (.failure(.closedNode), []) }
+      // Under the lock of the write, so that no other write comes in between.
+      let known = state.shell.replica.history(of: store, key: Key(key), limit: .max)
+      guard let past = known.first(where: { number == nil || $0.number == number }) else {
+        return (.success(nil), [])
+      }
+      let (result, effects) = self.take(isAwaited: true, &state) {
+        .write($0, store, [past.operation])
+      }
+      return (
+        result.map { (AcceptedWrite(id: $0, isCrowded: state.lastBatch > 1), past) }, effects
+      )
+    }
+    let undone = try accepted.get()
+    if undone != nil { meters.sets.increment() }
+    return undone
+  }
+
   func settle(_ accepted: AcceptedWrite) async throws(KithError) {
     let write = accepted.id
     // Lets others that write at the same time join the commit.

@@ -35,6 +35,15 @@ extension Node: NodeAccess {
     case .refusals(let store, let number):
       guard let known = try existing(store)?.identifier else { return .refusals([]) }
       return .refusals(try engine.refusals(of: known, takingThrough: number))
+    case .history(let store, let key, let limit):
+      guard let known = try existing(store)?.identifier else { return .history([]) }
+      return .history(engine.history(of: known, key: key, limit: limit))
+    case .undo(let store, let key, let number):
+      guard let known = try existing(store)?.identifier,
+        let undone = try engine.acceptUndo(of: key, to: number, in: known, origin: origin)
+      else { return .history([]) }
+      try await engine.settle(undone.write)
+      return .history([undone.past])
     case .acceptLoss(let store):
       guard let name = StoreIdentifier(store) else { break }
       engine.input(.acceptLoss(name))

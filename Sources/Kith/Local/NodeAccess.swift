@@ -85,6 +85,25 @@ extension NodeAccess {
     return refusals
   }
 
+  /// The values that a key, or any, showed before on this device, newest first.
+  package func history(
+    of key: String?, in store: String, limit: Int
+  ) async throws(KithError) -> [PastValue] {
+    let call = NodeCall.history(store: store, key: key, limit: limit)
+    guard case .history(let values) = try await perform(call) else { throw .malformedControl }
+    return values
+  }
+
+  /// Writes a key's newest past value, or the one with a number; durable on return. Nil: there is
+  /// none, and nothing was written.
+  package func undo(
+    _ key: String, to number: UInt64?, in store: String
+  ) async throws(KithError) -> PastValue? {
+    let call = NodeCall.undo(store: store, key: key, to: number)
+    guard case .history(let values) = try await perform(call) else { throw .malformedControl }
+    return values.first
+  }
+
   /// Accepts that a damaged part of a store is lost; durable on return. If another device returns
   /// it later, it is still taken.
   package func acceptLoss(in store: String) async throws(KithError) {

@@ -25,6 +25,11 @@ package enum NodeCall: Codable, Sendable {
   case hidden(store: String)
   /// Removes those up to a number; answered at once.
   case refusals(store: String, takingThrough: UInt64?)
+  /// The values that a key, or any, showed before, newest first.
+  case history(store: String, key: String?, limit: Int)
+  /// Writes the key's newest past value, or the one with a number. Answer: `history` with it, or
+  /// empty if there is none.
+  case undo(store: String, key: String, to: UInt64?)
   case acceptLoss(store: String)
   case acceptTime
   /// Connects to `host:port` from now on, until the node stops.
@@ -56,7 +61,7 @@ package enum NodeCall: Codable, Sendable {
   /// If so, it must not be performed twice.
   var isWrite: Bool {
     switch self {
-    case .write, .commit, .adopt: true
+    case .write, .commit, .undo, .adopt: true
     default: false
     }
   }
@@ -79,6 +84,7 @@ package enum NodeAnswer: Codable, Sendable {
   case usage(Usage)
   case hidden([LocalHidden])
   case refusals([Refusal])
+  case history([PastValue])
   case synchronized(SyncReport)
   case keys([String])
   case joined(PairingDevice)

@@ -301,7 +301,20 @@ final class RemoteNode: StoreService, NodeAccess {
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) async throws(KithError) {
-    let call = NodeCall.write(store, operations, gathers: false, isDurable: true)
+    try await askDurably(.write(store, operations, gathers: false, isDurable: true))
+  }
+
+  func undo(
+    _ key: String, to number: UInt64?, in store: StoreIdentifier
+  ) async throws(KithError) -> PastValue? {
+    let call = NodeCall.undo(store: store.rawValue, key: key, to: number)
+    guard case .history(let values) = try await askDurably(call) else { throw .malformedControl }
+    return values.first
+  }
+
+  /// Asks for a write, and waits until it is answered.
+  @discardableResult
+  private func askDurably(_ call: NodeCall) async throws(KithError) -> NodeAnswer {
     let outcome = await withCheckedContinuation { continuation in
       do throws(KithError) {
         let id = try send(call) { continuation.resume(returning: $0) }
@@ -313,7 +326,7 @@ final class RemoteNode: StoreService, NodeAccess {
         continuation.resume(returning: .failure(error))
       }
     }
-    _ = try answer(outcome, isWrite: true)
+    return try answer(outcome, isWrite: true)
   }
 
   func flush() throws(KithError) {
@@ -357,6 +370,14 @@ final class RemoteNode: StoreService, NodeAccess {
     let call = NodeCall.refusals(store: store.rawValue, takingThrough: number)
     guard case .refusals(let refusals) = try question(call) else { throw .malformedControl }
     return refusals
+  }
+
+  func history(
+    of store: StoreIdentifier, key: String?, limit: Int
+  ) throws(KithError) -> [PastValue] {
+    let call = NodeCall.history(store: store.rawValue, key: key, limit: limit)
+    guard case .history(let values) = try question(call) else { throw .malformedControl }
+    return values
   }
 
   func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport {

@@ -77,11 +77,15 @@ package final class Node: Service, Sendable {
   ) throws(KithError) -> Engine {
     let account = try Storage.account(of: opened)
     var entropy = SystemRandom()
-    return try Engine(
+    let engine = try Engine(
       account: account, keys: opened.keys, process: ProcessID(entropy.draw()),
       storage: configuration.readsMembershipOnly
         ? MembershipStorage(opened.storage) : opened.storage,
       logger: configuration.logger)
+    if let keepsHistory = configuration.keepsHistory, !configuration.readsMembershipOnly {
+      engine.input(.keepHistory(keepsHistory))
+    }
+    return engine
   }
 
   /// A store of the account, created if it is new. The policy must be the same on all devices.

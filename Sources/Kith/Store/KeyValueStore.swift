@@ -255,17 +255,8 @@ public final class KeyValueStore: Sendable {
   /// Writes one transaction of encoded values.
   package func commit(_ operations: [KithCore.Operation]) async throws(KithError) {
     guard !operations.isEmpty else { return }
-    var service = service
-    while true {
-      do throws(KithError) {
-        return try await service.writeDurably(identifier, operations)
-      } catch {
-        let old = service
-        guard error.code == .closed,
-          let next = try await BlockingThread.run({ self.replacement(of: old) })
-        else { throw error }
-        service = next
-      }
+    try await awaitingService { service async throws(KithError) in
+      try await service.writeDurably(identifier, operations)
     }
   }
 
@@ -305,6 +296,24 @@ public final class KeyValueStore: Sendable {
         return try body(service)
       } catch {
         guard error.code == .closed, let next = replacement(of: service) else { throw error }
+        service = next
+      }
+    }
+  }
+
+  /// As ``withService(_:)``, for a body that waits.
+  func awaitingService<Result>(
+    _ body: (any StoreService) async throws(KithError) -> Result
+  ) async throws(KithError) -> Result {
+    var service = service
+    while true {
+      do throws(KithError) {
+        return try await body(service)
+      } catch {
+        let old = service
+        guard error.code == .closed,
+          let next = try await BlockingThread.run({ self.replacement(of: old) })
+        else { throw error }
         service = next
       }
     }

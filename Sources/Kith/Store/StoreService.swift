@@ -51,6 +51,17 @@ protocol StoreService: AnyObject, Sendable {
     of store: StoreIdentifier, takingThrough number: UInt64?
   ) throws(KithError) -> [Refusal]
 
+  /// The values that a key, or any, showed before, newest first.
+  func history(
+    of store: StoreIdentifier, key: String?, limit: Int
+  ) throws(KithError) -> [PastValue]
+
+  /// Writes a key's newest past value, or the one with a number, as
+  /// ``writeDurably(_:_:)`` writes; nil if there is none.
+  func undo(
+    _ key: String, to number: UInt64?, in store: StoreIdentifier
+  ) async throws(KithError) -> PastValue?
+
   func syncReport(of store: StoreIdentifier) throws(KithError) -> SyncReport
 
   func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async
@@ -99,6 +110,20 @@ extension Engine: StoreService {
       }
     }
     return try refusals.get()
+  }
+
+  func history(of store: StoreIdentifier, key: String?, limit: Int) -> [PastValue] {
+    read { $0.history(of: store, key: key.map { Key($0) }, limit: limit) }
+  }
+
+  func undo(
+    _ key: String, to number: UInt64?, in store: StoreIdentifier
+  ) async throws(KithError) -> PastValue? {
+    guard let undone = try acceptUndo(of: key, to: number, in: store, origin: .owner) else {
+      return nil
+    }
+    try await settle(undone.write)
+    return undone.past
   }
 
   func syncReport(of store: StoreIdentifier) -> SyncReport {

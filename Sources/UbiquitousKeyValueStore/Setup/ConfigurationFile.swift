@@ -11,6 +11,7 @@
   /// | `hosts`, `peers` | lists of text | every address, none |
   /// | `port` | 0 to 65535 | 4114 |
   /// | `discoversPeers` | true or false | true |
+  /// | `keepsHistory` | true or false | as set last; at first true |
   /// | `passphraseFile` | a path, as `directory` | from code or the environment, or none |
   struct ConfigurationFile {
     static let fileName = "kith.json"
@@ -58,14 +59,20 @@
             throw Malformed(description: "\"port\" is no number from 0 to 65535")
           }
           self.accounts.port = port
-        case "discoversPeers":
-          guard case .bool(let isOn) = value else {
-            throw Malformed(description: "\"discoversPeers\" is neither true nor false")
-          }
-          self.accounts.discoversPeers = isOn
+        case "discoversPeers": self.accounts.discoversPeers = try Self.bool(value, key)
+        case "keepsHistory": self.accounts.keepsHistory = try Self.bool(value, key)
         default: throw Malformed(description: "\"\(key)\" means nothing")
         }
       }
+    }
+
+    private static func bool(
+      _ value: PropertyListValue, _ key: String
+    ) throws(Malformed) -> Bool {
+      guard case .bool(let isOn) = value else {
+        throw Malformed(description: "\"\(key)\" is neither true nor false")
+      }
+      return isOn
     }
 
     private static func text(

@@ -187,6 +187,7 @@ struct AttachedEndTests {
     let questions: [@Sendable () throws -> Void] = [
       { _ = try store.usage }, { _ = try store.hiddenEntries }, { _ = try store.refusals },
       { _ = try store.takeRefusals() }, { _ = try store.syncReport },
+      { _ = try store.history() },
     ]
     try await withThrowingTaskGroup(of: KithError?.self) { group in
       for question in questions { group.addTask { try await self.error(question) } }

@@ -39,6 +39,10 @@ private final class UnflushedService: StoreService {
   func refusals(
     of store: StoreIdentifier, takingThrough number: UInt64?
   ) throws(KithError) -> [Refusal] { [] }
+  func history(of store: StoreIdentifier, key: String?, limit: Int) -> [PastValue] { [] }
+  func undo(
+    _ key: String, to number: UInt64?, in store: StoreIdentifier
+  ) async throws(KithError) -> PastValue? { throw Self.full }
   func syncReport(of store: StoreIdentifier) -> SyncReport {
     SyncReport(complete: [], incomplete: [], hasUnpublishedWrites: true)
   }

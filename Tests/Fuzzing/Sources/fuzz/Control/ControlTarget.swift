@@ -58,6 +58,8 @@ extension FuzzTarget {
       ("usage", .usage(store: name)),
       ("hidden", .hidden(store: name)),
       ("refusals", .refusals(store: name, takingThrough: 3)),
+      ("history", .history(store: name, key: "theme", limit: 3)),
+      ("undo", .undo(store: name, key: "theme", to: 1)),
       ("report", .report(store)),
       ("status", .status),
       ("dependents", .dependents(device)),
