@@ -34,8 +34,8 @@ struct KithCommand: AsyncParsableCommand {
         name: "Values",
         subcommands: [
           SetCommand.self, GetCommand.self, RemoveCommand.self, ListCommand.self,
-          StoresCommand.self, WatchCommand.self, ImportCommand.self, ExportCommand.self,
-          BatchCommand.self,
+          StoresCommand.self, WatchCommand.self, HistoryCommand.self, UndoCommand.self,
+          ImportCommand.self, ExportCommand.self, BatchCommand.self,
         ]),
       CommandGroup(
         name: "State",

@@ -38,6 +38,11 @@ struct RunCommand: AsyncParsableCommand {
   @Flag(help: "Neither find other devices on the LAN nor be found.")
   var noDiscovery = false
 
+  @Flag(
+    inversion: .prefixedNo,
+    help: "Keep what keys showed before, or delete it. Default: as last time.")
+  var history: Bool?
+
   @Option(help: "The lowest level that is logged.")
   var logLevel: LogLevel = .notice
 
@@ -66,6 +71,7 @@ struct RunCommand: AsyncParsableCommand {
     configuration.port = listen.port
     configuration.peers = peer
     configuration.discoversPeers = !noDiscovery
+    configuration.keepsHistory = history
     let isJournal = ServiceLog.isJournal(
       STDERR_FILENO, environment: ProcessInfo.processInfo.environment)
     configuration.logger = Logger(label: "kith") { _ in ServiceLog(isJournal: isJournal) }

@@ -8,6 +8,13 @@ extension CompletionKind {
     await $0.ask { node, store in try await node.entries(in: store.rawValue).map(\.key) }
   }
 
+  static let pastKeys = names {
+    await $0.ask { node, store in
+      let values = try await node.history(of: nil, in: store.rawValue, limit: .max)
+      return Set(values.map { KeyValueStore.Key($0.key) }).sorted().map(\.text)
+    }
+  }
+
   static let stores = names {
     await $0.ask { node, _ in try await node.report().stores.map(\.identifier.rawValue) }
   }

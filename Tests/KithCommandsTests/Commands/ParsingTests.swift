@@ -97,6 +97,23 @@ struct ParsingTests {
     #expect(status(["run", "--peer", "host.example:4114", "--peer", "[::1]:1"]) == 0)
   }
 
+  @Test func `history and undo name a key, a number, or none`() throws {
+    let all: HistoryCommand = try command("history")
+    #expect(all.key == nil && all.limit == 20)
+    let one: HistoryCommand = try command("history theme --limit 0 --store s")
+    #expect(one.key == "theme" && one.limit == 0 && one.store.store == "s")
+    let undo: UndoCommand = try command("undo theme --to 7")
+    #expect(undo.key == "theme" && undo.to == 7)
+    #expect(status(["undo"]) == 64 && status(["undo", "k", "--to", "-1"]) == 64)
+    #expect(status(["history", "--limit", "-1"]) == 64)
+    for (line, setting) in [
+      ("run", nil), ("run --history", true), ("run --no-history", false),
+    ] as [(String, Bool?)] {
+      let run: RunCommand = try command(line)
+      #expect(run.history == setting, "\(line)")
+    }
+  }
+
   @Test func `arguments that are not UTF-8 are refused`() throws {
     func check(_ arguments: [[UInt8]]) throws {
       var pointers = arguments.map { bytes in strdup(bytes.map { CChar(bitPattern: $0) } + [0]) }

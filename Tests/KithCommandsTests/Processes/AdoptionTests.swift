@@ -73,6 +73,7 @@ struct AdoptionTests {
     let new = Newcomer(household)
     for looking in [
       ["account", "list"], ["ls"], ["export"], ["status"], ["unshown"],
+      ["history"],
       ["doctor", "--json"],
     ] {
       let result = try await KithProcess.run(

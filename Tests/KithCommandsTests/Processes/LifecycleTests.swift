@@ -112,7 +112,8 @@ struct LifecycleTests {
     let commands = [
       ["ls"], ["ls", "-l"], ["ls", "-lS"], ["ls", "--json"], ["get", "theme"],
       ["get", "list", "--json"], ["get", "missing"], ["export"], ["export", "--json"], ["unshown"],
-      ["unshown", "--json"], ["account", "list"],
+      ["unshown", "--json"], ["history"], ["history", "theme", "--json"], ["undo", "missing"],
+      ["account", "list"],
       ["rm", "missing"], ["set", "key", String(repeating: "x", count: 2_000_000 / 1_000)],
       ["set", String(repeating: "k", count: 65), "1"],
     ]

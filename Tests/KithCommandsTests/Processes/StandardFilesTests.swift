@@ -34,7 +34,7 @@ struct StandardFilesTests {
     _ = try await shell("$KITH account create --name a; $KITH set key value", in: household.root)
     for command in [
       "export", "export --json", "ls", "get key", "get key --raw", "status --json",
-      "unshown --take --json", "unshown --json", "--help", "--version",
+      "unshown --take --json", "unshown --json", "history", "history --json", "--help", "--version",
       "--generate-completion-script bash",
       "set a 1 --json", "rm a --json", "devices", "account list",
     ] {
@@ -70,7 +70,8 @@ struct StandardFilesTests {
     let household = try Household()
     let member = try await household.create("a")
     let reads = [
-      "get key", "ls", "export", "unshown", "unshown --take", "rm key", "rm -f key",
+      "get key", "ls", "export", "unshown", "unshown --take", "rm key", "rm -f key", "history",
+      "undo key",
       "set key 1", "import <(echo '{\"k\": 1}')", "set --create '' 1",
       "import --dry-run <(echo '{\"k\": 1}')",
     ]
@@ -88,7 +89,7 @@ struct StandardFilesTests {
         }
       }
       // The usual store cannot have been mistyped: it is there, and empty.
-      for command in ["ls", "export", "unshown", "ls --store default"] {
+      for command in ["ls", "export", "unshown", "history", "ls --store default"] {
         let result = try await shell("$KITH \(command)", in: household.root)
         #expect(result.status == 0, "\(command): \(result)")
         let named = try await shell(

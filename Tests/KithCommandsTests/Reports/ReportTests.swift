@@ -192,6 +192,30 @@ struct ReportTests {
     }
   }
 
+  @Test func `past values are in one table and one document`() throws {
+    let report = HistoryReport(
+      store: "s",
+      values: [
+        .init(
+          number: 12, key: "theme", shown: try EncodedValue("light"), endedMilliseconds: 1_000_000,
+          endedBy: Self.id(11)),
+        .init(
+          number: 3, key: "theme", shown: nil, endedMilliseconds: 999_000, endedBy: nil),
+      ],
+      status: Self.status)
+    #expect(
+      report.text(.plain) == """
+        NO  KEY    UNTIL                 ENDED BY       VALUE
+        12  theme  1970-01-01T00:16:40Z  desktop\\u{1b}  light
+         3  theme  1970-01-01T00:16:39Z  the quota      was missing
+        """)
+    #expect(
+      report.document.text(indented: false)
+        == #"{"store":"s","values":[{"endedBy":"\#(Self.id(11).hex)","endedMilliseconds":1000000,"#
+        + #""key":"theme","number":12,"type":"string","value":"light"},"#
+        + #"{"endedMilliseconds":999000,"key":"theme","number":3}],"version":1}"#)
+  }
+
   @Test func `export is canonical, and says nothing of the device`() {
     let document = ExportDocument(
       store: "s", entries: [("a", 1), ("b", 1.0), ("c", ["y": true, "x": [.data(.init([1]))]])])
