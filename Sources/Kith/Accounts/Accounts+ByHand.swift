@@ -47,7 +47,8 @@ extension Accounts {
   /// it.
   ///
   /// - Throws: ``KithError`` with `inUse` if another process keeps the device open, or a storage
-  ///   code. Then the account is signed out; call it again.
+  ///   code. Then the account is signed out; call it again. If this process is killed, the next one
+  ///   that reads the list of accounts finishes the removal.
   package static func leave(
     _ account: KnownAccount, _ configuration: Configuration
   ) async throws(KithError) {
@@ -130,10 +131,22 @@ extension Accounts {
     }
   }
 
+  /// The registry, and the devices that it lacks, which the next sign-in or sign-out notes.
   private static func registry(
     _ directory: AccountsDirectory, _ configuration: Configuration
   ) throws(KithError) -> AccountsDirectory.Registry {
-    try directory.registry { () throws(KithError) in try accountOfFirst(directory, configuration) }
+    var registry = try directory.registry { () throws(KithError) in
+      try accountOfFirst(directory, configuration)
+    }
+    for name in directory.unnoted(in: registry) {
+      // One that is in use may be about to be noted.
+      let path = directory.directory(of: .signedIn(directory: name))
+      guard let device = try? Storage.open(path, configuration.passphrase) else { continue }
+      defer { try? device.close() }
+      guard let account = try? Storage.account(of: device) else { continue }
+      registry.devices.append(.init(account: account.digest.hex, directory: name))
+    }
+    return registry
   }
 
   /// The account of the device in the directory itself.

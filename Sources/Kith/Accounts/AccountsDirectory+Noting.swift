@@ -9,6 +9,7 @@ extension AccountsDirectory {
 
   /// The registry, or the one to write if there is none.
   func registry(_ first: First) throws(KithError) -> Registry {
+    try finishRemovals()
     if let registry = try read() { return registry }
     var registry = Registry()
     if DeviceDirectory.holdsDevice(path), let account = try first() {
@@ -21,6 +22,7 @@ extension AccountsDirectory {
   /// The place for a new device: the directory itself if it holds none, else a new one under
   /// `accounts`.
   func newPlace() throws(KithError) -> Place {
+    try finishRemovals()
     guard DeviceDirectory.holdsDevice(path) else { return .signedIn(directory: ".") }
     var random = SystemRandom()
     let name = random.draw(Digest128.self).hex
@@ -108,8 +110,11 @@ extension AccountsDirectory {
 
   func note(_ place: Place, _ registry: Registry) throws(KithError) {
     try update { stored in
-      for device in registry.devices where !stored.devices.contains(device) {
-        stored.devices.append(device)
+      for device in registry.devices {
+        let isNoted = { (noted: Registry.Device) in noted.directory == device.directory }
+        // A directory holds one device.
+        stored.devices.removeAll { isNoted($0) && $0.account != device.account }
+        if !stored.devices.contains(where: isNoted) { stored.devices.append(device) }
       }
       stored.signedIn = if case .signedIn(let path) = place { path } else { nil }
     }

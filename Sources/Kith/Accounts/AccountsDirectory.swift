@@ -31,6 +31,8 @@ struct AccountsDirectory: Sendable {
       var account: String
       /// Relative to the path.
       var directory: String
+      /// Set before the device is removed, so that another process finishes it if this one is killed.
+      var isLeaving: Bool?
     }
 
     var version = 1
@@ -97,24 +99,55 @@ struct AccountsDirectory: Sendable {
     try? FileManager.default.removeItem(atPath: path + "/" + directory)
   }
 
-  /// Removes a device and its note. Waits for another process that has it open.
+  /// Removes a noted device and its note. Waits for another process that has it open.
   func remove(_ device: String, waiting wait: Duration) throws(KithError) {
+    try mark(device, isLeaving: true)
     let turn = DirectoryTurn(device, within: wait)
     while true {
       do throws(KithError) {
-        try KithError.mapping { () throws(StorageError) in try DeviceDirectory.remove(device) }
-        break
+        return try removeAtOnce(device)
       } catch {
-        guard error.code == .inUse, turn.wait() else { throw error }
+        if error.code == .inUse, turn.wait() { continue }
+        if DeviceDirectory.holdsDevice(device) { try? mark(device, isLeaving: nil) }
+        throw error
       }
     }
+  }
+
+  /// Finishes removals whose processes were killed. If that fails now, the next call tries again.
+  func finishRemovals() throws(KithError) {
+    for device in try read()?.devices ?? [] where device.isLeaving == true {
+      try? removeAtOnce(directory(of: .signedIn(directory: device.directory)))
+    }
+  }
+
+  /// The devices that a registry lacks, because their processes were killed before they noted them.
+  func unnoted(in registry: Registry) -> [String] {
+    let below = try? FileManager.default.contentsOfDirectory(atPath: path + "/accounts")
+    return (["."] + (below ?? []).sorted().map { "accounts/" + $0 }).filter { name in
+      Self.isBelow(name) && !registry.devices.contains { $0.directory == name }
+        && DeviceDirectory.holdsDevice(directory(of: .signedIn(directory: name)))
+    }
+  }
+
+  private func mark(_ device: String, isLeaving: Bool?) throws(KithError) {
     try update { registry in
-      registry.devices.removeAll {
-        directory(of: .signedIn(directory: $0.directory)) == device
+      for index in registry.devices.indices where isNote(registry.devices[index], of: device) {
+        registry.devices[index].isLeaving = isLeaving
       }
     }
+  }
+
+  /// The files go first: without its note, nothing would find a device.
+  private func removeAtOnce(_ device: String) throws(KithError) {
+    try KithError.mapping { () throws(StorageError) in try DeviceDirectory.remove(device) }
+    try update { registry in registry.devices.removeAll { isNote($0, of: device) } }
     // The directory itself has other files too.
     if device != path { try? FileManager.default.removeItem(atPath: device) }
+  }
+
+  private func isNote(_ note: Registry.Device, of device: String) -> Bool {
+    directory(of: .signedIn(directory: note.directory)) == device
   }
 
   private func readStored() throws(StorageError) -> Registry? {
