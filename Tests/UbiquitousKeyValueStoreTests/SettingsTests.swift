@@ -105,6 +105,10 @@ import Testing
     let settings = settings(environment: ["KITH_DIRECTORY": "/env"])
     #expect(!settings.isConfigured)
     #expect(settings.accounts.directory == "/env")
+    // That directory may have an account, so the store is not said to stay on this device.
+    #expect(settings.warnings.count == 1)
+    #expect(settings.warnings[0].contains("one of its own, Notes in /env, and"))
+    #expect(!settings.warnings[0].contains("this device"))
   }
 
   @Test func `the program's name serves even where it is odd`() {

@@ -11,7 +11,8 @@
   }
 
   struct Settings: Sendable {
-    /// Whether the program named a store. Otherwise it gets its own store, on this device only.
+    /// Whether the program named a store. Otherwise it gets one of its own, in a directory of its own
+    /// unless one is named, which may have an account.
     var isConfigured: Bool
     var storeIdentifier: StoreIdentifier
     var accounts: Accounts.Configuration
@@ -68,8 +69,8 @@
       self.accounts = accounts
       if !isConfigured {
         warnings.append(
-          "The program did not say which store it means. It gets one of its own on this device, in "
-            + "\(accounts.directory), and synchronize() is false. Call UbiquityBootstrap.configure("
+          "The program did not say which store it means. It gets one of its own, \(self.storeIdentifier) "
+            + "in \(accounts.directory), and synchronize() is false. Call UbiquityBootstrap.configure("
             + "storeIdentifier: \"com.example.Bookmarks\") first thing in the program, or set "
             + "KITH_STORE_IDENTIFIER=com.example.Bookmarks, or write \(Self.exampleFile) into "
             + filePath)
