@@ -57,7 +57,9 @@ struct PastValues {
       PastValue(
         number: next, key: key.text, shown: shown, endedMilliseconds: milliseconds,
         endedBy: endedBy))
-    if let known = numbers[key], known.count > Limits.pastValuesPerKey { drop(known[0]) }
+    if numbers[key]?.count ?? 0 > Limits.pastValuesPerKey, let oldest = numbers[key]?.first {
+      drop(oldest)
+    }
     while bytes > limit, values.count > 1 { dropOldest() }
     if order.count > 2 * values.count + Limits.pastValuesPerKey {
       order = ArraySlice(order.filter { values[$0] != nil })
