@@ -104,7 +104,8 @@ package final class Transport: Sendable {
       throw TransportError.tooManyConnections
     }
     if evicted { counters.update { $0.evicted += 1 } }
-    let connection = AcceptedConnection(transport: self, id: id)
+    let connection = AcceptedConnection(
+      transport: self, id: id, host: IPAddressText.host(of: channel.remoteAddress) ?? "unknown")
     try channel.pipeline.syncOperations.addHandler(
       ListenerHandshakeHandler(
         parameters: parameters, owner: connection,

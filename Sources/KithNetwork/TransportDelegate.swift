@@ -21,6 +21,8 @@ package protocol TransportDelegate: AnyObject, Sendable {
   func isKnown(_ key: TransportPublicKey) -> Bool
   /// The transport fills in the version.
   func hello() -> Hello
+  /// Called if a connection's first message is under none of the keys, with its host.
+  func strangerRefused(_ host: String)
   /// See ``Transport/isMembershipOnly(_:)``.
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer)
   func sessionReceived(_ id: SessionID, _ message: [UInt8])

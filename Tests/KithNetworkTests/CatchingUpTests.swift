@@ -64,6 +64,8 @@ final class ReplicaNode: TransportOwner {
     state.withLock { $0.replica.keyring.newestFirst.map { SharedPresharedKey($0.psk.copy()) } }
   }
 
+  func strangerRefused(_ host: String) {}
+
   func isKnown(_ key: TransportPublicKey) -> Bool {
     state.withLock { $0.replica.roster.device(withTransportKey: key) != nil }
   }

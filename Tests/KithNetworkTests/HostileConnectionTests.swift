@@ -45,6 +45,9 @@ struct HostileConnectionTests {
       #expect(client.heard.isEmpty)
       try await eventually("forgotten") { transports[0].statistics.halfOpen == 0 }
       #expect(transports[0].statistics.handshakeFailures == 1)
+      // Silence is no attempt.
+      let isSilent = greeting.bytes.count < 2
+      #expect(one.state.withLock { $0.strangers } == (isSilent ? [] : ["127.0.0.1"]))
     }
   }
 
@@ -58,6 +61,7 @@ struct HostileConnectionTests {
       try await eventually("closed") { client.isClosed }
       #expect(ContinuousClock.now - began >= .milliseconds(190))
       #expect(client.heard.isEmpty)
+      #expect(one.state.withLock { $0.strangers } == ["127.0.0.1"])
     }
   }
 

@@ -38,6 +38,7 @@ final class TestNode: TransportOwner {
     var writable: [Bool] = []
     var roomCount = 0
     var closedCount = 0
+    var strangers: [String] = []
     var echoes = false
     /// Whether each message pauses its session.
     var pauses = false
@@ -68,6 +69,8 @@ final class TestNode: TransportOwner {
       process: ProcessID(Digest128(storage: Bytes16())),
       rosterDigest: Digest256(storage: Bytes32()), port: 0)
   }
+
+  func strangerRefused(_ host: String) { state.withLock { $0.strangers.append(host) } }
 
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {
     state.withLock {

@@ -19,12 +19,14 @@ struct LogLine: Hashable, Sendable {
       "the clock is ahead, and no generation of clocks is left until next month"
     case publishedAhead = "a device published ahead of this clock: its change sets wait"
     case policyMismatch = "limits differ: the store does not sync"
+    case policiesAgree = "limits agree again"
     case authorOverLimit = "a device's change sets take too much: they are not pulled"
     case writesRefused = "writes did not fit later and were refused"
     case valuesHidden = "the newest values do not fit and are hidden"
     case rejected = "change sets were refused: a wrong signature or digest"
     case misdirected = "change sets were refused: they were signed for another store"
     case quarantined = "entries were set aside: they are malformed for ever"
+    case strangerRefused = "a stranger was refused"
     case slowed = "a device keeps this one so busy that its session is slowed"
     case fork = "two change sets carry one sequence: a directory was copied"
     case clone = "a device runs twice: stop one of the copies"
@@ -47,7 +49,8 @@ struct LogLine: Hashable, Sendable {
         .valuesHidden, .rejected, .misdirected, .quarantined, .slowed, .fork, .clone, .divergence:
         .warning
       case .connected, .disconnected, .joined, .renamed, .revoked, .clocksAgree, .clockSetBack,
-        .newGeneration, .newIncarnation, .storageRecovered, .regained, .lossAccepted:
+        .newGeneration, .policiesAgree, .strangerRefused, .newIncarnation, .storageRecovered,
+        .regained, .lossAccepted:
         .notice
       }
     }

@@ -10,9 +10,14 @@ struct LogStory: Sendable {
   }
 
   private struct Store: Sendable {
-    var refusals: Int
-    var hiddenKeys: Int
+    var refusals = 0
+    var hiddenKeys = 0
+    /// The devices with other limits, and when those were last known to differ.
+    var limitsDiffer: [DeviceID: UInt64] = [:]
   }
+
+  /// A new session compares limits after it begins to exchange.
+  private static let comparingMilliseconds: UInt64 = 5_000
 
   /// The state that the log has told last.
   private var devices: [DeviceID: Device] = [:]
@@ -26,7 +31,7 @@ struct LogStory: Sendable {
     for device in status.devices {
       lines += changes(of: device, in: status, at: now)
     }
-    for store in status.stores { lines += changes(of: store) }
+    for store in status.stores { lines += changes(of: store, in: status, at: now) }
     isBegun = true
     return lines
   }
@@ -64,19 +69,30 @@ struct LogStory: Sendable {
     return lines
   }
 
-  private mutating func changes(of store: NodeStatus.Store) -> [LogLine] {
-    let now = Store(refusals: store.refusals, hiddenKeys: store.hiddenKeys)
-    let told = stores.updateValue(now, forKey: store.identifier)
-    guard isBegun else { return [] }
+  private mutating func changes(
+    of store: NodeStatus.Store, in status: NodeStatus, at now: UInt64
+  ) -> [LogLine] {
     var lines: [LogLine] = []
-    let refused = now.refusals - (told?.refusals ?? 0)
-    if refused > 0 {
+    var told = stores[store.identifier] ?? Store()
+    let refused = store.refusals - told.refusals
+    if isBegun, refused > 0 {
       lines.append(LogLine(.writesRefused, store: store.identifier, ["count": "\(refused)"]))
     }
-    if now.hiddenKeys > 0, told?.hiddenKeys ?? 0 == 0 {
+    if isBegun, store.hiddenKeys > 0, told.hiddenKeys == 0 {
       lines.append(
-        LogLine(.valuesHidden, store: store.identifier, ["count": "\(now.hiddenKeys)"]))
+        LogLine(.valuesHidden, store: store.identifier, ["count": "\(store.hiddenKeys)"]))
     }
+    (told.refusals, told.hiddenKeys) = (store.refusals, store.hiddenKeys)
+    for device in store.policyMismatches { told.limitsDiffer[device] = now }
+    for (device, time) in told.limitsDiffer.sorted(by: { $0.key < $1.key }) {
+      if !status.peers.contains(where: { $0.device == device && $0.isExchanging }) {
+        told.limitsDiffer[device] = now
+      } else if now - min(now, time) >= Self.comparingMilliseconds {
+        lines.append(LogLine(.policiesAgree, device: device, store: store.identifier))
+        told.limitsDiffer[device] = nil
+      }
+    }
+    stores[store.identifier] = told
     return lines
   }
 }

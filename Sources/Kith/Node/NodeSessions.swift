@@ -15,6 +15,7 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     var allowances: [SessionID: RecordAllowance] = [:]
     var port: UInt16 = 0
     var keys: [EpochID: SharedPresharedKey] = [:]
+    var strangers = 0
   }
 
   private let engine: Engine
@@ -52,6 +53,14 @@ final class NodeSessions: TransportDelegate, DiscoveryDelegate, SessionLink {
     let port = state.withLock { $0.port }
     let now = engine.clock()
     return engine.read { $0.hello(port: port, at: now) }
+  }
+
+  func strangerRefused(_ host: String) {
+    let count = state.withLock { state in
+      state.strangers += 1
+      return state.strangers
+    }
+    engine.log(LogLine(.strangerRefused, ["address": host, "count": "\(count)"]))
   }
 
   func sessionOpened(_ id: SessionID, _ peer: SessionPeer) {

@@ -6,13 +6,17 @@ internal import NIOCore
 final class AcceptedConnection: ListenerHandshakeOwner {
   private let transport: Transport
   private let id: UInt64
+  private let host: String
+  /// No authentic message came yet.
+  private var isStranger = true
   private var version: UInt32 = 0
   /// This node has too many sessions.
   private var isRefused = false
 
-  init(transport: Transport, id: UInt64) {
+  init(transport: Transport, id: UInt64, host: String) {
     self.transport = transport
     self.id = id
+    self.host = host
   }
 
   func presharedKeys() -> [SharedPresharedKey] {
@@ -20,6 +24,7 @@ final class AcceptedConnection: ListenerHandshakeOwner {
   }
 
   func accepts(ephemeral: TransportPublicKey) -> Bool {
+    isStranger = false
     let isNew = transport.gate.accept(id, ephemeral: ephemeral)
     if !isNew { transport.counters.update { $0.replays += 1 } }
     return isNew
@@ -38,12 +43,10 @@ final class AcceptedConnection: ListenerHandshakeOwner {
     _ exchange: NoiseExchange, payload: [UInt8], pskIndex: Int, context: ChannelHandlerContext
   ) -> SessionHandler? {
     guard let hello = Hello(decoding: payload), hello.version == version else { return nil }
-    let remote = context.channel.remoteAddress
-    let port = hello.port != 0 ? Int(hello.port) : remote?.port ?? 0
+    let port = hello.port != 0 ? Int(hello.port) : context.channel.remoteAddress?.port ?? 0
     let handler = transport.establish(
       exchange, hello: hello, pskIndex: pskIndex,
-      address: IPAddressText.place(IPAddressText.host(of: remote) ?? "unknown", port), dial: nil,
-      channel: context.channel)
+      address: IPAddressText.place(host, port), dial: nil, channel: context.channel)
     isRefused = handler == nil
     if !isRefused { transport.gate.leave(id) }
     return handler
@@ -51,6 +54,7 @@ final class AcceptedConnection: ListenerHandshakeOwner {
 
   func failed(_ failure: ListenerHandshakeFailure) {
     if !isRefused { transport.counters.update { $0.handshakeFailures += 1 } }
+    if isStranger, failure == .wrongMessage { transport.delegate.strangerRefused(host) }
   }
 
   func closed() {}

@@ -99,6 +99,22 @@ struct LogStoryTests {
     }
   }
 
+  @Test func `limits agree again once a session has compared them`() {
+    var differing = Self.connected
+    differing.stores[0].policyMismatches = [Self.desktop]
+    var story = LogStory()
+    let agree = [LogLine(.policiesAgree, device: Self.desktop, store: Self.store)]
+    for (status, time, told) in [
+      (differing, 0, nil), (differing, 60_000, []), (Self.alone, 61_000, nil),
+      (Self.alone, 90_000, []), (Self.connected, 91_000, nil), (Self.connected, 94_999, []),
+      (differing, 95_000, []), (Self.connected, 99_999, []), (Self.connected, 100_000, agree),
+      (Self.connected, 200_000, []),
+    ] as [(NodeStatus, UInt64, [LogLine]?)] {
+      let lines = story.lines(status, at: time)
+      if let told { #expect(lines == told, "at \(time)") }
+    }
+  }
+
   @Test func `the first status tells what goes on, not what is old`() {
     var story = LogStory()
     var status = Self.connected
