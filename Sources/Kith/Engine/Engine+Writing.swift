@@ -23,6 +23,29 @@ extension Engine {
     if isAwaited { try blockUntilSettled(write) }
   }
 
+  /// Writes transactions as ``StoreService/write(_:each:)`` does. A closed engine leaves the rest to
+  /// the next service.
+  func write(
+    _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>,
+    origin: WriteOrigin
+  ) throws(KithError) -> [KithError?] {
+    var outcomes: [KithError?] = []
+    for operations in transactions {
+      do throws(KithError) {
+        try write(store, operations, gathers: true, origin: origin)
+        outcomes.append(nil)
+      } catch {
+        guard error.code == .closed else {
+          outcomes.append(error)
+          continue
+        }
+        if outcomes.isEmpty { throw error }
+        break
+      }
+    }
+    return outcomes
+  }
+
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) async throws(KithError) {

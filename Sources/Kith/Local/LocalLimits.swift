@@ -2,10 +2,14 @@ internal import Dispatch
 
 /// The maximums of the control socket, for both ends.
 package enum LocalLimits {
-  static let version = 4
+  static let version = 5
   static let requestBytes = 32 << 20
   /// Holds all keys and values of the largest store.
   static let replyBytes = 96 << 20
+  /// In one message; no more than a ``ChangeBuffer`` keeps apart.
+  static let transactions = ChangeBuffer.limit
+  /// For several transactions in one message; a larger one goes alone.
+  static let transactionBytes = 1 << 20
 
   // The node's side.
 

@@ -175,6 +175,13 @@ final class LocalSession: ChannelInboundHandler {
         try server.node.engine.write(store, operations, gathers: gathers, origin: origin)
         sendChanges(of: store, opened)
         answer(request.id, .done)
+      case .writeEach(let store, let transactions):
+        guard let opened = stores[store], transactions.count <= LocalLimits.transactions else {
+          return close()
+        }
+        let outcomes = try server.node.engine.write(store, each: transactions[...], origin: origin)
+        sendChanges(of: store, opened)
+        answer(request.id, .written(outcomes))
       case .followProgress:
         answer(request.id, .done)
         start { await $0.tellProgress() }

@@ -12,7 +12,8 @@ extension Sequence<KithCore.Operation> {
 }
 
 extension [KithCore.Operation] {
-  static func encoding(
+  /// Nil removes a key.
+  package static func encoding(
     _ writes: [(key: String, value: PropertyListValue?)]
   ) throws(KithError) -> Self {
     try writes.map { write throws(KithError) in try .encoding(write.value, forKey: write.key) }
@@ -85,6 +86,27 @@ package struct LocalHidden: Codable, Sendable {
     return HiddenEntry(
       key: entry.key, value: value, bytes: bytes, device: device,
       writtenMilliseconds: milliseconds)
+  }
+}
+
+extension NodeAnswer {
+  /// The outcomes of ``StoreService/write(_:each:)``: a message has no nil.
+  static func written(_ outcomes: [KithError?]) -> NodeAnswer {
+    var refused: [Int: KithError] = [:]
+    for (index, error) in outcomes.enumerated() { refused[index] = error }
+    return .written(count: outcomes.count, refused: refused)
+  }
+}
+
+extension ArraySlice<[KithCore.Operation]> {
+  /// The first transactions that go in one message: at least one.
+  var message: Self {
+    var bytes = 0
+    return prefix(LocalLimits.transactions).prefix { operations in
+      let isFirst = bytes == 0
+      bytes += operations.reduce(1) { $0 + 64 + $1.key.utf8.count + ($1.value?.size ?? 0) }
+      return isFirst || bytes <= LocalLimits.transactionBytes
+    }
   }
 }
 

@@ -51,7 +51,7 @@ struct LocalReply: LocalMessage {
     case answer(NodeAnswer)
     case failure(KithError)
     case event(NodeEvent)
-    /// The changes of one step of the core, to show at once. A write's changes come before its
+    /// The changes of whole steps of the core, to show at once. A write's changes come before its
     /// answer.
     case changes(StoreIdentifier, [LocalChange])
     /// The status may have changed.

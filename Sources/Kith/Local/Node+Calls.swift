@@ -62,7 +62,7 @@ extension Node: NodeAccess {
     case .invite(let addresses, let hasCode):
       let options = InvitationOptions(hasCode: hasCode, addresses: addresses)
       return .joined(try await invite(options, onEvent: onEvent))
-    case .hello, .open, .decide, .followProgress: throw .malformedControl
+    case .hello, .open, .writeEach, .decide, .followProgress: throw .malformedControl
     case .write(let store, let operations, _, _):
       try await engine.settle(engine.accept(store, operations, origin: origin))
     case .flush: try await BlockingThread.run { () throws(KithError) in try engine.flush() }

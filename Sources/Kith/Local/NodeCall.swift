@@ -50,6 +50,9 @@ package enum NodeCall: Codable, Sendable {
   case open(StoreIdentifier, Policy)
   /// Answer: `done`, once it is accepted, or durable if `isDurable`.
   case write(StoreIdentifier, [KithCore.Operation], gathers: Bool, isDurable: Bool)
+  /// Writes transactions that gather, each accepted or refused alone. Answer: `written`, once each
+  /// is one of these.
+  case writeEach(StoreIdentifier, [[KithCore.Operation]])
   case flush
   /// Answer: `synchronized`, at once.
   case report(StoreIdentifier)
@@ -61,7 +64,7 @@ package enum NodeCall: Codable, Sendable {
   /// If so, it must not be performed twice.
   var isWrite: Bool {
     switch self {
-    case .write, .commit, .undo, .adopt: true
+    case .write, .writeEach, .commit, .undo, .adopt: true
     default: false
     }
   }
@@ -87,6 +90,8 @@ package enum NodeAnswer: Codable, Sendable {
   case history([PastValue])
   case synchronized(SyncReport)
   case keys([String])
+  /// How many of the transactions were performed, the first ones, and the errors of the refused.
+  case written(count: Int, refused: [Int: KithError])
   case joined(PairingDevice)
 }
 

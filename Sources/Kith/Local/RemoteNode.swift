@@ -298,6 +298,26 @@ final class RemoteNode: StoreService, NodeAccess {
     ) { _ in self.state.withLock { $0.accepted += 1 } }
   }
 
+  func write(
+    _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>
+  ) throws(KithError) -> [KithError?] {
+    let message = transactions.message
+    do throws(KithError) {
+      let answer = try ask(
+        .writeEach(store, Array(message)), within: LocalLimits.write, isWrite: true
+      ) { answer in
+        guard case .written(let count, let refused) = answer, refused.count < count else { return }
+        self.state.withLock { $0.accepted += 1 }
+      }
+      guard case .written(let count, let refused) = answer, (1...message.count).contains(count)
+      else { throw .malformedControl }
+      return (0..<count).map { refused[$0] }
+    } catch {
+      if error.code == .closed { throw error }
+      return message.map { _ in error }
+    }
+  }
+
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) async throws(KithError) {

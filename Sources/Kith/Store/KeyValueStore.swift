@@ -147,13 +147,20 @@ public final class KeyValueStore: Sendable {
     try write([.encoding(value, forKey: key)], gathers: gathers)
   }
 
-  /// Writes one transaction that gathers as in ``set(_:forKey:gathers:)``; nil removes a key.
-  package func gather(
-    _ writes: [(key: String, value: PropertyListValue?)]
-  ) throws(KithError) {
-    var operations: [KithCore.Operation] = []
-    for write in writes { operations.append(try .encoding(write.value, forKey: write.key)) }
-    if !operations.isEmpty { try write(operations, gathers: true) }
+  /// Writes transactions in order, each accepted or refused alone. They gather as in
+  /// ``set(_:forKey:gathers:)``. Returns the error of each; nil: it is accepted.
+  package func write(each transactions: [[KithCore.Operation]]) -> [KithError?] {
+    var outcomes: [KithError?] = []
+    do throws(KithError) {
+      try withService { service throws(KithError) in
+        while outcomes.count < transactions.count {
+          outcomes += try service.write(identifier, each: transactions[outcomes.count...])
+        }
+      }
+    } catch {
+      outcomes += [KithError?](repeating: error, count: transactions.count - outcomes.count)
+    }
+    return outcomes
   }
 
   /// Sets a key's value as ``set(_:forKey:)`` does; nil removes a key of an optional type.

@@ -23,6 +23,15 @@ protocol StoreService: AnyObject, Sendable {
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
   ) throws(KithError)
 
+  /// Writes transactions in order, each as ``write(_:_:gathers:)`` that gathers: it is accepted or
+  /// refused alone. May take only the first ones, but at least one.
+  ///
+  /// - Returns: Of each that it took, the error; nil: it is accepted.
+  /// - Throws: ``KithError`` with `closed` if the service ended and certainly wrote none.
+  func write(
+    _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>
+  ) throws(KithError) -> [KithError?]
+
   /// Durable on return; throws as ``write(_:_:gathers:)`` does.
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
@@ -78,6 +87,12 @@ extension Engine: StoreService {
     _ store: StoreIdentifier, _ operations: [KithCore.Operation], gathers: Bool
   ) throws(KithError) {
     try write(store, operations, gathers: gathers, origin: .owner)
+  }
+
+  func write(
+    _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>
+  ) throws(KithError) -> [KithError?] {
+    try write(store, each: transactions, origin: .owner)
   }
 
   /// This process's engine tells each writer itself.

@@ -2,8 +2,9 @@ import Kith
 import KithCore
 import KithTerminal
 
-/// The requests that were read at once, in their order. Their writes share one flush, so a program
-/// that sends many before it reads the answers writes many in a second.
+/// The requests that were read at once, in their order. Writes go to the node together, up to the
+/// next request that reads, and all share one flush: so a program that sends many before it reads
+/// the answers writes many in a second.
 struct BatchRound: Sendable {
   struct Wait: Sendable {
     var id: PropertyListValue?
@@ -30,9 +31,18 @@ struct BatchRound: Sendable {
   private(set) var waits: [Wait] = []
   private(set) var watches: [Watch] = []
 
+  private struct Write {
+    /// The index of its answer.
+    var answer: Int
+    var id: PropertyListValue?
+    var operations: [KithCore.Operation]
+  }
+
   private let store: KeyValueStore
   private let accounts: Accounts
   private var watchesLeft: Int
+  private var unsent: [Write] = []
+  private var accepted: [Write] = []
 
   /// Blocks until the writes are durable. A nil line was too long.
   init(
@@ -40,7 +50,6 @@ struct BatchRound: Sendable {
   ) {
     (self.store, self.accounts, self.watchesLeft) = (store, accounts, watchesLeft)
     rest = lines
-    var writes: [(index: Int, id: PropertyListValue?)] = []
     var bytes = 0
     while bytes < Self.answerBytes, let line = rest.popFirst() {
       if line?.isEmpty == true { continue }
@@ -56,19 +65,41 @@ struct BatchRound: Sendable {
         let action = try request.action()
         guard let document = try perform(action, id) else { continue }
         answer = Self.line(id, document)
-        if action.isWrite { writes.append((answers.count, id)) }
       } catch {
         answer = Self.line(id, failure: error)
       }
       answers.append(answer)
       bytes += answer.utf8.count
     }
-    guard !writes.isEmpty else { return }
+    send()
+    guard !accepted.isEmpty else { return }
     do throws(KithError) {
       try store.flush()
     } catch {
-      for write in writes { answers[write.index] = Self.line(write.id, failure: error) }
+      for write in accepted { answers[write.answer] = Self.line(write.id, failure: error) }
     }
+  }
+
+  /// A refused transaction is refused alone.
+  private mutating func send() {
+    let errors = store.write(each: unsent.map(\.operations))
+    for (write, error) in zip(unsent, errors) {
+      if let error {
+        answers[write.answer] = Self.line(write.id, failure: error)
+      } else {
+        accepted.append(write)
+      }
+    }
+    unsent = []
+  }
+
+  /// To be called before the answer is appended.
+  private mutating func write(
+    _ writes: [(key: String, value: PropertyListValue?)], _ id: PropertyListValue?
+  ) throws(KithError) {
+    let operations: [KithCore.Operation] = try .encoding(writes)
+    guard !operations.isEmpty else { return }
+    unsent.append(Write(answer: answers.count, id: id, operations: operations))
   }
 
   static func line(_ id: PropertyListValue?, failure error: any Error) -> String {
@@ -92,19 +123,17 @@ struct BatchRound: Sendable {
     _ action: BatchRequest.Action, _ id: PropertyListValue?
   ) throws -> Document? {
     let name = store.identifier.rawValue
+    if action.isRead { send() }
     switch action {
     case .get(let key):
       guard let value = store.value(forKey: key) else {
-        throw CommandFailure(
-          .notFound,
-          "\"\(Columns.printable(key, limit: 80))\" is missing in the store "
-            + "\"\(Columns.printable(name))\"")
+        throw CommandFailure.missing(key, in: name, isSignedOut: accounts.signedIn == nil)
       }
       return Document.versioned([
         "key": .string(key), "type": .string(value.typeName), "value": .value(value),
       ])
     case .write(let writes):
-      try store.gather(writes)
+      try write(writes, id)
       return Document.versioned([
         "removed": .strings(writes.filter { $0.value == nil }.map(\.key)),
         "set": .strings(writes.filter { $0.value != nil }.map(\.key)),
@@ -115,7 +144,7 @@ struct BatchRound: Sendable {
       for key in keys {
         if store.value(forKey: key) == nil { missing.append(key) } else { removed.append(key) }
       }
-      try store.gather(removed.map { ($0, nil) })
+      try write(removed.map { ($0, nil) }, id)
       return Document.versioned(["missing": .strings(missing), "removed": .strings(removed)])
     case .list(let prefix):
       let entries = store.dictionary.sorted { $0.key < $1.key }
@@ -142,8 +171,7 @@ struct BatchRound: Sendable {
       waits.append(
         Wait(id: id) {
           guard accounts.signedIn != nil else {
-            throw CommandFailure(
-              .directory, "nobody is signed in here; \(CommonOptions.signingIn)")
+            throw CommandFailure.signedOut(accounts.configuration.directory)
           }
           let wait = Duration.milliseconds(Int(seconds * 1_000))
           let report = try await store.synchronize(timeout: wait)
@@ -162,10 +190,11 @@ struct BatchRound: Sendable {
 }
 
 extension BatchRequest.Action {
-  fileprivate var isWrite: Bool {
+  /// Whether it reads the store, with the writes before it.
+  fileprivate var isRead: Bool {
     switch self {
-    case .write, .remove: true
-    default: false
+    case .get, .remove, .list, .watch: true
+    case .write, .sync, .status: false
     }
   }
 }

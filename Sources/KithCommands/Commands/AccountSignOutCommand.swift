@@ -17,9 +17,7 @@ struct AccountSignOutCommand: AsyncParsableCommand {
 
   func run() async throws {
     guard let left = try await Accounts.signOut(options.accounts()) else {
-      throw CommandFailure(
-        .directory,
-        "\(options.directoryURL.path): nobody is signed in here; \(CommonOptions.signingIn)")
+      throw CommandFailure.signedOut(options.directoryURL.path)
     }
     let client = LocalClient(directory: left.directory)
     let isLeft = await SignInReport.isReached { (try? await client.version()) == nil }

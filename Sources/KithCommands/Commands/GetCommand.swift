@@ -35,11 +35,7 @@ struct GetCommand: AsyncParsableCommand {
       return (name, try await node.value(forKey: key, in: name))
     }
     guard let value = try found ?? fallback.map({ try ValueText.parse($0) }) else {
-      let place = try options.isSignedOut ? " of this host, where nobody is signed in" : ""
-      throw CommandFailure(
-        .notFound,
-        "\"\(Columns.printable(key, limit: 80))\" is missing in the store "
-          + "\"\(Columns.printable(name))\"\(place)")
+      throw CommandFailure.missing(key, in: name, isSignedOut: try options.isSignedOut)
     }
     if options.json {
       let document = Document.versioned([

@@ -73,11 +73,7 @@ struct RemoveCommand: AsyncParsableCommand {
       }
       options.console.talk("Removed \(Humane.count(removed.count, "key")).")
     }
-    guard force || missing.isEmpty else {
-      let names = missing.map { "\"\(Columns.printable($0, limit: 80))\"" }.joined(separator: ", ")
-      throw CommandFailure(
-        .notFound, "missing in the store \"\(Columns.printable(name))\": \(names)")
-    }
+    guard force || missing.isEmpty else { throw CommandFailure.missing(missing, in: name) }
   }
 
   /// Returns the removed keys.

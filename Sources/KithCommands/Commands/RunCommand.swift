@@ -62,9 +62,7 @@ struct RunCommand: AsyncParsableCommand {
     let listen = try ListenPlan(listen, port: port)
     var configuration = options.accounts(passphrase: options.passphraseQuestion)
     if try options.isSignedOut, try await Accounts.known(configuration).isEmpty {
-      throw CommandFailure(
-        .directory,
-        "\(options.directoryURL.path): nobody is signed in here; \(CommonOptions.signingIn)")
+      throw CommandFailure.signedOut(options.directoryURL.path)
     }
     configuration.insistsOnItsOwn = true
     configuration.hosts = listen.hosts

@@ -19,10 +19,7 @@ extension CommonOptions {
 
   /// Throws if the user is signed out.
   func accountDirectory() throws -> String {
-    guard try !isSignedOut else {
-      throw CommandFailure(
-        .directory, "\(directoryURL.path): nobody is signed in here; \(Self.signingIn)")
-    }
+    guard try !isSignedOut else { throw CommandFailure.signedOut(directoryURL.path) }
     return try Accounts.deviceDirectory(in: directoryURL.path)
   }
 

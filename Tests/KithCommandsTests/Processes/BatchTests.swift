@@ -133,6 +133,42 @@ struct BatchTests {
     #expect(lines[3] == #"{"id":3,"removed":[],"set":["small"],"version":1}"#)
   }
 
+  @Test(arguments: [false, true])
+  func `shows reads the writes before them, and refuses writes alone`(hasNode: Bool) async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    if hasNode { try await household.start(member) }
+    var (requests, expected): ([String], [String]) = ([], [Self.greeting])
+    func ask(_ request: String, _ answer: String) {
+      requests.append(request)
+      expected.append(answer)
+    }
+    for number in 0..<200 {
+      ask(
+        #"{"do": "set", "key": "a", "value": \#(number)}"#,
+        #"{"removed":[],"set":["a"],"version":1}"#)
+      if number.isMultiple(of: 50) {
+        ask(
+          #"{"do": "set", "key": "", "value": 1}"#,
+          #"{"error":{"code":"invalidKey""#)
+        ask(
+          #"{"do": "get", "key": "a"}"#,
+          #"{"key":"a","type":"integer","value":\#(number),"version":1}"#)
+        ask(
+          #"{"do": "remove", "keys": ["a", "a2"]}"#,
+          #"{"missing":["a2"],"removed":["a"],"version":1}"#)
+        ask(#"{"do": "get", "key": "a"}"#, #"{"error":{"code":"notFound""#)
+      }
+    }
+    let input = Data(requests.joined(separator: "\n").utf8)
+    let result = try await household.run(member, "batch", input: input)
+    #expect(result.status == 0 && result.talk.isEmpty, "\(result.talk)")
+    let lines = Self.lines(result.output)
+    try #require(lines.count == expected.count, "\(result.output)")
+    for (line, start) in zip(lines, expected) { #expect(line.hasPrefix(start), "\(line)") }
+    #expect(try await household.run(member, "get", "a").output == "199\n")
+  }
+
   @Test func `tells changes while it sets`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")

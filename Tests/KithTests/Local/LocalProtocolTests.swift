@@ -88,6 +88,39 @@ struct LocalProtocolTests {
     try served.node.close()
   }
 
+  @Test func `several transactions in a message keep their place among other writes`() async throws
+  {
+    let served = try await Served()
+    try await served.run {
+      try await blocking {
+        let program = try Self.attach(served)
+        let each = try (1...3).map { try [KithCore.Operation].encoding([("k", .integer($0))]) }
+        try program.send(3, try Self.write("k", 0))
+        try program.send(4, .writeEach(.test, each))
+        try program.send(5, try Self.write("k", 4))
+        var values: [PropertyListValue] = []
+        var answered: [Int] = []
+        while answered.count < 3 {
+          let reply = try program.reply()
+          switch reply.content {
+          case .changes(.test, let changes):
+            values += changes.flatMap(\.values).compactMap { try? $0.value?.decoded() }
+          case .answer: answered.append(reply.id)
+          default: Issue.record("\(reply)")
+          }
+          // Changes come before the answer.
+          if answered == [3, 4] { #expect(values == [0, 1, 2, 3]) }
+        }
+        #expect(answered == [3, 4, 5] && values == [0, 1, 2, 3, 4])
+        // More than are allowed.
+        let tooMany = Array(repeating: each[0], count: LocalLimits.transactions + 1)
+        try program.send(6, .writeEach(.test, tooMany))
+        #expect(try program.isEnded)
+      }
+    }
+    try served.node.close()
+  }
+
   @Test func `a program that does not read costs little and holds up nobody`() async throws {
     let served = try await Served()
     let owner = try served.node.store("com.example.test")

@@ -21,6 +21,14 @@ private final class UnflushedService: StoreService {
       store: store, reason: nil, changes: operations.map { (KeyValueStore.Key($0.key), $0.value) })
     for run in view.apply([change]) { run() }
   }
+  func write(
+    _ store: StoreIdentifier, each transactions: ArraySlice<[KithCore.Operation]>
+  ) throws(KithError) -> [KithError?] {
+    try transactions.map { operations throws(KithError) in
+      try write(store, operations, gathers: true)
+      return nil
+    }
+  }
   func writeDurably(
     _ store: StoreIdentifier, _ operations: [KithCore.Operation]
   ) async throws(KithError) { throw Self.full }

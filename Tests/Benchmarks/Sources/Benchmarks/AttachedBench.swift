@@ -4,13 +4,14 @@ import Foundation
 @testable import KithCommands
 @testable import KithTerminal
 
-/// Compares `set` in the program that has the directory open with `set` in an attached one.
+/// Compares `set` in the program that has the directory open with `set` in an attached one, alone
+/// and by `kith batch`.
 enum AttachedBench {
   private static let warmUp = 100
 
   static func sets(
     _ directory: URL, rounds: Int
-  ) async throws -> (owner: Samples, attached: Samples) {
+  ) async throws -> (owner: Samples, attached: Samples, batchRate: Double) {
     var configuration = Accounts.Configuration(directory: directory.path)
     configuration.hosts = []
     configuration.discoversPeers = false
@@ -21,15 +22,43 @@ enum AttachedBench {
         group.addTask { try await owner.run() }
         defer { group.cancelAll() }
         try await BenchNodes.wait("the node to serve") { owner.node?.status.isRunning == true }
-        let others = try await Accounts(configuration).use { attached in
-          try sets(try attached.store(BenchNodes.store), rounds)
+        let (others, batchRate) = try await Accounts(configuration).use { attached in
+          let store = try attached.store(BenchNodes.store)
+          return (try sets(store, rounds), try batchRate(store, attached, rounds: rounds / 50))
         }
         let own = try sets(store, rounds)
         group.cancelAll()
         try await group.waitForAll()
-        return (own, others)
+        return (own, others, batchRate)
       }
     }
+  }
+
+  /// About as many requests as `kith batch` reads at once.
+  private static let batchLines = 1_000
+
+  /// The durable sets of a second by rounds of `kith batch`, without its input and output.
+  private static func batchRate(
+    _ store: KeyValueStore, _ accounts: Accounts, rounds: Int
+  ) throws -> Double {
+    var samples = Samples()
+    let clock = ContinuousClock()
+    for round in 0...rounds {
+      let lines: [[UInt8]?] = (0..<batchLines).map { number in
+        let key = "key \(number % 100)"
+        let value = round * batchLines + number
+        return Array(#"{"id":\#(number),"do":"set","key":"\#(key)","value":\#(value)}"#.utf8)
+      }
+      let start = clock.now
+      let answers = BatchRound(lines[...], store: store, accounts: accounts, watchesLeft: 0).answers
+      let duration = clock.now - start
+      guard answers.count == batchLines, !answers.contains(where: { $0.contains("error") }) else {
+        throw CommandFailure(.failure, "a batch of the bench was refused")
+      }
+      // The first one warms up.
+      if round > 0 { samples.add(duration) }
+    }
+    return Double(batchLines) / samples.median
   }
 
   private static func sets(_ store: KeyValueStore, _ rounds: Int) throws -> Samples {

@@ -82,10 +82,13 @@ struct BenchRun {
 
   private func attached(_ directory: URL, _ report: inout BenchReport) async throws {
     progress("set by the owner of a directory and by another program")
-    let (owner, attached) = try await AttachedBench.sets(directory, rounds: isQuick ? 400 : 5_000)
+    let (owner, attached, batchRate) = try await AttachedBench.sets(
+      directory, rounds: isQuick ? 400 : 5_000)
     report.add("set", "set, accepted", owner.median, .seconds)
     report.add("attachedSet", "  by an attached program", attached.median, .seconds)
     report.add("attachedSetP99", "  by an attached program, p99", attached.p99, .seconds)
+    report.add(
+      "batchSets", "durable sets, kith batch with a node", batchRate, .perSecond, .atLeast(5_000))
   }
 
   /// Each form has its own account: a node replicates every store of its account.

@@ -54,6 +54,7 @@ extension FuzzTarget {
       ("open", .open(store, .standard)),
       ("write", .write(store, write, gathers: true, isDurable: false)),
       ("write-durably", .write(store, write, gathers: false, isDurable: true)),
+      ("write-each", .writeEach(store, [write, removal])),
       ("adopt", .adopt(store, .standard, [LocalWrite(clock: .zero, operations: write)])),
       ("usage", .usage(store: name)),
       ("hidden", .hidden(store: name)),
