@@ -69,7 +69,8 @@ extension Accounts {
     }
   }
 
-  /// Returns once the seat must be left: somebody signed in or out, or the attached node ended.
+  /// Returns once the seat must be left: somebody signed in or out, the attached node ended, or the
+  /// own one is to yield.
   private func watch(_ seat: Seat, isTold: Bool) async throws {
     while !Task.isCancelled {
       let version = moved.version
@@ -139,17 +140,18 @@ extension Accounts {
       // device. So wait for them before opening that device.
       try? directory.openLocal(waiting: AccountsDirectory.longestWait).close()
     }
-    let next = try Seat(at: place, in: directory, configuration, onEnd: moved.raise)
-    for open in state.stores.values { old.service.release(open.store.view) }
+    let next: Seat
+    if isTakeOver && old.isYielding {
+      leave(old, state)
+      next = try Seat(
+        at: place, in: directory, configuration, afterYield: true, onEnd: moved.raise)
+    } else {
+      next = try Seat(at: place, in: directory, configuration, onEnd: moved.raise)
+      // Before the adoption, so that only another process can have the local stores open.
+      leave(old, state)
+    }
     state.seat = next
     identity.withLock { $0 = next.account }
-    // First, so that only another process can have the local stores open.
-    do throws(KithError) {
-      try old.close()
-    } catch {
-      configuration.logger.error(
-        "what was written last was not made durable", metadata: ["code": "\(error.code)"])
-    }
     let superseded = isTakeOver ? [:] : adopt(&state)
     let reason: ChangeReason =
       isTakeOver ? .serverChange : old.place == .signedOut ? .initialSyncChange : .accountChange
@@ -167,10 +169,23 @@ extension Accounts {
     }
   }
 
-  /// Whether another place is signed in now, or the attached node has ended.
+  private func leave(_ seat: Seat, _ state: State) {
+    for open in state.stores.values { seat.service.release(open.store.view) }
+    do throws(KithError) {
+      try seat.close()
+    } catch {
+      configuration.logger.error(
+        "what was written last was not made durable", metadata: ["code": "\(error.code)"])
+    }
+  }
+
+  /// Whether another place is signed in now, the attached node has ended, or the own one is to
+  /// yield.
   private func mustLeave(_ seat: Seat) throws(KithError) -> Bool {
     if try directory.place() != seat.place { return true }
-    guard case .attached(let node) = seat.kind else { return false }
-    return node.hasEnded
+    switch seat.kind {
+    case .own(let node): return node.isYielding
+    case .attached(let node): return node.hasEnded
+    }
   }
 }

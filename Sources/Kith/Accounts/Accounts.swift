@@ -56,8 +56,8 @@ public final class Accounts: Service, Sendable {
     /// Whether a node reads only membership, to change it while none runs. Such a node has no stores,
     /// saves their memory, and must not run.
     package var readsMembershipOnly = false
-    /// Whether to fail if another process has the device open or the port. Set if a person chose
-    /// both.
+    /// Whether a program that has the device open must yield it, and a taken port is an error. Set
+    /// if a person chose both. Two that insist do not share a device.
     package var insistsOnItsOwn = false
 
     /// Makes a configuration with the defaults.

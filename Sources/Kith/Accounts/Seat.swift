@@ -18,25 +18,45 @@ struct Seat {
   let account: AccountID?
 
   /// Attaches to the node that has the place's device open, or opens the device. It blocks while
-  /// another process starts or ends with it. `onEnd` is called when the attached node has ended.
+  /// another process starts or ends with it; after a yield, until another process serves it.
+  /// `onEnd` is called when the attached node has ended, or the own one is to yield.
   init(
     at place: AccountsDirectory.Place, in accounts: AccountsDirectory,
-    _ configuration: Accounts.Configuration, onEnd: @escaping @Sendable () -> Void = {}
+    _ configuration: Accounts.Configuration, afterYield: Bool = false,
+    onEnd: @escaping @Sendable () -> Void = {}
   ) throws(KithError) {
     self.place = place
     let isLocal = place == .signedOut
     let directory = accounts.directory(of: place)
     if isLocal { try Self.makeLocalDevice(directory) }
-    kind = try NodeDoor.enter(
-      Self.nodeConfiguration(directory, isLocal: isLocal, configuration),
-      insists: configuration.insistsOnItsOwn, mayBeMade: isLocal, waiting: Self.longestStart,
-      onEnd: onEnd)
+    if afterYield,
+      let successor = try NodeDoor.attach(
+        afterYield: directory, waiting: Self.longestStart, onEnd: onEnd)
+    {
+      kind = successor
+    } else {
+      kind = try NodeDoor.enter(
+        Self.nodeConfiguration(directory, isLocal: isLocal, configuration),
+        insists: configuration.insistsOnItsOwn, mayBeMade: isLocal, waiting: Self.longestStart,
+        onEnd: onEnd)
+    }
+    if case .own(let node) = kind, !configuration.insistsOnItsOwn {
+      node.yielding.withLock { $0 = .offered(onRequest: onEnd) }
+    }
     account =
       switch kind {
       case _ where isLocal: nil
       case .own(let node): node.account
       case .attached(let node): node.account
       }
+  }
+
+  /// Whether another process opens the device next.
+  var isYielding: Bool {
+    switch kind {
+    case .own(let node): node.isYielding
+    case .attached(let node): node.isYielding
+    }
   }
 
   var service: any StoreService {

@@ -32,7 +32,7 @@ final class LocalSession: ChannelInboundHandler {
     func sayGoodbye() -> EventLoopFuture<Void> {
       channel.eventLoop.submit {
         let session = self.session.value
-        if session.unansweredWrites == 0 { session.send(LocalReply(id: 0, content: .goodbye)) }
+        if session.unansweredWrites == 0 { session.send(session.goodbye) }
       }
     }
 
@@ -41,7 +41,7 @@ final class LocalSession: ChannelInboundHandler {
     func end(isDurable: Bool) async {
       let channel = channel
       channel.eventLoop.execute {
-        guard isDurable, let goodbye = try? LocalReply(id: 0, content: .goodbye).frame() else {
+        guard isDurable, let goodbye = try? self.session.value.goodbye.frame() else {
           return channel.close(promise: nil)
         }
         // A stopped program takes no bytes. The time begins here, because a busy event loop may run
@@ -343,6 +343,10 @@ final class LocalSession: ChannelInboundHandler {
 
   private func fail(_ id: Int, _ error: KithError) {
     send(LocalReply(id: id, content: .failure(error)))
+  }
+
+  fileprivate var goodbye: LocalReply {
+    LocalReply(id: 0, content: .goodbye(isYielding: server.node.isYielding))
   }
 
   fileprivate func send(_ reply: LocalReply) {

@@ -56,8 +56,9 @@ struct LocalReply: LocalMessage {
     case changes(StoreIdentifier, [LocalChange])
     /// The status may have changed.
     case progress
-    /// The node ends. All that it accepted is durable; it did not perform unanswered requests.
-    case goodbye
+    /// The node ends. All that it accepted is durable; it did not perform unanswered requests. If
+    /// it yields, another process opens the directory next.
+    case goodbye(isYielding: Bool)
   }
 
   static let limit = LocalLimits.replyBytes

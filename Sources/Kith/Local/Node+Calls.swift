@@ -62,6 +62,7 @@ extension Node: NodeAccess {
     case .invite(let addresses, let hasCode):
       let options = InvitationOptions(hasCode: hasCode, addresses: addresses)
       return .joined(try await invite(options, onEvent: onEvent))
+    case .yield: try yield()
     case .hello, .open, .writeEach, .decide, .followProgress: throw .malformedControl
     case .write(let store, let operations, _, _):
       try await engine.settle(engine.accept(store, operations, origin: origin))

@@ -42,6 +42,9 @@ package enum NodeCall: Codable, Sendable {
   case watch(store: String)
   /// Events: `invitation`, then `wrongCode` each, and `candidate`. Answer: `joined`.
   case invite(addresses: [String], hasCode: Bool)
+  /// Sent by a node that insists on the directory. After the answer, the node that has it ends, and
+  /// its program attaches to the next one. Refused with `inUse` by a node that insists, too.
+  case yield
   /// Answers a candidate of this connection's invitation; has no answer itself.
   case decide(isAccepted: Bool)
 

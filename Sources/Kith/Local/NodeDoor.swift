@@ -30,7 +30,7 @@ package enum NodeDoor {
   /// short command.
   ///
   /// If `attaches`, it may open stores at another process's node, and `onEnd` is called when that
-  /// node ends. If `insists`, such a node is an error. If `mayBeMade`, another process may be
+  /// node ends. If `insists`, that node is asked to yield. If `mayBeMade`, another process may be
   /// making the device.
   ///
   /// - Throws: ``KithError`` as ``Node/open(_:)`` and ``RemoteNode/connect(to:attaches:onEnd:)``
@@ -57,12 +57,39 @@ package enum NodeDoor {
         return .own(try Node(opening: configuration))
       } catch {
         guard error.code == .inUse || mayBeMade && error.code == .missing else { throw error }
-        if insists, (try? RemoteNode.connect(to: directory, attaches: false).close()) != nil {
-          throw error
-        }
+        if insists, isRefused(directory) { throw error }
         guard turn.wait() else { throw isBrokenOff ? RemoteNode.brokenOff(directory) : error }
       }
     }
+  }
+}
+
+extension NodeDoor {
+  /// Whether a node serves the directory, and does not yield it.
+  private static func isRefused(_ directory: String) -> Bool {
+    guard let owner = try? RemoteNode.connect(to: directory, attaches: false) else { return false }
+    defer { owner.close() }
+    do throws(KithError) {
+      try owner.askToYield()
+      return false
+    } catch {
+      return error.code == .inUse
+    }
+  }
+
+  /// Attaches to the node to which the directory was yielded; nil if none serves it in time.
+  static func attach(
+    afterYield directory: String, waiting wait: Duration, onEnd: @escaping @Sendable () -> Void
+  ) throws(KithError) -> Seat.Kind? {
+    let turn = DirectoryTurn(directory, within: wait)
+    repeat {
+      do throws(KithError) {
+        return .attached(try RemoteNode.connect(to: directory, attaches: true, onEnd: onEnd))
+      } catch {
+        guard error.code == .notRunning || error.code == .closed else { throw error }
+      }
+    } while turn.wait()
+    return nil
   }
 }
 

@@ -27,6 +27,8 @@ final class RemoteNode: StoreService, NodeAccess {
     var hasEnded = false
     /// Whether the node ended in order.
     var isGoodbye = false
+    /// Whether another process opens the directory next.
+    var isYielding = false
     var lastID = 0
     /// The requests without an answer.
     var calls: [Int: @Sendable (Outcome) -> Void] = [:]
@@ -107,6 +109,8 @@ final class RemoteNode: StoreService, NodeAccess {
   var account: AccountID? { identity.withLock { $0?.account } }
 
   var hasEnded: Bool { state.withLock { $0.hasEnded } }
+
+  var isYielding: Bool { state.withLock { $0.isYielding } }
 
   var hasLostWrites: Bool {
     state.withLock { $0.hasEnded && !$0.isGoodbye && $0.durable < $0.accepted }
@@ -218,7 +222,8 @@ final class RemoteNode: StoreService, NodeAccess {
     case .failure(let error): finish(reply.id, .failure(error))
     case .event(let event): state.withLock { $0.calls[reply.id] }?(.event(event))
     case .progress: changed.raise()
-    case .goodbye: state.withLock { $0.isGoodbye = true }
+    case .goodbye(let isYielding):
+      state.withLock { ($0.isGoodbye, $0.isYielding) = (true, isYielding) }
     case .changes(let store, let changes):
       guard let view = state.withLock({ $0.views[store] }) else { break }
       for run in view.apply(changes.map { $0.viewChange(of: store) }) { run() }
@@ -407,9 +412,13 @@ final class RemoteNode: StoreService, NodeAccess {
     return report
   }
 
+  @discardableResult
   private func question(_ call: NodeCall) throws(KithError) -> NodeAnswer {
     try ask(call, within: LocalLimits.request)
   }
+
+  /// Asks for the directory; see ``NodeCall/yield``.
+  func askToYield() throws(KithError) { try question(.yield) }
 
   func waitUntilComplete(_ store: StoreIdentifier, timeout: Duration) async {
     let client = LocalClient(directory: directory)

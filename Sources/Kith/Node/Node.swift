@@ -30,6 +30,7 @@ package final class Node: Service, Sendable {
   let listening = Mutex<[PeerAddress]>([])
   let transport = Mutex<Transport?>(nil)
   let discovery = Mutex<Discovery?>(nil)
+  let yielding = Mutex(Yielding.refused)
 
   init(
     configuration: Configuration, engine: Engine, opened: OpenDevice, staticPeers: [PeerAddress]

@@ -169,6 +169,32 @@ struct BatchTests {
     #expect(try await household.run(member, "get", "a").output == "199\n")
   }
 
+  @Test(arguments: [false, true])
+  func `goes on while the node is started, stopped and killed`(hasNode: Bool) async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    if hasNode { try await household.start(member) }
+    let batch = try Conversation(with: member, in: household.root)
+    try await batch.awaitLine(Self.greeting)
+    func set(_ number: Int) async throws {
+      try batch.send(#"{"id": \#(number), "do": "set", "key": "a", "value": \#(number)}"#)
+      try await batch.awaitLine(#"{"id":\#(number),"removed":[],"set":["a"],"version":1}"#)
+    }
+    try await set(1)
+    // Whoever has the directory: the node gets it.
+    for (round, signal) in [SIGTERM, SIGKILL].enumerated() {
+      try await household.stop(member, signal)
+      try await set(10 * round + 2)
+      try await household.start(member)
+      #expect(try await household.run(member, "get", "a").output == "\(10 * round + 2)\n")
+      try await set(10 * round + 3)
+      let owner = try await member.client.report().processID
+      #expect(owner == member.process?.id)
+    }
+    #expect(try await batch.end().status == 0)
+    #expect(try await household.run(member, "get", "a").output == "13\n")
+  }
+
   @Test func `tells changes while it sets`() async throws {
     let household = try Household()
     let member = try await household.create("alpha")

@@ -197,6 +197,68 @@ struct SharedDirectoryTests {
     try first.close()
   }
 
+  /// As `kith run`, which does not attach.
+  private static func openInsisting(_ path: String) throws -> Accounts {
+    var configuration = Accounts.Configuration(directory: path)
+    configuration.hosts = ["127.0.0.1"]
+    configuration.port = 0
+    configuration.discoversPeers = false
+    configuration.insistsOnItsOwn = true
+    return try Accounts(configuration)
+  }
+
+  private static func isOwner(_ accounts: Accounts) -> Bool {
+    if case .own = accounts.state.withLock({ $0.seat.kind }) { true } else { false }
+  }
+
+  @Test func `a node that insists on the directory gets it, and the others attach to it`()
+    async throws
+  {
+    let directory = try TestDirectory()
+    let path = directory.child("a")
+    let first = try AccountsTests.open(path)
+    try await first.createAccount(name: "laptop")
+    let one = try first.store(Self.store)
+    try await AccountsTests.serving(first) {
+      try await eventually { (try? await first.report().isRunning) == true }
+      let second = try await Self.blocking { try AccountsTests.open(path) }
+      let two = try await Self.blocking { try second.store(Self.store) }
+      let changes = two.changes
+      try await AccountsTests.serving(second) {
+        // Twice, as a service that is started again.
+        for round in 0..<2 {
+          let insistent = try await Self.blocking { try Self.openInsisting(path) }
+          #expect(Self.isOwner(insistent))
+          try await AccountsTests.serving(insistent) {
+            // Writes wait for the new owner, and none is lost.
+            for (store, key) in [(one, "one"), (two, "two")] {
+              try await Self.blocking {
+                try store.set(.integer(Int64(round)), forKey: key)
+                try store.flush()
+              }
+            }
+            #expect(!Self.isOwner(first) && !Self.isOwner(second))
+            let store = try insistent.store(Self.store)
+            let expected = PropertyListValue.integer(Int64(round))
+            #expect(store.dictionary == ["one": expected, "two": expected])
+            let refused = await #expect(throws: KithError.self) {
+              try await Self.blocking { try Self.openInsisting(path) }
+            }
+            #expect(refused?.code == .inUse)
+          }
+          try insistent.close()
+          // One of the others takes over.
+          try await eventually { Self.isOwner(first) || Self.isOwner(second) }
+        }
+        var heard = changes.makeAsyncIterator()
+        #expect(await heard.next()?.items == [.init(key: "one", old: nil, new: 0)])
+        #expect(await heard.next()?.items == [.init(key: "one", old: 0, new: 1)])
+      }
+      try await Self.blocking { try second.close() }
+    }
+    try first.close()
+  }
+
   /// Blocks a thread of its own: in one process the other side needs Swift's.
   static func blocking<Result: Sendable>(
     _ body: @escaping @Sendable () throws -> Result

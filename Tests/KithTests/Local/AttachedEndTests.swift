@@ -113,7 +113,7 @@ struct AttachedEndTests {
     try await blocking {
       _ = try node.next()
       _ = try node.next()
-      try node.say(0, .goodbye)
+      try node.say(0, .goodbye(isYielding: false))
       node.hangUp()
     }
     try await eventually { program.node.hasEnded }
@@ -149,7 +149,7 @@ struct AttachedEndTests {
       try await blocking { try node.say(try node.next().id, .answer(.done)) }
       try await written
       try await blocking {
-        if saysGoodbye { try node.say(0, .goodbye) }
+        if saysGoodbye { try node.say(0, .goodbye(isYielding: false)) }
         node.hangUp()
       }
       try await eventually { program.node.hasEnded }

@@ -106,7 +106,7 @@ struct WriteEachTests {
       try node.say(try node.next().id, .answer(.written(count: 2, refused: [1: full])))
       guard case .writeEach(.test, let sent) = try node.next().call else { throw TimedOut() }
       #expect(sent == Array(transactions.suffix(2)))
-      try node.say(0, .goodbye)
+      try node.say(0, .goodbye(isYielding: false))
       node.hangUp()
     }
     try await eventually { program.node.hasEnded }

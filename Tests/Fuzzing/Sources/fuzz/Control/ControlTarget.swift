@@ -74,6 +74,7 @@ extension FuzzTarget {
       ("synchronize", .synchronize(store: name, seconds: 0)),
       ("watch", .watch(store: name)),
       ("invite", .invite(addresses: ["192.0.2.1"], hasCode: true)),
+      ("yield", .yield),
       ("decide", .decide(isAccepted: true)),
     ]
   }
