@@ -120,24 +120,42 @@ extension NodeAccess {
     return report
   }
 
-  /// Calls back with the shown values, then with every change, until the task is cancelled. Throws
-  /// `unknownStore` as ``synchronize(_:timeout:)`` does.
+  /// Calls back with the shown values, then with every change, one after the other, until the task
+  /// is cancelled. Throws `unknownStore` as ``synchronize(_:timeout:)`` does.
+  ///
+  /// Changes that come during `onChange` wait as in ``StoreChanges``. If `joins`, all of them are
+  /// joined into one, with the newest value of each key.
   package func watch(
-    _ store: String, onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
+    _ store: String, joins: Bool = false,
+    onValues: @escaping @Sendable ([Key: PropertyListValue]) async -> Void,
     onChange: @escaping @Sendable (KeyValueStore.Change) async -> Void
   ) async throws(KithError) {
     let shown = Mutex<[Key: PropertyListValue]>([:])
-    _ = try await perform(.watch(store: store)) { event in
-      switch event {
-      case .values(let entries):
-        let values = entries.values
-        shown.withLock { $0 = values }
-        await onValues(values)
-      case .change(let change): await onChange(shown.withLock { change.change(of: &$0) })
-      case .invitation, .wrongCode, .candidate: break
-      }
-      return false
+    let waiting = ChangeBuffer(seesOwnWrites: true, limit: joins ? 1 : ChangeBuffer.limit)
+    async let told: Void = {
+      while let change = await waiting.next() { await onChange(change) }
+    }()
+    let result: Result<NodeAnswer, KithError>
+    do throws(KithError) {
+      result = .success(
+        try await perform(.watch(store: store)) { event in
+          switch event {
+          case .values(let entries):
+            let values = entries.values
+            shown.withLock { $0 = values }
+            await onValues(values)
+          case .change(let change):
+            waiting.offer(shown.withLock { change.change(of: &$0) })?()
+          case .invitation, .wrongCode, .candidate: break
+          }
+          return false
+        })
+    } catch {
+      result = .failure(error)
     }
+    waiting.finish()
+    await told
+    _ = try result.get()
   }
 
   /// See `Node.acceptTime`.

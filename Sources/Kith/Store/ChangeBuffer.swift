@@ -25,15 +25,18 @@ final class ChangeBuffer: Sendable {
   private let state = Mutex(State())
   private let seesOwnWrites: Bool
   let perspective: Perspective
+  /// From this many waiting changes on, later changes are joined.
+  private let limit: Int
   /// Called at each change and at the end, for a consumer that is no task.
   private let onOffer: (@Sendable () -> Void)?
 
   init(
     seesOwnWrites: Bool, perspective: Perspective = .program(.owner),
-    onOffer: (@Sendable () -> Void)? = nil
+    limit: Int = ChangeBuffer.limit, onOffer: (@Sendable () -> Void)? = nil
   ) {
     self.seesOwnWrites = seesOwnWrites
     self.perspective = perspective
+    self.limit = limit
     self.onOffer = onOffer
   }
 
@@ -50,7 +53,7 @@ final class ChangeBuffer: Sendable {
         return nil
       }
       let bytes = state.waiting.reduce(0) { $0 + $1.bytes }
-      if state.waiting.isEmpty || state.waiting.count < Self.limit && bytes < Self.bytesLimit {
+      if state.waiting.isEmpty || state.waiting.count < limit && bytes < Self.bytesLimit {
         state.waiting.append(PendingChange(change))
       } else {
         state.waiting[state.waiting.count - 1].join(change)

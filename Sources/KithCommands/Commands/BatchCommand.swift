@@ -113,12 +113,3 @@ private struct Batch: Sendable {
     await output.run { console.dataOrExit(lines) }
   }
 }
-
-extension DispatchQueue {
-  /// Runs blocking work: Swift's shared threads are only as many as cores.
-  fileprivate func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
-    await withCheckedContinuation { continuation in
-      self.async { continuation.resume(returning: body()) }
-    }
-  }
-}

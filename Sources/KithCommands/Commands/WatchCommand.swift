@@ -1,4 +1,5 @@
 import ArgumentParser
+import Dispatch
 import Kith
 import KithTerminal
 
@@ -11,8 +12,8 @@ struct WatchCommand: AsyncParsableCommand {
       node.
 
       --exec prints nothing itself. It runs a command in /bin/sh for each change, one after the \
-      other, with the line of --json as standard input. If the command fails, it says so and goes \
-      on with the next change.
+      other, with the line of --json as standard input. Changes during a command become one, with \
+      the newest value of each key. If the command fails, it says so and goes on.
 
         kith watch theme --exec 'apply-theme "$(kith get theme)"'
       """)
@@ -33,15 +34,18 @@ struct WatchCommand: AsyncParsableCommand {
     let style = Style.output
     let store = try store.identifier.rawValue
     let command = exec.map(ChangeCommand.init)
-    let (isJSON, wanted) = (options.json, Set(keys.map { KeyValueStore.Key($0) }))
+    let output = DispatchQueue(label: "kith watch output")
+    let isJSON = options.json || command != nil
+    let wanted = Set(keys.map { KeyValueStore.Key($0) })
     try await options.withNode(needsNode: true) { node in
-      try await node.watch(store) { _ in
+      try await node.watch(store, joins: command != nil) { _ in
         console.talk("kith: watching; end with Ctrl-C")
       } onChange: { change in
         guard let report = ChangeReport(change, keys: wanted) else { return }
-        guard isJSON || command != nil else { return console.dataOrExit(report.text(style)) }
-        let line = report.document.text(indented: false)
-        if let command { command.runOrExit(line, console) } else { console.dataOrExit(line) }
+        let line = isJSON ? report.document.text(indented: false) : report.text(style)
+        await output.run {
+          if let command { command.runOrExit(line, console) } else { console.dataOrExit(line) }
+        }
       }
     }
     throw CommandFailure(.unreachable, "the node has stopped")

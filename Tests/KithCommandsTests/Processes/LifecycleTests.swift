@@ -350,25 +350,65 @@ struct LifecycleTests {
     for watch in [reading, deaf] {
       try await eventually("watch to begin") { watch.saidSoFar.contains("watching") }
     }
+    func lines() -> [String] {
+      ((try? String(contentsOf: log, encoding: .utf8)) ?? "").split(separator: "\n")
+        .map(String.init)
+    }
     for number in 0..<5 {
       try await member.client.write([("n", .integer(Int64(number)))], in: "default")
+      try await eventually("a command to end") {
+        reading.saidSoFar.ranges(of: "the command ended with status 3\n").count == number + 1
+      }
     }
     let big = String(repeating: "x", count: 200_000)
     try await member.client.write([("big", .string(big))], in: "default")
-    try await eventually("six failures") {
+    try await eventually("the last commands to end") {
       reading.saidSoFar.ranges(of: "the command ended with status 3\n").count == 6
         && deaf.saidSoFar.contains("the command ended with status 143\n")
     }
-    let lines = try String(contentsOf: log, encoding: .utf8).split(separator: "\n")
-    try #require(lines.count == 6)
-    for (number, line) in lines.prefix(5).enumerated() {
+    try #require(lines().count == 6)
+    for (number, line) in lines().prefix(5).enumerated() {
       #expect(
         line == """
           {"changes":[{"key":"n","removed":false,"value":\(number)}],"reason":"ownWrite","version":1}
           """)
     }
-    #expect(lines[5].contains(big))
+    #expect(lines()[5].contains(big))
     #expect(reading.printedSoFar.isEmpty)
+  }
+
+  @Test func `watch joins the changes that come while a command runs`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    try await household.start(member)
+    let log = household.root.appending(path: "log")
+    let slow = try KithProcess(
+      [
+        "watch", "--exec", "cat >> log; while [ ! -e go ]; do sleep 0.02; done", "--directory",
+        member.directory.path,
+      ], in: household.root)
+    let other = try KithProcess(
+      ["watch", "--json", "--directory", member.directory.path], in: household.root)
+    for watch in [slow, other] {
+      try await eventually("watch to begin") { watch.saidSoFar.contains("watching") }
+    }
+    func lines() -> [String] {
+      ((try? String(contentsOf: log, encoding: .utf8)) ?? "").split(separator: "\n")
+        .map(String.init)
+    }
+    let count = 300
+    for number in 0..<count {
+      try await member.client.write(
+        [("n", .integer(Int64(number))), ("key \(number % 10)", 1)], in: "default")
+      if number == 0 { try await eventually("the first command") { lines().count == 1 } }
+    }
+    let last = #"{"key":"n","removed":false,"value":\#(count - 1)}"#
+    // The node has told it all by now, or is about to.
+    try await eventually("the other watch") { other.printedSoFar.contains(last) }
+    try Data().write(to: household.root.appending(path: "go"))
+    try await eventually("the last command") { lines().last?.contains(last) == true }
+    #expect(lines().count < count / 10, "\(lines().count)")
+    #expect(lines()[1].contains(#""joined":true"#) && lines()[1].contains(#""key":"key 9""#))
   }
 
   @Test func `watch prints changes as lines of JSON`() async throws {
