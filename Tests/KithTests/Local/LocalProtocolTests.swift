@@ -105,11 +105,12 @@ struct LocalProtocolTests {
           switch reply.content {
           case .changes(.test, let changes):
             values += changes.flatMap(\.values).compactMap { try? $0.value?.decoded() }
-          case .answer: answered.append(reply.id)
+          case .answer:
+            answered.append(reply.id)
+            // Changes come before the answer.
+            if reply.id == 4 { #expect(values == [0, 1, 2, 3]) }
           default: Issue.record("\(reply)")
           }
-          // Changes come before the answer.
-          if answered == [3, 4] { #expect(values == [0, 1, 2, 3]) }
         }
         #expect(answered == [3, 4, 5] && values == [0, 1, 2, 3, 4])
         // More than are allowed.

@@ -1,3 +1,4 @@
+import Foundation
 import KithCore
 import KithTestSupport
 import Testing
@@ -37,10 +38,10 @@ struct WriteEachTests {
 
   @Test func `more than a message holds go in several`() async throws {
     let served = try await Served()
-    let policy = Policy(totalBytes: 4 << 20)
-    let large = PropertyListValue.string(String(repeating: "x", count: 700_000))
-    let tooLarge = PropertyListValue.string(String(repeating: "x", count: LocalRequest.limit))
-    var pairs = (0..<300).map { ("k\($0)", $0.isMultiple(of: 100) ? large : 1) }
+    let large = PropertyListValue.data(Data(count: 400_000))
+    let tooLarge = PropertyListValue.data(Data(count: 3 << 20))
+    let policy = Policy(totalBytes: 2 << 20)
+    var pairs = (0..<300).map { ("k\($0)", $0 < 3 ? large : 1) }
     pairs[150].1 = tooLarge
     let transactions = try Self.sets(pairs)
     var rest = transactions[...]

@@ -24,7 +24,7 @@ enum AttachedBench {
         try await BenchNodes.wait("the node to serve") { owner.node?.status.isRunning == true }
         let (others, batchRate) = try await Accounts(configuration).use { attached in
           let store = try attached.store(BenchNodes.store)
-          return (try sets(store, rounds), try batchRate(store, attached, rounds: rounds / 50))
+          return (try sets(store, rounds), try batchedSets(store, attached, rounds: rounds / 50))
         }
         let own = try sets(store, rounds)
         group.cancelAll()
@@ -38,7 +38,7 @@ enum AttachedBench {
   private static let batchLines = 1_000
 
   /// The durable sets of a second by rounds of `kith batch`, without its input and output.
-  private static func batchRate(
+  private static func batchedSets(
     _ store: KeyValueStore, _ accounts: Accounts, rounds: Int
   ) throws -> Double {
     var samples = Samples()
