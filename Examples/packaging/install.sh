@@ -17,7 +17,9 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-files=$(find bin share lib -type f | sort)
+# Nobody looks for units below ~/.local/lib; kith service install writes a person's own.
+if [ "$(id -u)" -eq 0 ]; then places='bin share lib'; else places='bin share'; fi
+files=$(find $places -type f | sort)
 
 if [ "$action" = uninstall ]; then
   for file in $files; do rm -f "$prefix/$file"; done
@@ -34,6 +36,10 @@ install.sh: this computer lacks $missing
 TEXT
   exit 1
 fi
+version=$(bin/kith --version) || {
+  echo "install.sh: kith does not run here; is this computer's libc older than the one it was built with?" >&2
+  exit 1
+}
 for file in $files; do
   mkdir -p "$prefix/$(dirname "$file")"
   # Beside the old one and then in its place: a running kith keeps its own.
@@ -43,6 +49,6 @@ for file in $files; do
   esac
   mv "$prefix/$file.new" "$prefix/$file"
 done
-echo "installed $("$prefix/bin/kith" --version) as $prefix/bin/kith"
+echo "installed kith $version as $prefix/bin/kith"
 case :$PATH: in *":$prefix/bin:"*) ;; *) echo "$prefix/bin is not in PATH: add it" ;; esac
 echo "next: kith account create, or kith join on a further device"
