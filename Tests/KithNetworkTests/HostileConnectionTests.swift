@@ -35,13 +35,13 @@ struct HostileConnectionTests {
   @Test(arguments: greetings)
   func strangerHearsNothingAndIsClosedInTime(greeting: Greeting) async throws {
     let one = TestNode(1, psks: [psk(1)])
-    try await withTransports([one], testConfiguration(handshake: .milliseconds(200))) {
+    try await withTransports([one], testConfiguration(handshake: .seconds(1))) {
       transports, addresses in
       let began = ContinuousClock.now
       let client = try await RawClient.connect(to: addresses[0])
       client.say(greeting.bytes)
       try await eventually("closed") { client.isClosed }
-      #expect(ContinuousClock.now - began >= .milliseconds(190))
+      #expect(ContinuousClock.now - began >= .milliseconds(990))
       #expect(client.heard.isEmpty)
       try await eventually("forgotten") { transports[0].statistics.halfOpen == 0 }
       #expect(transports[0].statistics.handshakeFailures == 1)

@@ -43,6 +43,8 @@ struct MembershipSessionTests {
     var configuration = testConfiguration()
     configuration.leastRedialMilliseconds = 60_000
     configuration.mostRedialMilliseconds = 60_000
+    // Only the bound is to end it, also on a busy host.
+    configuration.membershipTimeout = .seconds(60)
     try await withSession(one, two, configuration) { transports in
       let session = one.live[0]
       let message = [UInt8](repeating: 7, count: NetworkLimits.membershipMessageBytes)
