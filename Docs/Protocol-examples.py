@@ -241,7 +241,7 @@ def statement():
         "statements": [{"extent": extent, "said": [{
             "device": int.from_bytes(laptop.id[:8], "big"), "started": CLOCK + 2, "number": 1,
             "signature": signature}]}],
-        "held": [{"store": STORE, "digest": held, "asks": True, "names": signature[:4]}]})
+        "held": [{"store": STORE, "digest": held, "asks": True, "names": signature[held[0] % 32:][:2]}]})
     return [
         ("vector digest", digest), ("extent", extent), ("signature", signature),
         ("digest of the statements held", held), ("message", message)]

@@ -134,9 +134,13 @@ package final class Transport: Sendable {
 extension Transport {
   // MARK: Dialling
 
-  /// A configured address is dialled continually, unless it turns out to be this node.
-  package func addTarget(_ address: PeerAddress) {
-    dialler.update { $0.addStatic(address) }
+  /// A configured address is dialled continually, unless it turns out to be this node. Returns
+  /// false if there are ``NetworkLimits/staticTargets`` others.
+  @discardableResult
+  package func addTarget(_ address: PeerAddress) -> Bool {
+    var isAdded = false
+    dialler.update { isAdded = $0.addStatic(address) }
+    return isAdded
   }
 
   /// Without addresses, a device is no longer dialled. Nor is it while there is a session with its

@@ -145,7 +145,12 @@ struct DialScheduleTests {
 
   @Test func targetsAreBounded() throws {
     var schedule = DialSchedule()
-    for port in 1...1000 { schedule.addStatic(try PeerAddress("192.0.2.1:\(port)")) }
+    for port in 1...1000 {
+      let isAdded = schedule.addStatic(try PeerAddress("192.0.2.1:\(port)"))
+      #expect(isAdded == (port <= NetworkLimits.staticTargets))
+    }
+    let isKnown = schedule.addStatic(try PeerAddress("192.0.2.1:1"))
+    #expect(isKnown)
     for _ in 0..<NetworkLimits.staticTargets / NetworkLimits.dials {
       let dials = schedule.takeDue(at: 0)
       #expect(dials.count == NetworkLimits.dials)

@@ -66,8 +66,8 @@ def main(port, store):
         "a policy beyond the largest": have(policy={**policy, "keys": 65_537}),
         "a store twice": encode("Message", have={
             "stores": [{"store": store, "policy": policy}] * 2}),
-        "half a statement's name": held(asks=True, names=bytes(6)),
-        "names without a question": held(names=bytes(4)),
+        "half a statement's name": held(asks=True, names=bytes(3)),
+        "names without a question": held(names=bytes(2)),
         "a digest of statements of 15 bytes": held(digest=bytes(15)),
         "two statements of a device": encode("Message", have={"statements": [{
             "extent": encode("Extent", store=store, vector_digest=bytes(32)),

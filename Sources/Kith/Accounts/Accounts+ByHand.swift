@@ -14,6 +14,15 @@ extension Accounts {
     }
   }
 
+  /// The noted accounts of ``known``, at once: it opens no device, and finishes no removal. Nil if
+  /// none was ever noted; then the account of the directory itself, if any, is the only one.
+  package static func noted(in path: String) throws(KithError) -> [KnownAccount]? {
+    let directory = AccountsDirectory(path: path)
+    guard var registry = try directory.read() else { return nil }
+    registry.devices.removeAll { $0.isLeaving == true }
+    return directory.known(registry)
+  }
+
   /// Signs in to an account of ``known``, which has adopted the local writes on return.
   package static func signIn(
     to account: KnownAccount, _ configuration: Configuration

@@ -33,7 +33,8 @@ public final class Accounts: Service, Sendable {
     public var hosts = ["::"]
     /// The port to listen on, or any other if it is taken; 0: any.
     public var port: UInt16 = 4114
-    /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`.
+    /// Addresses that are dialled for ever, such as `192.0.2.1:4114` or `name.local:4114`; at most
+    /// 256.
     public var peers: [String] = []
     /// Whether to find the account's devices on the LAN, and be found by them.
     ///

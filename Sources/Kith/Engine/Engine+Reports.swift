@@ -61,6 +61,7 @@ extension Engine {
           "clock": NodeStatus.clockText(milliseconds),
           "meaning": "stores are not exchanged. \(outcome.consequence)",
         ])
+    case .clocksAgree(let peer): LogLine(.clocksAgree, device: peer)
     case .clockSetBack(let milliseconds):
       LogLine(.clockSetBack, ["milliseconds": "\(milliseconds)"])
     case .newGeneration(let generation, let milliseconds):

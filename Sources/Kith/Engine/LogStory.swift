@@ -6,7 +6,6 @@ struct LogStory: Sendable {
   private struct Device: Sendable {
     var name: String
     var isConnected = false
-    var isClockWrong = false
   }
 
   private struct Store: Sendable {
@@ -56,14 +55,6 @@ struct LogStory: Sendable {
           device.isConnected ? .connected : .disconnected, device: device.id,
           address.map { ["address": $0] } ?? [:]))
       told.isConnected = device.isConnected
-    }
-    if status.clock.differences.contains(where: { $0.device == device.id }) {
-      told.isClockWrong = true
-    } else if told.isClockWrong,
-      status.peers.contains(where: { $0.device == device.id && $0.isExchanging })
-    {
-      lines.append(LogLine(.clocksAgree, device: device.id))
-      told.isClockWrong = false
     }
     devices[device.id] = told
     return lines

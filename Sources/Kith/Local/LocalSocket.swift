@@ -33,16 +33,18 @@ enum LocalSocket {
     return descriptor
   }
 
-  /// Blocks while the queue is full, at most ``LocalLimits/connect``.
+  /// Blocks while the queue is full, at most for a time, in whole seconds from 1.
   ///
   /// - Throws: ``KithError`` with `notRunning` if no process listens, `timedOut`, or `control`.
-  static func connect(to path: String) throws(KithError) -> Int32 {
+  static func connect(
+    to path: String, within limit: Duration = LocalLimits.connect
+  ) throws(KithError) -> Int32 {
     let address = try address(of: path)
     let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
     guard descriptor >= 0 else { throw failure("socket", path) }
-    var limit = timeval(tv_sec: Int(LocalLimits.connect.components.seconds), tv_usec: 0)
+    var seconds = timeval(tv_sec: max(1, Int(limit.components.seconds)), tv_usec: 0)
     setsockopt(
-      descriptor, SOL_SOCKET, SO_SNDTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+      descriptor, SOL_SOCKET, SO_SNDTIMEO, &seconds, socklen_t(MemoryLayout<timeval>.size))
     var result: Int32
     repeat {
       result = withUnsafePointer(to: address) { pointer in

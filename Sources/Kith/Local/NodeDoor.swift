@@ -8,16 +8,18 @@ package enum NodeDoor {
   )
 
   /// Connects to the node that serves a directory, or opens the directory, as
-  /// ``enter(_:attaches:insists:mayBeMade:waiting:onEnd:)`` does. If `needsNode`, it throws
-  /// `notRunning` rather than open the directory.
+  /// ``enter(_:attaches:insists:mayBeMade:waiting:answering:onEnd:)`` does. If `needsNode`, it
+  /// throws `notRunning` rather than open the directory.
   package static func enter(
-    _ configuration: Node.Configuration, needsNode: Bool, waiting wait: Duration
+    _ configuration: Node.Configuration, needsNode: Bool, waiting wait: Duration,
+    answering limit: Duration? = nil
   ) async throws(KithError) -> Entered {
     let kind = try await BlockingThread.run { () throws(KithError) -> Seat.Kind in
       if needsNode {
         return .attached(try RemoteNode.reach(configuration.directory))
       }
-      return try enter(configuration, attaches: false, waiting: wait)
+      return try enter(
+        configuration, attaches: false, waiting: wait, answering: limit ?? LocalLimits.connect)
     }
     switch kind {
     case .own(let node): return (node, { () throws(KithError) in try node.close() })
@@ -27,17 +29,18 @@ package enum NodeDoor {
 
   /// Connects to the node that serves a directory, or opens the directory. It blocks while another
   /// process has the directory open without serving it: that process may be starting, ending, or a
-  /// short command.
+  /// short command. A process that serves it has the time `answering` for its first answer.
   ///
   /// If `attaches`, it may open stores at another process's node, and `onEnd` is called when that
   /// node ends. If `insists`, that node is asked to yield. If `mayBeMade`, another process may be
   /// making the device.
   ///
-  /// - Throws: ``KithError`` as ``Node/open(_:)`` and ``RemoteNode/connect(to:attaches:onEnd:)``
+  /// - Throws: ``KithError`` as ``Node/open(_:)`` and ``RemoteNode/connect(to:attaches:within:onEnd:)``
   ///   do.
   static func enter(
     _ configuration: Node.Configuration, attaches: Bool = true, insists: Bool = false,
     mayBeMade: Bool = false, waiting wait: Duration,
+    answering limit: Duration = LocalLimits.connect,
     onEnd: @escaping @Sendable () -> Void = {}
   ) throws(KithError) -> Seat.Kind {
     let directory = configuration.directory
@@ -46,7 +49,9 @@ package enum NodeDoor {
       var isBrokenOff = false
       if !insists {
         do throws(KithError) {
-          return .attached(try RemoteNode.connect(to: directory, attaches: attaches, onEnd: onEnd))
+          return .attached(
+            try RemoteNode.connect(
+              to: directory, attaches: attaches, within: limit, onEnd: onEnd))
         } catch {
           // A node that is about to end breaks off.
           isBrokenOff = error.code == .closed

@@ -56,16 +56,17 @@ final class RemoteNode: StoreService, NodeAccess {
   private static let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
   /// Connects to the node that has a directory open, and blocks until it answers, at most
-  /// ``LocalLimits/connect``. `onEnd` is called on an event loop when the connection has ended.
+  /// for a time. `onEnd` is called on an event loop when the connection has ended.
   ///
   /// - Throws: ``KithError`` with `notRunning` if no node answers, `closed` if the node is ending,
   ///   `timedOut`, or `control` if the node has another version or user, or too many attached
   ///   programs.
   static func connect(
-    to directory: String, attaches: Bool, onEnd: @escaping @Sendable () -> Void = {}
+    to directory: String, attaches: Bool, within limit: Duration = LocalLimits.connect,
+    onEnd: @escaping @Sendable () -> Void = {}
   ) throws(KithError) -> RemoteNode {
     let node = RemoteNode(directory, onEnd: onEnd)
-    let descriptor = try LocalSocket.connect(to: node.path)
+    let descriptor = try LocalSocket.connect(to: node.path, within: limit)
     guard LocalSocket.isSameUser(descriptor: descriptor) else {
       Glibc.close(descriptor)
       throw LocalSocket.servedByAnother(node.path)
@@ -85,7 +86,7 @@ final class RemoteNode: StoreService, NodeAccess {
     }
     do throws(KithError) {
       let hello = NodeCall.hello(version: LocalLimits.version, attaches: attaches)
-      guard case .hello(let account, let device) = try node.ask(hello, within: LocalLimits.connect)
+      guard case .hello(let account, let device) = try node.ask(hello, within: limit)
       else { throw .malformedControl }
       node.identity.withLock { $0 = (account, device) }
     } catch {

@@ -45,12 +45,13 @@ extension Node {
     defer { sessions.setTransport(nil) }
     let bound = try await bind(transport, onAnyPort: onAnyPort)
     sessions.setPort(bound.first?.port ?? 0)
+    // Before others can add some, so that these have their place.
+    for peer in staticPeers { transport.addTarget(peer) }
     self.transport.withLock { $0 = transport }
     defer { self.transport.withLock { $0 = nil } }
     listening.withLock { $0 = bound }
     defer { listening.withLock { $0 = [] } }
     engine.progress.raise()
-    for peer in staticPeers { transport.addTarget(peer) }
     sessions.setAddresses(engine.read { $0.memberAddresses }.filter { $0.key != device })
     configuration.logger.info("the node serves", metadata: ["listening": "\(bound)"])
     let discovery = makeDiscovery(transport, sessions, bound)

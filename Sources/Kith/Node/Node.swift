@@ -46,22 +46,15 @@ package final class Node: Service, Sendable {
   /// Opens the device of a directory, and locks the directory until ``close()``.
   ///
   /// - Throws: ``KithError`` with `missing`, `inUse`, `passphrase`,
-  ///   `unsafePermissions`, `damaged`, `newerSchema`, `notAMember`, `network` for a malformed peer,
-  ///   or another storage code.
+  ///   `unsafePermissions`, `damaged`, `newerSchema`, `notAMember`, `network` for a malformed peer
+  ///   or too many, or another storage code.
   package static func open(_ configuration: Configuration) async throws(KithError) -> Node {
     try await BlockingThread.run { () throws(KithError) in try Node(opening: configuration) }
   }
 
   /// Blocks while the disk works.
   convenience init(opening configuration: Configuration) throws(KithError) {
-    var peers: [PeerAddress] = []
-    for text in configuration.peers {
-      do throws(PeerAddressError) {
-        peers.append(try PeerAddress(text))
-      } catch {
-        throw KithError(.network, "\(error).", path: text, cause: error)
-      }
-    }
+    let peers = try Self.peerAddresses(configuration.peers)
     let opened = try Storage.open(configuration.directory, configuration.passphrase)
     do throws(KithError) {
       let engine = try Self.engine(of: opened, configuration)

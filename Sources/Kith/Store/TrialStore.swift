@@ -29,8 +29,8 @@ package struct TrialStore: Sendable {
   mutating func write(_ operations: [KithCore.Operation]) throws(KithError) {
     for operation in operations { try check(operation) }
     var numbers = QuotaNumbers(
-      usedBytes: bytes, askedBytes: bytes, limitBytes: policy.totalBytes, usedKeys: sizes.count,
-      askedKeys: sizes.count, limitKeys: policy.keys)
+      askedBytes: bytes, limitBytes: policy.totalBytes, askedKeys: sizes.count,
+      limitKeys: policy.keys)
     var asked: [Key: Int?] = [:]
     for operation in operations {
       let key = Key(operation.key)

@@ -66,6 +66,7 @@ struct AccountLeaveCommand: AsyncParsableCommand {
       "This host has left the account."
         + (status?.isRevoked == true
           ? "" : " On another of its devices run: kith devices revoke \(name ?? "NAME")"))
+    if (try? await Accounts.known(configuration))?.isEmpty == true { options.warnOfServices() }
   }
 
   /// Nil with `--force`, if the device cannot be opened.

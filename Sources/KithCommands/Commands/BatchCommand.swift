@@ -1,5 +1,5 @@
 import ArgumentParser
-import Dispatch
+import Foundation
 import Kith
 import KithCore
 import KithTerminal
@@ -34,14 +34,15 @@ struct BatchCommand: AsyncParsableCommand {
       try await withThrowingTaskGroup(of: Void.self) { group in
         // Without a running node, this process serves the directory meanwhile.
         group.addTask { try await accounts.run() }
+        group.addTask { try await batch.run() }
         defer { group.cancelAll() }
-        try await batch.run()
+        try await group.next()
       }
     }
   }
 }
 
-/// One run of `kith batch`, from its first line to the end of its input.
+/// One run of `kith batch`, from its first line to the end of its input, or until it is cancelled.
 private struct Batch: Sendable {
   /// Further ones make the input wait.
   private static let mostWaits = 16
@@ -51,6 +52,7 @@ private struct Batch: Sendable {
   let console: Console
   private let input = DispatchQueue(label: "kith batch input")
   private let output = DispatchQueue(label: "kith batch output")
+  private let stop = Pipe()
 
   init(store: KeyValueStore, accounts: Accounts, console: Console) {
     (self.store, self.accounts, self.console) = (store, accounts, console)
@@ -65,9 +67,7 @@ private struct Batch: Sendable {
     try await withThrowingTaskGroup(of: Void.self) { group in
       var (lines, watches, waits, hasEnded) = (BatchLines(), [Task<Void, Never>](), 0, false)
       while !hasEnded {
-        let bytes = try await input.run {
-          Result { () throws(CommandFailure) in try InputText.available() }
-        }.get()
+        let bytes = try await read()
         hasEnded = bytes.isEmpty
         var taken = (hasEnded ? [lines.end()] : lines.take(bytes))[...]
         while !taken.isEmpty {
@@ -91,6 +91,19 @@ private struct Batch: Sendable {
         await watch.value
       }
     }
+  }
+
+  /// Returns no bytes at the end of the input.
+  private func read() async throws -> [UInt8] {
+    let bytes = try await withTaskCancellationHandler {
+      await input.run {
+        Result { () throws(CommandFailure) in try InputText.available(until: stop) }
+      }
+    } onCancel: {
+      try? stop.fileHandleForWriting.close()
+    }.get()
+    try Task.checkCancellation()
+    return bytes
   }
 
   private func answer(_ wait: BatchRound.Wait) async {

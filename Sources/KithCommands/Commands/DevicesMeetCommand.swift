@@ -18,7 +18,7 @@ struct DevicesMeetCommand: AsyncParsableCommand {
 
   func validate() throws {
     do throws(KithError) {
-      try Node.checkPeer(address)
+      try Node.checkPeers([address])
     } catch {
       throw ValidationError(error.message)
     }

@@ -9,9 +9,9 @@ struct GetCommand: AsyncParsableCommand {
     abstract: "Print a key's value.",
     discussion: """
       Prints strings without quotes, dates in ISO 8601, data in base64, all else as JSON; --json \
-      also shows the type. Status 2 if the key is missing, unless --default says what to print. A \
-      terminal gets control characters as numbers, and lines after the first indented; others, and \
-      --raw, get the value unchanged.
+      also shows the type. Status 2 if the key or the store is missing, unless --default says what \
+      to print. A terminal gets control characters as numbers, and lines after the first indented; \
+      others, and --raw, get the value unchanged.
       """)
 
   @OptionGroup var options: CommonOptions
@@ -22,17 +22,19 @@ struct GetCommand: AsyncParsableCommand {
 
   @Option(
     name: .customLong("default"), parsing: .unconditional,
-    help: ArgumentHelp("Printed, with status 0, if the key is missing.", valueName: "value"))
+    help: ArgumentHelp("Printed, with status 0, if key or store is missing.", valueName: "value"))
   var fallback: String?
 
   @Argument(help: "The key.", completion: .keys)
   var key: String
 
   func run() async throws {
-    let (name, found) = try await options.withNode { node in
-      let name = try await store.existing(at: node)
+    let name = try store.identifier.rawValue
+    let found: PropertyListValue? = try await options.withNode { node in
+      if fallback != nil, try await !store.isThere(at: node) { return nil }
+      _ = try await store.existing(at: node)
       try await options.warnIfLacking(name, at: node)
-      return (name, try await node.value(forKey: key, in: name))
+      return try await node.value(forKey: key, in: name)
     }
     guard let value = try found ?? fallback.map({ try ValueText.parse($0) }) else {
       throw CommandFailure.missing(key, in: name, isSignedOut: try options.isSignedOut)

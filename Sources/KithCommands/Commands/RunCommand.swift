@@ -118,12 +118,10 @@ struct RunCommand: AsyncParsableCommand {
 
 enum PeerOption {
   static func check(_ texts: [String]) throws {
-    for text in texts {
-      do throws(KithError) {
-        try Node.checkPeer(text)
-      } catch {
-        throw ValidationError("--peer: \(error.message)")
-      }
+    do throws(KithError) {
+      try Node.checkPeers(texts)
+    } catch {
+      throw ValidationError("--peer: \(error.message)")
     }
   }
 }

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Glibc
 import Kith
+import KithStorage
 import KithTerminal
 
 struct ServiceCommand: AsyncParsableCommand {
@@ -28,6 +29,19 @@ struct ServiceOptions: ParsableArguments {
 
   var service: NodeService {
     get throws { try options.service(isOfHost: system || (!user && geteuid() == 0)) }
+  }
+
+  /// The service, for the subcommand of this name, which changes it.
+  func service(for command: String) throws -> NodeService {
+    let service = try service
+    guard !service.unit.isOfHost || geteuid() == 0 else {
+      let place = options.directory.map { " --directory \(ShellText.quoted($0))" } ?? ""
+      throw CommandFailure(
+        .refused,
+        "the host's service needs root, and nothing was done: "
+          + "sudo kith service \(command) --system\(place)")
+    }
+    return service
   }
 
   func show(_ service: NodeService) throws {
@@ -67,11 +81,8 @@ struct ServiceInstallCommand: AsyncParsableCommand {
   var force = false
 
   func run() async throws {
-    let service = try options.service
+    let service = try options.service(for: "install")
     let isOfHost = service.unit.isOfHost
-    guard !isOfHost || geteuid() == 0 else {
-      throw CommandFailure(.refused, "the host's service needs root: sudo kith service install")
-    }
     let program = service.unit.program
     // See `ProtectHome=` in the unit.
     let isHidden = ["/home/", "/root/", "/run/user/"].contains { program.hasPrefix($0) }
@@ -101,7 +112,7 @@ struct ServiceInstallCommand: AsyncParsableCommand {
         "The secrets are under a passphrase: give it to the service as the first lines of the unit "
           + "say, then start it: systemctl \(isOfHost ? "" : "--user ")start \(service.unit.name)")
     }
-    if !isOfHost {
+    if !isOfHost, !service.lingers {
       console.talk("To run it also while you are not logged in: loginctl enable-linger")
     }
   }
@@ -119,7 +130,7 @@ struct ServiceRemoveCommand: AsyncParsableCommand {
   var force = false
 
   func run() async throws {
-    let service = try options.service
+    let service = try options.service(for: "remove")
     try service.remove(force: force)
     try options.show(service)
   }

@@ -30,6 +30,11 @@ struct StatusReport: Equatable, Sendable {
         ? Table.Cell("synchronised", .good)
         : Table.Cell("not synchronised by the kernel", .warning),
     ])
+    if !status.keepsHistory {
+      facts.add([
+        Table.Cell("history", .faint), Table.Cell("off; keep it with: kith run --history"),
+      ])
+    }
     var parts = [facts.text(style)]
     if status.account == nil {
       parts.append("Nobody is signed in: \(CommonOptions.signingIn).")

@@ -53,13 +53,15 @@ extension CommonOptions {
   /// opened during the call. When signed out, it is the node of the local stores, which the first
   /// write creates.
   ///
-  /// `waiting` is how long another process may have the directory open without serving it.
+  /// `waiting` is how long another process may have the directory open without serving it, and
+  /// `answering` how long one that serves it may take for its first answer; nil: as usual.
   /// `readsMembershipOnly` opens a node without stores, and without memory for them. A nil
   /// `passphrase` comes from its source, or the person. Throws also if a needed node is not
   /// running.
   func withNode<Result: Sendable>(
     needsNode: Bool = false, readsMembershipOnly: Bool = false, writes: Bool = false,
-    waiting wait: Duration = CommonOptions.patience, passphrase: PassphraseQuestion? = nil,
+    waiting wait: Duration = CommonOptions.patience, answering limit: Duration? = nil,
+    passphrase: PassphraseQuestion? = nil,
     _ body: (any NodeAccess) async throws -> Result
   ) async throws -> Result {
     let directory = try Accounts.deviceDirectory(in: directoryURL.path)
@@ -80,7 +82,7 @@ extension CommonOptions {
     let entered: NodeDoor.Entered
     do throws(KithError) {
       entered = try await NodeDoor.enter(
-        configuration, needsNode: needsNode, waiting: wait)
+        configuration, needsNode: needsNode, waiting: wait, answering: limit)
     } catch {
       guard needsNode, error.code == .notRunning else { throw error }
       throw isSignedOut ? Self.noProgram(in: directoryURL.path) : Self.noNode(in: directory)

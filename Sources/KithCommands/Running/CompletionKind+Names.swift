@@ -20,7 +20,9 @@ extension CompletionKind {
   }
 
   static let devices = names {
-    await $0.ask { node, _ in try await node.report().devices.filter(\.isMember).map(\.name) }
+    await $0.ask(readsMembershipOnly: true) { node, _ in
+      try await node.report().devices.filter(\.isMember).map(\.name)
+    }
   }
 
   static let accounts = names { await $0.accounts }
@@ -29,13 +31,19 @@ extension CompletionKind {
     _ find: @escaping @Sendable (CompletedNames) async -> [String]
   ) -> CompletionKind {
     CompletionKind.custom { (words: [String], _: Int, _: String) async -> [String] in
-      await find(CompletedNames(words: words))
+      await CompletedNames(words: words).inTime(find)
     }
   }
 }
 
 /// Names for a shell's completions: at once, or none. It neither waits nor asks nor says anything.
-private struct CompletedNames {
+///
+/// It asks the running node. Without one it opens the directory, because a database that may be
+/// opened meanwhile cannot be read; a node that starts just then waits for it.
+private struct CompletedNames: Sendable {
+  /// A node that takes longer gives no names. Opening the directory takes as long as the disk.
+  private static let patience = Duration.seconds(2)
+
   /// The command line's, as typed.
   let words: [String]
 
@@ -51,12 +59,35 @@ private struct CompletedNames {
   var accounts: [String] {
     get async {
       guard let options = try? options else { return [] }
-      let configuration = options.accounts(passphrase: Self.passphrase(options))
-      return (try? await Accounts.known(configuration).map(\.account.hex)) ?? []
+      if let noted = try? Accounts.noted(in: options.directoryURL.path) {
+        return noted.map(\.account.hex)
+      }
+      guard (try? options.isSignedOut) == false else { return [] }
+      return await ask(readsMembershipOnly: true) { node, _ in
+        try await [node.report().account].compactMap { $0?.hex }
+      }
+    }
+  }
+
+  func inTime(_ find: @escaping @Sendable (Self) async -> [String]) async -> [String] {
+    await withTaskGroup(of: [String]?.self) { group in
+      group.addTask { await find(self) }
+      group.addTask {
+        try? await Task.sleep(for: Self.patience)
+        return nil
+      }
+      defer { group.cancelAll() }
+      while let found = await group.next() {
+        if let found { return found }
+        // Ends a request to a node.
+        group.cancelAll()
+      }
+      return []
     }
   }
 
   func ask(
+    readsMembershipOnly: Bool = false,
     _ find: (any NodeAccess, StoreIdentifier) async throws -> [String]
   ) async -> [String] {
     do {
@@ -65,7 +96,8 @@ private struct CompletedNames {
         option: word(after: ["--store", "-s"]),
         environment: ProcessInfo.processInfo.environment)
       let found = try await options.withNode(
-        waiting: .zero, passphrase: Self.passphrase(options)
+        readsMembershipOnly: readsMembershipOnly, waiting: .zero, answering: Self.patience,
+        passphrase: Self.passphrase(options)
       ) { try await find($0, store) }
       // Others would not be one line.
       return found.filter { Columns.printable($0) == $0 }

@@ -20,7 +20,7 @@ extension StoreOptions {
     return try identifier.rawValue
   }
 
-  fileprivate func isThere(at node: any NodeAccess) async throws -> Bool {
+  func isThere(at node: any NodeAccess) async throws -> Bool {
     if try isUsual { return true }
     let name = try identifier
     return try await node.report().stores.contains { $0.identifier == name }

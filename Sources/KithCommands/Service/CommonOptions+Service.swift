@@ -39,12 +39,28 @@ extension CommonOptions {
       if let service = try wantedService() {
         try service.install(force: false, starts: true)
         return console.talk(
-          "The node runs while you are logged in. To have it run always: loginctl enable-linger")
+          service.lingers
+            ? "The node runs, also while you are not logged in."
+            : "The node runs while you are logged in. To have it run always: loginctl enable-linger"
+        )
       }
     } catch {
       console.warn(CommandFailure(error)?.message ?? "\(error)")
     }
     console.talk("Start the node with: kith run, or as a service of systemd: kith service install")
+  }
+
+  /// Ends the commands that remove an account: names the services whose node has none left.
+  func warnOfServices() {
+    for isOfHost in [false, true] {
+      guard let service = try? service(isOfHost: isOfHost),
+        !isOfHost || service.unit.directory == directoryURL.path, service.startsNode
+      else { continue }
+      console.talk(
+        "No account is left here, so the service \(service.unit.name) fails when it starts again. "
+          + "Unless you sign in, remove it: "
+          + (isOfHost ? "sudo kith service remove --system" : "kith service remove --user"))
+    }
   }
 
   /// Nil unless there is a terminal, systemd, no passphrase and no enabled unit yet, and the person

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import KithTerminal
 
 /// The service that runs a node: its unit's file, and systemd's word on it.
@@ -50,6 +51,20 @@ struct NodeService {
   var state: (isEnabled: Bool, isRunning: Bool)? {
     guard managerAnswers else { return nil }
     return (systemctl("is-enabled", unit.name).isDone, systemctl("is-active", unit.name).isDone)
+  }
+
+  /// Whether systemd is known to start the node of this directory.
+  var startsNode: Bool {
+    guard state?.isEnabled ?? isOwn,
+      let file = try? String(contentsOfFile: path, encoding: .utf8)
+    else { return false }
+    return unit.hasSameNode(as: file)
+  }
+
+  /// Whether the person's service is known to run also while the person is not logged in.
+  var lingers: Bool {
+    let arguments = ["show-user", "\(geteuid())", "--property=Linger", "--value"]
+    return Self.run("loginctl", arguments) == (true, "yes")
   }
 
   var managerAnswers: Bool { answer.isDone }
@@ -109,9 +124,15 @@ struct NodeService {
   }
 
   private func systemctl(_ arguments: [String]) -> (isDone: Bool, output: String) {
+    Self.run("systemctl", (unit.isOfHost ? [] : ["--user"]) + arguments)
+  }
+
+  private static func run(
+    _ program: String, _ arguments: [String]
+  ) -> (isDone: Bool, output: String) {
     let process = Process()
     process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = ["systemctl"] + (unit.isOfHost ? [] : ["--user"]) + arguments
+    process.arguments = [program] + arguments
     let output = Pipe()
     process.standardInput = FileHandle.nullDevice
     process.standardOutput = output

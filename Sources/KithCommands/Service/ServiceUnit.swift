@@ -20,9 +20,16 @@ struct ServiceUnit {
 
   var name: String { isOfHost ? "kith-host.service" : "kith.service" }
 
-  var command: String {
-    let place = directory.isEmpty ? "" : " --directory \(Self.word(directory))"
-    return "\(Self.word(program)) run --quiet\(place)"
+  var command: String { Self.word(program) + arguments }
+
+  private var arguments: String {
+    " run --quiet" + (directory.isEmpty ? "" : " --directory \(Self.word(directory))")
+  }
+
+  /// Whether a unit's file runs the node of this unit's directory, by whatever program.
+  func hasSameNode(as file: String) -> Bool {
+    file.split(separator: "\n")
+      .contains { $0.hasPrefix("ExecStart=") && $0.hasSuffix(arguments) }
   }
 
   /// The commands before the host's installation, as they are typed.

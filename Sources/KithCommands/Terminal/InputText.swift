@@ -63,10 +63,16 @@ enum InputText {
     return line.isEmpty ? nil : String(decoding: line, as: UTF8.self)
   }
 
-  /// Returns bytes of standard input as soon as there are some; none at the end.
-  static func available() throws(CommandFailure) -> [UInt8] {
+  /// Returns bytes of standard input as soon as there are some; none at the end, or once the
+  /// writing end of `stop` is closed.
+  static func available(until stop: Pipe) throws(CommandFailure) -> [UInt8] {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     while true {
+      var waiting = [STDIN_FILENO, stop.fileHandleForReading.fileDescriptor].map {
+        pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
+      }
+      guard poll(&waiting, nfds_t(waiting.count), -1) > 0 else { continue }
+      if waiting[1].revents != 0 { return [] }
       let count = Glibc.read(STDIN_FILENO, &buffer, buffer.count)
       if count >= 0 { return Array(buffer[..<count]) }
       try waitOrThrow(STDIN_FILENO, shown("-"))

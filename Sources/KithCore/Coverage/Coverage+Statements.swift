@@ -141,7 +141,7 @@ extension Coverage {
     for store in unmatched.sorted() {
       guard let vector = own(store)?.vector else { continue }
       self.own[store] = (vector, Extent.digest(of: vector))
-      for statement in table.statements(of: store).values where statement.device != device {
+      for statement in table.statements(of: store) where statement.device != device {
         believe(statement, received: received)
       }
     }
@@ -193,8 +193,16 @@ extension Coverage {
     for store in first where numbers[store] == nil { say(store, at: now, own, sign) }
     let said = StatementGroup.groups(of: first.compactMap { table[$0, device] })
     let held = stores.map { HeldStatements($0, digest: table.digest(of: $0)) }
-    for digest in held { peers[session]?.told[digest.store] = digest.digest }
+    for digest in held { tell(digest, to: session) }
     return (said, held)
+  }
+
+  /// Notes what a peer is told.
+  private mutating func tell(_ ours: HeldStatements, to session: SessionID) {
+    peers[session]?.told[ours.store] = (ours.digest, at: table.changes)
+    if peers[session]?.held[ours.store] == ours.digest {
+      peers[session]?.agreed[ours.store] = table.changes
+    }
   }
 
   private mutating func tell(
@@ -202,15 +210,14 @@ extension Coverage {
   ) {
     var later: Set<StoreIdentifier> = []
     for store in untold.sorted() {
-      let digest = table.digest(of: store)
-      for (id, peer) in peers where peer.isMember && peer.told[store] != digest {
+      let ours = HeldStatements(store, digest: table.digest(of: store))
+      for (id, peer) in peers where peer.isMember && peer.told[store]?.digest != ours.digest {
         guard isOpen(id) else {
           later.insert(store)
           continue
         }
-        peers[id]?.told[store] = digest
-        tellings[id, default: Telling(session: id)].held.append(
-          HeldStatements(store, digest: digest))
+        tell(ours, to: id)
+        tellings[id, default: Telling(session: id)].held.append(ours)
       }
     }
     untold = later
@@ -223,19 +230,22 @@ extension Coverage {
   ) -> Telling? {
     guard peers[session]?.isMember == true else { return nil }
     peers[session]?.held[theirs.store] = theirs.digest
+    if let told = peers[session]?.told[theirs.store], told.digest == theirs.digest {
+      peers[session]?.agreed[theirs.store] = told.at
+    }
     if isRenewed { peers[session]?.asked[theirs.store] = nil }
     if asks[theirs.store]?.session == session, theirs.asksBut == nil {
       asks[theirs.store] = nil
       restUntil[theirs.store] = now + Limits.statementRestMilliseconds
     }
-    let ours = table.digest(of: theirs.store)
-    if ours != theirs.digest { askAt = min(askAt ?? .max, now) }
+    let ours = HeldStatements(theirs.store, digest: table.digest(of: theirs.store))
+    if ours.digest != theirs.digest { askAt = min(askAt ?? .max, now) }
     guard let names = theirs.asksBut else { return nil }
-    let lacking = table.statements(of: theirs.store).values.filter { !names.contains($0.name) }
-    peers[session]?.told[theirs.store] = ours
-    return Telling(
-      session: session, groups: StatementGroup.groups(of: lacking),
-      held: [HeldStatements(theirs.store, digest: ours)])
+    let lacking = table.statements(
+      of: theirs.store, after: peers[session]?.agreed[theirs.store] ?? 0
+    ).filter { !names.contains($0.name(in: theirs.digest)) }
+    tell(ours, to: session)
+    return Telling(session: session, groups: StatementGroup.groups(of: lacking), held: [ours])
   }
 
   /// Asks one peer at a time about a store: of those with another digest, the one asked longest
@@ -262,13 +272,14 @@ extension Coverage {
       }
       asks[store] = (id, now)
       peers[id]?.asked[store] = (held, now)
-      peers[id]?.told[store] = digest
+      tell(HeldStatements(store, digest: digest), to: id)
+      let new = table.statements(of: store, after: peers[id]?.agreed[store] ?? 0)
       var telling = tellings[id] ?? Telling(session: id)
       // The question tells the digest too.
       telling.held.removeAll { $0.store == store }
       telling.held.append(
         HeldStatements(
-          store, digest: digest, asksBut: Set(table.statements(of: store).values.map(\.name))))
+          store, digest: digest, asksBut: Set(new.map { $0.name(in: digest) })))
       tellings[id] = telling
       // If this peer does not answer, another is asked.
       askAt = min(askAt ?? .max, now + Limits.statementAnswerMilliseconds)

@@ -30,8 +30,11 @@ struct Coverage {
     var started: HybridTime?
     /// Digests of the statements that it holds, as last told.
     var held: [StoreIdentifier: Digest128] = [:]
-    /// Digests of the statements held here, as last told to it.
-    var told: [StoreIdentifier: Digest128] = [:]
+    /// Digests of the statements held here, as last told to it, and ``StatementTable/changes``.
+    var told: [StoreIdentifier: (digest: Digest128, at: UInt64)] = [:]
+    /// ``StatementTable/changes`` when both last told the same digest: both still hold those
+    /// statements or later ones.
+    var agreed: [StoreIdentifier: UInt64] = [:]
     /// Its digest when it was last asked, and the time.
     var asked: [StoreIdentifier: (digest: Digest128, at: UInt64)] = [:]
   }
@@ -100,7 +103,10 @@ struct Coverage {
   mutating func setMembers(_ devices: [DeviceID]) {
     members = Dictionary(grouping: devices, by: \.shortName)
     memberCount = devices.count
-    for id in peers.keys { peers[id]?.asked = [:] }
+    for id in peers.keys {
+      peers[id]?.asked = [:]
+      peers[id]?.agreed = [:]
+    }
     if !peers.isEmpty { askAt = 0 }
   }
 

@@ -2,22 +2,36 @@ internal import KithCrypto
 
 /// The latest statement held of each store and device.
 struct StatementTable {
-  private var held: [StoreIdentifier: [DeviceID: Statement]] = [:]
+  private struct Held {
+    var statement: Statement
+    var change: UInt64
+  }
+
+  private var held: [StoreIdentifier: [DeviceID: Held]] = [:]
   private var digests: [StoreIdentifier: Digest128] = [:]
   private(set) var count = 0
+  /// Counts the statements taken in.
+  private(set) var changes: UInt64 = 0
 
-  subscript(store: StoreIdentifier, device: DeviceID) -> Statement? { held[store]?[device] }
+  subscript(store: StoreIdentifier, device: DeviceID) -> Statement? {
+    held[store]?[device]?.statement
+  }
 
-  func statements(of store: StoreIdentifier) -> [DeviceID: Statement] { held[store] ?? [:] }
+  /// The statements taken in after a number of ``changes``, in no order.
+  func statements(of store: StoreIdentifier, after change: UInt64 = 0) -> [Statement] {
+    (held[store] ?? [:]).values.lazy.filter { $0.change > change }.map(\.statement)
+  }
 
   var stores: some Sequence<StoreIdentifier> { held.keys }
 
   /// Replaces the device's earlier statement. Returns false if the new one is not later, or has no
   /// space.
   mutating func insert(_ statement: Statement) -> Bool {
-    let old = held[statement.store]?[statement.device]
+    let old = self[statement.store, statement.device]
     guard old.map({ $0.age < statement.age }) ?? (count < Limits.statements) else { return false }
-    held[statement.store, default: [:]][statement.device] = statement
+    changes += 1
+    held[statement.store, default: [:]][statement.device] = Held(
+      statement: statement, change: changes)
     digests[statement.store] = nil
     if old == nil { count += 1 }
     return true
@@ -37,8 +51,8 @@ struct StatementTable {
   mutating func digest(of store: StoreIdentifier) -> Digest128 {
     if let digest = digests[store] { return digest }
     var hasher = Blake2b.Hasher()
-    for (device, statement) in statements(of: store).sorted(by: { $0.key < $1.key }) {
-      hasher.update(device)
+    for statement in statements(of: store).sorted(by: { $0.device < $1.device }) {
+      hasher.update(statement.device)
       hasher.update(statement.age.started.rawValue.bigEndianBytes)
       hasher.update(statement.age.number.bigEndianBytes)
     }

@@ -1,6 +1,6 @@
 internal import KithCrypto
 
-/// A full store for measuring admission in `kith bench` (`Docs/Testing.md`, "Performance").
+/// A full store for measuring admission in `Tests/bench` (`Docs/Testing.md`, "Performance").
 package struct AdmissionLoad: Sendable {
   private let offers: [AdmissionOffer]
   private let policy: Policy

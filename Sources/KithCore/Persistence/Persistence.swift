@@ -229,14 +229,11 @@ package struct StorageError: Error, Hashable, Sendable, CustomStringConvertible 
   package let path: String
   /// The problem and its remedy.
   package let message: String
-  /// With ``Code/inUse``: the process that owns the directory.
-  package let owner: Int32?
 
-  package init(code: Code, path: String, message: String, owner: Int32? = nil) {
+  package init(code: Code, path: String, message: String) {
     self.code = code
     self.path = path
     self.message = message
-    self.owner = owner
   }
 
   package var description: String { "\(path): \(message)" }

@@ -142,6 +142,8 @@ package enum Report: Hashable, Sendable {
   /// Theirs less ours; neither device follows the other.
   case clocksDiffer(
     peer: DeviceID, milliseconds: Int64, outcome: NodeStatus.ClockDifference.Outcome)
+  /// After they differed.
+  case clocksAgree(peer: DeviceID)
   /// The hybrid clock was ahead, but nothing ahead had left this device.
   case clockSetBack(milliseconds: Int64)
   /// The hybrid clock was ahead, and continues in this generation.

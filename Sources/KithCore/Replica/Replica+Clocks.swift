@@ -67,7 +67,9 @@ extension Replica {
     let agrees =
       TimeKeeper.agree(theirs, ours) || !isHandshake && theirs < ours
       || !TimeKeeper.isPossible(theirs) || !TimeKeeper.isPossible(ours)
-    if agrees { clockDifferences[device] = nil }
+    if agrees, clockDifferences.removeValue(forKey: device) != nil {
+      effects.append(.report(.clocksAgree(peer: device)))
+    }
     return agrees
   }
 

@@ -114,6 +114,7 @@ extension Replica {
     status.stores = stores.keys.sorted().compactMap { storeStatus($0) }
     status.isRevoked = isRevoked
     status.isBarren = isBarren
+    status.keepsHistory = keepsHistory
     status.clock = clockStatus
     status.counters = counters
     return status

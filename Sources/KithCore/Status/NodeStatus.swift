@@ -36,6 +36,8 @@ public struct NodeStatus: Codable, Hashable, Sendable {
   public var isRevoked = false
   /// Whether this device has used up its incarnations and publishes no more.
   package var isBarren = false
+  /// Whether this device keeps what keys showed before.
+  package var keepsHistory = true
   /// The time in use, and the clocks of other devices.
   package var clock = Clock()
   package var counters = Counters()

@@ -53,8 +53,8 @@ extension StoreReplica {
 
   private func numbers(of operations: [Operation]) -> QuotaNumbers {
     var numbers = QuotaNumbers(
-      usedBytes: state.shownBytes, askedBytes: state.shownBytes, limitBytes: policy.totalBytes,
-      usedKeys: state.shown.count, askedKeys: state.shown.count, limitKeys: policy.keys)
+      askedBytes: state.shownBytes, limitBytes: policy.totalBytes,
+      askedKeys: state.shown.count, limitKeys: policy.keys)
     for operation in operations {
       let shown = state.shown[Key(operation.key)]
       numbers.askedBytes += (operation.value?.size ?? 0) - (shown?.value.size ?? 0)

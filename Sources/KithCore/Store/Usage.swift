@@ -16,27 +16,18 @@ public struct Usage: Codable, Hashable, Sendable {
 
 /// The numbers of a quota refusal.
 package struct QuotaNumbers: Hashable, Sendable {
-  /// Bytes shown now.
-  package var usedBytes: Int
   /// Bytes shown if the write were accepted.
   package var askedBytes: Int
   /// The most bytes.
   package var limitBytes: Int
-  /// Keys shown now.
-  package var usedKeys: Int
   /// Keys shown if the write were accepted.
   package var askedKeys: Int
   /// The most keys.
   package var limitKeys: Int
 
-  package init(
-    usedBytes: Int, askedBytes: Int, limitBytes: Int, usedKeys: Int, askedKeys: Int,
-    limitKeys: Int
-  ) {
-    self.usedBytes = usedBytes
+  package init(askedBytes: Int, limitBytes: Int, askedKeys: Int, limitKeys: Int) {
     self.askedBytes = askedBytes
     self.limitBytes = limitBytes
-    self.usedKeys = usedKeys
     self.askedKeys = askedKeys
     self.limitKeys = limitKeys
   }

@@ -9,7 +9,8 @@ package struct StoreHave: Hashable, Sendable {
   package var policy: Policy
   /// Whether the digest is of more than the vector covers.
   package var isBeyond: Bool
-  /// Whether no answer of the session was applied yet, so that even an empty one is wanted.
+  /// Whether even an empty answer is wanted: none of the session was applied, or part of the last
+  /// one cannot be judged yet.
   package var isAwaited: Bool
   /// Whether part of the last answer cannot be judged yet, so that records are wanted again.
   package var isUnjudged = false

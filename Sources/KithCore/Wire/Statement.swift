@@ -180,10 +180,10 @@ package struct StatementGroup: Hashable, Sendable {
 package struct HeldStatements: Hashable, Sendable {
   package var store: StoreIdentifier
   package var digest: Digest128
-  /// The sender asks for all but these, by ``Statement/name``; nil: it asks for none.
-  package var asksBut: Set<UInt32>?
+  /// The sender asks for all but these, by ``Statement/name(in:)``; nil: it asks for none.
+  package var asksBut: Set<UInt16>?
 
-  init(_ store: StoreIdentifier, digest: Digest128, asksBut names: Set<UInt32>? = nil) {
+  init(_ store: StoreIdentifier, digest: Digest128, asksBut names: Set<UInt16>? = nil) {
     self.store = store
     self.digest = digest
     asksBut = names
@@ -191,13 +191,15 @@ package struct HeldStatements: Hashable, Sendable {
 
   init?(_ wire: WireHeldStatements) {
     guard let store = StoreIdentifier(wire.store), let digest = try? Digest128(wire.digest),
-      wire.names.count.isMultiple(of: 4), wire.names.count <= 4 * Limits.statements,
+      wire.names.count.isMultiple(of: 2), wire.names.count <= 2 * Limits.statements,
       wire.asks || wire.names.isEmpty
     else { return nil }
     self.init(store, digest: digest)
     guard wire.asks else { return }
     let bytes = [UInt8](wire.names)
-    asksBut = Set(stride(from: 0, to: bytes.count, by: 4).map { Self.name(bytes[$0..<$0 + 4]) })
+    asksBut = Set(
+      stride(from: 0, to: bytes.count, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
+    )
   }
 
   var wire: WireHeldStatements {
@@ -208,15 +210,15 @@ package struct HeldStatements: Hashable, Sendable {
     wire.names = .init((asksBut ?? []).sorted().flatMap(\.bigEndianBytes))
     return wire
   }
-
-  fileprivate static func name(_ bytes: some Sequence<UInt8>) -> UInt32 {
-    bytes.reduce(0) { $0 << 8 | UInt32($1) }
-  }
 }
 
 extension Statement {
-  /// The first 4 bytes of the signature, as good as random.
-  package var name: UInt32 { HeldStatements.name(signature.bytes.prefix(4)) }
+  /// Two bytes of the signature, at a place that the asker's digest gives. If two statements have
+  /// one name, they have others in the next question.
+  func name(in digest: Digest128) -> UInt16 {
+    let (place, bytes) = (Int(digest.bytes[0] % 32), signature.bytes)
+    return UInt16(bytes[place]) << 8 | UInt16(bytes[place + 1])
+  }
 }
 
 extension DeviceID {

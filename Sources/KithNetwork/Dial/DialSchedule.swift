@@ -60,11 +60,15 @@ struct DialSchedule {
 
   // MARK: Targets
 
-  /// A known address keeps its state.
-  mutating func addStatic(_ address: PeerAddress) {
+  /// A known address keeps its state. Returns false if ``NetworkLimits/staticTargets`` others are
+  /// known.
+  @discardableResult
+  mutating func addStatic(_ address: PeerAddress) -> Bool {
+    guard entries[.address(address)] == nil else { return true }
     let count = entries.keys.count { if case .address = $0 { true } else { false } }
-    guard entries[.address(address)] == nil, count < NetworkLimits.staticTargets else { return }
+    guard count < NetworkLimits.staticTargets else { return false }
     entries[.address(address)] = Entry(addresses: [address])
+    return true
   }
 
   /// Tries new addresses at once. An empty list forgets the learned ones.

@@ -393,6 +393,7 @@ extension Report {
     case .divergence: "divergences"
     case .policyMismatch: "policies that differed"
     case .clocksDiffer: "clocks that differed"
+    case .clocksAgree: "clocks that agreed again"
     case .clockSetBack: "clocks set back"
     case .newGeneration: "generations of clocks"
     case .noGenerationLeft: "clocks without a generation left"

@@ -79,7 +79,7 @@ final class DirectoryLock: Sendable {
     let process = owner.map { "process \($0)" } ?? "another process"
     return StorageError(
       code: .inUse, path: directory,
-      message: "is in use by \(process); stop it or give another --directory", owner: owner)
+      message: "is in use by \(process); stop it or give another --directory")
   }
 
   private static func read(_ descriptor: Int32) -> (owner: Int32?, generation: Digest128?) {

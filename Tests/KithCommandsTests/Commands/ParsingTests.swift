@@ -95,6 +95,10 @@ struct ParsingTests {
       #expect(status(["join", "token", "--peer", peer]) == 64, "\(peer)")
     }
     #expect(status(["run", "--peer", "host.example:4114", "--peer", "[::1]:1"]) == 0)
+    for (count, expected) in [(256, Int32(0)), (257, 64)] {
+      let peers = (1...count).flatMap { ["--peer", "host.example:\($0)"] }
+      #expect(status(["run"] + peers) == expected)
+    }
   }
 
   @Test func `history and undo name a key, a number, or none`() throws {

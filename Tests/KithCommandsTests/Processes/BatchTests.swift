@@ -230,6 +230,26 @@ struct BatchTests {
     #expect(try await batch.end().status == 0)
   }
 
+  /// Its input stays open. A watch and a sync are under way.
+  @Test func `ends at once if the directory cannot be followed any more`() async throws {
+    let household = try Household()
+    let member = try await household.create("alpha")
+    _ = try await household.join("beta")
+    let batch = try Conversation(with: member, in: household.root)
+    try batch.send(#"{"id": 1, "do": "sync", "timeout": 3600}"#)
+    try batch.send(#"{"id": 2, "do": "watch"}"#)
+    try await batch.awaitLine(#"{"id":2,"store":"default","values":{},"version":1}"#)
+    let list = household.root.appending(path: "accounts.json")
+    try Data("nonsense".utf8).write(to: list)
+    chmod(list.path, 0o600)
+    try FileManager.default.moveItem(
+      at: list, to: member.directory.appending(path: "accounts.json"))
+    let result = try await batch.process.wait()
+    #expect(result.status == CommandStatus.failure.rawValue, "\(result)")
+    #expect(result.talk.contains("accounts.json: the file cannot be understood"), "\(result)")
+    #expect(result.talk.split(separator: "\n").count == 1, "\(result)")
+  }
+
   @Test(arguments: [false, true])
   func `answers many sets in order, and keeps those answered`(hasNode: Bool) async throws {
     let household = try Household()

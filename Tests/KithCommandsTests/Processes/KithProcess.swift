@@ -21,6 +21,19 @@ final class KithProcess {
     ProcessInfo.processInfo.environment["KITH_BINARY"].map { URL(filePath: $0) }
     ?? Bundle.module.bundleURL.deletingLastPathComponent().appending(path: "kith")
 
+  /// The launcher that has root start the program as the user `nobody`. Nil if that cannot be.
+  static let nobody: [String]? = {
+    var path = program.path
+    while path != "/" {
+      var status = stat()
+      guard stat(path, &status) == 0, status.st_mode & S_IXOTH != 0 else { return nil }
+      path = (path as NSString).deletingLastPathComponent
+    }
+    guard geteuid() == 0, access("/usr/bin/setpriv", X_OK) == 0, let user = getpwnam("nobody")
+    else { return nil }
+    return ["setpriv", "--reuid=\(user.pointee.pw_uid)", "--clear-groups"]
+  }()
+
   /// Starts `kith` with arguments and only the given environment; by way of a command that becomes
   /// it (such as `ip netns exec NAME`), if there is one.
   convenience init(

@@ -1,12 +1,13 @@
 import Foundation
+import Glibc
 import KithTerminal
 import KithTestSupport
 import Testing
 
 @testable import KithCommands
 
-/// `kith service` with a `systemctl` that only notes its calls: tests may not change the host's
-/// services, and most hosts of tests have no systemd.
+/// `kith service` with a `systemctl` that only notes its calls, and a `loginctl` that prints a
+/// file: tests may not change the host's services, and most hosts of tests have no systemd.
 @Suite("kith service, with a fake systemctl", .timeLimit(.minutes(5)))
 struct ServiceCommandTests {
   private let household: Household
@@ -16,8 +17,7 @@ struct ServiceCommandTests {
     household = try Household()
     let folder = household.root.appending(path: "bin")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    let program = folder.appending(path: "systemctl")
-    let script = #"""
+    let systemctl = #"""
       #!/bin/sh
       echo "$*" >>"$HOME/calls"
       case "$2" in
@@ -29,9 +29,16 @@ struct ServiceCommandTests {
       is-*) test -e "$HOME/$2" ;;
       esac
       """#
-    try script.write(to: program, atomically: true, encoding: .utf8)
-    try FileManager.default.setAttributes(
-      [.posixPermissions: 0o755], ofItemAtPath: program.path)
+    let loginctl = #"""
+      #!/bin/sh
+      test "$*" = "show-user $(id -u) --property=Linger --value" && cat "$HOME/lingers"
+      """#
+    for (name, script) in [("systemctl", systemctl), ("loginctl", loginctl)] {
+      let program = folder.appending(path: name)
+      try script.write(to: program, atomically: true, encoding: .utf8)
+      try FileManager.default.setAttributes(
+        [.posixPermissions: 0o755], ofItemAtPath: program.path)
+    }
     environment = ["PATH": "\(folder.path):/usr/bin:/bin"]
   }
 
@@ -119,6 +126,49 @@ struct ServiceCommandTests {
     }
     #expect(try await service("install", alpha, "--force").status == 0)
     #expect(ServiceUnit.isUnchanged(try String(contentsOf: unit, encoding: .utf8)))
+  }
+
+  @Test func `leaving the last account names the service of its directory`() async throws {
+    let (alpha, beta) = (try await household.create("alpha"), try await household.create("beta"))
+    #expect(try await service("install", alpha).status == 0)
+    for (member, isNamed) in [(beta, false), (alpha, true)] {
+      let left = try await kith(
+        "account", "leave", "--yes", "--force", "--directory", member.directory.path)
+      #expect(left.status == 0, "\(left)")
+      let advice = "remove it: kith service remove --user\n"
+      #expect(left.talk.contains(advice) == isNamed, "\(left)")
+    }
+    #expect(FileManager.default.fileExists(atPath: unit.path))
+  }
+
+  @Test func `lingering is advised unless it is enabled`() async throws {
+    let alpha = try await household.create("alpha")
+    for (answer, isAdvised) in [(String?.none, true), ("no\n", true), ("yes\n", false)] {
+      let file = household.root.appending(path: "lingers")
+      try answer?.write(to: file, atomically: true, encoding: .utf8)
+      let installed = try await service("install", alpha)
+      #expect(installed.status == 0, "\(installed)")
+      #expect(installed.talk.contains("loginctl enable-linger") == isAdvised, "\(installed)")
+    }
+  }
+
+  @Test(
+    .enabled(
+      if: geteuid() != 0 || KithProcess.nobody != nil,
+      "as root needs setpriv, and a build that others may run"))
+  func `without root the host's service is not touched`() async throws {
+    // The fake systemctl could note a call.
+    chmod(household.root.path, 0o777)
+    for name in ["install", "remove"] {
+      let refused = try await KithProcess(
+        ["service", name, "--system"], in: household.root, environment: environment,
+        launcher: KithProcess.nobody ?? []
+      ).wait()
+      #expect(refused.status == CommandStatus.refused.rawValue, "\(refused)")
+      #expect(refused.talk.hasSuffix(": sudo kith service \(name) --system\n"), "\(refused)")
+    }
+    let calls = household.root.appending(path: "calls").path
+    #expect(!FileManager.default.fileExists(atPath: calls))
   }
 
   @Test func `nothing is written without a device, or if systemd does not answer`() async throws {

@@ -82,6 +82,10 @@ struct UndoTests {
       node.send(SIGTERM)
       _ = try await node.wait()
       #expect(try await history(of: nil, household, member).count == count, "\(option)")
+      let status = try await household.run(member, "status").output
+      #expect(status.contains("history    off; keep it with") == (count == 0), "\(status)")
+      let document = try await household.run(member, "status", "--json").output
+      #expect(document.contains(#""keepsHistory": \#(count > 0)"#), "\(document)")
       if count == 0 {
         _ = try await household.run(member, "set", "k", "without")
         #expect(try await history(of: nil, household, member).isEmpty)

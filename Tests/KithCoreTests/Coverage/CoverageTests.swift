@@ -395,6 +395,12 @@ import Testing
       let asks = net.asks
       pass(&net, from: 20_000, until: 40_000)
       #expect(net.asks == asks, "\(name)")
+      // The next ones: no device sends an old one to a peer that has a later one.
+      for index in net.devices.indices { net.devices[index].rise(store, at: 40_000) }
+      pass(&net, from: 40_000, until: 60_000)
+      #expect(net.delivered == 2 * count * (count - 1), "\(name): each once again")
+      let digests = net.devices.indices.map { net.devices[$0].table.digest(of: store) }
+      #expect(Set(digests).count == 1, "\(name)")
     }
   }
 
@@ -429,5 +435,38 @@ import Testing
     _ = coverage.compare(
       HeldStatements(store, digest: digest), isRenewed: true, on: first, at: 10_000)
     #expect(asked(10_000) == [first])
+  }
+
+  @Test func `what both held when they told the same digest is not named and not sent`() {
+    var coverage = coverage(of: 0, among: 4)
+    coverage.start(at: time(5), stores: [])
+    let session = SessionID(rawValue: 1)
+    coverage.begin(session, with: keys[1].id, isMember: true)
+    _ = hear([statement(1, by: 1, started: 5, number: 1)], &coverage)
+    func compare(_ held: HeldStatements) -> [Int] {
+      let answer = coverage.compare(held, isRenewed: false, on: session, at: 100)
+      return (answer?.groups ?? []).flatMap(\.said).compactMap { said in
+        keys.firstIndex { $0.id.shortName == said.device }
+      }.sorted()
+    }
+    var empty = StatementTable()
+    let other = empty.digest(of: store)
+    #expect(
+      compare(HeldStatements(store, digest: other, asksBut: [])) == [1], "nothing was agreed")
+    // The answer told the digest; now the peer tells it too.
+    #expect(compare(HeldStatements(store, digest: coverage.table.digest(of: store))) == [])
+    let new = statement(1, by: 2, started: 5, number: 1)
+    _ = hear([new, statement(1, by: 3, started: 5, number: 1)], &coverage)
+    #expect(
+      compare(HeldStatements(store, digest: other, asksBut: [new.name(in: other)])) == [3])
+    #expect(compare(HeldStatements(store, digest: other, asksBut: [])) == [2, 3], "not 1")
+    let questions = coverage.pass(
+      at: 100, isOpen: { _ in true }, own: { _ in nil },
+      sign: { Statement($0, age: $1, account: account, keys: keys[0]) },
+      received: { _, _ in 0 }
+    ).tellings.flatMap(\.held).compactMap(\.asksBut)
+    #expect(questions.map(\.count) == [2], "named are 2 and 3")
+    coverage.setMembers(keys.prefix(4).map(\.id))
+    #expect(compare(HeldStatements(store, digest: other, asksBut: [])) == [1, 2, 3])
   }
 }

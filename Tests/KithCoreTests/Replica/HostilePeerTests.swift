@@ -166,6 +166,21 @@ import Testing
     for device in world.devices {
       #expect(device.reports.contains { if case .clocksDiffer = $0 { true } else { false } })
     }
+    func agreed() -> [Int] {
+      world.devices.map { device in
+        device.reports.count { if case .clocksAgree = $0 { true } else { false } }
+      }
+    }
+    #expect(agreed() == [0, 0])
+    world.clockErrors[1] = nil
+    world.advance(milliseconds: 31_000)
+    world.settle()
+    #expect(world.text("k", on: 1) == 1)
+    #expect(agreed() == [1, 1], "each says it once")
+    world.disconnectAll()
+    world.connectAll()
+    world.settle()
+    #expect(agreed() == [1, 1])
   }
 
   @Test func `a device that is not synchronised takes the time of one that is`() throws {

@@ -28,7 +28,6 @@ import Testing
   @Test func `a write over the quota changes nothing, and says by how much`() throws {
     var pair = try StorePair(policy: tight)
     #expect(try pair.write([set("a", blob(60))], on: 0).map(\.reason) == [nil])
-    let used = pair.stores[0].state.shownBytes
     do throws(WriteError) {
       let author = pair.keys[0].id
       _ = try pair.stores[0].write(
@@ -39,8 +38,7 @@ import Testing
         Issue.record("\(error)")
         return
       }
-      #expect(numbers.usedBytes == used && numbers.askedBytes > numbers.limitBytes)
-      #expect(numbers.usedKeys == 1 && numbers.askedKeys == 2)
+      #expect(numbers.askedBytes > numbers.limitBytes && numbers.askedKeys == 2)
     }
     #expect(pair.stores[0].drafts.drafts.count == 1)
     #expect(try pair.write([remove("nothing there")], on: 0).isEmpty)

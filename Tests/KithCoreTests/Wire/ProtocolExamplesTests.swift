@@ -235,8 +235,8 @@ import Testing
     try expect(
       Have.messages(
         telling: StatementGroup.groups(of: [statement]),
-        holding: [HeldStatements(store, digest: held, asksBut: [statement.name])], by: clock(2),
-        time: ToldTime(reading: clock(0), isSynchronised: true))[0],
+        holding: [HeldStatements(store, digest: held, asksBut: [statement.name(in: held)])],
+        by: clock(2), time: ToldTime(reading: clock(0), isSynchronised: true))[0],
       "message", in: title)
   }
 

@@ -41,12 +41,6 @@ struct LogStoryTests {
         device: desktop, address: "192.0.2.7:4114", isDialled: false, isExchanging: true)
     ]
   }
-  private static let differing = changing { status in
-    status.clock.differences = [
-      NodeStatus.ClockDifference(
-        device: desktop, milliseconds: 3_600_000, outcome: .neitherSynchronised)
-    ]
-  }
 
   private static let differences: [(NodeStatus, NodeStatus, [LogLine])] = [
     (alone, alone, []),
@@ -66,16 +60,6 @@ struct LogStoryTests {
       [LogLine(.renamed, device: laptop, ["before": "laptop"])]
     ),
     (alone, changing { $0.devices[1].isMember = false }, []),
-    (differing, differing, []),
-    // It was not heard since.
-    (differing, alone, []),
-    (
-      differing, connected,
-      [
-        LogLine(.connected, device: desktop, ["address": "192.0.2.7:4114"]),
-        LogLine(.clocksAgree, device: desktop),
-      ]
-    ),
     (
       changing { $0.stores[0].refusals = 1 }, changing { $0.stores[0].refusals = 3 },
       [LogLine(.writesRefused, store: store, ["count": "2"])]

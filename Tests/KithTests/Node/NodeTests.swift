@@ -29,6 +29,25 @@ struct NodeTests {
     try again.close()
   }
 
+  @Test func `more addresses of peers than a node takes are refused`() async throws {
+    let nodes = try await Nodes()
+    let path = nodes.directory.child("0")
+    try nodes.first.close()
+    // Nobody listens there.
+    let peers = (20_001...20_257).map { "127.0.0.1:\($0)" }
+    let refused = await #expect(throws: KithError.self) {
+      _ = try await Nodes.open(path, peers: peers)
+    }
+    #expect(refused?.code == .network && refused?.message.contains("at most 256") == true)
+    let node = try await Nodes.open(path, peers: Array(peers.dropLast()))
+    try await running(node) {
+      try await node.meet(peers[0])
+      let error = await #expect(throws: KithError.self) { try await node.meet(peers[256]) }
+      #expect(error?.code == .network && error?.message.contains("at most 256") == true)
+    }
+    try node.close()
+  }
+
   @Test func badNamesAndPoliciesAreRefused() async throws {
     let nodes = try await Nodes()
     #expect(throws: KithError.self) { try nodes.first.store("") }

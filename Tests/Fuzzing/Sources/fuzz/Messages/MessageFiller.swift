@@ -5,9 +5,10 @@ import SwiftProtobuf
 @testable import KithCore
 
 /// Puts data that no mutation guesses into a message: a field of one byte names a device, a record,
-/// a change set that a member signed, or the device's own digest.
+/// a change set that a member signed, a statement's signer, or the device's own digest.
 struct MessageFiller {
   let digest: Digest256?
+  let vector: [ChainID: UInt64]
 
   /// Change sets as members publish them, with flaws among them.
   static let changeSets: [ChangeSet] = {
@@ -44,6 +45,7 @@ struct MessageFiller {
       for index in wire.records.records.indices { fill(&wire.records.records[index]) }
     case .have:
       for index in wire.have.stores.indices { fill(&wire.have.stores[index]) }
+      fill(&wire.have)
     case .batch:
       if wire.batch.store.isEmpty { wire.batch.store = FuzzAccount.store.rawValue }
       for index in wire.batch.changeSets.indices { fill(&wire.batch.changeSets[index]) }

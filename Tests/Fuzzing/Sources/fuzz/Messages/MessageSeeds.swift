@@ -20,22 +20,50 @@ enum MessageSeeds {
     return message
   }
 
+  /// Of one author; the last message covers them.
   private static func batch(_ numbers: [UInt8], answers: UInt64 = 0, more: Bool = false)
     -> WireMessage
   {
     var message = WireMessage()
     message.batch.answers = answers
-    message.batch.more = more
     for number in numbers {
       var changeSet = WireChangeSet()
       changeSet.header = .init([number])
       message.batch.changeSets.append(changeSet)
-      var cover = WireCover()
-      cover.device = .init([number / 4 + 1])
-      cover.incarnation = UInt64(number / 4 + 1)
-      cover.through = UInt64(number % 4 + 1)
-      message.batch.covers.append(cover)
     }
+    message.batch.more = more
+    if !more, let last = numbers.last {
+      var cover = WireCover()
+      cover.device = .init([last / 4 + 1])
+      cover.incarnation = UInt64(last / 4 + 1)
+      cover.through = UInt64(last % 4 + 1)
+      message.batch.covers = [cover]
+    }
+    return message
+  }
+
+  /// Each by a device about an extent, of a process that started at a moment.
+  private static func statements(
+    _ list: (device: UInt8, extent: UInt8, started: UInt64, number: UInt32)..., asks: Bool = false,
+    signer: UInt8? = nil
+  ) -> WireMessage {
+    var message = WireMessage()
+    message.have.started = 100
+    message.have.statements = list.map { device, extent, started, number in
+      var statement = WireStatement()
+      statement.device = UInt64(device)
+      statement.started = started
+      statement.number = number
+      statement.signature = .init([signer ?? device])
+      var group = WireStatements()
+      group.extent = .init([extent])
+      group.said = [statement]
+      return group
+    }
+    var held = WireHeldStatements()
+    held.digest = .init([1])
+    held.asks = asks
+    message.have.held = [held]
     return message
   }
 
@@ -83,7 +111,7 @@ enum MessageSeeds {
     }
     add("claims too much") {
       var message = batch([0, 1])
-      message.batch.covers[1].through = 100
+      message.batch.covers[0].through = 100
       arrive(message, on: 0, &$0)
     }
     add("gap") {
@@ -94,6 +122,20 @@ enum MessageSeeds {
     add("flaws") { output in
       for number in 8..<12 { arrive(batch([UInt8(number)]), on: 1, &output) }
     }
+    add("statements") { output in
+      arrive(have(), on: 0, &output)
+      arrive(batch([0, 1, 2], answers: 1), on: 0, &output)
+      // Of a device without a session, of the peer itself, and a later one.
+      arrive(statements((3, 0, 100, 1), (1, 0x0c, 100, 1), (2, 0x4e, 90, 2)), on: 0, &output)
+      arrive(statements((3, 0x0e, 100, 2), (2, 0x20, 110, 1), asks: true), on: 1, &output)
+      output.bytes(6, 0, 8, 1)
+    }
+    add("statements of this device") { output in
+      arrive(have(), on: 0, &output)
+      arrive(statements((0, 0, 129, 1)), on: 0, &output)
+      arrive(statements((0, 0, 250, 1)), on: 1, &output)
+    }
+    add("forged statement") { arrive(statements((3, 0, 100, 1), signer: 1), on: 0, &$0) }
     add("records") {
       arrive(records([0, 1, 2, 3]), on: 2, &$0)
       arrive(records([9, 10, 4]), on: 0, &$0)

@@ -39,7 +39,7 @@ private struct MessagesRun {
     case 3, 4, 5:
       let slot = input.number(below: 3)
       var store = device.replica.stores[FuzzAccount.store]
-      let filler = MessageFiller(digest: store?.digest())
+      let filler = MessageFiller(digest: store?.digest(), vector: store?.log.vector ?? [:])
       guard let message = filler.fill(input.block()) else { return }
       receive(message, on: slot)
     case 6:
