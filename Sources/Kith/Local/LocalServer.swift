@@ -25,6 +25,9 @@ final class LocalServer: EndsWithProcess {
     var isOver = false
   }
 
+  /// Of its own: a program's long message must not hold up the peers.
+  private static let loop = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
   let node: Node
   let logger: Logger
   private let path: String
@@ -48,7 +51,7 @@ final class LocalServer: EndsWithProcess {
     ExitFlush.register(self)
     let descriptor = try LocalSocket.listen(at: path)
     defer { LocalSocket.remove(path) }
-    let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+    let listener = try await ServerBootstrap(group: Self.loop)
       .serverChannelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHandler(ShortageHandler())

@@ -34,9 +34,11 @@ extension Simulation {
       tally.count("clones ended")
       return giveUp(device)
     }
-    // A clock further ahead than this heals; data less far ahead is accepted in time.
-    let clock = max(device.replica?.hybridClock ?? .zero, device.disk.durable.clock)
-    let ahead = min(Int64(clock.milliseconds) - trueMilliseconds, 610_000)
+    // A clock further ahead than this heals; data less far ahead is accepted in time. A device
+    // whose disk fails may have healed only in memory, and goes back to the clock on disk.
+    let inMemory = device.replica?.hybridClock.milliseconds ?? 0
+    let latest = max(inMemory, device.disk.durable.clock.milliseconds)
+    let ahead = min(Int64(latest) - trueMilliseconds, 610_000)
     if ahead > 0 { clockExcess = max(clockExcess, UInt64(ahead) * 1_000) }
     for store in stores { device.opened[store] = policy() }
     guard device.isRunning else {
