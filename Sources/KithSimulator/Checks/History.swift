@@ -52,7 +52,8 @@ struct History {
       }
       for id in order {
         guard let write = writes[id], write.device == device, write.store == store,
-          write.clock == old.clock, write.operations == old.operations
+          write.clock == old.clock || write.copied.contains(old.clock),
+          write.operations == old.operations
         else { continue }
         writes[id]?.hasMadeWay = true
       }
