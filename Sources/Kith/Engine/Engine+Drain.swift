@@ -129,6 +129,8 @@ extension Engine {
       if !mutations.isEmpty {
         try meters.commit { () throws(StorageError) in try storage.commit(mutations) }
         isCommitted = true
+        // A status tells of local writes too.
+        progress.raise()
       }
       try act(on: round.late, over: links)
     } catch {

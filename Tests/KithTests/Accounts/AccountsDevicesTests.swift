@@ -68,6 +68,29 @@ struct AccountsDevicesTests {
     try desktop.close()
   }
 
+  @Test func `a status is told after a write that stays on this device`() async throws {
+    let directory = try TestDirectory()
+    let accounts = try AccountsTests.open(directory.child("a"))
+    try await accounts.createAccount(name: "laptop")
+    let store = try accounts.store(Self.store)
+    @Sendable func bytes(_ status: NodeStatus) -> Int {
+      status.stores.first { $0.identifier == store.identifier }?.usage.bytes ?? 0
+    }
+    try await AccountsTests.serving(accounts) {
+      let (empty, isEmpty) = AsyncStream<Void>.makeStream()
+      async let told: Void = {
+        for await status in accounts.statusUpdates {
+          if bytes(status) > 0 { break }
+          isEmpty.yield()
+        }
+      }()
+      for await _ in empty { break }
+      try store.set("dark", forKey: "theme")
+      await told
+    }
+    try accounts.close()
+  }
+
   @Test func `a program that is attached does the same`() async throws {
     let directory = try TestDirectory()
     let owner = try AccountsTests.open(directory.child("a"))
